@@ -17,15 +17,13 @@ help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 prerequisites: ## Check that Python, a C++ compiler, perl and Java are there; names what is missing.
-	@$(PYTHON) sw/prerequisites.py
+	@$(PYTHON) sw/splitjoin/base/prerequisites.py
 
-$(STAMP): pyproject.toml constraints.txt sw/prerequisites.py
-	@$(PYTHON) sw/prerequisites.py
+$(STAMP): pyproject.toml constraints.txt sw/splitjoin/base/prerequisites.py
+	@$(PYTHON) sw/splitjoin/base/prerequisites.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	@# The build backend warns that an editable install is one.
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constraint constraints.txt \
-		--config-settings editable_mode=lenient --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 setup: $(STAMP) ## Make .venv with everything installed.
@@ -42,11 +40,8 @@ test-long: $(STAMP) ## Really all tests, and five times as many random examples 
 lint: $(STAMP) ## Style, by ruff.
 	$(BIN)/ruff check .
 
-# mypy cannot see the folders under their import names, so it is shown a tree of links.
 types: $(STAMP) ## Types, by mypy (strict).
-	@rm -rf build/types && mkdir -p build/types/splitjoin
-	@ln -s $(CURDIR)/sw/* $(CURDIR)/hw $(CURDIR)/sim $(CURDIR)/boards build/types/splitjoin/
-	MYPYPATH=build/types $(BIN)/mypy
+	$(BIN)/mypy
 
 docs: $(STAMP) ## The site of the documentation, in build/site: links checked, no network needed.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet

@@ -18,20 +18,20 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from splitjoin.boards.catalog import CATALOG, Board
-from splitjoin.boards.flow.bitstream import TOOLS
-from splitjoin.boards.flow.report import BuildReport
-from splitjoin.boards.join import build_join, default_baud
+from splitjoin.base.errors import SplitJoinError
+from splitjoin.circuit.cost.circuit import circuit_cost
 from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
-from splitjoin.cost.circuit import circuit_cost
-from splitjoin.errors import SplitJoinError
+from splitjoin.circuit.tuner import tune
+from splitjoin.circuit.tuner.workload import Workload
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.schema_text import parse_schema
 from splitjoin.spark.flights_data import CONDITION, MINUTES
-from splitjoin.tuner import tune
-from splitjoin.tuner.workload import Workload
+from splitjoin.tables.schema_text import parse_schema
+from splitjoin_boards.catalog import CATALOG, Board
+from splitjoin_boards.flow.bitstream import TOOLS
+from splitjoin_boards.flow.report import BuildReport
+from splitjoin_boards.join import build_join, default_baud
 
 from .record import RESULTS, Recorder, options_of
 

@@ -15,21 +15,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import splitjoin
-from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.circuit.geometry import levels
-from splitjoin.circuit.lowering import configure, unlowered
-from splitjoin.circuit.parameters import CircuitParameters
-from splitjoin.hw.verilog import to_verilog
-from splitjoin.plan.passes.pipeline import make_plan
-from splitjoin.sim.build import library
-from splitjoin.sim.device import SimDevice
-from splitjoin.tuner.search import QUEUED
 
+import splitjoin
 from bench.against import draw, tables
 from bench.band import ON, streams
 from bench.record import Recorder, options_of
 from bench.sustained import Simulated, by_root_width, measure, sustained, sustained_rates
+from splitjoin.circuit.geometry import levels
+from splitjoin.circuit.lowering import configure, unlowered
+from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.circuit.tuner.search import QUEUED
+from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin_hw.verilog import to_verilog
+from splitjoin_sim.build import library
+from splitjoin_sim.device import SimDevice
 
 #: Numbers of cores against which latency is measured.
 CORES = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= int(os.environ.get("SPLITJOIN_BENCH_CORES", "64"))]

@@ -6,15 +6,15 @@ Run: python -m bench.clocks
 from __future__ import annotations
 
 import pyarrow as pa
-from splitjoin.boards.flow import ecp5
-from splitjoin.boards.flow.design import part_design
-from splitjoin.circuit.lowering import configure, plan_for
-from splitjoin.circuit.parameters import CircuitParameters
-from splitjoin.hw.hls.matcher import Matcher
-from splitjoin.lang.query import Query
-from splitjoin.lang.schema import Schema
 
 from bench.record import Recorder, arguments
+from splitjoin.circuit.lowering import configure, plan_for
+from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin_boards.flow import ecp5
+from splitjoin_boards.flow.design import part_design
+from splitjoin_hw.hls.matcher import Matcher
 
 #: Lanes and probes of the datapaths.
 LANES, PROBES = 1, 2

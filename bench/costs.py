@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from splitjoin.boards.flow import ecp5, ultrascale
-from splitjoin.boards.flow.design import core_design, whole_design
-from splitjoin.circuit.wire import Configuration
-from splitjoin.cost import circuit_cost
-from splitjoin.cost.circuit import core_cost
-
 from bench.record import Recorder, arguments
+from splitjoin.circuit.cost import circuit_cost
+from splitjoin.circuit.cost.circuit import core_cost
+from splitjoin.circuit.wire import Configuration
+from splitjoin_boards.flow import ecp5, ultrascale
+from splitjoin_boards.flow.design import core_design, whole_design
 
 #: (lanes, probes) of the cores.
 CORES = ((1, 4), (1, 8), (4, 4), (4, 8))

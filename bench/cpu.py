@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import splitjoin
-from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.cpu import CpuDevice
-from splitjoin.device.api import Session
-from splitjoin.lang.query import Query
-from splitjoin.lang.schema import Schema
-
 from bench.band import ON, streams
 from bench.expressions import expressions
 from bench.record import Recorder, arguments
 from bench.rivals import BATCH, duckdb_seconds, numpy_gcmps, polars_seconds
+from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.device import Session
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
 
 #: Arrivals that the engine gets at once: nested loops, and the index; the rivals get micro-batches of `BATCH`.
 MIDDLE, LARGE = 4 * BATCH, 8 * BATCH

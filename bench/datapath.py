@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from splitjoin.boards.flow import ecp5
-from splitjoin.boards.flow.design import part_design
+from bench.record import Recorder
+from splitjoin.circuit.cost import datapath_cost
 from splitjoin.circuit.lowering import configure
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.wire import Configuration
-from splitjoin.cost import datapath_cost
-from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.query import Query
-
-from bench.record import Recorder
+from splitjoin_boards.flow import ecp5
+from splitjoin_boards.flow.design import part_design
+from splitjoin_hw.hls.matcher import Matcher
 
 #: Lanes and probes of the datapaths.
 LANES, PROBES = 1, 4

@@ -6,13 +6,13 @@ import time
 
 import numpy as np
 import pyarrow as pa
-from splitjoin.arrival import arrivals
-from splitjoin.cpu.engine import CpuSession
-from splitjoin.cpu.search import ExpressionSearch
-from splitjoin.lang.query import Query
-from splitjoin.lang.schema import Schema
 
 from bench.record import Recorder
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.cpu.engine import CpuSession
+from splitjoin.engines.cpu.search import ExpressionSearch
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
 
 __all__ = ["CONDITIONS", "expressions"]
 

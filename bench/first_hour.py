@@ -45,7 +45,7 @@ print(stream_join(r, s, on="abs(r.x - s.a) <= 10 AND abs(r.y - s.b) <= 10", wind
 """
 _CIRCUIT = """
 import pyarrow.parquet as pq, splitjoin
-from splitjoin.sim import SimDevice
+from splitjoin_sim import SimDevice
 r, s = (pq.read_table(f"{name}.parquet").slice(0, 1000) for name in "rs")
 print(len(splitjoin.join(r, s, on="abs(r.x - s.a) <= 10 AND abs(r.y - s.b) <= 10", window="ROWS 1024",
                          device=SimDevice(cores=2, capacity=512))))

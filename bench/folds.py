@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from splitjoin.boards.flow import ecp5
-from splitjoin.boards.flow.design import part_design
-from splitjoin.circuit.fold_schedule import plan_fold
-from splitjoin.cost.fold import fold_cost
-from splitjoin.hw.hls.fold import FoldUnit
+from tests.support.user_aggregates import EXAMPLES
 
 from bench.record import Recorder, arguments
-from tests.support.user_aggregates import EXAMPLES
+from splitjoin.circuit.cost.fold import fold_cost
+from splitjoin.circuit.fold_schedule import plan_fold
+from splitjoin_boards.flow import ecp5
+from splitjoin_boards.flow.design import part_design
+from splitjoin_hw.hls.fold import FoldUnit
 
 HOW = ("nextpnr-ecp5, timing weight 25, default router, seed 1, LFE5U-85F speed grade 6, of a unit that folds one "
        "partner after the other")

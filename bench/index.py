@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import splitjoin
-from splitjoin.arrival import Arrivals
-from splitjoin.sim.device import SimDevice
 
+import splitjoin
 from bench.band import ON, streams
 from bench.record import Recorder, arguments
+from splitjoin.engines.arrival import Arrivals
+from splitjoin_sim.device import SimDevice
 
 #: Keys of the equality, and of the single band (of 21 keys each): one pair in 250,000 matches.
 _KEYS = 250_000

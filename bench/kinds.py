@@ -44,7 +44,7 @@ def tables(rows: int) -> tuple[pa.Table, pa.Table, int]:
 def by_splitjoin(r: pa.Table, s: pa.Table, width: int, kind: str) -> Callable[[], int]:
     """On one thread."""
     import splitjoin
-    from splitjoin.cpu import CpuDevice
+    from splitjoin.engines.cpu import CpuDevice
 
     how, direction = KINDS[kind]
     return lambda: len(splitjoin.join(r, s, on="r.k = s.k", window=f"RANGE {width}", time="ts", how=how,

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import splitjoin
-from splitjoin.cpu import CpuDevice
 
+import splitjoin
 from bench.band import ON, streams
 from bench.record import Recorder, arguments
+from splitjoin.engines.cpu import CpuDevice
 
 WINDOW = 1 << 15
 LOADS = (0.1, 0.5, 0.9)

@@ -16,17 +16,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from splitjoin.arrival import arrivals
-from splitjoin.boards.catalog import CATALOG
-from splitjoin.boards.join import default_baud
+
 from splitjoin.circuit.wire import Configuration
-from splitjoin.device.api import PAIR, Items
-from splitjoin.device.registry import device
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.device import PAIR, Items
+from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.link.rate import link_cost
-from splitjoin.schema_text import parse_schema
-from splitjoin.sim.emulator import Emulator, Faults
+from splitjoin.tables.schema_text import parse_schema
+from splitjoin_boards.catalog import CATALOG
+from splitjoin_boards.join import default_baud
+from splitjoin_sim.emulator import Emulator, Faults
 
 from .record import Recorder, arguments
 

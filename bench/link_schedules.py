@@ -18,11 +18,10 @@ import time
 from collections import Counter
 from typing import Any
 
-from splitjoin.device.registry import device
-from splitjoin.errors import SplitJoinError
-
 from bench.link_soak import CIRCUIT, Checked
 from bench.record import Recorder
+from splitjoin.base.errors import SplitJoinError
+from splitjoin.engines.registry import device
 
 SCHEDULES = 1000
 #: Restarts of a session in one schedule, beyond which the schedule has failed.

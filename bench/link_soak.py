@@ -16,15 +16,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-import splitjoin
-from splitjoin.device.api import Device
-from splitjoin.device.registry import device
-from splitjoin.errors import DeviceLost
-from splitjoin.stream.session import StreamJoin
 
+import splitjoin
 from bench.band import ON, streams
 from bench.record import Recorder
 from bench.soak import GROWTH, resident
+from splitjoin.base.errors import DeviceLost
+from splitjoin.engines.device import Device
+from splitjoin.engines.registry import device
+from splitjoin.sessions.session import StreamJoin
 
 WINDOW, BAND = 32, 600
 #: Tuples of each stream between two looks at memory and at the clock.

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import splitjoin
-from splitjoin.link.rate import BITS
-
-from bench.record import Recorder, arguments
 from tests.support.linked_circuit import LinkedDevice
+
+import splitjoin
+from bench.record import Recorder, arguments
+from splitjoin.link.rate import BITS
 
 PAGE = Path(__file__).parents[1] / "docs" / "link.md"
 _BEGIN, _END = "<!-- table: python -m bench.link_states -->\n", "<!-- end of the table -->\n"

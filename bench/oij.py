@@ -15,11 +15,11 @@ from typing import Any, Protocol
 import duckdb
 import numpy as np
 import pyarrow as pa
-import splitjoin
-from splitjoin.oij.schedule import unbalancedness
 
+import splitjoin
 from bench.oij_pathway import pathway_seconds
 from bench.record import Recorder, options_of
+from splitjoin.rows.interval_joins.schedule import unbalancedness
 
 #: Arrivals in a micro-batch.
 BATCH = 1 << 14

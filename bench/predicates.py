@@ -18,16 +18,16 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import splitjoin
-from splitjoin.circuit.lowering import plan_for
-from splitjoin.circuit.plan import CircuitPlan
-from splitjoin.device.api import PAIR, Items
-from splitjoin.lang.query import Query
-from splitjoin.lang.schema import Schema
+from tests.support.oracle import oracle
 
+import splitjoin
 from bench.datapath import HOW, PARAMETERS, bands, figures
 from bench.record import RESULTS, Recorder
-from tests.support.oracle import oracle
+from splitjoin.circuit.lowering import plan_for
+from splitjoin.circuit.plan import CircuitPlan
+from splitjoin.engines.device import PAIR, Items
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
 
 BENCH = Path(__file__).parent
 PAGE = BENCH.parent / "docs" / "predicates.md"
@@ -125,10 +125,10 @@ def pairs(items: Items) -> list[tuple[int, int]]:
     return [(int(i["r"]), int(i["s"])) for i in items if i["kind"] == PAIR]
 
 
-def _device(name: str) -> splitjoin.device.api.Device:
-    from splitjoin.cpu import CpuDevice
-    from splitjoin.sim.device import SimDevice
-    from splitjoin.sim.pysim import PysimDevice
+def _device(name: str) -> splitjoin.engines.device.Device:
+    from splitjoin.engines.cpu import CpuDevice
+    from splitjoin_sim.device import SimDevice
+    from splitjoin_sim.pysim import PysimDevice
 
     circuit = {"cores": 2, "capacity": 16}
     makers: dict[str, Callable[[], Any]] = {"cpu": CpuDevice, "sim": lambda: SimDevice(**circuit),

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import splitjoin
-from splitjoin.cpu import CpuDevice
 from tqdm import tqdm
 
+import splitjoin
 from bench.band import ON, streams
 from bench.record import Recorder
+from splitjoin.engines.cpu import CpuDevice
 
 #: Tuples of each stream a second, windows, and how wide the bands are.
 CHECKED, CHECKED_WINDOW, CHECKED_BAND = 200, 128, 300

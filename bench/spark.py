@@ -23,9 +23,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
-from splitjoin.spark import ProgressLog, local_session, stream_join
 
 from bench.record import Recorder, options_of
+from splitjoin.spark import ProgressLog, local_session, stream_join
 
 ON = "abs(r.x - s.a) <= 10 AND abs(r.y - s.b) <= 10"
 #: Tuples of a stream in a second of event time, in a file of the batch joins; cores.

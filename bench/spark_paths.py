@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle, StreamingQuery
-from splitjoin.spark import local_session, stream_join
 
 from bench.record import Recorder, arguments
+from splitjoin.spark import local_session, stream_join
 
 #: Rows in a file, files a micro-batch, and tasks.
 ROWS, FILES, TASKS = 250_000, 2, 2

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from splitjoin.spark import local_session, stream_join
 
 from bench.record import Recorder, arguments
+from splitjoin.spark import local_session, stream_join
 
 #: Rows of a file; seconds of event time; cores; memory of the JVM.
 FILE, SPAN, CORES, MEMORY = 500_000, 20_000, 2, "3g"

@@ -17,23 +17,23 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from tests.support.user_aggregates import Extent, Variance
+
 import splitjoin
-from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.boards.flow import ecp5
-from splitjoin.boards.flow.design import part_design
+from bench.record import Recorder, arguments
+from splitjoin.base.errors import UnsupportedError
+from splitjoin.circuit.cost.folding import folding_emitter, stored_states
 from splitjoin.circuit.geometry import outcome_latency
 from splitjoin.circuit.lowering import configure, folding_of, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Configuration, item_record
-from splitjoin.cost.folding import folding_emitter, stored_states
-from splitjoin.device.api import PAIR
-from splitjoin.errors import UnsupportedError
-from splitjoin.hw.core.folder import FoldingEmitter
-from splitjoin.hw.core.stored_states import StoredStates
-from splitjoin.sim.device import SimDevice
-
-from bench.record import Recorder, arguments
-from tests.support.user_aggregates import Extent, Variance
+from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin.engines.device import PAIR
+from splitjoin_boards.flow import ecp5
+from splitjoin_boards.flow.design import part_design
+from splitjoin_hw.core.folder import FoldingEmitter
+from splitjoin_hw.core.stored_states import StoredStates
+from splitjoin_sim.device import SimDevice
 
 #: Shares of pairs that meet the condition.
 SHARES = (0.0, 0.01, 0.1, 0.3, 1.0)

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import splitjoin
-from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.sim.device import SimDevice
-from splitjoin.tuner.arrival import BURST
-from splitjoin.tuner.speed import cycles_a_tuple
-from splitjoin.tuner.workload import Workload
 
+import splitjoin
 from bench.record import RESULTS, Recorder
+from splitjoin.circuit.tuner.arrival import BURST
+from splitjoin.circuit.tuner.speed import cycles_a_tuple
+from splitjoin.circuit.tuner.workload import Workload
+from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin_sim.device import SimDevice
 
 __all__ = ["DESIGNS", "Simulated", "by_root_width", "measure", "sustained", "sustained_rates"]
 

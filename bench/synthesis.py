@@ -15,12 +15,11 @@ import argparse
 from dataclasses import dataclass, replace
 from statistics import median
 
-from splitjoin.boards.flow import ecp5, ultrascale
-from splitjoin.boards.flow.design import Design, core_design, part_design, whole_design
-from splitjoin.circuit.wire import Configuration
-from splitjoin.hw.hls.matcher import Matcher
-
 from bench.record import Recorder
+from splitjoin.circuit.wire import Configuration
+from splitjoin_boards.flow import ecp5, ultrascale
+from splitjoin_boards.flow.design import Design, core_design, part_design, whole_design
+from splitjoin_hw.hls.matcher import Matcher
 
 #: Stored tuples of a region.
 CAPACITY = 512

@@ -1,8 +1,8 @@
 """Delays of routed wires of an ECP5 by the columns and rows that they cross: the estimates of the ECP5 placer.
 
 Run: python -m bench.wires, which places and routes the 16 regions of bench/synthesis.py, annealed with the present
-estimates, and writes boards/flow/ecp5_placer/wire_delays.json anew (an hour). The delays depend on router and speed
-grade, and little on the design.
+estimates, and writes boards/splitjoin_boards/flow/ecp5_placer/wire_delays.json anew (an hour). The delays depend on
+router and speed grade, and little on the design.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from splitjoin.boards.flow import ecp5
-from splitjoin.boards.flow.design import whole_design
-from splitjoin.boards.flow.ecp5_placer import fit_wire_delays
-from splitjoin.boards.flow.tools import NEXTPNR
-
 from bench.synthesis import ANNEAL_MHZ, WHOLE, WIDTHS, band
+from splitjoin_boards.flow import ecp5
+from splitjoin_boards.flow.design import whole_design
+from splitjoin_boards.flow.ecp5_placer import fit_wire_delays
+from splitjoin_boards.flow.tools import NEXTPNR
 
 
 def main() -> None:

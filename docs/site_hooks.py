@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-#: Where the folders stand under their import names, for mkdocstrings, which reads sources without importing them.
-IMPORTS = ROOT / "build" / "import"
 #: The line of docs/api/index.md that the remaining names replace.
 OTHERS = "<!-- other names -->"
 #: The line of docs/command-line.md that the commands replace.
@@ -41,16 +39,6 @@ def unnamed_pages() -> list[str]:
     """The pages that it does not name, but for records of decisions, which docs/adr/README.md lists."""
     pages = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
     return sorted(str(page) for page in pages if not re.match(r"\d{4}-", page.name) and str(page) not in named_pages())
-
-
-def on_pre_build(**_: Any) -> None:
-    """Make the links to the folders."""
-    package = IMPORTS / "splitjoin"
-    package.mkdir(parents=True, exist_ok=True)
-    for link in package.iterdir():
-        link.unlink()
-    for path in (*(ROOT / "sw").iterdir(), ROOT / "hw", ROOT / "sim", ROOT / "boards"):
-        (package / path.name).symlink_to(path)
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:

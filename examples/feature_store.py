@@ -7,6 +7,7 @@ import argparse
 
 import numpy as np
 import pyarrow as pa
+
 import splitjoin
 
 #: For each request to pay: what the card did in the hour before. The engine folds, and makes no pairs.

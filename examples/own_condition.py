@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+
 import splitjoin
 from splitjoin.cli import main as command
 

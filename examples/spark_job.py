@@ -10,6 +10,7 @@ says how splitjoin gets to the executors of a cluster.
 import argparse
 
 from pyspark.sql import SparkSession, functions as sql
+
 from splitjoin.spark import explain, stream_join
 
 

@@ -7,6 +7,7 @@ import argparse
 
 import numpy as np
 import pyarrow as pa
+
 import splitjoin
 
 

@@ -11,12 +11,13 @@ import random
 from pathlib import Path
 
 import pyarrow as pa
-import splitjoin
 from amaranth.back import verilog
 from amaranth.hdl import Array, Cat, Const, Module, Signal, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
+
+import splitjoin
 
 #: A column that may be NULL would have a key of 17 bits.
 SENSOR_R, SENSOR_S = (pa.schema([pa.field(name, pa.int16(), nullable=False)]) for name in ("x", "a"))

@@ -9,8 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from splitjoin.errors import DeviceError
-
 from bench import (
     circuits,
     conclusions,
@@ -26,6 +24,8 @@ from bench import (
     synthesis,
     tables,
 )
+
+from splitjoin.base.errors import DeviceError
 
 BENCH = Path(__file__).parent.parent / "bench"
 

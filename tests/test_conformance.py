@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from splitjoin.device.api import ITEM, PAIR, STAR, Items
-from splitjoin.golden import GoldenDevice
 
+from splitjoin.engines.device import ITEM, PAIR, STAR, Items
+from splitjoin.engines.golden import GoldenDevice
 from tests.support.conformance import assert_conforms, run
 from tests.support.scenarios import SCENARIOS
 

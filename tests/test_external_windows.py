@@ -5,9 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
-
 from bench.external import CLOCK_MHZ, MEMORIES, ExternalScan, Memory, bound, probes_for
+from hypothesis import given, settings, strategies as st
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "external-windows.md").read_text()

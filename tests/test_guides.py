@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+
 from splitjoin.cli import main
 
 from .support.page_examples import DOCS, check_examples, write_examples

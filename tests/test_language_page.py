@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from splitjoin import Schema, SplitJoinError
 from splitjoin.lang.eval.scalar import evaluate
 from splitjoin.lang.order import parse_order

@@ -57,8 +57,7 @@ def test_the_list_of_decisions_has_each_record_once() -> None:
     assert listed == records
 
 
-#: Folder → the package that it is imported as.
-FOLDERS = {"sw": "splitjoin", "hw": "splitjoin.hw", "sim": "splitjoin.sim", "boards": "splitjoin.boards"}
+FOLDERS = ("sw", "hw", "sim", "boards")
 SOURCES = [path for folder in (*FOLDERS, "bench", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
@@ -66,9 +65,9 @@ SOURCES = [path for folder in (*FOLDERS, "bench", "tests") for path in sorted((R
 def defined() -> dict[str, set[str]]:
     """Module → the names that it defines or imports."""
     found: dict[str, set[str]] = {}
-    for folder, package in FOLDERS.items():
+    for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*.py"):
-            parts = (package, *path.relative_to(ROOT / folder).with_suffix("").parts)
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
             names = set()
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 match node:

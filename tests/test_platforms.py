@@ -17,7 +17,7 @@ import asyncio, filelock, multiprocessing, os, platformdirs, subprocess, sys, te
 for name in ("fcntl", "grp", "pwd", "resource", "termios"):
     sys.modules[name] = None
 for name in ("fchmod", "fork", "getegid", "geteuid", "getgid", "getpriority", "getuid", "killpg", "memfd_create",
-             "nice", "posix_spawn", "sched_getaffinity", "setpriority", "waitpid", "O_NOFOLLOW", "O_NONBLOCK"):
+             "nice", "posix_spawn", "sched_getaffinity", "setpriority", "waitpid"):
     if hasattr(os, name):
         delattr(os, name)
 """

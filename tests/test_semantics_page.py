@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from splitjoin import Query, Schema
-from splitjoin.arrival import arrivals
-from splitjoin.device.api import PAIR
-from splitjoin.golden import GoldenDevice
-from splitjoin.kinds import KindOperator, reference_rows
 
+from splitjoin import Query, Schema
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.device import PAIR
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.rows.kinds import KindOperator, reference_rows
 from tests.support.conformance import slices
 
 PAGE = Path(__file__).parents[1] / "docs" / "semantics.md"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import splitjoin
 from splitjoin.cli import command_parser
 

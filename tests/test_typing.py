@@ -42,7 +42,7 @@ def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp(request.param)
     source = folder / "source"
     source.mkdir()
-    for name in ("sw", "hw", "sim", "boards", "pyproject.toml", "build_backend.py", "README.md", "LICENSE"):
+    for name in ("sw", "hw", "sim", "boards", "pyproject.toml", "README.md", "LICENSE"):
         copy: Callable[[Path, Path], object] = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, source / name)
     venv.create(folder / "venv", with_pip=True)
@@ -84,7 +84,7 @@ def test_pyright(python: Path, pyright: Path, tmp_path: Path) -> None:
 
 
 def test_the_package_runs(python: Path, tmp_path: Path) -> None:
-    code = ("import splitjoin, splitjoin.sim; r = splitjoin.join({'x': [1, 5]}, {'a': [1]}, on='r.x = s.a', "
+    code = ("import splitjoin, splitjoin_sim; r = splitjoin.join({'x': [1, 5]}, {'a': [1]}, on='r.x = s.a', "
             "device='golden'); print(len(r), splitjoin.__file__)")
     done = run(python, "-c", code, cwd=tmp_path)
     count, where = done.stdout.split()

@@ -14,12 +14,13 @@ from pathlib import Path
 import pyarrow as pa
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
+
 from splitjoin import Query, Schema
+from splitjoin.circuit.export.vectors import random_arrivals, vectors
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
-from splitjoin.export.vectors import random_arrivals, vectors
-from splitjoin.hw.verilog import TOP, to_verilog
-from splitjoin.sim.tools import find_verilator
+from splitjoin_hw.verilog import TOP, to_verilog
+from splitjoin_sim.tools import find_verilator
 
 HERE = Path(__file__).parent
 

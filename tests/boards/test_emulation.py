@@ -2,17 +2,18 @@
 
 import pyarrow as pa
 import pytest
+
 import splitjoin
 from splitjoin import StreamJoin
-from splitjoin.boards.catalog import find
-from splitjoin.boards.pads import board_top
+from splitjoin.base.errors import DeviceError, InputError, UnsupportedError
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.cli import main
-from splitjoin.device.registry import device
-from splitjoin.errors import DeviceError, InputError, UnsupportedError
+from splitjoin.engines.registry import device
 from splitjoin.link.items import PackedItems
 from splitjoin.link.sidecar import Sidecar
-from splitjoin.sim.emulator import Faults
+from splitjoin_boards.catalog import find
+from splitjoin_boards.pads import board_top
+from splitjoin_sim.emulator import Faults
 
 from ..sim.test_folding import tables
 from ..support.conformance import assert_conforms

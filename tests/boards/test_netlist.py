@@ -9,20 +9,21 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from splitjoin.boards.catalog import find
-from splitjoin.boards.flow.bitstream import build
-from splitjoin.boards.flow.readback import differences, read_back
-from splitjoin.boards.netlist import bitstream_top, icebox, netlist_top
+
+from splitjoin.base.errors import ToolError
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.circuit.lowering import settings
-from splitjoin.device.registry import device
-from splitjoin.errors import ToolError
-from splitjoin.hw.link.linked import LinkedJoin
-from splitjoin.hw.link.uart import UartReceiver, UartTransmitter
+from splitjoin.engines.registry import device
 from splitjoin.link.transport import LinkTransport
 from splitjoin.link.uart import SerialChannel
-from splitjoin.sim.emulated import EmulatedTop, Pins, model
-from splitjoin.sim.emulator import Emulator
+from splitjoin_boards.catalog import find
+from splitjoin_boards.flow.bitstream import build
+from splitjoin_boards.flow.readback import differences, read_back
+from splitjoin_boards.netlist import bitstream_top, icebox, netlist_top
+from splitjoin_hw.link.linked import LinkedJoin
+from splitjoin_hw.link.uart import UartReceiver, UartTransmitter
+from splitjoin_sim.emulated import EmulatedTop, Pins, model
+from splitjoin_sim.emulator import Emulator
 
 from ..hw.link.test_endpoint import CONFIG, Echo
 from ..support.conformance import assert_conforms
@@ -93,7 +94,7 @@ def assert_answers(top, table):
     assert found == table.answers(sent)
 
 
-@pytest.mark.long  # synthesis, and a library of cells to compile; `boards/flow` has bitstreams of the same tops made
+@pytest.mark.long  # synthesis, and a library of cells to compile; `tests/boards/flow` makes bitstreams of the same tops
 @pytest.mark.parametrize(("name", "bits"), [
     *(("icebreaker", bits) for bits in (2, 4, 8, 16, 32)),
     *((name, bits) for name in ("ulx3s_12f", "tang_nano_9k") for bits in (1, 2, 4, 8, 9, 18, 36)),

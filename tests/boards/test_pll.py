@@ -5,12 +5,13 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.boards.catalog import find
-from splitjoin.boards.flow.bitstream import build
-from splitjoin.boards.pll import PLLS, clocked, parameters_for
-from splitjoin.boards.top import BoardTop
+
+from splitjoin.base.errors import UnsupportedError
 from splitjoin.cli import main
-from splitjoin.errors import UnsupportedError
+from splitjoin_boards.catalog import find
+from splitjoin_boards.flow.bitstream import build
+from splitjoin_boards.pll import PLLS, clocked, parameters_for
+from splitjoin_boards.top import BoardTop
 
 
 class Blink(wiring.Component):

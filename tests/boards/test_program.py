@@ -3,11 +3,12 @@
 import stat
 
 import pytest
-from splitjoin.boards.catalog import find
-from splitjoin.boards.program import loader, program
+
+from splitjoin.base.errors import InputError, ToolError, UnsupportedError
 from splitjoin.cli import main
-from splitjoin.errors import InputError, ToolError, UnsupportedError
 from splitjoin.link.sidecar import Sidecar
+from splitjoin_boards.catalog import find
+from splitjoin_boards.program import loader, program
 
 CALLS = 'echo "$@" >> "$(dirname "$0")/calls"'
 

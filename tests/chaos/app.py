@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from pyspark.sql import DataFrame
+
 from splitjoin.spark import local_session, stream_join
 
 from ..support.spark_settings import SETTINGS

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
+
 import splitjoin
-from splitjoin.daemon.client import daemon_status
-from splitjoin.errors import DeviceError
+from splitjoin.base.errors import DeviceError
+from splitjoin.link.daemon.client import daemon_status
 
 from .app import JOIN
 

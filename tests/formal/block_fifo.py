@@ -6,8 +6,9 @@ from typing import Any
 from unittest.mock import patch
 
 from amaranth.hdl import Mux, Signal, Value
-from splitjoin.hw.network.block_fifo import BlockFifo, HalfRateFifo, _Fifo
-from splitjoin.hw.network.queue import Queue
+
+from splitjoin_hw.network.block_fifo import BlockFifo, HalfRateFifo, _Fifo
+from splitjoin_hw.network.queue import Queue
 
 from .harness import Harness
 from .monitors import Follower, follow, prove_stable_offers
@@ -56,7 +57,7 @@ def half_rate() -> Harness:
 
 
 def full_rate() -> Harness:
-    with patch("splitjoin.hw.network.block_fifo._OFFERED", _OFFERED):
+    with patch("splitjoin_hw.network.block_fifo._OFFERED", _OFFERED):
         dut = BlockFifo(2, _DEPTH)
         h = Harness(dut)
     prove_stable_offers(h, "o", dut.o)

@@ -13,12 +13,13 @@ from unittest.mock import patch
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+
 from splitjoin.circuit.geometry import position_bits, ring_rows
 from splitjoin.circuit.wire import ROW_BITS, Configuration, Op
-from splitjoin.hw.core.layouts import batch_layout
-from splitjoin.hw.core.scanner import Scanner
-from splitjoin.hw.core.storage import Storage
-from splitjoin.hw.layouts import input_layout, window_layout
+from splitjoin_hw.core.layouts import batch_layout
+from splitjoin_hw.core.scanner import Scanner
+from splitjoin_hw.core.storage import Storage
+from splitjoin_hw.layouts import input_layout, window_layout
 
 from .harness import Harness
 from .monitors import assume_stable_offers, prove_stable_offers

@@ -11,12 +11,13 @@ from unittest.mock import patch
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
+
 from splitjoin.circuit.geometry import group_bits
 from splitjoin.circuit.wire import Configuration, ItemKind
-from splitjoin.hw.core.emitter import Emitter, at_most_one, times
-from splitjoin.hw.layouts import result_layout
-from splitjoin.hw.network.queue import Queue
-from splitjoin.hw.network.skid_buffer import SkidBuffer
+from splitjoin_hw.core.emitter import Emitter, at_most_one, times
+from splitjoin_hw.layouts import result_layout
+from splitjoin_hw.network.queue import Queue
+from splitjoin_hw.network.skid_buffer import SkidBuffer
 
 from .harness import Harness
 from .monitors import prove_stable_offers
@@ -43,8 +44,8 @@ class _Items(Emitter):
 
 @contextmanager
 def _narrow() -> Iterator[None]:
-    with (patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.hw.core.layouts.ROW_BITS", _ROW),
-          patch("splitjoin.hw.core.emitter.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2),
+    with (patch("splitjoin_hw.layouts.ROW_BITS", _ROW), patch("splitjoin_hw.core.layouts.ROW_BITS", _ROW),
+          patch("splitjoin_hw.core.emitter.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2),
           patch("splitjoin.circuit.geometry.EMITTER_ITEMS", _ITEMS)):
         yield
 

@@ -16,12 +16,13 @@ from typing import Any
 from unittest.mock import patch
 
 from amaranth.hdl import Array, Cat, Const, Mux, Signal, Value
+
 from splitjoin.circuit.fold_parts import FoldPart, FoldValue, extreme_part, sum_part
 from splitjoin.circuit.geometry import position_bits
 from splitjoin.circuit.wire import Configuration, ItemKind
-from splitjoin.hw.core.first_hits import FirstHits
-from splitjoin.hw.core.folder import FoldingEmitter
-from splitjoin.hw.gather.state_tree import StateMerger, StateTree
+from splitjoin_hw.core.first_hits import FirstHits
+from splitjoin_hw.core.folder import FoldingEmitter
+from splitjoin_hw.gather.state_tree import StateMerger, StateTree
 
 from .harness import Harness
 from .monitors import Event, assume_stable_offers, prove_stable_offers
@@ -43,9 +44,9 @@ _COUNT = sum_part(0, 0, 1, 3)
 
 @contextmanager
 def _narrow() -> Iterator[None]:
-    with (patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.hw.core.layouts.ROW_BITS", _ROW),
-          patch("splitjoin.hw.core.folder.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2),
-          patch("splitjoin.hw.gather.state_tree.ROW_BITS", _ROW), patch.object(Configuration, "beats", 1)):
+    with (patch("splitjoin_hw.layouts.ROW_BITS", _ROW), patch("splitjoin_hw.core.layouts.ROW_BITS", _ROW),
+          patch("splitjoin_hw.core.folder.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2),
+          patch("splitjoin_hw.gather.state_tree.ROW_BITS", _ROW), patch.object(Configuration, "beats", 1)):
         yield
 
 

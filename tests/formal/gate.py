@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
+
 from splitjoin.circuit.wire import Configuration, Op
-from splitjoin.hw.gate.gate import ScaleGate
-from splitjoin.hw.gate.merger import ReadyMerger
-from splitjoin.hw.gate.source import SourceInput
-from splitjoin.hw.network.skid_buffer import SkidBuffer
+from splitjoin_hw.gate.gate import ScaleGate
+from splitjoin_hw.gate.merger import ReadyMerger
+from splitjoin_hw.gate.source import SourceInput
+from splitjoin_hw.network.skid_buffer import SkidBuffer
 
 from .harness import Harness
 from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers

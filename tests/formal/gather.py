@@ -11,12 +11,13 @@ from unittest.mock import patch
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
 from amaranth.lib import data
+
 from splitjoin.circuit.wire import ItemKind
-from splitjoin.hw.gather.combiner import Combiner
-from splitjoin.hw.gather.lookahead import LookaheadFifo, offer_of
-from splitjoin.hw.gather.merger import ComparisonSelect, Merger
-from splitjoin.hw.gather.tree import GatherTree
-from splitjoin.hw.layouts import result_layout
+from splitjoin_hw.gather.combiner import Combiner
+from splitjoin_hw.gather.lookahead import LookaheadFifo, offer_of
+from splitjoin_hw.gather.merger import ComparisonSelect, Merger
+from splitjoin_hw.gather.tree import GatherTree
+from splitjoin_hw.layouts import result_layout
 
 from .harness import Harness
 from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers
@@ -39,7 +40,7 @@ _ROW = 5
 
 @contextmanager
 def narrow() -> Iterator[None]:
-    with patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.hw.gather.lookahead.ROW_BITS", _ROW):
+    with patch("splitjoin_hw.layouts.ROW_BITS", _ROW), patch("splitjoin_hw.gather.lookahead.ROW_BITS", _ROW):
         yield
 
 

@@ -9,10 +9,11 @@ from unittest.mock import patch
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Out
+
 from splitjoin.circuit.geometry import position_bits, ring_rows
 from splitjoin.circuit.wire import Configuration
-from splitjoin.hw.core.index import Index
-from splitjoin.hw.core.kinds.bucket import CellBuckets
+from splitjoin_hw.core.index import Index
+from splitjoin_hw.core.kinds.bucket import CellBuckets
 
 from .harness import Harness
 from .proofs import Fault, Proof

@@ -13,10 +13,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from amaranth.hdl import Const, Mux, Signal, Value
-from splitjoin.hw.link.buffers import RecordRing
-from splitjoin.hw.link.framing import Deframer
-from splitjoin.hw.link.sequencer import Sequencer
+
 from splitjoin.link.frames import CRC_BYTES, CRC_RESIDUE, END, ESC, NUMBERED, Kind
+from splitjoin_hw.link.buffers import RecordRing
+from splitjoin_hw.link.framing import Deframer
+from splitjoin_hw.link.sequencer import Sequencer
 
 from .harness import Harness
 from .proofs import Fault, Proof

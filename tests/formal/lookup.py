@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
+
 from splitjoin.circuit import geometry
 from splitjoin.circuit.geometry import DIGIT, TABLE_WRITE_CYCLES as WRITING
 from splitjoin.circuit.wire import Configuration
-from splitjoin.hw.hls.lookup import Lookup
-from splitjoin.hw.hls.table import TableTest
+from splitjoin_hw.hls.lookup import Lookup
+from splitjoin_hw.hls.table import TableTest
 
 from .harness import Harness
 from .proofs import Fault

@@ -15,22 +15,23 @@ from unittest.mock import patch
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
 from amaranth.lib import data
+
 from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Axis, Configuration, Sum
-from splitjoin.hw.hls import matcher as matcher_module, sums as sums_module, width as width_module
-from splitjoin.hw.hls.compare import Comparison
-from splitjoin.hw.hls.delays import Delays
-from splitjoin.hw.hls.lookup import Lookup
-from splitjoin.hw.hls.matcher import Matcher, _Held, _test
-from splitjoin.hw.hls.table import TableTest
-from splitjoin.hw.hls.width import WidthTest
-from splitjoin.hw.layouts import struct
-from splitjoin.hw.tech.carry import CarryOrder
-from splitjoin.hw.tech.carry8 import Carry8Order
-from splitjoin.hw.tech.equality import CarryEquality
-from splitjoin.hw.tech.order import GenericOrder
-from splitjoin.hw.tech.target import Target
 from splitjoin.lang.schema import other_side
+from splitjoin_hw.hls import matcher as matcher_module, sums as sums_module, width as width_module
+from splitjoin_hw.hls.compare import Comparison
+from splitjoin_hw.hls.delays import Delays
+from splitjoin_hw.hls.lookup import Lookup
+from splitjoin_hw.hls.matcher import Matcher, _Held, _test
+from splitjoin_hw.hls.table import TableTest
+from splitjoin_hw.hls.width import WidthTest
+from splitjoin_hw.layouts import struct
+from splitjoin_hw.tech.carry import CarryOrder
+from splitjoin_hw.tech.carry8 import Carry8Order
+from splitjoin_hw.tech.equality import CarryEquality
+from splitjoin_hw.tech.order import GenericOrder
+from splitjoin_hw.tech.target import Target
 
 from .harness import Harness
 from .lookup import TABLE_FAULTS, Tables
@@ -217,7 +218,7 @@ def _config(keys: tuple[int, ...], tests: tuple[tuple[int, int], ...] = ((0, 0),
 
 def _few_bits(config: Configuration) -> Harness:
     """The matcher where multipliers take four bits, so that a square takes several."""
-    with patch("splitjoin.hw.hls.sums.FACTOR", 4), patch("splitjoin.circuit.sums.FACTOR", 4):
+    with patch("splitjoin_hw.hls.sums.FACTOR", 4), patch("splitjoin.circuit.sums.FACTOR", 4):
         return matcher(config)
 
 

@@ -6,10 +6,11 @@ from typing import Any
 from unittest.mock import patch
 
 from amaranth.hdl import Array, Cat, Mux, Value
-from splitjoin.hw import network
-from splitjoin.hw.network.distributor import Distributor
-from splitjoin.hw.network.queue import Queue
-from splitjoin.hw.network.skid_buffer import SkidBuffer
+
+from splitjoin_hw import network
+from splitjoin_hw.network.distributor import Distributor
+from splitjoin_hw.network.queue import Queue
+from splitjoin_hw.network.skid_buffer import SkidBuffer
 
 from .harness import Harness
 from .monitors import Follower, follow, prove_stable_offers

@@ -9,14 +9,15 @@ from unittest.mock import patch
 
 from amaranth.hdl import Cat, Mux, Signal, Value, signed
 from amaranth.lib import data
+
 from splitjoin.circuit.geometry import TABLE_WRITE_CYCLES as WRITING
 from splitjoin.circuit.wire import Configuration
-from splitjoin.hw.core.kinds.bucket import CellBuckets
-from splitjoin.hw.core.kinds.hash import HashBuckets
-from splitjoin.hw.core.layouts import batch_layout
-from splitjoin.hw.core.prober import Prober
-from splitjoin.hw.core.scanner import Scanner
-from splitjoin.hw.network.queue import Queue
+from splitjoin_hw.core.kinds.bucket import CellBuckets
+from splitjoin_hw.core.kinds.hash import HashBuckets
+from splitjoin_hw.core.layouts import batch_layout
+from splitjoin_hw.core.prober import Prober
+from splitjoin_hw.core.scanner import Scanner
+from splitjoin_hw.network.queue import Queue
 
 from .harness import Harness
 from .lookup import TableOrder
@@ -111,7 +112,7 @@ def _ends(h: Harness, config: Configuration) -> None:
 
 
 def _written(h: Harness, probes: int) -> None:
-    """Prove that the matcher's tables are written as `splitjoin.hw.hls.matcher.Matcher` requires."""
+    """Prove that the matcher's tables are written as `splitjoin_hw.hls.matcher.Matcher` requires."""
     fill, swap, load = (h.inner(name) for name in ("fill", "swap", "load"))
     loaded = Cat(load[first:first + _GROUP].any() for first in range(0, probes, _GROUP))
     order = TableOrder(h, fill=fill, swap=swap, load=load, group=_GROUP)

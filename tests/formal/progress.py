@@ -5,10 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
+
 from splitjoin.circuit import geometry
-from splitjoin.hw.core.listing import ListEmitter
-from splitjoin.hw.core.sorter import _FROM_LIST, SortingEmitter
-from splitjoin.hw.core.stack import StackEmitter
+from splitjoin_hw.core.listing import ListEmitter
+from splitjoin_hw.core.sorter import _FROM_LIST, SortingEmitter
+from splitjoin_hw.core.stack import StackEmitter
 
 from .harness import Harness
 from .proofs import Fault

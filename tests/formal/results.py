@@ -11,14 +11,15 @@ from unittest.mock import patch
 
 from amaranth.hdl import Array, Cat, Mux, Signal, Value, signed
 from amaranth.lib import data
+
 from splitjoin.circuit.geometry import PASSES
 from splitjoin.circuit.wire import Configuration, ItemKind
-from splitjoin.hw.core.emitter import Emitter
-from splitjoin.hw.core.listing import ListEmitter, Listing
-from splitjoin.hw.core.sorter import SortingEmitter
-from splitjoin.hw.core.stack import StackEmitter
-from splitjoin.hw.network.queue import Queue
-from splitjoin.hw.network.skid_buffer import SkidBuffer
+from splitjoin_hw.core.emitter import Emitter
+from splitjoin_hw.core.listing import ListEmitter, Listing
+from splitjoin_hw.core.sorter import SortingEmitter
+from splitjoin_hw.core.stack import StackEmitter
+from splitjoin_hw.network.queue import Queue
+from splitjoin_hw.network.skid_buffer import SkidBuffer
 
 from .harness import Harness
 from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers
@@ -40,8 +41,8 @@ _HITS = 30
 
 @contextmanager
 def narrow(items: int = _ITEMS) -> Iterator[None]:
-    with (patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.hw.core.layouts.ROW_BITS", _ROW),
-          patch("splitjoin.hw.core.emitter.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2),
+    with (patch("splitjoin_hw.layouts.ROW_BITS", _ROW), patch("splitjoin_hw.core.layouts.ROW_BITS", _ROW),
+          patch("splitjoin_hw.core.emitter.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2),
           patch("splitjoin.circuit.geometry.LISTED", _LISTED),
           patch("splitjoin.circuit.geometry.SORTED", 2), patch("splitjoin.circuit.geometry.QUOTA", 2),
           patch("splitjoin.circuit.geometry.EMITTER_ITEMS", items)):

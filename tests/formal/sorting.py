@@ -12,11 +12,12 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
+
 from splitjoin.circuit.wire import Configuration
-from splitjoin.hw.core.listing import Listing
-from splitjoin.hw.core.places import Places
-from splitjoin.hw.core.sorter import SortingEmitter
-from splitjoin.hw.network.queue import Queue
+from splitjoin_hw.core.listing import Listing
+from splitjoin_hw.core.places import Places
+from splitjoin_hw.core.sorter import SortingEmitter
+from splitjoin_hw.network.queue import Queue
 
 from .harness import Harness
 from .network import sound_queue

@@ -12,13 +12,14 @@ from unittest.mock import patch
 
 from amaranth.hdl import Array, Mux, Signal, Value
 from amaranth.lib import data
+
 from splitjoin.circuit.fold_parts import FoldValue, sum_part
 from splitjoin.circuit.wire import Configuration, Op
-from splitjoin.hw.core.region import Region
-from splitjoin.hw.core.stored_states import StoredStates
-from splitjoin.hw.gather.turns import TurnMerger
-from splitjoin.hw.layouts import STREAM_R, struct
-from splitjoin.hw.network.queue import Queue
+from splitjoin_hw.core.region import Region
+from splitjoin_hw.core.stored_states import StoredStates
+from splitjoin_hw.gather.turns import TurnMerger
+from splitjoin_hw.layouts import STREAM_R, struct
+from splitjoin_hw.network.queue import Queue
 
 from .harness import Harness
 from .monitors import assume_stable_offers, prove_stable_offers
@@ -32,9 +33,9 @@ _ROW = 4
 
 @contextmanager
 def _narrow() -> Iterator[None]:
-    with (patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.hw.core.layouts.ROW_BITS", _ROW),
-          patch("splitjoin.hw.core.storage.ROW_BITS", _ROW), patch("splitjoin.hw.core.scanner.ROW_BITS", _ROW),
-          patch("splitjoin.hw.core.region.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2)):
+    with (patch("splitjoin_hw.layouts.ROW_BITS", _ROW), patch("splitjoin_hw.core.layouts.ROW_BITS", _ROW),
+          patch("splitjoin_hw.core.storage.ROW_BITS", _ROW), patch("splitjoin_hw.core.scanner.ROW_BITS", _ROW),
+          patch("splitjoin_hw.core.region.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2)):
         yield
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from amaranth.hdl import Signal
-from splitjoin.hw.network.skid_buffer import SkidBuffer
+
+from splitjoin_hw.network.skid_buffer import SkidBuffer
 
 from ..support.sampling import at_length
 from .__main__ import main

@@ -6,10 +6,11 @@ from typing import Any
 from unittest.mock import patch
 
 from amaranth.hdl import Cat, Mux
+
 from splitjoin.circuit.geometry import credit_fifo_depth, split
-from splitjoin.hw.network.link import BroadcastRegister, CreditFifo
-from splitjoin.hw.network.queue import Queue
-from splitjoin.hw.network.tree import DistributionTree
+from splitjoin_hw.network.link import BroadcastRegister, CreditFifo
+from splitjoin_hw.network.queue import Queue
+from splitjoin_hw.network.tree import DistributionTree
 
 from .harness import Harness
 from .monitors import Follower, follow, prove_stable_offers

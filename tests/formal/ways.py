@@ -9,12 +9,13 @@ from functools import partial
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Signal, Value
+
 from splitjoin.circuit.wire import ItemKind
-from splitjoin.hw.gather.lookahead import LookaheadFifo
-from splitjoin.hw.gather.merger import Merger
-from splitjoin.hw.gather.ways import WaySplitter, WayTree
-from splitjoin.hw.network.pipeline import PipelineRegister
-from splitjoin.hw.network.queue import Queue
+from splitjoin_hw.gather.lookahead import LookaheadFifo
+from splitjoin_hw.gather.merger import Merger
+from splitjoin_hw.gather.ways import WaySplitter, WayTree
+from splitjoin_hw.network.pipeline import PipelineRegister
+from splitjoin_hw.network.queue import Queue
 
 from .gather import BITS, Contents, narrow, node
 from .harness import Harness

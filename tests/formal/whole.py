@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from amaranth.hdl import Const, Mux, Signal, Value
+
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
-from splitjoin.hw.core.core import Core
-from splitjoin.hw.core.listing import ListEmitter
+from splitjoin_hw.core.core import Core
+from splitjoin_hw.core.listing import ListEmitter
 
 from .harness import Harness
 from .monitors import assume_stable_offers
@@ -25,10 +26,10 @@ _ROW = 4
 
 @contextmanager
 def _narrow() -> Iterator[None]:
-    with (patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.hw.core.layouts.ROW_BITS", _ROW),
-          patch("splitjoin.hw.core.emitter.ROW_BITS", _ROW), patch("splitjoin.hw.core.storage.ROW_BITS", _ROW),
-          patch("splitjoin.hw.core.scanner.ROW_BITS", _ROW), patch("splitjoin.hw.core.region.ROW_BITS", _ROW),
-          patch("splitjoin.hw.core.core.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2),
+    with (patch("splitjoin_hw.layouts.ROW_BITS", _ROW), patch("splitjoin_hw.core.layouts.ROW_BITS", _ROW),
+          patch("splitjoin_hw.core.emitter.ROW_BITS", _ROW), patch("splitjoin_hw.core.storage.ROW_BITS", _ROW),
+          patch("splitjoin_hw.core.scanner.ROW_BITS", _ROW), patch("splitjoin_hw.core.region.ROW_BITS", _ROW),
+          patch("splitjoin_hw.core.core.ROW_BITS", _ROW), patch("splitjoin.circuit.geometry.STORES", 2),
           patch("splitjoin.circuit.geometry.LISTED", 8), patch("splitjoin.circuit.geometry.SORTED", 2),
           patch("splitjoin.circuit.geometry.QUOTA", 2)):
         yield

@@ -14,11 +14,12 @@ from unittest.mock import patch
 
 from amaranth.hdl import Array, Cat, Const, Mux, Signal, Value
 from amaranth.lib import data
+
 from splitjoin.circuit.wire import NO_ITEM, ItemKind
-from splitjoin.hw.gather.root import RowCombiner
-from splitjoin.hw.gather.rows import RowQueue, row_layout
-from splitjoin.hw.gather.ways import WaySplitter
-from splitjoin.hw.network.queue import Queue
+from splitjoin_hw.gather.root import RowCombiner
+from splitjoin_hw.gather.rows import RowQueue, row_layout
+from splitjoin_hw.gather.ways import WaySplitter
+from splitjoin_hw.network.queue import Queue
 
 from .harness import Harness
 from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers
@@ -39,13 +40,13 @@ def _short(shape: Any, depth: int) -> Queue:
 @contextmanager
 def short_queues() -> Iterator[None]:
     """Context manager: queues of ``DEPTH`` take the places of the FIFOs in block RAM."""
-    with (patch("splitjoin.hw.gather.rows.BlockFifo", _short), patch("splitjoin.hw.gather.ways.BlockFifo", _short)):
+    with (patch("splitjoin_hw.gather.rows.BlockFifo", _short), patch("splitjoin_hw.gather.ways.BlockFifo", _short)):
         yield
 
 
 @contextmanager
 def _narrow() -> Iterator[None]:
-    with short_queues(), patch("splitjoin.hw.layouts.ROW_BITS", _ROW), patch("splitjoin.circuit.wire.ROW_BITS", _ROW):
+    with short_queues(), patch("splitjoin_hw.layouts.ROW_BITS", _ROW), patch("splitjoin.circuit.wire.ROW_BITS", _ROW):
         yield
 
 

@@ -25,15 +25,16 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+
 import splitjoin
-from splitjoin.arrival import arrivals
 from splitjoin.cli.pipes import read_source
-from splitjoin.daemon.protocol import MAGIC, arrivals_payloads, needed_columns, read_arrivals, receive
-from splitjoin.files import StoredTable, read_schema, read_table
-from splitjoin.files.stored_table import signature
+from splitjoin.engines.arrival import arrivals
 from splitjoin.lang.serial import decode_query, encode_query
+from splitjoin.link.daemon.protocol import MAGIC, arrivals_payloads, needed_columns, read_arrivals, receive
+from splitjoin.sessions.snapshot import Snapshot
 from splitjoin.spark.streaming.state import Version
-from splitjoin.stream.snapshot import Snapshot
+from splitjoin.tables import StoredTable, read_schema, read_table
+from splitjoin.tables.stored_table import signature
 
 from ..support.micro_batches import MicroBatches
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from splitjoin.errors import SplitJoinError
+from splitjoin.base.errors import SplitJoinError
 
 from .inputs import INPUTS, PLANTED, Input, damaged
 

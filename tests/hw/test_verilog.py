@@ -3,11 +3,12 @@ import re
 from dataclasses import replace
 
 import pytest
+
+from splitjoin.base.version import __version__
 from splitjoin.circuit.registers import MAGIC, REGISTERS
 from splitjoin.circuit.wire import Configuration, item_record
-from splitjoin.hw.top import padded
-from splitjoin.hw.verilog import TOP, header, sidecar, to_verilog
-from splitjoin.version import __version__
+from splitjoin_hw.top import padded
+from splitjoin_hw.verilog import TOP, header, sidecar, to_verilog
 
 CORES = (1, 2, 4)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from splitjoin.arrival import arrivals
+from splitjoin.circuit.export.vectors import vectors
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import pairs_circuit
-from splitjoin.export.vectors import vectors
-from splitjoin.hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
-from splitjoin.sim.testbench.axi_masters import MASTERS
-from splitjoin.sim.testbench.pauses import MATRIX
-from splitjoin.sim.testbench.runner import run_bench
-from splitjoin.sim.testbench.sampling import sampled
+from splitjoin.engines.arrival import arrivals
+from splitjoin_hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
+from splitjoin_sim.testbench.axi_masters import MASTERS
+from splitjoin_sim.testbench.pauses import MATRIX
+from splitjoin_sim.testbench.runner import run_bench
+from splitjoin_sim.testbench.sampling import sampled
 
 from ..support.scenarios import SCENARIOS
 

@@ -7,15 +7,16 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+
 from splitjoin.circuit.wire import ItemKind, Op
-from splitjoin.hw.network.skid_buffer import SkidBuffer
-from splitjoin.sim.testbench.checks import check_answer, check_combined, check_merged
-from splitjoin.sim.testbench.contract import Contract
-from splitjoin.sim.testbench.designs import REGIONS, design
-from splitjoin.sim.testbench.models import Item
-from splitjoin.sim.testbench.on_amaranth import simulate
-from splitjoin.sim.testbench.pauses import MATRIX, bursts, random_pauses
-from splitjoin.sim.testbench.stimuli import random_groups, random_operations, random_window
+from splitjoin_hw.network.skid_buffer import SkidBuffer
+from splitjoin_sim.testbench.checks import check_answer, check_combined, check_merged
+from splitjoin_sim.testbench.contract import Contract
+from splitjoin_sim.testbench.designs import REGIONS, design
+from splitjoin_sim.testbench.models import Item
+from splitjoin_sim.testbench.on_amaranth import simulate
+from splitjoin_sim.testbench.pauses import MATRIX, bursts, random_pauses
+from splitjoin_sim.testbench.stimuli import random_groups, random_operations, random_window
 
 PAIR, STAR, END, SLICE = ItemKind.PAIR, ItemKind.STAR, ItemKind.END, ItemKind.SLICE
 

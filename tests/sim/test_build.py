@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from splitjoin import ToolError, hw, join
-from splitjoin.cache import cache_folder
-from splitjoin.sim import build
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.runtime import header, objects
-from splitjoin.sim.tools import Verilator, cxx, find_verilator
+
+import splitjoin_hw as hw
+from splitjoin import ToolError, join
+from splitjoin.base.cache import cache_folder
+from splitjoin_sim import build
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.runtime import header, objects
+from splitjoin_sim.tools import Verilator, cxx, find_verilator
 
 R = pa.table({"x": [1, 2]})
 S = pa.table({"a": [2, 3]})

@@ -4,15 +4,16 @@ import random
 
 import pyarrow as pa
 import pytest
+
 from splitjoin import UnsupportedError
 from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.cli import main
-from splitjoin.explain import explain
-from splitjoin.golden import GoldenDevice
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.joins.explain import explain
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run
 from ..support.sampling import at_length

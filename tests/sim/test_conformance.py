@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from splitjoin.circuit.driver import CircuitDevice
-from splitjoin.golden import GoldenDevice
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run
 from ..support.sampling import at_length

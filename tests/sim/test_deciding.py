@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+
 import splitjoin
 from splitjoin import UnsupportedError
-from splitjoin.arrival import arrivals
 from splitjoin.circuit.deciding import deciding, needs_few_pairs
-from splitjoin.device.api import PAIR
-from splitjoin.explain import explain
-from splitjoin.golden import GoldenDevice
-from splitjoin.kinds import decide
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.device import PAIR
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.joins.explain import explain
+from splitjoin.rows.kinds import decide
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ..support.kinds import KINDS
 from ..support.sampling import at_length

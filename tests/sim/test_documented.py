@@ -13,16 +13,17 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
-import splitjoin
 from amaranth.hdl import Fragment
 from amaranth.sim import Simulator
+
+import splitjoin
+from splitjoin.circuit.export.vectors import random_arrivals, vectors
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
-from splitjoin.circuit_component import query_description
-from splitjoin.export.vectors import random_arrivals, vectors
-from splitjoin.hw.component import JoinComponent
-from splitjoin.hw.link.axi import AxiJoin
-from splitjoin.hw.verilog import AXI_TOP, sidecar
+from splitjoin.joins.circuit_component import query_description
+from splitjoin_hw.component import JoinComponent
+from splitjoin_hw.link.axi import AxiJoin
+from splitjoin_hw.verilog import AXI_TOP, sidecar
 
 from ..support.sampling import at_length
 

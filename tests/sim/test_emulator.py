@@ -8,14 +8,15 @@ import threading
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from splitjoin.base.errors import DeviceError
 from splitjoin.cli import main
-from splitjoin.device.registry import device
-from splitjoin.errors import DeviceError
+from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.link.sidecar import Sidecar
-from splitjoin.sim.emulated import linked_top
-from splitjoin.sim.emulator import Emulator, Faults
+from splitjoin_sim.emulated import linked_top
+from splitjoin_sim.emulator import Emulator, Faults
 
 from ..support.conformance import assert_conforms
 from ..support.linked import small_join

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+
 import splitjoin
 from splitjoin import InputError, UnsupportedError
-from splitjoin.aggregates import folds_on
-from splitjoin.arrival import arrivals
 from splitjoin.circuit.driver import CircuitSession
-from splitjoin.device.api import PAIR, STAR
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.device import PAIR, STAR
+from splitjoin.rows.aggregates import folds_on
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ..support.sampling import at_length
 from ..support.user_aggregates import Extent, Rises, Variance

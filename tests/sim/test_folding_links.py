@@ -7,13 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 import splitjoin
-from splitjoin import InputError, execution
-from splitjoin.aggregates import StateOverflow, folds_on
+from splitjoin import InputError
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
+from splitjoin.joins import execution
 from splitjoin.link.items import PackedItems
 from splitjoin.link.sidecar import Sidecar
+from splitjoin.rows.aggregates import StateOverflow, folds_on
 
 from ..support.linked_circuit import LinkedDevice
 from ..support.sampling import at_length

@@ -10,22 +10,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import splitjoin
 from hypothesis import given, settings, strategies as st
-from splitjoin.aggregates import reference_aggregates
+
+import splitjoin
+from splitjoin.base.errors import DeviceLost
 from splitjoin.circuit.driver import CircuitSession, Transport
 from splitjoin.circuit.encode import Words
 from splitjoin.circuit.wire import Configuration
-from splitjoin.cpu import CpuDevice
-from splitjoin.device.api import PAIR, Device
-from splitjoin.errors import DeviceLost
-from splitjoin.golden import GoldenDevice
-from splitjoin.sim.device import SimDevice
-from splitjoin.stream import StreamJoin
+from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.device import PAIR, Device
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.rows.aggregates import reference_aggregates
+from splitjoin.sessions import StreamJoin
+from splitjoin_sim.device import SimDevice
 
 from ..support.feeding import Feed, feed, feeds, whole
 from ..support.sampling import examples
-from ..sw.stream.test_feeding import rows_of
+from ..sw.sessions.test_feeding import rows_of
 from .test_folding import STALLS, query, tables
 
 #: One circuit for each of these: what the states hold depends on the windows.

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+
 from splitjoin import UnsupportedError, join
-from splitjoin.golden import GoldenDevice
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms
 from ..support.sampling import examples

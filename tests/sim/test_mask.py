@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from splitjoin import DeviceError
-from splitjoin.arrival import arrivals
-from splitjoin.cpu import CpuDevice
-from splitjoin.device.api import PAIR, STAR, Device, Items
-from splitjoin.golden import GoldenDevice
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.device import PAIR, STAR, Device, Items
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run, slices
 from ..support.sampling import at_length

@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 from splitjoin import DeviceError, Query, Schema, UnsupportedError
 from splitjoin.circuit.driver import CircuitSession, Transport
 from splitjoin.circuit.wire import Configuration
-from splitjoin.sim import PysimDevice, SimDevice
+from splitjoin_sim import PysimDevice, SimDevice
 
 DEVICES = pytest.mark.parametrize("device", [PysimDevice, SimDevice])
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.device.registry import device
-from splitjoin.errors import WindowOverflow
+
+from splitjoin.base.errors import WindowOverflow
+from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
-from splitjoin.sim.testbench.models import NO_LIMIT, Window, first_without_room
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
+from splitjoin_sim.testbench.models import NO_LIMIT, Window, first_without_room
 
 from ..support.conformance import assert_conforms, run
 from ..support.sampling import at_length, examples
@@ -150,7 +151,7 @@ def test_the_first_tuple_without_room_is_named_although_the_other_stream_has_one
 
 
 def test_a_stuck_circuit_is_noticed_although_its_patience_is_longer_than_a_pause(monkeypatch):
-    monkeypatch.setattr("splitjoin.sim.device._PAUSE", 64)
+    monkeypatch.setattr("splitjoin_sim.device._PAUSE", 64)
     table = pa.table([[0] * 9, [0] * 9], schema=SCHEMAS["r"])
     empty = SCHEMAS["s"].empty_table()
     join = Join(table, empty, {side: Window(length=5) for side in "rs"}, True, "total", (), (0.0, 0.0, 0))

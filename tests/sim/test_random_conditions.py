@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.arrival import arrivals
-from splitjoin.device.api import Device, Items
-from splitjoin.errors import SplitJoinError
-from splitjoin.golden import GoldenDevice
+
+from splitjoin.base.errors import SplitJoinError
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.device import Device, Items
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.sim.pysim import PysimDevice
-
+from splitjoin_sim.pysim import PysimDevice
 from tests.support.conformance import assert_conforms, slices
 from tests.support.sampling import at_length, examples
 from tests.support.strategies import Scenario, scenario

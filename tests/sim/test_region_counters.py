@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from splitjoin import DeviceError, join
 from splitjoin.circuit.registers import REGION_COUNTERS
 from splitjoin.cli import DONE, FAILURE, main
-from splitjoin.device.api import PAIR
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin.engines.device import PAIR
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 from peakrdl_cheader.exporter import CHeaderExporter
-from splitjoin.circuit.axi import CONTROL_WORD, OKAY
-from splitjoin.circuit.registers import MAGIC, REGION_COUNTERS, REGISTERS, register, selection
-from splitjoin.circuit.wire import Configuration, OrderMode
-from splitjoin.export.register_map import register_words, system_rdl
-from splitjoin.hw.link.axi import AxiJoin
-from splitjoin.hw.verilog import AXI_TOP, sidecar
-from splitjoin.sim.testbench.on_amaranth import Simulation
 from systemrdl import RDLCompiler
 from systemrdl.node import FieldNode
+
+from splitjoin.circuit.axi import CONTROL_WORD, OKAY
+from splitjoin.circuit.export.register_map import register_words, system_rdl
+from splitjoin.circuit.registers import MAGIC, REGION_COUNTERS, REGISTERS, register, selection
+from splitjoin.circuit.wire import Configuration, OrderMode
+from splitjoin_hw.link.axi import AxiJoin
+from splitjoin_hw.verilog import AXI_TOP, sidecar
+from splitjoin_sim.testbench.on_amaranth import Simulation
 
 from ..support.sampling import at_length
 

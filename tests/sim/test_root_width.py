@@ -6,14 +6,15 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+
+from splitjoin.base.errors import UnsupportedError
 from splitjoin.circuit.encode import pack, single_items
 from splitjoin.circuit.wire import NO_ITEM, Configuration, ItemKind
-from splitjoin.errors import UnsupportedError
-from splitjoin.golden import GoldenDevice
-from splitjoin.hw.link import axi
-from splitjoin.hw.verilog import AXI_TOP, sidecar
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.link.zynq import ZynqTransport
-from splitjoin.sim import PysimDevice, SimDevice
+from splitjoin_hw.link import axi
+from splitjoin_hw.verilog import AXI_TOP, sidecar
+from splitjoin_sim import PysimDevice, SimDevice
 
 from ..support.conformance import assert_conforms, run
 from ..support.sampling import at_length

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from splitjoin import DeviceError, OrderError
-from splitjoin.arrival import arrivals
-from splitjoin.device.api import PAIR, Device, Items, Session
-from splitjoin.golden import GoldenDevice
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.device import PAIR, Device, Items, Session
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.plan.passes.pipeline import make_plan
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, slices
 from ..support.sampling import at_length

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from splitjoin.arrival import arrivals
+
+from splitjoin.circuit.export.vectors import vectors
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import pairs_circuit
 from splitjoin.cli import main
-from splitjoin.export.vectors import vectors
-from splitjoin.hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
-from splitjoin.sim.testbench.runner import run_bench
+from splitjoin.engines.arrival import arrivals
+from splitjoin_hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
+from splitjoin_sim.testbench.runner import run_bench
 
 from ..support.icarus import needs_icarus
 from ..support.scenarios import SCENARIOS

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from splitjoin.arrival import arrivals
+
+from splitjoin.base.errors import OrderError, UnsupportedError, WindowOverflow
 from splitjoin.circuit.geometry import small_datapaths
-from splitjoin.device.registry import device
-from splitjoin.errors import OrderError, UnsupportedError, WindowOverflow
-from splitjoin.golden import GoldenDevice
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run, slices
 from ..support.sampling import at_length

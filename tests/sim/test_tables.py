@@ -6,13 +6,14 @@ import random
 
 import pyarrow as pa
 import pytest
+
+from splitjoin.base.errors import SplitJoinError
 from splitjoin.circuit.driver import CircuitDevice
-from splitjoin.errors import SplitJoinError
-from splitjoin.golden import GoldenDevice
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run
 from ..support.sampling import at_length

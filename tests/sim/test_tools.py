@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from splitjoin import ToolError
-from splitjoin.sim.tools import cxx
+from splitjoin_sim.tools import cxx
 
 
 @pytest.fixture(autouse=True)

@@ -2,13 +2,14 @@
 
 import pyarrow as pa
 import pytest
+
 import splitjoin
-from splitjoin.golden import GoldenDevice
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes.pipeline import make_plan
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run
 from ..support.sampling import at_length

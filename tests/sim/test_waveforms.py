@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from splitjoin import DeviceError, JoinResult, join
 from splitjoin.cli import main
-from splitjoin.device.registry import DEVICES, device as find_device
-from splitjoin.sim import PysimDevice, SimDevice
-from splitjoin.sim.waveforms import trace_file
+from splitjoin.engines.registry import DEVICES, device as find_device
+from splitjoin_sim import PysimDevice, SimDevice
+from splitjoin_sim.waveforms import trace_file
 
 R = {"x": [7 * n % 23 for n in range(40)]}
 S = {"a": [5 * n % 19 for n in range(40)]}

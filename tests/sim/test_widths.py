@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+
 from splitjoin.circuit.lowering import plan_for
 from splitjoin.circuit.parameters import CircuitParameters
-from splitjoin.golden import GoldenDevice
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from splitjoin.cpu.atoms import Atom
-from splitjoin.cpu.expression_source import Code
+
+from splitjoin.engines.cpu.atoms import Atom
+from splitjoin.engines.cpu.expression_source import Code
 
 __all__ = ["holds", "lanes_of"]
 

@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.device.api import ITEM, PAIR, STAR, Device, Items
+
+from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items
 from splitjoin.lang.order import Order, parse_order
 from splitjoin.lang.query import Query
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import splitjoin
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
-from splitjoin.errors import InputError, PredicateError, SchemaError, ToolError, UnsupportedError
+
+import splitjoin
+from splitjoin.base.errors import InputError, PredicateError, SchemaError, ToolError, UnsupportedError
 from splitjoin.spark import JoinMetrics, ProgressLog, explain, joined_with, stream_join, stream_sql, task_error
 from splitjoin.spark.workers import cores
 

@@ -10,12 +10,13 @@ import threading
 from pathlib import Path
 
 import numpy as np
+
 from splitjoin.circuit.axi import CONTROL_WORD, AxiShape
 from splitjoin.circuit.driver import Transport
 from splitjoin.circuit.registers import REGISTERS
 from splitjoin.circuit.wire import Configuration, Op
-from splitjoin.sim.build import library
-from splitjoin.sim.device import SimDevice
+from splitjoin_sim.build import library
+from splitjoin_sim.device import SimDevice
 
 __all__ = ["FakeCard"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from splitjoin.errors import UnsupportedError
+from splitjoin.base.errors import UnsupportedError
 from splitjoin.lang import ir
 from splitjoin.lang.properties import denominator, value_range
 from splitjoin.lang.types import (

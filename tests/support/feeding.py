@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
+
 from splitjoin import Query, Schema
-from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.device.api import Items, pairs
-from splitjoin.golden import GoldenDevice
-from splitjoin.output import gather, output_columns
-from splitjoin.stream import StreamJoin
+from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin.engines.device import Items, pairs
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.rows.output import gather, output_columns
+from splitjoin.sessions import StreamJoin
 
 __all__ = ["Feed", "answer", "feed", "feeds", "stream_query", "whole"]
 

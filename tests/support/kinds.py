@@ -6,8 +6,8 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from splitjoin.device.api import PAIR, Items
 
+from splitjoin.engines.device import PAIR, Items
 from tests.support.oracle import oracle
 
 __all__ = ["KINDS", "kind_oracle", "plain_rows"]

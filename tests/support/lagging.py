@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from splitjoin.arrival import Arrivals
-from splitjoin.device.api import ITEM, Device, Items, Session
-from splitjoin.errors import DeviceError
-from splitjoin.golden import GoldenDevice
+
+from splitjoin.base.errors import DeviceError
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.device import ITEM, Device, Items, Session
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 
 __all__ = ["LaggingDevice", "LaggingSession"]

@@ -29,7 +29,7 @@ _ITEMS = 14
 
 
 class ModelDevice:
-    """A device with the endpoint of `splitjoin.hw.link.endpoint`: for each record, it gives an item with its bytes.
+    """A device with the endpoint of `splitjoin_hw.link.endpoint`: for each record, it gives an item with its bytes.
 
     ``executed`` are the records and register writes that it executed, in order.
     """

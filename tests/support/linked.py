@@ -7,7 +7,8 @@ from collections import deque
 
 import pyarrow as pa
 from amaranth.sim import Simulator
-from splitjoin.arrival import Arrivals, arrivals
+
+from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 

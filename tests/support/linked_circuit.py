@@ -8,6 +8,7 @@ from itertools import count
 from typing import ClassVar
 
 import numpy as np
+
 from splitjoin.circuit.driver import CircuitDevice, Transport
 from splitjoin.circuit.encode import unpack
 from splitjoin.circuit.wire import Configuration, Op
@@ -15,7 +16,7 @@ from splitjoin.link.designed import DesignedDevice
 from splitjoin.link.frames import PACKED_VERSION, VERSION, Kind, Request
 from splitjoin.link.sidecar import Sidecar
 from splitjoin.link.transport import LinkTransport
-from splitjoin.sim.device import SimDevice
+from splitjoin_sim.device import SimDevice
 
 from .link_model import Line, ModelDevice
 from .packed_items import packed

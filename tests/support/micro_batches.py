@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
-from splitjoin.device.api import Device
-from splitjoin.gate.times import parse_lateness
-from splitjoin.join import result_columns
+
+from splitjoin.engines.device import Device
+from splitjoin.joins.join import result_columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.sessions.gate.times import parse_lateness
 from splitjoin.spark.streaming import task as tasks
 from splitjoin.spark.streaming.group import GroupJoin
 from splitjoin.spark.streaming.slots import Slots

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
 from splitjoin.circuit import lowering
 from splitjoin.circuit.core_choice import SCAN, CoreChoice
 from splitjoin.circuit.lowering import _circuit_plan

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import splitjoin
 from hypothesis import strategies as st
+
+import splitjoin
 from splitjoin.lang.fold import Width
 
 __all__ = ["RandomAggregate", "random_aggregates"]

@@ -6,8 +6,9 @@ import itertools
 import linecache
 from typing import Any
 
-import splitjoin
 from hypothesis import strategies as st
+
+import splitjoin
 
 __all__ = ["random_merges"]
 

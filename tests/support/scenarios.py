@@ -11,7 +11,8 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
-from splitjoin.arrival import Arrivals, arrivals
+
+from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query, TimeSpec
 from splitjoin.lang.schema import Schema

@@ -6,6 +6,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pyarrow as pa
+
 import splitjoin
 from splitjoin import Query, StreamJoin
 

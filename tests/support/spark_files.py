@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+
 from splitjoin.spark.progress_log import observed
 
 __all__ = ["Files", "counts", "wait_until"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
 import splitjoin
 
 __all__ = ["ON", "answer", "in_order", "rows", "stream"]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
+
 from splitjoin.lang.windows import WindowSpec
 
 from .predicates import conditions

@@ -10,14 +10,14 @@ import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
+
 from splitjoin import UnsupportedError
-from splitjoin.device.api import PAIR
-from splitjoin.golden import GoldenDevice
+from splitjoin.engines.device import PAIR
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.ir import Isqrt, Lit
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.types import EXACT
-
 from tests.support.conformance import run
 from tests.support.duckdb_sql import duckdb_sql
 from tests.support.oracle import oracle

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from splitjoin.circuit.axi import CONTROL_WORD, PACKET_BEATS, AxiShape
 from splitjoin.circuit.driver import Transport
 from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.link import zynq
 from splitjoin.link.mapped import PAGE, MappedRegisters
-from splitjoin.sim.build import library
-from splitjoin.sim.device import SimDevice
+from splitjoin_sim.build import library
+from splitjoin_sim.device import SimDevice
 
 __all__ = ["FakeZynq"]
 

@@ -18,7 +18,7 @@ def test_dir_lists_the_api_and_nothing_else() -> None:
 
 
 def test_other_modules_that_are_imported_stay_out() -> None:
-    code = "import splitjoin, splitjoin.spark, splitjoin.cli, splitjoin.sim; print(*dir(splitjoin))"
+    code = "import splitjoin, splitjoin.spark, splitjoin.cli, splitjoin_sim; print(*dir(splitjoin))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == dir(splitjoin)
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+
 from splitjoin import InputError
-from splitjoin.files import TableFiles
-from splitjoin.tables import as_table
+from splitjoin.tables import TableFiles
+from splitjoin.tables.inputs import as_table
 
 WIDER: list[tuple[pa.Array, pa.Array, pa.DataType]] = [
     (pa.array([1, 2**53]), pa.array([0.5]), pa.float64()), (pa.array([0.5], pa.float32()), pa.array([7]), pa.float64()),

@@ -11,15 +11,16 @@ from types import ModuleType
 
 import pyarrow as pa
 import pytest
+
 import splitjoin
 from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.cli import main
-from splitjoin.cpu import expression_kernel, jit
-from splitjoin.hw.verilog import part_modules, to_verilog
+from splitjoin.engines.cpu import expression_kernel, jit
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.sim.source import options, wrapper
+from splitjoin_hw.verilog import part_modules, to_verilog
+from splitjoin_sim.source import options, wrapper
 
 #: Ends of strings, comments and lines in Python, C++ and Verilog, each with code behind it.
 HOSTILE = (
@@ -57,9 +58,10 @@ def test_python_has_nothing_of_a_query(name: str, kind: str, monkeypatch: pytest
         loaded.append(text)
         return real(text)
 
-    import_module("splitjoin.cpu.engine")  # and with it all that load kernels, lest they import what stands in below
+    # With it come all that load kernels, lest they import what stands in below.
+    import_module("splitjoin.engines.cpu.engine")
     real = jit.load
-    for module in [m for m in vars(splitjoin.cpu).values() if getattr(m, "load", None) is real]:
+    for module in [m for m in vars(splitjoin.engines.cpu).values() if getattr(m, "load", None) is real]:
         monkeypatch.setattr(module, "load", load)
     monkeypatch.setattr(expression_kernel, "load", load)
     r, s = tables(name)

@@ -6,6 +6,7 @@ from typing import Any, assert_type
 
 import pandas as pd
 import pyarrow as pa
+
 import splitjoin
 
 

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+
 from splitjoin.cli import command_parser
 
 from .__main__ import NOTEBOOKS

@@ -12,11 +12,12 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from splitjoin.boards.catalog import CATALOG, find
-from splitjoin.boards.flow.bitstream import build, utilization
-from splitjoin.boards.flow.readback import differences, read_back
-from splitjoin.boards.flow.tools import NEXTPNR_ICE40, YOSYS
-from splitjoin.errors import CapacityError, DeviceError, InputError, ToolError
+
+from splitjoin.base.errors import CapacityError, DeviceError, InputError, ToolError
+from splitjoin_boards.catalog import CATALOG, find
+from splitjoin_boards.flow.bitstream import build, utilization
+from splitjoin_boards.flow.readback import differences, read_back
+from splitjoin_boards.flow.tools import NEXTPNR_ICE40, YOSYS
 
 from ...support.sampling import at_length
 

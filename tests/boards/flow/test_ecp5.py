@@ -2,11 +2,12 @@
 import json
 
 import pytest
-from splitjoin.boards.flow import ecp5
-from splitjoin.boards.flow.design import part_design
-from splitjoin.boards.flow.ecp5 import parse, route, utilization
-from splitjoin.errors import ToolError
-from splitjoin.hw.tech.ram import Ram
+
+from splitjoin.base.errors import ToolError
+from splitjoin_boards.flow import ecp5
+from splitjoin_boards.flow.design import part_design
+from splitjoin_boards.flow.ecp5 import parse, route, utilization
+from splitjoin_hw.tech.ram import Ram
 
 from ...support.sampling import at_length
 

@@ -2,7 +2,8 @@ import re
 from itertools import pairwise, product
 
 import pytest
-from splitjoin.boards.flow.floorplan import floorplan
+
+from splitjoin_boards.flow.floorplan import floorplan
 
 
 def netlist(cores, blocks):

@@ -1,8 +1,9 @@
 """The report of a bitstream: critical path in names of components, JSON and back, and the picture."""
 
 import pytest
-from splitjoin.boards.flow.page import floorplan_svg, group, page
-from splitjoin.boards.flow.report import BuildReport, Prediction, Step, component, timing
+
+from splitjoin_boards.flow.page import floorplan_svg, group, page
+from splitjoin_boards.flow.report import BuildReport, Prediction, Step, component, timing
 
 NEXTPNR = {
     "utilization": {"TRELLIS_COMB": {"used": 12, "available": 100}, "DP16KD": {"used": 0, "available": 56},

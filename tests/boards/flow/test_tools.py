@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from splitjoin.boards.flow.tools import Tool, cached
-from splitjoin.errors import ToolError
+
+from splitjoin.base.errors import ToolError
+from splitjoin_boards.flow.tools import Tool, cached
 
 ECHO = Tool("echo", "no_such_package", "run", "SPLITJOIN_TEST_ECHO")
 

@@ -1,9 +1,10 @@
 # amaranth: UnusedElaboratable=no
 import pytest
-from splitjoin.boards.flow.design import part_design
-from splitjoin.boards.flow.ultrascale import UltrascaleUtilization, count_cells, utilization
-from splitjoin.errors import ToolError
-from splitjoin.hw.tech.ram import Ram
+
+from splitjoin.base.errors import ToolError
+from splitjoin_boards.flow.design import part_design
+from splitjoin_boards.flow.ultrascale import UltrascaleUtilization, count_cells, utilization
+from splitjoin_hw.tech.ram import Ram
 
 
 def test_utilization_is_summed_over_types_of_cells():

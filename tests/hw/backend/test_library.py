@@ -9,9 +9,10 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from splitjoin.boards.flow.tools import YOSYS
-from splitjoin.errors import ToolError
-from splitjoin.hw.backend.library import Converted, Library
+
+from splitjoin.base.errors import ToolError
+from splitjoin_boards.flow.tools import YOSYS
+from splitjoin_hw.backend.library import Converted, Library
 
 
 class Operators(wiring.Component):

@@ -7,8 +7,9 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from splitjoin.hw.backend.library import Converted, Library
-from splitjoin.hw.backend.names import stem
+
+from splitjoin_hw.backend.library import Converted, Library
+from splitjoin_hw.backend.names import stem
 
 
 @pytest.mark.parametrize(("name", "identifier"), [

@@ -7,12 +7,13 @@ from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.wire import Configuration, ItemKind
-from splitjoin.hw.core.layouts import batch_layout, found_layout
-from splitjoin.hw.core.listing import ListEmitter
-from splitjoin.hw.core.sorter import SortingEmitter
-from splitjoin.sim.testbench.models import Item, Window, item_of, packed_window
-from splitjoin.sim.testbench.pauses import flowing, scripted
+from splitjoin_hw.core.layouts import batch_layout, found_layout
+from splitjoin_hw.core.listing import ListEmitter
+from splitjoin_hw.core.sorter import SortingEmitter
+from splitjoin_sim.testbench.models import Item, Window, item_of, packed_window
+from splitjoin_sim.testbench.pauses import flowing, scripted
 
 from ...support.sampling import examples
 from ...support.simulations import simulation

@@ -5,13 +5,14 @@ from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.core_kinds.hash import POLYNOMIALS
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
-from splitjoin.hw.core.region import Region
-from splitjoin.sim.testbench.bodies import region
-from splitjoin.sim.testbench.core_kinds import HashModel
-from splitjoin.sim.testbench.models import Operation, Window, item_of, packed_operation, packed_window
-from splitjoin.sim.testbench.pauses import Stalls
+from splitjoin_hw.core.region import Region
+from splitjoin_sim.testbench.bodies import region
+from splitjoin_sim.testbench.core_kinds import HashModel
+from splitjoin_sim.testbench.models import Operation, Window, item_of, packed_operation, packed_window
+from splitjoin_sim.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells, indexed, operations, windows

@@ -7,17 +7,18 @@ from typing import Any
 import pytest
 from amaranth.hdl import Fragment
 from amaranth.lib import wiring
+
 from splitjoin.circuit.core_kinds import KINDS
+from splitjoin.circuit.cost.core_kinds import CORE_COSTS
 from splitjoin.circuit.parameters import CORE_KINDS
 from splitjoin.circuit.registers import REGION_COUNTERS
+from splitjoin.circuit.tuner.core_kinds import CORE_SPEEDS
 from splitjoin.circuit.wire import Configuration
-from splitjoin.cost.core_kinds import CORE_COSTS
-from splitjoin.hw.core.emitter import Emitter
-from splitjoin.hw.core.interfaces import OutcomeSignature, ProcessingSignature, RingSignature, interface
-from splitjoin.hw.core.kinds import CORE_COMPONENTS
-from splitjoin.hw.core.storage import Storage
-from splitjoin.sim.testbench.core_kinds import CORE_MODELS
-from splitjoin.tuner.core_kinds import CORE_SPEEDS
+from splitjoin_hw.core.emitter import Emitter
+from splitjoin_hw.core.interfaces import OutcomeSignature, ProcessingSignature, RingSignature, interface
+from splitjoin_hw.core.kinds import CORE_COMPONENTS
+from splitjoin_hw.core.storage import Storage
+from splitjoin_sim.testbench.core_kinds import CORE_MODELS
 
 SCAN = Configuration(keys_r=(4,), keys_s=(4,), tests=((0, 0),), tree=0, capacity=16)
 CONFIGS = {name: replace(SCAN, core=name, index=(0,) * kind.has_index) for name, kind in KINDS.items()}

@@ -8,13 +8,14 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.core_kinds.bucket import Span
 from splitjoin.circuit.geometry import PASSES, STORES, position_bits, ring_rows
 from splitjoin.circuit.wire import Configuration
-from splitjoin.hw.core.kinds import CORE_COMPONENTS
-from splitjoin.hw.core.layouts import batch_layout, found_layout, task_layout
-from splitjoin.sim.testbench.core_kinds import CORE_MODELS, cell_of
-from splitjoin.sim.testbench.pauses import flowing, scripted
+from splitjoin_hw.core.kinds import CORE_COMPONENTS
+from splitjoin_hw.core.layouts import batch_layout, found_layout, task_layout
+from splitjoin_sim.testbench.core_kinds import CORE_MODELS, cell_of
+from splitjoin_sim.testbench.pauses import flowing, scripted
 
 from ...support.sampling import examples
 from ...support.simulations import simulation

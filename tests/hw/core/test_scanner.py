@@ -2,10 +2,11 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.geometry import position_bits
 from splitjoin.circuit.wire import Configuration
-from splitjoin.hw.core.layouts import batch_layout, found_layout, task_layout
-from splitjoin.hw.core.scanner import Scanner
+from splitjoin_hw.core.layouts import batch_layout, found_layout, task_layout
+from splitjoin_hw.core.scanner import Scanner
 
 from ...support.simulations import simulation
 from ...support.stimuli import pauses

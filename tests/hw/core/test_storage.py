@@ -2,11 +2,12 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.geometry import STORES, ring_rows
 from splitjoin.circuit.wire import Configuration, Op
-from splitjoin.hw.core.layouts import task_layout
-from splitjoin.hw.core.storage import Storage
-from splitjoin.sim.testbench.models import Operation, RegionModel, Window, packed_operation, packed_window
+from splitjoin_hw.core.layouts import task_layout
+from splitjoin_hw.core.storage import Storage
+from splitjoin_sim.testbench.models import Operation, RegionModel, Window, packed_operation, packed_window
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells, configurations, operations, windows

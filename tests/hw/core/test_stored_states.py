@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from amaranth.hdl import ResetInserter, Signal
+
 from splitjoin.circuit.fold_parts import FoldValue, count_part, extreme_part, sum_part
 from splitjoin.circuit.wire import Configuration, Op
-from splitjoin.hw.core.region import Region
-from splitjoin.hw.core.stored_states import StoredStates
-from splitjoin.sim.testbench.on_amaranth import simulate
-from splitjoin.sim.testbench.pauses import Stalls
+from splitjoin_hw.core.region import Region
+from splitjoin_hw.core.stored_states import StoredStates
+from splitjoin_sim.testbench.on_amaranth import simulate
+from splitjoin_sim.testbench.pauses import Stalls
 
 from ...formal.proofs import Fault, planted
 from ...support.sampling import at_length

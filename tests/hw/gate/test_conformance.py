@@ -5,12 +5,13 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from splitjoin.circuit.wire import Configuration, Op
-from splitjoin.gate import ScaleGate as SoftwareGate
-from splitjoin.hw.gate.gate import ScaleGate
-from splitjoin.sim.testbench.gating import gate, record_of
-from splitjoin.sim.testbench.models import Operation
-from splitjoin.sim.testbench.pauses import MATRIX
+from splitjoin.sessions.gate import ScaleGate as SoftwareGate
+from splitjoin_hw.gate.gate import ScaleGate
+from splitjoin_sim.testbench.gating import gate, record_of
+from splitjoin_sim.testbench.models import Operation
+from splitjoin_sim.testbench.pauses import MATRIX
 
 from ...support.scenarios import SCENARIOS, arrivals_of
 from ...support.simulations import simulation

@@ -4,14 +4,15 @@ import random
 import pytest
 from amaranth.back import rtlil
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.wire import Configuration, Op
-from splitjoin.hw.gate.gate import ScaleGate
-from splitjoin.hw.gate.merger import ReadyMerger
-from splitjoin.hw.parts import Instances
-from splitjoin.sim.testbench.gating import GATE, GateModel, gate, merged, random_sources, record_of
-from splitjoin.sim.testbench.models import Operation, packed_operation
-from splitjoin.sim.testbench.on_amaranth import simulate
-from splitjoin.sim.testbench.pauses import Stalls, random_pauses
+from splitjoin_hw.gate.gate import ScaleGate
+from splitjoin_hw.gate.merger import ReadyMerger
+from splitjoin_hw.parts import Instances
+from splitjoin_sim.testbench.gating import GATE, GateModel, gate, merged, random_sources, record_of
+from splitjoin_sim.testbench.models import Operation, packed_operation
+from splitjoin_sim.testbench.on_amaranth import simulate
+from splitjoin_sim.testbench.pauses import Stalls, random_pauses
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells

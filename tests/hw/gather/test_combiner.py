@@ -3,10 +3,11 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.wire import ItemKind
-from splitjoin.hw.gather.combiner import Combiner
-from splitjoin.sim.testbench.bodies import combine, combined
-from splitjoin.sim.testbench.models import Item, packed_item
+from splitjoin_hw.gather.combiner import Combiner
+from splitjoin_sim.testbench.bodies import combine, combined
+from splitjoin_sim.testbench.models import Item, packed_item
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells

@@ -3,9 +3,10 @@ import pytest
 from amaranth.hdl import Module, Value
 from amaranth.lib import wiring
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.wire import ItemKind
-from splitjoin.hw.gather.lookahead import LookaheadFifo, offer_of
-from splitjoin.sim.testbench.models import Item, packed_item
+from splitjoin_hw.gather.lookahead import LookaheadFifo, offer_of
+from splitjoin_sim.testbench.models import Item, packed_item
 
 from ...support.simulations import simulation
 from ...support.stimuli import pauses

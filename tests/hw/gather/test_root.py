@@ -2,13 +2,14 @@
 import random
 
 import pytest
+
 from splitjoin.circuit.wire import NO_ITEM, ItemKind, item_record
-from splitjoin.hw.gather.root import Root, RowCombiner
-from splitjoin.hw.gather.rows import RowQueue
-from splitjoin.sim.testbench.bodies import combined
-from splitjoin.sim.testbench.checks import check_combined
-from splitjoin.sim.testbench.models import Item, packed_item
-from splitjoin.sim.testbench.pauses import Stalls
+from splitjoin_hw.gather.root import Root, RowCombiner
+from splitjoin_hw.gather.rows import RowQueue
+from splitjoin_sim.testbench.bodies import combined
+from splitjoin_sim.testbench.checks import check_combined
+from splitjoin_sim.testbench.models import Item, packed_item
+from splitjoin_sim.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 

@@ -1,13 +1,14 @@
 # amaranth: UnusedElaboratable=no
 import pytest
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.geometry import levels
 from splitjoin.circuit.wire import ItemKind
-from splitjoin.hw.gather.tree import GatherTree
-from splitjoin.sim.testbench.bodies import STANDING, merge
-from splitjoin.sim.testbench.models import Item
-from splitjoin.sim.testbench.on_amaranth import simulate
-from splitjoin.sim.testbench.pauses import Stalls
+from splitjoin_hw.gather.tree import GatherTree
+from splitjoin_sim.testbench.bodies import STANDING, merge
+from splitjoin_sim.testbench.models import Item
+from splitjoin_sim.testbench.on_amaranth import simulate
+from splitjoin_sim.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells, merger_inputs

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from amaranth.lib import data
 from hypothesis import HealthCheck, given, settings, strategies as st
+
 from splitjoin import UnsupportedError
 from splitjoin.circuit.fold_schedule import FoldPlan, plan_fold
-from splitjoin.hw.hls.fold import FoldUnit, partner_layout, result_layout, state_layout
 from splitjoin.lang.fold import Fold, Overflow
-from splitjoin.sim.testbench.on_amaranth import simulate
-from splitjoin.sim.testbench.pauses import Stalls
+from splitjoin_hw.hls.fold import FoldUnit, partner_layout, result_layout, state_layout
+from splitjoin_sim.testbench.on_amaranth import simulate
+from splitjoin_sim.testbench.pauses import Stalls
 
 from ...support.random_aggregates import RandomAggregate, random_aggregates
 from ...support.sampling import at_length, examples

@@ -1,12 +1,13 @@
 from dataclasses import replace
 
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.geometry import PROBE_GROUP as GROUP, TABLE_WRITE_CYCLES as WRITING
 from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Axis, Configuration, Sum
-from splitjoin.hw.hls.matcher import Matcher
 from splitjoin.lang.schema import other_side
-from splitjoin.sim.testbench.models import holds, pack
+from splitjoin_hw.hls.matcher import Matcher
+from splitjoin_sim.testbench.models import holds, pack
 
 from ...support.sampling import examples
 from ...support.simulations import simulation

@@ -7,7 +7,8 @@ import pytest
 from amaranth.hdl import Cat, Const, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.hw.hls.table import DIGIT, TableTest
+
+from splitjoin_hw.hls.table import DIGIT, TableTest
 
 from ...support.simulations import simulation
 

@@ -3,12 +3,13 @@
 import random
 
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.axi import CONTROL_WORD, OKAY, SLVERR
 from splitjoin.circuit.registers import REGISTERS
 from splitjoin.circuit.wire import ItemKind
-from splitjoin.hw.link.axil import AxiLiteSlave
-from splitjoin.hw.link.packets import Packetizer
-from splitjoin.sim.testbench.pauses import random_pauses
+from splitjoin_hw.link.axil import AxiLiteSlave
+from splitjoin_hw.link.packets import Packetizer
+from splitjoin_sim.testbench.pauses import random_pauses
 
 from ...support.simulations import simulation
 

@@ -3,7 +3,8 @@
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.hw.link.counter import Counter
+
+from splitjoin_hw.link.counter import Counter
 
 from ...support.simulations import simulation
 

@@ -6,15 +6,15 @@ import pytest
 from amaranth.hdl import Module, ResetInserter
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.device.registry import device
-from splitjoin.hw.link.buffers import RecordRing, ReplySlots
-from splitjoin.hw.link.endpoint import LinkEndpoint
-from splitjoin.hw.link.packing import ItemPacker
-from splitjoin.hw.link.sequencer import Sequencer
-from splitjoin.hw.link.uart import UartReceiver, UartTransmitter
-from splitjoin.hw.network.queue import Queue
-from splitjoin.link.transport import LinkTransport
 
+from splitjoin.engines.registry import device
+from splitjoin.link.transport import LinkTransport
+from splitjoin_hw.link.buffers import RecordRing, ReplySlots
+from splitjoin_hw.link.endpoint import LinkEndpoint
+from splitjoin_hw.link.packing import ItemPacker
+from splitjoin_hw.link.sequencer import Sequencer
+from splitjoin_hw.link.uart import UartReceiver, UartTransmitter
+from splitjoin_hw.network.queue import Queue
 from tests.support.linked import BIT, PinChannel, small_join
 from tests.support.sampling import at_length
 

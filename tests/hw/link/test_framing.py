@@ -4,8 +4,9 @@ import random
 import zlib
 
 from amaranth.sim import Simulator
-from splitjoin.hw.link.framing import Deframer
+
 from splitjoin.link.frames import CRC_BYTES, END, ESC, ESC_END, ESC_ESC, Decoder
+from splitjoin_hw.link.framing import Deframer
 
 from ...support.sampling import examples
 

@@ -2,12 +2,12 @@
 """The whole circuit behind its UART pins, driven by the host's own driver through a channel that damages bytes."""
 
 import pytest
+
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.circuit.lowering import settings
-from splitjoin.device.registry import device
-from splitjoin.hw.link.linked import LinkedJoin
+from splitjoin.engines.registry import device
 from splitjoin.link.transport import LinkTransport
-
+from splitjoin_hw.link.linked import LinkedJoin
 from tests.support.conformance import assert_conforms
 from tests.support.linked import BIT, PinChannel, small_join
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from amaranth.sim import Simulator
 from hypothesis import given, strategies as st
+
+from splitjoin.base.errors import DeviceError
 from splitjoin.circuit.encode import unpack
 from splitjoin.circuit.wire import Configuration, ItemKind, Record
-from splitjoin.errors import DeviceError
-from splitjoin.hw.link.packing import ItemPacker
 from splitjoin.link.items import PackedItems
-
+from splitjoin_hw.link.packing import ItemPacker
 from tests.support.packed_items import packed
 from tests.support.sampling import at_length
 

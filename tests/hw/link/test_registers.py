@@ -1,10 +1,11 @@
 import pytest
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.registers import MAGIC, REGISTERS, register
 from splitjoin.circuit.wire import Configuration, OrderMode
-from splitjoin.hw.layouts import settings_layout
-from splitjoin.hw.link.registers import RegisterBlock
-from splitjoin.sim.testbench.driver import Registers
+from splitjoin_hw.layouts import settings_layout
+from splitjoin_hw.link.registers import RegisterBlock
+from splitjoin_sim.testbench.driver import Registers
 
 from ...support.simulations import simulation
 

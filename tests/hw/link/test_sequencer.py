@@ -1,8 +1,9 @@
 """Acknowledgements that no host of this session would send change nothing."""
 
 from amaranth.sim import Simulator
-from splitjoin.hw.link.sequencer import Sequencer
+
 from splitjoin.link.frames import NUMBERED, Kind
+from splitjoin_hw.link.sequencer import Sequencer
 
 
 def test_replies_that_were_not_sent_cannot_be_acknowledged() -> None:

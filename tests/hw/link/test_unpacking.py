@@ -3,9 +3,10 @@
 import random
 
 import pytest
+
 from splitjoin.circuit.wire import NO_ITEM, Configuration, ItemKind
-from splitjoin.hw.link.unpacking import RecordUnpacker
-from splitjoin.sim.testbench.pauses import Stalls
+from splitjoin_hw.link.unpacking import RecordUnpacker
+from splitjoin_sim.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 

@@ -1,8 +1,9 @@
 # amaranth: UnusedElaboratable=no
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.hw.network.distributor import Distributor
-from splitjoin.sim.testbench.pauses import flowing, scripted
+
+from splitjoin_hw.network.distributor import Distributor
+from splitjoin_sim.testbench.pauses import flowing, scripted
 
 from ...support.simulations import simulation
 from ...support.stimuli import pauses

@@ -2,11 +2,12 @@
 from itertools import chain, cycle
 
 import pytest
+
 from splitjoin.circuit.geometry import credit_fifo_depth
-from splitjoin.hw.network.link import BroadcastRegister, CreditFifo
-from splitjoin.hw.network.tree import DistributionTree
-from splitjoin.sim.testbench.bodies import distribute
-from splitjoin.sim.testbench.pauses import Stalls
+from splitjoin_hw.network.link import BroadcastRegister, CreditFifo
+from splitjoin_hw.network.tree import DistributionTree
+from splitjoin_sim.testbench.bodies import distribute
+from splitjoin_sim.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 

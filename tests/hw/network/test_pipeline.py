@@ -3,9 +3,10 @@ import pytest
 from amaranth.hdl import ClockDomain, Fragment, Module, Signal
 from amaranth.lib import data
 from amaranth.sim import Simulator
+
 from splitjoin.circuit.geometry import register_tree_depth, register_tree_size
-from splitjoin.hw.network.pipeline import PipelineRegister, pipelined, register_tree
-from splitjoin.hw.parts import Submodules
+from splitjoin_hw.network.pipeline import PipelineRegister, pipelined, register_tree
+from splitjoin_hw.parts import Submodules
 
 LAYOUT = data.StructLayout({"low": 3, "high": 5})
 

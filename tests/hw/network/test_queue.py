@@ -1,9 +1,10 @@
 # amaranth: UnusedElaboratable=no
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.hw.network.queue import Queue
-from splitjoin.sim.testbench.on_amaranth import simulate
-from splitjoin.sim.testbench.pauses import scripted
+
+from splitjoin_hw.network.queue import Queue
+from splitjoin_sim.testbench.on_amaranth import simulate
+from splitjoin_sim.testbench.pauses import scripted
 
 from ...support.simulations import simulation
 from ...support.stimuli import pauses

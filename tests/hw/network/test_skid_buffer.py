@@ -1,9 +1,10 @@
 import pytest
 from amaranth.lib import data
 from hypothesis import given, settings, strategies as st
-from splitjoin.hw.network.skid_buffer import SkidBuffer
-from splitjoin.sim.testbench.on_amaranth import simulate
-from splitjoin.sim.testbench.pauses import flowing, scripted
+
+from splitjoin_hw.network.skid_buffer import SkidBuffer
+from splitjoin_sim.testbench.on_amaranth import simulate
+from splitjoin_sim.testbench.pauses import flowing, scripted
 
 from ...support.simulations import simulation
 from ...support.stimuli import pauses

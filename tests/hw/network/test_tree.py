@@ -1,11 +1,12 @@
 # amaranth: UnusedElaboratable=no
 import pytest
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.geometry import levels
-from splitjoin.hw.network.tree import DistributionTree
-from splitjoin.sim.testbench.bodies import distribute
-from splitjoin.sim.testbench.on_amaranth import simulate
-from splitjoin.sim.testbench.pauses import Stalls
+from splitjoin_hw.network.tree import DistributionTree
+from splitjoin_sim.testbench.bodies import distribute
+from splitjoin_sim.testbench.on_amaranth import simulate
+from splitjoin_sim.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells

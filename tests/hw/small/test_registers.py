@@ -3,10 +3,11 @@
 from amaranth.hdl import Module, ResetInserter
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
+
 from splitjoin.circuit.registers import REGISTERS, register
 from splitjoin.circuit.wire import Configuration
-from splitjoin.hw.small.registers import SmallRegisters, settings_layout
-from splitjoin.sim.testbench.driver import Registers
+from splitjoin_hw.small.registers import SmallRegisters, settings_layout
+from splitjoin_sim.testbench.driver import Registers
 
 from ...support.simulations import simulation
 

@@ -9,10 +9,11 @@ from amaranth.back import rtlil
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from splitjoin.boards.flow.tools import YOSYS
-from splitjoin.errors import ToolError
-from splitjoin.hw.tech.order import order_of
-from splitjoin.hw.tech.target import FAMILIES, Target, family
+
+from splitjoin.base.errors import ToolError
+from splitjoin_boards.flow.tools import YOSYS
+from splitjoin_hw.tech.order import order_of
+from splitjoin_hw.tech.target import FAMILIES, Target, family
 
 from ...support.sampling import at_length
 

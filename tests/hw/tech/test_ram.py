@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from amaranth.back import verilog
 from hypothesis import given, settings, strategies as st
-from splitjoin.boards.flow.ecp5 import CELLS
-from splitjoin.hw.tech.ram import Ram
-from splitjoin.hw.tech.target import Target
-from splitjoin.sim.runtime import FLAGS, UNTRACED, header, objects, run_tool
-from splitjoin.sim.tools import cxx, find_verilator
+
+from splitjoin_boards.flow.ecp5 import CELLS
+from splitjoin_hw.tech.ram import Ram
+from splitjoin_hw.tech.target import Target
+from splitjoin_sim.runtime import FLAGS, UNTRACED, header, objects, run_tool
+from splitjoin_sim.tools import cxx, find_verilator
 
 from ...support.simulations import simulation
 

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from splitjoin.arrival import arrivals
+
 from splitjoin.circuit.encode import Encoder, unpack
 from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Configuration, Record
+from splitjoin.engines.arrival import arrivals
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema, other_side

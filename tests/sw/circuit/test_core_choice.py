@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from splitjoin.arrival import arrivals
+
+from splitjoin.base.errors import UnsupportedError
 from splitjoin.circuit.core_kinds.bucket import BucketGrid, Span
 from splitjoin.circuit.encode import Encoder, unpack
 from splitjoin.circuit.lowering import configure, sized, unlowered
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Record
-from splitjoin.errors import UnsupportedError
-from splitjoin.explain import explain
+from splitjoin.engines.arrival import arrivals
+from splitjoin.joins.explain import explain
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes.pipeline import make_plan

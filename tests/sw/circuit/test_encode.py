@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.arrival import arrivals
+
 from splitjoin.circuit.encode import Encoder, decode, pack, unpack
 from splitjoin.circuit.lowering import configure, unlowered
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Configuration, Record, item_record
-from splitjoin.device.api import pairs
-from splitjoin.golden import GoldenDevice, GoldenSession
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.device import pairs
+from splitjoin.engines.golden import GoldenDevice, GoldenSession
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema

@@ -10,6 +10,7 @@ import pytest
 from amaranth.hdl import Fragment, Module
 from amaranth.lib import wiring
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.circuit.geometry import (
     levels,
     links,
@@ -23,9 +24,9 @@ from splitjoin.circuit.geometry import (
     tree_nodes,
 )
 from splitjoin.circuit.wire import Configuration
-from splitjoin.hw.gather.tree import GatherTree
-from splitjoin.hw.network.tree import DistributionTree
-from splitjoin.hw.parts import Submodules
+from splitjoin_hw.gather.tree import GatherTree
+from splitjoin_hw.network.tree import DistributionTree
+from splitjoin_hw.parts import Submodules
 
 SMALL = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=2, capacity=16)
 

@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.arrival import Arrivals, arrivals
+
 from splitjoin.circuit.row_ids import RowIds
-from splitjoin.device.api import ITEM
-from splitjoin.golden import GoldenDevice
+from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin.engines.device import ITEM
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 

@@ -1,6 +1,7 @@
 """The placement of pipeline registers: parts of comparisons, and trees of gates."""
 
 from hypothesis import given, strategies as st
+
 from splitjoin.circuit.schedule import Gate, PipelineRegisters, Schedule, additions, arranged, parts
 
 leaves = st.integers(0, 40)

@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.arrival import arrivals
+
 from splitjoin.circuit import verify
 from splitjoin.circuit.verify import Verifier
-from splitjoin.device.api import Items
-from splitjoin.golden import GoldenDevice
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.device import Items
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.ir import Lit
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.types import BOOL
-
 from tests.support.conformance import assert_conforms, run, slices
 from tests.support.sampling import examples
 from tests.support.strategies import Scenario, scenario

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
+
 from splitjoin import PredicateError
 from splitjoin.lang import build
 from splitjoin.lang.build import (

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+
 from splitjoin.lang.canonical import canonical
 from splitjoin.lang.query import predicate
 from splitjoin.lang.schema import Schema

@@ -9,9 +9,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+
 from splitjoin import PredicateError, SplitJoinError, field
-from splitjoin.device.api import pairs
-from splitjoin.golden import GoldenDevice
+from splitjoin.engines.device import pairs
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.ir import text
 from splitjoin.lang.query import Query, predicate
 from splitjoin.lang.schema import Schema

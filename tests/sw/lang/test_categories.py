@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+
 import splitjoin
 from splitjoin import PredicateError, SchemaError
 

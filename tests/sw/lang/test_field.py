@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import splitjoin
 from hypothesis import given, settings, strategies as st
+
+import splitjoin
 from splitjoin import InputError, SchemaError
 from splitjoin.lang.field import range_of
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes.pipeline import make_plan
-
 from tests.support.strategies import Scenario, scenario
 from tests.sw.circuit.test_encode import check
 

@@ -9,10 +9,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-import splitjoin
 from hypothesis import given, settings, strategies as st
-from splitjoin import PredicateError
 
+import splitjoin
+from splitjoin import PredicateError
 from tests.support.sampling import examples
 
 SPECIAL = [0.0, -0.0, 0.49999999999999994, 0.5, -0.5, 1.5, 2.5, -2.5, 4503599627370495.5, 1e300, 5e-324, math.inf,

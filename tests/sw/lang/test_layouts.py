@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
+
 from splitjoin.lang import layouts
 from splitjoin.lang.layouts import decoded, encoded, take
-
 from tests.support.sampling import examples
 
 VALUES: dict[str, list[Any]] = {

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.cpu.atoms import AtomLanes
-from splitjoin.cpu.expression_kernel import make_kernel
-from splitjoin.cpu.expression_source import compile_pair
+
+from splitjoin.engines.cpu.atoms import AtomLanes
+from splitjoin.engines.cpu.expression_kernel import make_kernel
+from splitjoin.engines.cpu.expression_source import compile_pair
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.eval.vector import Vector, evaluate_columns
 from splitjoin.lang.functions import operation
@@ -21,7 +22,6 @@ from splitjoin.lang.properties import value_range
 from splitjoin.lang.query import Query, predicate
 from splitjoin.lang.schema import Column, Schema
 from splitjoin.lang.types import Int
-
 from tests.support.compiled_conditions import holds, lanes_of
 
 TYPES = [Int(bits, signed) for bits in (8, 16, 32, 64) for signed in (True, False)]

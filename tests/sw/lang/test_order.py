@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+
 from splitjoin import OrderError
 from splitjoin.lang.order import Order, parse_order
 

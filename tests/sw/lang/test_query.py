@@ -6,6 +6,7 @@ from types import ModuleType
 
 import pyarrow as pa
 import pytest
+
 from splitjoin import PredicateError, Schema
 from splitjoin.lang import query
 from splitjoin.lang.sql.parser import parse_sql

@@ -1,5 +1,6 @@
 import pyarrow as pa
 import pytest
+
 from splitjoin import SchemaError
 from splitjoin.lang.schema import Column, Schema, suggest
 from splitjoin.lang.types import (

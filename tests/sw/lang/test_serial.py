@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.errors import PredicateError
+
+from splitjoin.base.errors import PredicateError
 from splitjoin.lang import ir
 from splitjoin.lang.field import field
 from splitjoin.lang.ir import MAX_DEPTH, And, Arith, Cmp, Col, IsNull, Isqrt, Lit, Not

@@ -10,8 +10,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-import splitjoin
 from hypothesis import given, settings, strategies as st
+
+import splitjoin
 from splitjoin import PredicateError, Schema
 from splitjoin.lang.calendar import UNITS, unit_number, unit_start
 from splitjoin.lang.eval.scalar import compile_condition
@@ -20,7 +21,6 @@ from splitjoin.lang.properties import value_range
 from splitjoin.lang.query import predicate
 from splitjoin.lang.sql.parser import parse_sql
 from splitjoin.plan.passes.pipeline import make_plan
-
 from tests.support.sampling import examples
 
 #: Around the epoch, leap days, ends of years, and the first and last years that Python and DuckDB share.

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
+
 from splitjoin import WindowError
 from splitjoin.lang.types import DATE, FLOAT64, Int, Timestamp, TimeUnit, Type
 from splitjoin.lang.windows import Extent, Window, parse_window, parse_windows

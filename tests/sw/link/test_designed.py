@@ -9,16 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 import splitjoin
-from splitjoin.aggregates import folds_on
+from splitjoin.base.errors import DeviceError, InputError, UnsupportedError
 from splitjoin.circuit.driver import CircuitDevice
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
 from splitjoin.cli import main
-from splitjoin.device.registry import device
-from splitjoin.errors import DeviceError, InputError, UnsupportedError
+from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.link.sidecar import Sidecar
+from splitjoin.rows.aggregates import folds_on
 
 from ...support.user_aggregates import Variance
 
@@ -109,7 +110,7 @@ def test_classes_must_be_the_same_in_the_same_order(tmp_path: Path) -> None:
 
 
 def test_an_emulated_design_folds_too(tmp_path: Path) -> None:
-    pytest.importorskip("splitjoin.boards.emulation")
+    pytest.importorskip("splitjoin_boards.emulation")
     path = built(tmp_path / "design.json", query(BUILT))
     assert folds_on(device(f"emulator:{path}"), query({"high": "max(s.a)"}))
     assert folds_on(device("emulator:ulx3s_85f", **CIRCUIT), query(BUILT))
@@ -137,7 +138,7 @@ def test_a_build_with_aggregates_makes_the_circuit_that_folds(tmp_path: Path, mo
     assert design.abi == board(None, **CIRCUIT).circuit(query(BUILT)).config.abi_hash
     assert folds_on(board(str(tmp_path / "design.json")), query(BUILT))
     capsys.readouterr()
-    monkeypatch.setattr("splitjoin.boards.join.build_join", lambda *_, **__: [])  # the rest is as without aggregates
+    monkeypatch.setattr("splitjoin_boards.join.build_join", lambda *_, **__: [])  # the rest is as without aggregates
     assert main([*given, "--core", "bucket", *folds]) == 0
     assert "gives all pairs, which the host folds or decides by: cores of kind bucket do not" in capsys.readouterr().err
     assert not Sidecar.read(tmp_path / "design.json").aggregates

@@ -4,13 +4,13 @@ import random
 
 import numpy as np
 import pytest
+
+from splitjoin.base.errors import DeviceError, DeviceLost
 from splitjoin.circuit.wire import Op
-from splitjoin.device.registry import device
-from splitjoin.errors import DeviceError, DeviceLost
+from splitjoin.engines.registry import device
 from splitjoin.link.frames import END, About, Reply, ReplyKind, encode
 from splitjoin.link.item_bound import ItemBound
 from splitjoin.link.transport import ChannelLost, LinkTransport
-
 from tests.support.link_model import ITEM_BYTES, Line, ModelDevice
 from tests.support.linked import small_join
 from tests.support.sampling import at_length

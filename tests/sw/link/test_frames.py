@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
-from splitjoin.errors import DeviceError
+
+from splitjoin.base.errors import DeviceError
 from splitjoin.link.frames import END, VERSION, About, Decoder, Kind, Reply, ReplyKind, Request, encode
 
 BYTE = st.integers(0, 255)

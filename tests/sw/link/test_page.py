@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from splitjoin.circuit.registers import MAGIC
-from splitjoin.device.api import ITEM
-from splitjoin.link.frames import NUMBERED, RING, SLOTS, VERSION, Kind, Reply, ReplyKind, Request, encode
-from splitjoin.link.rate import PACKED_ITEM
-
 from bench.link import PACKED, carried, carried_packed, packed_rates, packed_size, packed_table, table, wire_bytes
 from bench.record import RESULTS, Recorder
+
+from splitjoin.circuit.registers import MAGIC
+from splitjoin.engines.device import ITEM
+from splitjoin.link.frames import NUMBERED, RING, SLOTS, VERSION, Kind, Reply, ReplyKind, Request, encode
+from splitjoin.link.rate import PACKED_ITEM
 from tests.support.packed_items import packed
 
 PAGE = Path(__file__).parents[3] / "docs" / "link.md"

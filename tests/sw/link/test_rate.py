@@ -1,9 +1,9 @@
 """The model of what a line carries, against the host's driver on a line in simulated time."""
 
 import pytest
+
 from splitjoin.link.frames import SLOT_BYTES
 from splitjoin.link.rate import link_cost
-
 from tests.support.link_model import ITEM_BYTES, Line
 
 from .test_endpoint import BYTES, CONFIG, model, opened, records

@@ -3,13 +3,14 @@
 import re
 
 import pytest
+
+from splitjoin.base.errors import DeviceError, InputError
 from splitjoin.cli import main
-from splitjoin.device.registry import device
-from splitjoin.errors import DeviceError, InputError
+from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.link.sidecar import Sidecar
-from splitjoin.schema_text import parse_schema
+from splitjoin.tables.schema_text import parse_schema
 
 CIRCUIT = {"cores": 1, "capacity": 16}
 

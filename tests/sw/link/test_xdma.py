@@ -10,14 +10,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 import splitjoin
-from splitjoin.arrival import arrivals
-from splitjoin.device.registry import device
-from splitjoin.errors import DeviceError
-from splitjoin.golden import GoldenDevice
+from splitjoin.base.errors import DeviceError
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.registry import device
 from splitjoin.link import mapped
 from splitjoin.link.xdma import CharacterDevices, XdmaDevice, XdmaTransport
-from splitjoin.sim.device import SimDevice
+from splitjoin_sim.device import SimDevice
 
 from ...sim import test_deciding as deciding
 from ...sim.test_folding import AGGREGATES, STALLS, tables

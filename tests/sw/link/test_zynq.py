@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from splitjoin.device.registry import device
-from splitjoin.errors import DeviceError
-from splitjoin.golden import GoldenDevice
+
+from splitjoin.base.errors import DeviceError
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.registry import device
 from splitjoin.link.mapped import MappedRegisters
 from splitjoin.link.zynq import ZynqDevice
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from splitjoin.explain import explain
-from splitjoin.lang.ir import text
-
 from bench import predicates
+
+from splitjoin.joins.explain import explain
+from splitjoin.lang.ir import text
 
 HERE = Path(__file__).parent
 

@@ -4,6 +4,7 @@ import itertools
 
 import pyarrow as pa
 import pytest
+
 from splitjoin.lang.eval.scalar import evaluate
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from splitjoin.base.errors import InputError
 from splitjoin.cli import main
-from splitjoin.errors import InputError
 from splitjoin.qualify import RATE, as_html, as_json, as_text, qualify
 from splitjoin.qualify.events import Node
 from splitjoin.qualify.joins import _condition, _read

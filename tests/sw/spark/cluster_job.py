@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
-from splitjoin.spark import local_session, stream_join
 
+from splitjoin.spark import local_session, stream_join
 from tests.support.spark_settings import SETTINGS
 
 JOIN = {"on": "abs(r.x - s.a) <= 3", "window": "ROWS 20", "time": "ts"}

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import splitjoin
 from pyspark.sql import DataFrame, SparkSession
+
+import splitjoin
 from splitjoin.spark import local_session
 
 from ...support.spark_settings import SETTINGS

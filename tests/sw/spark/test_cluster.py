@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import splitjoin
 from pyspark.sql import SparkSession
-from splitjoin.daemon.client import daemon_status, stop_daemon
-from splitjoin.errors import DeviceError, UnsupportedError
+
+import splitjoin
+from splitjoin.base.errors import DeviceError, UnsupportedError
+from splitjoin.link.daemon.client import daemon_status, stop_daemon
 from splitjoin.spark import stream_join
 
 from ...support.spark_files import wait_until

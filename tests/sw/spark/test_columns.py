@@ -11,8 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import splitjoin
 from pyspark.sql import Column, DataFrame, SparkSession, Window, functions as F  # noqa: N812
+
+import splitjoin
 from splitjoin import PredicateError, Schema, SchemaError
 from splitjoin.lang.query import predicate
 from splitjoin.spark import stream_join

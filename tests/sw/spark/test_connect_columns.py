@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+
 from splitjoin import PredicateError
 from splitjoin.lang.query import predicate
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+
 from splitjoin import spark as splitjoin_spark
-from splitjoin.errors import InputError
+from splitjoin.base.errors import InputError
 
 from ...support.spark_files import wait_until
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from splitjoin.errors import (
+
+from splitjoin.base.errors import (
     DeviceError,
     InputError,
     OrderError,
@@ -74,7 +75,7 @@ def test_refused_before_any_job(left: DataFrame, change: dict[str, Any], error: 
 
 @pytest.mark.usefixtures("no_jobs")
 def test_options_beside_a_device_object(left: DataFrame) -> None:
-    from splitjoin.golden import GoldenDevice
+    from splitjoin.engines.golden import GoldenDevice
 
     with pytest.raises(DeviceError, match="options are for a device given by name, but came with a GoldenDevice"):
         stream_join(left, left, **QUERY, device=GoldenDevice(), device_options={"cores": 2})
@@ -151,4 +152,4 @@ def test_task_error_finds_only_our_own_errors() -> None:
     assert type(found) is SplitJoinError
     assert str(found) == f"{overflow}\n{note}"
     assert task_error(overflow) is overflow
-    assert task_error(ValueError("something else, such as splitjoin.errors.InputError: quoted")) is None
+    assert task_error(ValueError("something else, such as splitjoin.base.errors.InputError: quoted")) is None

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812
-from splitjoin.errors import InputError, ToolError
+
+from splitjoin.base.errors import InputError, ToolError
 from splitjoin.spark import Latencies, flights
 from splitjoin.spark.flights_data import departures
 from splitjoin.spark.flights_report import counter_lines, draw_latencies, table_lines

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from splitjoin.errors import InputError, ToolError
+
+from splitjoin.base.errors import InputError, ToolError
 from splitjoin.spark import flights_data
 from splitjoin.spark.flights_data import departures, disagreements, great_circle, on_map, places
 

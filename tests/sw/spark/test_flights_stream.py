@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from splitjoin import ToolError
 from splitjoin.spark import flights_stream
 

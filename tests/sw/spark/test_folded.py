@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+
 import splitjoin
 from splitjoin import InputError, UnsupportedError, unsigned
-from splitjoin.arrival import Arrivals, arrivals
-from splitjoin.cpu import CpuDevice
-from splitjoin.device.api import Device
-from splitjoin.join import result_columns
+from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.device import Device
+from splitjoin.joins.join import result_columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.sim.pysim import PysimDevice
 from splitjoin.spark import folded, task as tasks
 from splitjoin.spark.placement import choose_device, folding
 from splitjoin.spark.task import Task
+from splitjoin_sim.pysim import PysimDevice
 
 from ...support.sampling import at_length
 from ...support.spark_streams import answer, stream

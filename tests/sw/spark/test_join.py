@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import splitjoin
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812
+
+import splitjoin
 from splitjoin.spark import explain, stream_join
 
 from ...support.sampling import at_length
@@ -219,7 +220,7 @@ def test_many_batches_and_many_results(spark: SparkSession) -> None:
 
 
 def test_a_device_object(frames: Frames, tables: Tables) -> None:
-    from splitjoin.golden import GoldenDevice
+    from splitjoin.engines.golden import GoldenDevice
 
     got = stream_join(*frames, on=ON, window="RANGE 2", time="ts", device=GoldenDevice()).toArrow()
     assert rows(got) == rows(splitjoin.join(*tables, on=ON, window="RANGE 2", time="ts"))

@@ -11,10 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import splitjoin
 from pyspark.sql import DataFrame, SparkSession
+
+import splitjoin
 from splitjoin import signed
-from splitjoin.errors import InputError, UnsupportedError
+from splitjoin.base.errors import InputError, UnsupportedError
 from splitjoin.spark import explain, stream_join, stream_sql
 from splitjoin.spark.streaming.plan import SHOW_CONDITION
 

@@ -7,8 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from splitjoin.errors import UnsupportedError
-from splitjoin.golden import GoldenDevice, GoldenSession
+
+from splitjoin.base.errors import UnsupportedError
+from splitjoin.engines.golden import GoldenDevice, GoldenSession
 from splitjoin.lang.query import Query
 from splitjoin.spark import JoinMetrics, Latencies, stream_join
 

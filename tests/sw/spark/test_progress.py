@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from pyspark.sql import SparkSession
+
 from splitjoin.spark.progress import progress
 
 

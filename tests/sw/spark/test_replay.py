@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
-from splitjoin.errors import InputError, SchemaError
+
+from splitjoin.base.errors import InputError, SchemaError
 from splitjoin.spark import replay, stream_join
 from splitjoin.spark.replay_source import ReplayReader, _Files, _Options, _Rows
 

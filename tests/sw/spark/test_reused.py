@@ -8,6 +8,7 @@ from types import ModuleType
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+
 from splitjoin.spark import stream_join
 from splitjoin.spark.reused import Reused
 

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
-from splitjoin.device.api import PAIR
-from splitjoin.golden import GoldenDevice
+
+from splitjoin.engines.device import PAIR
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-
 from tests.support.conformance import run
 from tests.support.oracle import integers
 from tests.support.predicates import conditions

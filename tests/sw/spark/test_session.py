@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from splitjoin.errors import ToolError
+
+from splitjoin.base.errors import ToolError
 from splitjoin.spark.session import find_java
 
 

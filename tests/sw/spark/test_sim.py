@@ -7,17 +7,18 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from splitjoin.daemon.client import DaemonDevice
-from splitjoin.errors import CapacityError, SplitJoinError
+
+from splitjoin.base.errors import CapacityError, SplitJoinError
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.sim.device import SimDevice
+from splitjoin.link.daemon.client import DaemonDevice
 from splitjoin.spark import JoinMetrics, stream_join, task_error
+from splitjoin_sim.device import SimDevice
 
 from ...support.sessions import in_thread, joined
 from ...support.spark_files import Files, wait_until
 from ...support.spark_streams import answer, rows
-from ..daemon.conftest import serving
+from ..link.daemon.conftest import serving
 
 #: One circuit for all tests here: building it takes a while.
 SIM: dict[str, Any] = {"device": "sim", "device_options": {"cores": 2, "capacity": 64}}

@@ -5,9 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import splitjoin
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+
+import splitjoin
 from splitjoin import InputError, SchemaError, StatementError, WindowError
 from splitjoin.spark import explain, stream_join, stream_sql, task_error
 

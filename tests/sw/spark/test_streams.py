@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812
-from splitjoin.errors import (
+
+from splitjoin.base.errors import (
     CapacityError,
     InputError,
     OrderError,

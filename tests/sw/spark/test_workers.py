@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+
 from splitjoin import ToolError, __version__
-from splitjoin.errors import DeviceError, InputError
+from splitjoin.base.errors import DeviceError, InputError
 from splitjoin.spark import joined_with, stream_join, task_error, workers
 from splitjoin.spark.workers import check_workers, in_a_task
 

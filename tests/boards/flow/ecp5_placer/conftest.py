@@ -3,9 +3,10 @@ import json
 from pathlib import Path
 
 import pytest
-from splitjoin.boards.flow.ecp5_placer.annealer import Annealer
-from splitjoin.boards.flow.ecp5_placer.router import Router
-from splitjoin.boards.flow.tools import NEXTPNR
+
+from splitjoin_boards.flow.ecp5_placer.annealer import Annealer
+from splitjoin_boards.flow.ecp5_placer.router import Router
+from splitjoin_boards.flow.tools import NEXTPNR
 
 from .placements import OPTIONS, SEED, merger_netlist
 

@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 
-from splitjoin.boards.flow import ecp5
-from splitjoin.boards.flow.design import part_design
-from splitjoin.boards.flow.ecp5_placer.fabric import fabric, parse_bel
-from splitjoin.hw.gather.merger import Merger
+from splitjoin_boards.flow import ecp5
+from splitjoin_boards.flow.design import part_design
+from splitjoin_boards.flow.ecp5_placer.fabric import fabric, parse_bel
+from splitjoin_hw.gather.merger import Merger
 
 OPTIONS = ["--85k", "--package", "CABGA756", "--speed", "6", "--lpf-allow-unconstrained", "--timing-allow-fail",
            "--freq", "300", "--router", "router1"]

@@ -4,12 +4,13 @@ import copy
 import json
 
 import pytest
-from splitjoin.boards.flow import ecp5
-from splitjoin.boards.flow.design import part_design
-from splitjoin.boards.flow.ecp5_placer.annealer import Annealer
-from splitjoin.boards.flow.ecp5_placer.netlist import FF, LUT
-from splitjoin.boards.flow.tools import NEXTPNR
-from splitjoin.hw.link.counter import Counter
+
+from splitjoin_boards.flow import ecp5
+from splitjoin_boards.flow.design import part_design
+from splitjoin_boards.flow.ecp5_placer.annealer import Annealer
+from splitjoin_boards.flow.ecp5_placer.netlist import FF, LUT
+from splitjoin_boards.flow.tools import NEXTPNR
+from splitjoin_hw.link.counter import Counter
 
 from .placements import OPTIONS, SEED, assert_legal
 

@@ -1,6 +1,7 @@
 import pytest
-from splitjoin.boards.flow.ecp5_placer.fabric import bel_name, parse_bel
-from splitjoin.boards.flow.ecp5_placer.netlist import read_netlist
+
+from splitjoin_boards.flow.ecp5_placer.fabric import bel_name, parse_bel
+from splitjoin_boards.flow.ecp5_placer.netlist import read_netlist
 
 
 @pytest.mark.parametrize("name", ["X2/Y3/SLICEA.K0", "X124/Y93/SLICED.FF1", "X40/Y50/SLICEC.RAMW"])

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from splitjoin.boards.flow import ecp5
-from splitjoin.boards.flow.ecp5_placer import PlacerResult, calibration, delays
-from splitjoin.boards.flow.ecp5_placer.netlist import read_netlist
-from splitjoin.boards.flow.ecp5_placer.timing import TimingAnalysis
+
+from splitjoin_boards.flow import ecp5
+from splitjoin_boards.flow.ecp5_placer import PlacerResult, calibration, delays
+from splitjoin_boards.flow.ecp5_placer.netlist import read_netlist
+from splitjoin_boards.flow.ecp5_placer.timing import TimingAnalysis
 
 from ....support.sampling import at_length
 from .placements import merger
 
 ROOT = Path(__file__).parents[4]
-PACKAGE = ROOT / "boards" / "flow" / "ecp5_placer"
+PACKAGE = ROOT / "boards" / "splitjoin_boards" / "flow" / "ecp5_placer"
 
 
 @pytest.mark.parametrize("preroute_mhz", [None, at_length(220)])
@@ -53,18 +54,18 @@ def test_only_ecp5_and_its_calibration_import_the_placer():
         for path in (ROOT / folder).rglob("*.py"):
             if PACKAGE not in path.parents and (names := {n for n in imported(path) if "ecp5_placer" in n}):
                 users[str(path.relative_to(ROOT))] = {name.partition("ecp5_placer")[2] for name in names}
-    assert users == {"boards/flow/ecp5.py": {".PlacerResult", ".place_and_route"},
+    assert users == {"boards/splitjoin_boards/flow/ecp5.py": {".PlacerResult", ".place_and_route"},
                      "bench/wires.py": {".fit_wire_delays"}}
 
 
 def test_the_placer_needs_little_of_the_project():
     names = {name for path in PACKAGE.glob("*.py") for name in imported(path) if name.startswith("splitjoin")}
     outside = {name.rpartition(".")[0] for name in names if ".ecp5_placer" not in name}
-    assert outside == {"splitjoin.boards.flow.tools", "splitjoin.boards.flow.floorplan"}
+    assert outside == {"splitjoin_boards.flow.tools", "splitjoin_boards.flow.floorplan"}
 
 
 def test_the_placer_is_imported_only_for_annealing():
-    code = "import sys, splitjoin.boards.flow.ecp5; assert not [m for m in sys.modules if 'ecp5_placer' in m]"
+    code = "import sys, splitjoin_boards.flow.ecp5; assert not [m for m in sys.modules if 'ecp5_placer' in m]"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -1,9 +1,9 @@
 import copy
 from dataclasses import replace
 
-from splitjoin.boards.flow.ecp5_placer.annealer import Annealer
-from splitjoin.boards.flow.ecp5_placer.preroute import preroute
-from splitjoin.boards.flow.ecp5_placer.router import Router
+from splitjoin_boards.flow.ecp5_placer.annealer import Annealer
+from splitjoin_boards.flow.ecp5_placer.preroute import preroute
+from splitjoin_boards.flow.ecp5_placer.router import Router
 
 from .placements import OPTIONS, assert_legal
 

@@ -1,5 +1,6 @@
 import numpy as np
-from splitjoin.boards.flow.ecp5_placer.routes import with_shared_inputs
+
+from splitjoin_boards.flow.ecp5_placer.routes import with_shared_inputs
 
 
 def arcs_below(annealer, slack):

@@ -1,5 +1,6 @@
 import numpy as np
-from splitjoin.boards.flow.ecp5_placer.routes import keep_arcs, read_routes, routing_attributes, with_shared_inputs
+
+from splitjoin_boards.flow.ecp5_placer.routes import keep_arcs, read_routes, routing_attributes, with_shared_inputs
 
 
 def test_arcs_to_a_shared_enable_are_kept_or_removed_together(placed, annealer):

@@ -2,9 +2,10 @@ import json
 
 import numpy as np
 import pytest
-from splitjoin.boards.flow.ecp5_placer.netlist import read_netlist
-from splitjoin.boards.flow.ecp5_placer.routes import read_routed_delays
-from splitjoin.boards.flow.ecp5_placer.timing import TimingAnalysis, critical_path_ends
+
+from splitjoin_boards.flow.ecp5_placer.netlist import read_netlist
+from splitjoin_boards.flow.ecp5_placer.routes import read_routed_delays
+from splitjoin_boards.flow.ecp5_placer.timing import TimingAnalysis, critical_path_ends
 
 
 def test_clock_and_critical_path_are_those_of_nextpnrs_report(routed_folder, routed_module):

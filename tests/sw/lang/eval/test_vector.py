@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.golden import GoldenSession
+
+from splitjoin.engines.golden import GoldenSession
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.eval.vector import Vector, column, constant, evaluate, evaluate_columns
 from splitjoin.lang.ir import Arith, Call, Expr, Isqrt, Lit, NextFloat, columns, walk
@@ -19,7 +20,6 @@ from splitjoin.lang.properties import causes, denominator, may_be_null, value_ra
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.types import EXACT, FLOAT64, Bool, Date, Float, Int, Timestamp, is_exact, is_text
-
 from tests.support.sampling import examples
 from tests.support.strategies import Scenario, scenario
 

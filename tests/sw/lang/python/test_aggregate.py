@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+
 import splitjoin
 from splitjoin import PredicateError
 

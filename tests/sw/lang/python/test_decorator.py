@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 import pyarrow as pa
 import pytest
+
 import splitjoin
 from splitjoin import PredicateError, Schema, SchemaError
 from splitjoin.lang.query import predicate as to_ir

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+
 import splitjoin
 from splitjoin import PredicateError, SchemaError
 from splitjoin.lang.python.trace import trace
 from splitjoin.lang.query import predicate
 from splitjoin.lang.sql.parser import parse_sql
-
 from tests.sw.lang.sql.test_parser import R, S
 
 UTC = dt.UTC

@@ -4,13 +4,13 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
+
 from splitjoin import PredicateError, SchemaError
 from splitjoin.lang.ir import Arith, Cast, Cmp, Lit, text
 from splitjoin.lang.query import predicate
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.sql.parser import SUPPORTED, parse_sql
 from splitjoin.lang.types import DATE, EXACT, FLOAT32, FLOAT64, Duration, Timestamp
-
 from tests.support.predicates import conditions
 
 R = Schema.from_arrow("r", pa.schema([

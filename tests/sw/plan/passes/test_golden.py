@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from splitjoin.circuit import lowering
 from splitjoin.plan.passes.pipeline import PASSES
 

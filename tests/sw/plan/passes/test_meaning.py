@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+
 from splitjoin.lang.eval.vector import Vector, column, evaluate_columns
 from splitjoin.lang.ir import And, Expr, columns
 from splitjoin.lang.query import predicate

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+
 from splitjoin.spark.streaming import task as tasks
 
 

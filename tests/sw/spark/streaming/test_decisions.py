@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings, strategies as st
-from splitjoin.errors import SnapshotError
+
+from splitjoin.base.errors import SnapshotError
 from splitjoin.lang.schema import Side
-from splitjoin.sim.pysim import PysimDevice
 from splitjoin.spark.streaming.watermark import WatermarkRule
+from splitjoin_sim.pysim import PysimDevice
 
 from ....support.micro_batches import MicroBatches
 from ....support.sampling import at_length, examples

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-import splitjoin
 from hypothesis import given, settings, strategies as st
+
+import splitjoin
 
 from ....support.micro_batches import MicroBatches
 from ....support.sampling import examples

@@ -9,18 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+
 import splitjoin
-from splitjoin.daemon.client import DaemonDevice
-from splitjoin.device.api import Device
-from splitjoin.golden import GoldenDevice
-from splitjoin.sim.device import SimDevice
-from splitjoin.sim.pysim import PysimDevice
+from splitjoin.engines.device import Device
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.link.daemon.client import DaemonDevice
 from splitjoin.spark.streaming import task as tasks
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
 
 from ....support.micro_batches import MicroBatches
 from ....support.sampling import at_length
 from ....support.spark_streams import rows
-from ...daemon.conftest import counts, serving, until
+from ...link.daemon.conftest import counts, serving, until
 
 ON = "abs(r.x - s.a) <= 4"
 #: Tuples of each stream in a micro-batch.

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
+
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.spark.streaming.slots import SLOTS, Slots

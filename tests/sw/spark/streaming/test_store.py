@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow import fs
-from splitjoin.errors import InputError, SnapshotError
+
+from splitjoin.base.errors import InputError, SnapshotError
 from splitjoin.spark.streaming import store
 from splitjoin.spark.streaming.store import TEMPORARY, StateFiles, check_root, write_file
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from splitjoin.spark.streaming.watermark import Progress, WatermarkRule
 
 

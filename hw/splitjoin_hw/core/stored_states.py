@@ -1,0 +1,269 @@
+"""The output side of a region that stores the tuples whose partners are folded: a state beside each stored tuple, which
+later probes add to and which leaves when the tuple expires.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from splitjoin.circuit.geometry import position_bits, ring_rows, state_levels, stores
+from splitjoin.circuit.wire import Configuration
+
+from ..hls.state import initial_state, lift, lift_cycles, masked, merged
+from ..layouts import folded_layout, struct, window_layout
+from ..network.queue import Queue
+from ..tech.ram import Ram
+from .interfaces import OutcomeSignature
+from .layouts import batch_layout
+
+__all__ = ["StoredStates"]
+
+#: States that wait at the output, in LUT RAM.
+_WAITING = 16
+#: Cycles from the operation that expires a tuple to its read: an earlier probe has claimed the tuple by then.
+_SETTLING = 4
+
+
+class StoredStates(wiring.Component):
+    """Folds the hits of each stored tuple, whatever probe makes them, and gives the tuple's state when it has expired.
+
+    Each probe brings values, which are lifted to a state once. For each lane a tree of merges over the probes of a
+    batch, with a register behind each level, makes one state of the hits of a read. It is merged with the state of the
+    stored tuple, which lies in a memory beside the lane's bank of the ring, at the same address: every read of the ring
+    reads the states of its tuples too, and writes them back. Reads of the same row may follow each other, so states
+    that are on their way to the memory are forwarded.
+
+    The state of an expired tuple is read through the same pipeline as soon as no probe has still to read the tuple, in
+    a cycle that is taken from the scan, and replaced by the initial state. After a reset all states are set to that
+    before the first read. States leave in the tuples' order. After a FLUSH an END follows the states of all
+    tuples that had expired; if the FLUSH drains the region, those of all tuples.
+
+    Ports:
+        ``batch``, `OutcomeSignature`, ``window``, ``index``: as of `splitjoin_hw.core.emitter.Emitter`, of which this
+        one needs the outcomes alone.
+        ``load``, ``values``, ``take``: of the scanner, a probe becomes the one of that number of the next batch; its
+        values, none where nothing is folded but the number of partners; that batch becomes the one under way.
+        ``position``, ``scanning``, ``waiting``, ``first``, ``claiming``: of the processing side, as of `RingSignature`.
+        ``queued``: a task waits that the processing side has not claimed.
+        ``head``, ``written``, ``flushed``, ``drains``: of `splitjoin_hw.core.storage.Storage`.
+        ``hold``: no tuple may be stored in the next cycle, as its place has a state that has not left.
+        ``ended``: the END enters the output; until then no operation may follow the FLUSH.
+        ``o``: `folded_layout`. ``matched``: hits of a read. ``stall_output``, ``list_high``: for `RegionCounters`.
+    """
+
+    counters = ("stall_output", "list_high")
+
+    def __init__(self, config: Configuration, *, latency: int):
+        """``latency``: cycles from a read to its outcome."""
+        self._config, self._latency = config, latency
+        payload, bits = config.payload("s"), position_bits(config)
+        super().__init__({
+            "batch": In(stream.Signature(batch_layout(config))),
+            **OutcomeSignature(config).flip().members,
+            "index": In(range(max(2, config.cores))),
+            "window": In(window_layout(config)),
+            "load": In(config.probes),
+            **({"values": In(struct(payload))} if payload.fields else {}),
+            "take": In(1),
+            "position": In(bits), "scanning": In(1), "waiting": In(1), "first": In(bits),
+            "claiming": In(1), "queued": In(1),
+            "head": In(bits), "written": In(bits), "flushed": In(1), "drains": In(1),
+            "hold": Out(1),
+            "ended": Out(1),
+            "o": Out(stream.Signature(folded_layout(config))),
+            "matched": Out(range(config.lanes * config.probes + 1)),
+            "stall_output": Out(1),
+            "list_high": Out(1),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        config = self._config
+        lanes, bits = config.lanes, position_bits(config)
+        lane_bits = lanes.bit_length() - 1
+        deltas, valid, merge_latency = self._deltas(m)
+        leaving = Signal(bits)  # position of the oldest tuple whose state has not been read
+        leave = Signal()  # it is read now, in place of a read of the scan
+        place, place_lane = self._place(m, leaving, leave, merge_latency)
+
+        # The states that are read, merged and written back.
+        initial = initial_state(config)
+        clears: Value = leave  # a state is read and replaced by the initial one
+        for n in range(merge_latency):
+            later = Signal(name=f"clears{n}")
+            m.d.sync += later.eq(clears)
+            clears = later
+        clearing, cleared = Signal(init=1), Signal(range(ring_rows(config)))  # all states are set, row by row
+        m.d.sync += [cleared.eq(cleared + clearing), clearing.eq(clearing & (cleared != ring_rows(config) - 1))]
+        found = []
+        for lane in range(lanes):
+            row = Signal(range(ring_rows(config)), name=f"row{lane}")
+            m.d.comb += row.eq(place[-1][lane_bits:] + (place[-1][:lane_bits] > lane if lane_bits else 0))
+            rows = [row]
+            for n in range(Ram.latency + 2):
+                rows.append(Signal.like(row, name=f"row{lane}_{n}", reset_less=True))
+                m.d.sync += rows[n + 1].eq(rows[n])
+            m.submodules[f"states{lane}"] = memory = Ram(config.state.width, ring_rows(config))
+            # The last two states that were written may be of the same row, and have not reached the memory yet.
+            after, writes = Signal(config.state.width, name=f"after{lane}"), Signal(name=f"writes{lane}")
+            was_valid = [Signal(name=f"was_valid{lane}_{n}") for n in range(Ram.latency)]
+            m.d.sync += [now.eq(before) for now, before in zip(was_valid, [writes, *was_valid], strict=False)]
+            recent = [Signal(config.state.width, name=f"after{lane}_{n}", reset_less=True) for n in range(Ram.latency)]
+            m.d.sync += [now.eq(before) for now, before in zip(recent, [after, *recent], strict=False)]
+            state: Value = memory.r_data
+            for n in reversed(range(Ram.latency)):
+                same = Signal(name=f"same{lane}_{n}")
+                m.d.sync += same.eq(rows[Ram.latency - 1] == rows[Ram.latency + n])
+                state = Mux(same & was_valid[n], recent[n], state)
+            held = Signal(struct(config.state), name=f"held{lane}")
+            m.d.comb += Cat(held).eq(state)
+            summed = merged(m, config, f"sum{lane}", held, deltas[lane])
+            is_place = clears & (place_lane == lane) if lane_bits else clears
+            m.d.comb += [
+                writes.eq(valid | is_place), after.eq(Mux(clears, initial, Cat(summed))),
+                memory.r_addr.eq(rows[0]), memory.w_en.eq(writes | clearing),
+                memory.w_addr.eq(Mux(clearing, cleared, rows[Ram.latency])),
+                memory.w_data.eq(Mux(clearing, initial, after)),
+            ]
+            found.append(state)
+        self._leave(m, leaving, leave, clears, found, place_lane)
+
+        hits = Signal(len(self.found.hits))
+        m.d.sync += [hits.eq(self.found.hits & self.found_valid.replicate(len(hits))), self.matched.eq(sum(hits))]
+        # A place may be read up to a read's lanes behind the newest tuple.
+        reach = config.capacity + stores(config) - lanes
+        m.d.comb += [
+            self.batch.ready.eq(1), self.room.eq(~leave & ~clearing),
+            self.stall_output.eq(self.o.valid & ~self.o.ready),
+            self.hold.eq(((self.written - leaving)[:bits] >= reach) | clearing),
+        ]
+        return m
+
+    def _place(self, m: Module, leaving: Signal, leave: Signal, latency: int) -> tuple[list[Value], Value]:
+        """The position that is read, in the cycle of the read and up to that in which its states are read from the
+        memories; and the lane of ``leaving`` when they are merged.
+        """
+        lane_bits = self._config.lanes.bit_length() - 1
+        place: list[Value] = [Mux(leave, leaving, self.position)]
+        for n in range(latency - Ram.latency):
+            later = Signal(len(leaving), name=f"place{n}", reset_less=True)
+            m.d.sync += later.eq(place[-1])
+            place.append(later)
+        lane: Value = place[-1][:lane_bits]
+        for n in range(Ram.latency if lane_bits else 0):
+            later = Signal(lane_bits, name=f"place_lane{n}", reset_less=True)
+            m.d.sync += later.eq(lane)
+            lane = later
+        return place, lane
+
+    def _deltas(self, m: Module) -> tuple[list[Any], Value, int]:
+        """For each lane the state of a read's hits; at the same time, that there was a read; and the cycles from a read
+        to these.
+        """
+        config, probes = self._config, self._config.probes
+        lanes, payload = config.lanes, config.payload("s")
+        # Outcomes wait where lifting takes longer than comparing.
+        ahead = max(self._latency, lift_cycles(config))
+        valid: Value = self.found_valid
+        hits: Value = self.found.hits
+        for n in range(ahead - self._latency):
+            told = Signal(1 + len(hits), name=f"outcome{n}")
+            m.d.sync += told.eq(Cat(valid, hits))
+            valid, hits = told[0], told[1:]
+        lifted: list[Any]
+        if payload.fields:
+            values: Any = self.values
+            for n in range(ahead - lift_cycles(config)):
+                later = Signal(struct(payload), name=f"values{n}", reset_less=True)
+                m.d.sync += Cat(later).eq(Cat(values))
+                values = later
+            made = lift(m, config, "probe", values)
+            # The last outcome of a pass comes as many cycles after the next batch was taken.
+            swap: Value = Cat(self.take, self.load)
+            for n in range(ahead):
+                now = Signal(1 + probes, name=f"swap{n}")
+                m.d.sync += now.eq(swap)
+                swap = now
+            lifted = []
+            for n in range(probes):
+                collected, active = (Signal(struct(config.state), name=f"{name}{n}", reset_less=True)
+                                     for name in ("collected", "lifted"))
+                with m.If(swap[1 + n]):
+                    m.d.sync += Cat(collected).eq(Cat(made))
+                with m.If(swap[0]):
+                    m.d.sync += Cat(active).eq(Cat(collected))
+                lifted.append(active)
+        else:
+            lifted = [lift(m, config, "probe", None)] * probes
+        deltas = []
+        for lane in range(lanes):
+            level = [masked(m, config, f"hit{lane}_{probe}", lifted[probe], hits[probe * lanes + lane])
+                     for probe in range(probes)]
+            depth = 0
+            while len(level) > 1:
+                made_level = []
+                for n in range(0, len(level), 2):
+                    register = Signal(struct(config.state), name=f"probes{lane}_{depth}_{n}", reset_less=True)
+                    both = level[n:n + 2]
+                    m.d.sync += Cat(register).eq(Cat(
+                        merged(m, config, f"of{lane}_{depth}_{n}", *both) if len(both) == 2 else both[0]))
+                    made_level.append(register)
+                level, depth = made_level, depth + 1
+            deltas.append(level[0])
+        for n in range(state_levels(config)):
+            later_valid = Signal(name=f"level{n}")
+            m.d.sync += later_valid.eq(valid)
+            valid = later_valid
+        return deltas, valid, ahead + state_levels(config)
+
+    def _leave(self, m: Module, leaving: Signal, leave: Signal, arrives: Value, found: list[Value],
+               lane: Value) -> None:
+        """Reads the states of expired tuples, and gives them and the END to the output. ``arrives``: a state that is to
+        leave has been read; ``found``: for each lane what was read; ``lane``: that of its tuple.
+        """
+        config, bits = self._config, len(leaving)
+        m.submodules.waiting_states = queue = Queue(folded_layout(config), _WAITING)
+        wiring.connect(m, queue.o, wiring.flipped(self.o))
+        drained, ending = Signal(), Signal()
+        with m.If(self.flushed):
+            m.d.sync += [ending.eq(1), drained.eq(drained | self.drains)]
+        # All tuples before this position have expired, and probes before that have claimed what they read.
+        limit: Value = Mux(drained, self.written, self.head)
+        for n in range(_SETTLING):
+            later = Signal(bits, name=f"limit{n}")
+            m.d.sync += later.eq(limit)
+            limit = later
+        unread_yet, may_leave, left = Signal(), Signal(), Signal()
+        behind = [~(leaving - at)[bits - 1] for at in (self.position, self.first)]
+        m.d.comb += unread_yet.eq((self.scanning & behind[0]) | (self.waiting & behind[1])
+                                  | self.claiming | self.queued)
+        # A cycle late, so a tuple is looked at in the second cycle after the one before has left.
+        m.d.sync += [may_leave.eq(~unread_yet & (limit != leaving)), left.eq(leave)]
+        claimed = Signal(range(_WAITING + 1))  # states under way or in the queue
+        place = Signal(init=1)  # there is a place for one more
+        pop, end = Signal(), Signal()
+        m.d.comb += [leave.eq(may_leave & ~left & place), pop.eq(self.o.valid & self.o.ready)]
+        m.d.sync += [claimed.eq(claimed + (leave | end) - pop), place.eq(claimed < _WAITING - 1)]
+        with m.If(leave):
+            m.d.sync += leaving.eq(leaving + 1)
+        under_way = Signal(range(_WAITING + 1))  # states that are read
+        m.d.sync += under_way.eq(under_way + leave - arrives)
+        # The limit is that of the FLUSH when these cycles have passed.
+        since = Signal(range(_SETTLING + 3))
+        with m.If(self.flushed):
+            m.d.sync += since.eq(_SETTLING + 2)
+        with m.Elif(since != 0):
+            m.d.sync += since.eq(since - 1)
+        m.d.comb += [
+            end.eq(ending & (since == 0) & (limit == leaving) & ~left & (under_way == 0) & place),
+            self.ended.eq(end), queue.i.valid.eq(arrives | end), queue.i.payload.end.eq(end),
+        ]
+        with m.If(end):
+            m.d.sync += ending.eq(0)
+        chosen = Signal(data.ArrayLayout(config.state.width, len(found)), name="found_states")
+        m.d.comb += [Cat(chosen).eq(Cat(*found)),
+                     Cat(queue.i.payload.state).eq(chosen[lane] if len(found) > 1 else Cat(chosen))]

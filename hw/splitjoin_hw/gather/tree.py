@@ -1,0 +1,73 @@
+"""The result-gathering tree of one side: mergers that join the streams of all cores into one."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from splitjoin.circuit.geometry import levels, split
+from splitjoin.circuit.wire import ROW_BITS
+
+from ..layouts import result_layout
+from ..network.pipeline import pipelined
+from ..parts import Submodules
+from .merger import Merger, merger_ports
+
+__all__ = ["GatherTree"]
+
+
+class GatherTree(wiring.Component):
+    """A tree of `Merger` nodes with ``leaves`` inputs and at most ``fanin`` inputs per node.
+
+    ``latency`` = ⌈log_fanin leaves⌉ cycles. One leaf needs no node. ``total``, ``bits``: as of `Merger`; each level
+    registers ``total``, so it must be stable from ``latency`` + 1 cycles before the first result on.
+    """
+
+    def __init__(self, *, leaves: int, fanin: int, bits: int = ROW_BITS, parts: Submodules | None = None):
+        if not (isinstance(leaves, int) and leaves >= 1):
+            raise ValueError(f"Leaves must be a positive integer, not {leaves!r}")
+        if not (isinstance(fanin, int) and fanin >= 2):
+            raise ValueError(f"Fan-in must be an integer of at least 2, not {fanin!r}")
+        self._leaves, self._fanin, self._bits = leaves, fanin, bits
+        self._parts = parts or Submodules()
+        super().__init__({
+            "i": In(stream.Signature(result_layout())).array(leaves),
+            "o": Out(stream.Signature(result_layout())),
+            "total": In(1),
+        })
+
+    @property
+    def leaves(self) -> int:
+        """Number of inputs."""
+        return self._leaves
+
+    @property
+    def latency(self) -> int:
+        """Cycles from the farthest input to the output, when nothing waits."""
+        return levels(self._leaves, self._fanin)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+
+        def grow(sink, offer, total, first: int, count: int, name: str) -> None:
+            """The subtree that drives ``sink``; ``offer``, unless None, is driven with the kind of result offered."""
+            if count == 1:
+                wiring.connect(m, wiring.flipped(self.i[first]), sink)
+                return
+            groups = split(count, self._fanin)
+            inputs, has_offer_input = len(groups), min(groups) > 1
+            kind = f"merger{inputs}{'_offer_input' if has_offer_input else ''}"
+            node = self._parts.add(m, name, kind, merger_ports(inputs, has_offer_input),
+                                   lambda: Merger(inputs, self._bits, has_offer_input=has_offer_input))
+            here = pipelined(m, self._parts, f"{name}_total", total)
+            m.d.comb += node.total.eq(here)
+            wiring.connect(m, node.o, sink)
+            if offer is not None:
+                m.d.comb += offer.eq(node.o_offer)
+            for n, size in enumerate(groups):
+                grow(node.i[n], node.i_offer[n] if has_offer_input else None, here, first + sum(groups[:n]), size,
+                     f"{name}_{n}")
+
+        grow(wiring.flipped(self.o), None, self.total, 0, self._leaves, "node")
+        return m

@@ -1,0 +1,110 @@
+"""The join behind AXI ports: AXI4-Stream records in, AXI4-Stream items out, AXI4-Lite registers."""
+
+from __future__ import annotations
+
+from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, ResetInserter, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from splitjoin.circuit.axi import ADDRESS_BITS, RESET_CYCLES, AxiShape
+from splitjoin.circuit.wire import Configuration
+
+from ..top import SplitJoin, top_ports
+from .axil import AxiLiteSlave, axil_ports
+from .packets import Packetizer
+from .registers import bus_ports
+
+__all__ = ["AxiJoin", "axi_ports"]
+
+
+def axi_ports(config: Configuration) -> dict[str, wiring.Member]:
+    """The ports of `AxiJoin`, by the names of AMBA."""
+    shape = AxiShape.of(config)
+    return {
+        "aclk": In(1), "aresetn": In(1),
+        "s_axis_tdata": In(8 * shape.record_bytes), "s_axis_tvalid": In(1), "s_axis_tready": Out(1),
+        "s_axis_tlast": In(1),
+        "m_axis_tdata": Out(8 * shape.item_bytes), "m_axis_tvalid": Out(1), "m_axis_tready": In(1),
+        "m_axis_tlast": Out(1),
+        **{f"s_axil_{name}": member for name, member in axil_ports(ADDRESS_BITS).items()},
+    }
+
+
+class AxiJoin(wiring.Component):
+    """The join of ``config`` with AXI ports, all in one clock domain.
+
+    A beat of ``s_axis`` is one input record and a beat of ``m_axis`` one item, both in the low bits of ``tdata``; the
+    other bits are ignored, or 0. ``s_axis_tlast`` is ignored, as FLUSH is a record. ``m_axis_tlast`` ends packets as
+    `Packetizer` says. The register block is at AXI4-Lite byte address 4 × word address; see `AxiLiteSlave`.
+
+    ``aresetn`` low for a cycle resets everything. While it is low no ``valid`` or ``ready`` is high, and the circuit
+    keeps ``ready`` low until the join can accept. The register ``control`` resets the join alone: an item that
+    is offered on ``m_axis`` then stays until it is taken, as AXI4-Stream demands.
+
+    ``join``: the name of the join's module, of which this circuit then has an instance, and its clock is ``aclk``; or
+    None for a submodule, for simulation, and domain ``sync`` of the surroundings.
+    """
+
+    def __init__(self, config: Configuration, join: str | None = None):
+        self._config, self._join = config, join
+        self._axil = AxiLiteSlave(len(bus_ports()["addr"].shape))
+        shape = AxiShape.of(config)
+        self._packetizer = Packetizer(8 * shape.item_bytes, beats=shape.packet_beats)
+        super().__init__(axi_ports(config))
+
+    @property
+    def config(self) -> Configuration:
+        """The configuration that the circuit is built for."""
+        return self._config
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        if self._join is not None:
+            m.domains.sync = domain = ClockDomain("sync", reset_less=True)
+            m.d.comb += domain.clk.eq(self.aclk)
+        # Parts of the join have their reset in a register, so a reset lasts some cycles longer than its cause.
+        held = Signal(range(RESET_CYCLES + 1), init=RESET_CYCLES, reset_less=True)
+        join_reset = Signal(init=1, reset_less=True)
+        running = Signal()  # neither reset from outside nor held in reset
+        port_reset = ~self.aresetn
+        axil, packetizer = self._axil, self._packetizer
+        m.submodules.axil = ResetInserter(port_reset)(axil)
+        m.submodules.packetizer = ResetInserter(port_reset)(packetizer)
+        with m.If(port_reset | axil.restart):
+            m.d.sync += held.eq(RESET_CYCLES)
+        with m.Elif(held != 0):
+            m.d.sync += held.eq(held - 1)
+        m.d.sync += join_reset.eq(port_reset | axil.restart | (held != 0))
+        m.d.comb += [running.eq(self.aresetn & ~join_reset & ~axil.restart),
+                     axil.hold.eq(join_reset | axil.restart | (held != 0))]
+
+        join = self._submodule(m, join_reset)
+        m.d.comb += [
+            join.i.payload.eq(self.s_axis_tdata), join.i.valid.eq(self.s_axis_tvalid & running),
+            self.s_axis_tready.eq(join.i.ready & running),
+            packetizer.i.payload.eq(join.o.payload), packetizer.i.valid.eq(join.o.valid & running),
+            join.o.ready.eq(packetizer.i.ready & running),
+            self.m_axis_tdata.eq(packetizer.o.payload.item), self.m_axis_tlast.eq(packetizer.o.payload.last),
+            self.m_axis_tvalid.eq(packetizer.o.valid & self.aresetn), packetizer.o.ready.eq(self.m_axis_tready),
+            join.addr.eq(axil.addr), join.w_stb.eq(axil.w_stb), join.w_data.eq(axil.w_data),
+            axil.r_data.eq(join.r_data),
+        ]
+        for name, member in axil_ports(ADDRESS_BITS).items():
+            port, inner = getattr(self, f"s_axil_{name}"), getattr(axil, name)
+            if member.flow == In:
+                m.d.comb += inner.eq(port)
+            else:
+                m.d.comb += port.eq(inner & self.aresetn if name.endswith(("valid", "ready")) else inner)
+        return m
+
+    def _submodule(self, m: Module, reset: Signal):
+        """The join, held in reset while ``reset`` is high."""
+        if self._join is None:
+            join = SplitJoin(self._config)
+            m.submodules.circuit = ResetInserter(reset)(join)
+            return join
+        ports = wiring.Signature(top_ports(self._config)).create(path=("circuit",))
+        wires = {f"{'i' if member.flow == In else 'o'}_{'__'.join(map(str, path))}": Value.cast(value)
+                 for path, member, value in ports.signature.flatten(ports)}
+        m.submodules.circuit = Instance(self._join, i_clk=ClockSignal(), i_rst=reset, **wires)
+        return ports

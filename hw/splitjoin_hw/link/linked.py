@@ -1,0 +1,77 @@
+"""The whole circuit of a board with a serial port: UART, link endpoint and join, in one clock domain."""
+
+from __future__ import annotations
+
+from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, ResetInserter, ResetSignal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from splitjoin.circuit.wire import Configuration
+
+from ..parts import Submodules
+from ..top import SplitJoin
+from .endpoint import LinkEndpoint
+from .packing import ItemPacker
+from .registers import bus_ports
+from .uart import UartReceiver, UartTransmitter, bit_step
+from .unpacking import RecordUnpacker
+
+__all__ = ["LinkedJoin"]
+
+
+class LinkedJoin(wiring.Component):
+    """The join of ``config`` behind the link on the pins ``rx`` and ``tx`` of a UART.
+
+    ``clock_hz`` is the frequency of domain ``sync`` and ``baud`` the serial rate, both in Hz, with 4 to 1024 cycles a
+    bit (else `ValueError`). ``pack``: items are packed on the link. ``parts``: as of `SplitJoin`.
+    """
+
+    def __init__(self, config: Configuration, *, clock_hz: int, baud: int, pack: bool = False,
+                 parts: Submodules | None = None):
+        bit_step(clock_hz, baud)  # before any component is made, which Amaranth would report as unused
+        self._config, self._parts = config, parts
+        self._receiver, self._transmitter = UartReceiver(clock_hz, baud), UartTransmitter(clock_hz, baud)
+        record_bytes, item_bytes = (-(-record.width // 8) for record in (config.input_record, config.item_record))
+        packer = ItemPacker(config.item_record, whole_stars=bool(config.folds)) if pack else None
+        self._endpoint = LinkEndpoint(record_bytes, item_bytes, len(bus_ports()["addr"].shape), abi=config.abi_hash,
+                                      packer=packer)
+        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1)})
+
+    @property
+    def config(self) -> Configuration:
+        """The configuration that the circuit is built for."""
+        return self._config
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.receiver = receiver = self._receiver
+        m.submodules.transmitter = transmitter = self._transmitter
+        m.submodules.endpoint = endpoint = self._endpoint
+        join = SplitJoin(self._config, self._parts)
+        if self._parts is None:
+            m.submodules.join = ResetInserter(endpoint.reset)(join)
+        else:
+            # Instances take their domain's reset, which ResetInserter leaves alone. The join gets a domain of its own,
+            # on the same clock. (Amaranth's simulator would see that clock late, so the other way has none.)
+            m.domains.join = domain = ClockDomain("join", local=True)
+            m.d.comb += [domain.clk.eq(ClockSignal()), domain.rst.eq(ResetSignal() | endpoint.reset)]
+            m.submodules.join = DomainRenamer("join")(join)
+        items = join.o
+        if self._config.root_width > 1:
+            # Held in reset with the join, so that a record is never left half sent.
+            m.submodules.unpacker = unpacker = ResetInserter(endpoint.reset)(RecordUnpacker(self._config))
+            m.d.comb += [unpacker.i.payload.eq(join.o.payload), unpacker.i.valid.eq(join.o.valid),
+                         join.o.ready.eq(unpacker.i.ready)]
+            items = unpacker.o
+        wiring.connect(m, endpoint.o, transmitter.i)
+        m.d.comb += [
+            receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx),
+            endpoint.data.eq(receiver.data), endpoint.stb.eq(receiver.stb),
+            join.i.payload.eq(endpoint.records.payload), join.i.valid.eq(endpoint.records.valid),
+            endpoint.records.ready.eq(join.i.ready),
+            endpoint.items.payload.eq(items.payload), endpoint.items.valid.eq(items.valid),
+            items.ready.eq(endpoint.items.ready),
+            join.addr.eq(endpoint.addr), join.w_stb.eq(endpoint.w_stb), join.w_data.eq(endpoint.w_data),
+            endpoint.r_data.eq(join.r_data),
+        ]
+        return m

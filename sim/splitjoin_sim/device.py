@@ -1,0 +1,154 @@
+"""The device ``sim``: the circuit compiled by Verilator, cycle-accurate, in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from splitjoin.base.errors import DeviceError
+from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
+from splitjoin.circuit.encode import Words, single_items
+from splitjoin.circuit.wire import Configuration
+from splitjoin_hw.top import padded
+
+from .build import library
+from .latency import LatencyLog
+from .stalls import check_stalls, patience_for
+from .waveforms import check_trace, trace_file
+
+__all__ = ["ModelTransport", "SimDevice"]
+
+_SENT, _END, _FULL, _STUCK, _PAUSED = range(5)
+#: Items received per call of the model.
+_ROOM = 1 << 16
+#: Cycles between two checks for signals (Ctrl-C) of this process.
+_PAUSE = 1 << 21
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimDevice(CircuitDevice):
+    """Cycle-accurate simulation. Parameters as of `CircuitDevice`, and:
+
+    Attributes:
+        seed: Seed of the random stalls.
+        stall_in, stall_out: Share of cycles, 0 ≤ share < 1, in which the input pauses, and in which the
+            host does not read.
+        patience: Cycles without any transfer after which the circuit counts as stuck; None for the most that the
+            longest scan and the longest pause can take.
+        progress: True to show a progress bar on a terminal.
+        trace: The file that gets the waveforms of a session, .fst or .vcd; None for none. Its model is another one,
+            which runs slower.
+    """
+
+    name: ClassVar[str] = "sim"
+
+    seed: int = 0
+    stall_in: float = 0.0
+    stall_out: float = 0.0
+    patience: int | None = None
+    progress: bool = False
+    trace: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_stalls(self.seed, self.stall_in, self.stall_out)
+        if self.patience is not None and (type(self.patience) is not int or self.patience < 1):
+            raise DeviceError(f"patience must be a number of cycles from 1, or None, not {self.patience!r}")
+        check_trace(self.name, self.trace)
+
+    def _connect(self, config: Configuration) -> Transport:
+        patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out))
+        model = library(config, None if self.trace is None else Path(self.trace).suffix)
+        return ModelTransport(model, config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out,
+                              patience=patience, progress=self.progress, trace=self.trace)
+
+
+class ModelTransport(Transport):
+    """A compiled model, loaded as a shared library."""
+
+    def __init__(self, path: Path, config: Configuration, *, seed: int, stall_in: float, stall_out: float,
+                 patience: int, progress: bool = False, trace: str | os.PathLike[str] | None = None):
+        self._config, self._patience, self._progress = config, patience, progress
+        self._lib = _load(path)
+        self._trace = None if trace is None else trace_file(trace)
+        if trace is not None:
+            self._lib.sj_trace(os.fsencode(trace))
+        share = [int(x * 2**32) for x in (stall_in, stall_out)]
+        self._model = ctypes.c_void_p(self._lib.sj_open(seed, *share))
+        self._out_words = padded(config.output_record) // 32
+        self._log = LatencyLog()
+
+    def read(self, address: int) -> int:
+        return int(self._lib.sj_read(self._model, address))
+
+    def write(self, address: int, word: int) -> None:
+        self._lib.sj_write(self._model, address, word)
+
+    def transfer(self, records: Words, *, until_end: bool) -> Words:
+        n = len(records)
+        in_words = padded(self._config.input_record) // 32
+        block = np.zeros((n, in_words), np.uint32)
+        block[:, : records.shape[1]] = records
+        sent_cycles = np.zeros(n, np.uint64)
+        out: list[Words] = []
+        done = 0
+        with tqdm(total=n, unit=" tuples", desc="simulating", disable=None if self._progress else True,
+                  leave=False) as bar:
+            while True:
+                items = np.empty((_ROOM, self._out_words), np.uint32)
+                cycles = np.empty(_ROOM, np.uint64)
+                sent, received = ctypes.c_uint64(), ctypes.c_uint64()
+                why = self._lib.sj_run(
+                    self._model, _pointer(block[done:]), n - done, ctypes.byref(sent), _pointer(sent_cycles[done:]),
+                    _pointer(items), _ROOM, ctypes.byref(received), _pointer(cycles), int(until_end), _PAUSE,
+                    self._patience)
+                done += sent.value
+                bar.update(sent.value)
+                single, record = single_items(items[: received.value], self._config)
+                out.append(single)
+                self._log.received(single, cycles[record])
+                if why == _STUCK:
+                    raise DeviceStalled(f"the simulated circuit made no progress for {self._patience} cycles (at "
+                                        f"cycle {self._lib.sj_cycle(self._model)}, {done} of {n} records sent); this "
+                                        f"is a fault of the circuit, please report it with the query")
+                if why in (_SENT, _END):
+                    break
+        self._log.sent(records, sent_cycles)
+        return np.concatenate(out)
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        return self._log.latencies()
+
+    def close(self) -> None:
+        if self._model:
+            self._lib.sj_close(self._model)
+            self._model = ctypes.c_void_p()
+        if self._trace is not None:
+            self._trace.close()
+
+
+def _pointer(array: npt.NDArray[Any]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    lib = ctypes.CDLL(str(path))
+    handle, u32, u64, p = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
+    for name, result, arguments in (
+        ("sj_open", handle, (u64, u32, u32)),
+        ("sj_close", None, (handle,)),
+        ("sj_read", u32, (handle, u32)),
+        ("sj_write", None, (handle, u32, u32)),
+        ("sj_cycle", u64, (handle,)),
+        ("sj_run", ctypes.c_int, (handle, p, u64, p, p, p, u64, p, p, ctypes.c_int, u64, u64)),
+    ):
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, list(arguments)
+    return lib

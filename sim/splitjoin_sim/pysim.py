@@ -1,0 +1,189 @@
+"""The device ``pysim``: the circuit on Amaranth's own simulator.
+
+It is slow, needs no compiler and shares no code with Verilator, so each simulator checks the other.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import deque
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from amaranth.hdl import Fragment
+from amaranth.sim import Simulator
+
+from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
+from splitjoin.circuit.encode import Words, single_items
+from splitjoin.circuit.wire import WORD_BITS, Configuration, ItemKind
+from splitjoin_hw.top import SplitJoin
+
+from .latency import LatencyLog
+from .stalls import check_stalls, patience_for
+from .waveforms import check_trace, trace_file
+
+__all__ = ["PysimDevice", "PysimTransport"]
+
+#: Clock period in seconds; its value has no effect.
+_PERIOD = 1e-6
+#: Cycles simulated between two checks for the end of a transfer.
+_STRETCH = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class PysimDevice(CircuitDevice):
+    """Simulation by Amaranth. Parameters as of `CircuitDevice`, and ``seed``, ``stall_in``, ``stall_out`` and ``trace``
+    (.vcd only) as of `SimDevice`.
+    """
+
+    name: ClassVar[str] = "pysim"
+
+    seed: int = 0
+    stall_in: float = 0.0
+    stall_out: float = 0.0
+    trace: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_stalls(self.seed, self.stall_in, self.stall_out)
+        check_trace(self.name, self.trace, (".vcd",))
+
+    def _connect(self, config: Configuration) -> Transport:
+        return PysimTransport(config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out,
+                              trace=self.trace)
+
+
+class PysimTransport(Transport):
+    """One circuit under Amaranth's simulator, advanced by several cycles at a time."""
+
+    def __init__(self, config: Configuration, *, seed: int, stall_in: float, stall_out: float,
+                 trace: str | os.PathLike[str] | None = None):
+        self._files = ExitStack()
+        if trace is not None:
+            self._files.enter_context(trace_file(trace))
+        self._patience = patience_for(config, max(stall_in, stall_out))
+        self._random = random.Random(seed)
+        self._stall_in, self._stall_out = stall_in, stall_out
+        self._to_send: deque[int] = deque()
+        self._sent: list[int] = []  # cycle of each record's transfer
+        self._items: list[tuple[int, int]] = []  # payload and cycle of each item
+        self._bus: deque[tuple[int, int | None]] = deque()
+        self._answer: int | None = None
+        self._cycle = 0
+        self._moved = 0  # cycle of the last transfer at either end
+        self._reading = False  # results are taken during a transfer only, as on any device
+        self._log = LatencyLog()
+        self._top = SplitJoin(config)
+        self._simulator = Simulator(Fragment.get(self._top, None))
+        self._simulator.add_clock(_PERIOD)
+        for process in (self._source, self._sink, self._registers):
+            self._simulator.add_testbench(process, background=True)
+        if trace is not None:
+            self._files.enter_context(self._simulator.write_vcd(os.fspath(trace)))
+
+    def read(self, address: int) -> int:
+        self._answer = None
+        self._bus.append((address, None))
+        while self._answer is None:
+            self._advance(1)
+        return self._answer
+
+    def write(self, address: int, word: int) -> None:
+        self._bus.append((address, word))
+        while self._bus:
+            self._advance(1)
+
+    def transfer(self, records: Words, *, until_end: bool) -> Words:
+        self._to_send.extend(_integers(records))
+        self._sent = []
+        self._reading, self._moved = True, self._cycle
+        while len(self._sent) < len(records) or (until_end and not self._ended()):
+            self._advance(_STRETCH)
+            if self._cycle - self._moved > self._patience:
+                raise DeviceStalled(f"the simulated circuit made no progress for {self._patience} cycles (at cycle "
+                                    f"{self._cycle}, {len(self._sent)} of {len(records)} records sent); this is a "
+                                    f"fault of the circuit, please report it with the query")
+        self._reading = False
+        # The sink may accept one more item in the cycle after this, which is kept for the next call.
+        items, self._items = self._items, []
+        words = _words([payload for payload, _ in items], len(self._top.o.payload) // WORD_BITS)
+        self._log.sent(records, np.array(self._sent, np.uint64))
+        single, record = single_items(words, self._top.config)
+        self._log.received(single, np.array([cycle for _, cycle in items], np.uint64)[record])
+        return single
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        return self._log.latencies()
+
+    def close(self) -> None:
+        self._files.close()
+
+    def _ended(self) -> bool:
+        return bool(self._items) and self._items[-1][0] & 3 == ItemKind.END
+
+    def _advance(self, cycles: int) -> None:
+        self._simulator.run_until((self._cycle + cycles) * _PERIOD)
+        self._cycle += cycles
+
+    # Testbenches. Each drives one port, and communicates through the queues above.
+
+    async def _source(self, ctx: Any) -> None:
+        port, cycle = self._top.i, 0
+        while True:
+            if not self._to_send or self._random.random() < self._stall_in:
+                await ctx.tick()
+                cycle += 1
+                continue
+            ctx.set(port.payload, self._to_send.popleft())
+            ctx.set(port.valid, 1)
+            ready = False
+            while not ready:
+                _, _, ready = await ctx.tick().sample(port.ready)
+                cycle += 1
+            ctx.set(port.valid, 0)
+            self._sent.append(cycle - 1)
+            self._moved = cycle
+
+    async def _sink(self, ctx: Any) -> None:
+        port, cycle = self._top.o, 0
+        while True:
+            ready = self._reading and self._random.random() >= self._stall_out
+            ctx.set(port.ready, ready)
+            _, _, valid, payload = await ctx.tick().sample(port.valid, port.payload)
+            cycle += 1
+            if valid and ready:
+                self._items.append((payload, cycle - 1))
+                self._moved = cycle
+
+    async def _registers(self, ctx: Any) -> None:
+        top = self._top
+        while True:
+            if not self._bus:
+                await ctx.tick()
+                continue
+            address, word = self._bus[0]
+            ctx.set(top.addr, address)
+            if word is not None:
+                ctx.set(top.w_data, word)
+                ctx.set(top.w_stb, 1)
+            await ctx.tick()
+            ctx.set(top.w_stb, 0)
+            if word is None:
+                await ctx.tick()
+                await ctx.tick()
+                self._answer = ctx.get(top.r_data)
+            self._bus.popleft()
+
+
+def _integers(records: Words) -> list[int]:
+    """Each record as one integer."""
+    return [int.from_bytes(row.astype("<u4").tobytes(), "little") for row in records]
+
+
+def _words(payloads: list[int], words: int) -> Words:
+    raw = b"".join(p.to_bytes(4 * words, "little") for p in payloads)
+    return np.frombuffer(raw, "<u4").reshape(len(payloads), words).astype(np.uint32)

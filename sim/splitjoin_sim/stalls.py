@@ -1,0 +1,34 @@
+"""Stalls of simulated devices: the check of their options, and the limit after which a circuit counts as stuck."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from splitjoin.base.errors import DeviceError
+from splitjoin.circuit.wire import Configuration
+
+__all__ = ["check_stalls", "patience_for"]
+
+#: Records that can wait in front of a region: in its core's FIFO, and in the tree above.
+_QUEUED = 64
+
+
+def check_stalls(seed: object, stall_in: object, stall_out: object) -> None:
+    """Raise `DeviceError` unless ``seed`` is an int and the stalls are shares of cycles, from 0 to less than 1."""
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise DeviceError(f"seed must be a whole number, not {seed!r}")
+    for name, share in (("stall_in", stall_in), ("stall_out", stall_out)):
+        # A NaN fails this comparison too.
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
+            raise DeviceError(f"{name} must be a share of cycles, from 0 to less than 1, not {share!r}")
+
+
+def patience_for(config: Configuration, stall: float = 0.0) -> int:
+    """Cycles within which a working circuit makes a transfer: every queued record may cost a whole scan.
+
+    ``stall``: the share of cycles in which a port pauses at random. A pause exceeds the cycles added for it once in
+    10**13.
+    """
+    # With an index a probe may follow a chain through the whole sub-window, four cycles a tuple.
+    work = 1000 + _QUEUED * ((4 if config.kind.has_index else 1) * config.capacity + 128)
+    return work + ceil(30 / (1 - stall))

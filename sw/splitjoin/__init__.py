@@ -1,0 +1,77 @@
+"""splitjoin: joins of unbounded streams under any condition, on a CPU, a simulated circuit, or an FPGA.
+
+`join` is the whole way in one call; `query` and `splitjoin.open` are the same for streams that do not end. `Query`,
+`splitjoin.engines` and `splitjoin.engines.golden` are their parts, `splitjoin.sessions.gate` merges sources.
+
+The API is what `dir(splitjoin)` lists, and `splitjoin.spark`. All other modules may change with any release.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from splitjoin.base.interrupts import quiet_interrupts as _quiet_interrupts
+from splitjoin.base.version import __version__ as __version__
+
+with _quiet_interrupts():
+    from splitjoin.base.errors import (
+        BackPressure,
+        CapacityError,
+        DeviceError,
+        InputError,
+        OrderError,
+        PredicateError,
+        SchemaError,
+        SnapshotError,
+        SplitJoinError,
+        StatementError,
+        ToolError,
+        UnsupportedError,
+        WindowError,
+        WindowOverflow,
+    )
+    from splitjoin.joins.join import join
+    from splitjoin.joins.statement import Select, sql
+    from splitjoin.lang.field import field, measured, parquet_schema
+    from splitjoin.lang.fold import fixed, signed, unsigned
+    from splitjoin.lang.python.aggregate import aggregate, function
+    from splitjoin.lang.python.choices import coalesce, date_diff, date_trunc, greatest, least, where
+    from splitjoin.lang.python.decorator import predicate
+    from splitjoin.lang.query import Query, register_condition_front_end as _register_condition_front_end
+    from splitjoin.lang.schema import Schema
+    from splitjoin.rows.result import JoinResult
+    from splitjoin.sessions import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, open_unsorted, query  # noqa: A004  # called as splitjoin.open
+    from splitjoin.sessions.gate import ScaleGate
+
+if TYPE_CHECKING:
+    from splitjoin.circuit.tuner import Proposal, tune
+    from splitjoin.joins.circuit_component import component
+
+# `open` is public too, but not here: a star import must not hide Python's own.
+__all__ = [
+    "AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
+    "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate", "Schema", "SchemaError", "Select",
+    "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError",
+    "WindowError", "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "field",
+    "fixed", "function", "greatest", "join", "least", "measured", "open_async", "open_unsorted", "parquet_schema",
+    "predicate", "query", "signed", "sql", "tune", "unsigned", "where",
+]
+
+# Here, as the language knows no front end that needs another package, and users of Columns need not import one.
+_register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoin.spark.columns", function="condition")
+
+
+def __getattr__(name: str) -> Any:
+    """`tune`, `Proposal` and `component`, imported when they are asked for: only they need circuits."""
+    if name in ("Proposal", "tune"):
+        from splitjoin.circuit import tuner
+
+        return globals().setdefault(name, getattr(tuner, name))
+    if name == "component":
+        from splitjoin.joins import circuit_component
+
+        return globals().setdefault(name, circuit_component.component)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The API, without the modules that Python adds to a package as they are imported."""
+    return sorted({*__all__, "__version__", "open"})

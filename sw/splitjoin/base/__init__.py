@@ -1,0 +1,1 @@
+"""What all rooms use: errors, the cache, memory limits, progress, interrupts, the version."""

@@ -1,0 +1,51 @@
+"""Cost of a small circuit (`splitjoin_hw.small`): its datapaths, the join around them, and its registers."""
+
+from __future__ import annotations
+
+from ..geometry import outcome_latency, small_datapaths
+from ..wire import WORD_BITS, Configuration
+from .datapath import datapath_cost
+from .elements import adder, control, counter, equal, memory, mux
+from .resources import Family, Resources
+
+__all__ = ["small_parts"]
+
+#: LUT4 of control: the state machine, and selects between both streams that share no width.
+_CONTROL = 80
+
+
+def small_parts(config: Configuration, family: Family) -> dict[str, Resources]:
+    """Part → its cost."""
+    parts = {}
+    for side in small_datapaths(config):
+        of = datapath_cost(config, side, family)
+        parts[f"datapath of {side.upper()}"] = of.pair + of.lane + of.region
+    parts["join"] = _join(config, family)
+    parts["registers"] = _registers(config, family)
+    return parts
+
+
+def _join(config: Configuration, family: Family) -> Resources:
+    place, count, row, time = ((config.capacity - 1).bit_length(), config.capacity.bit_length(), config.row_bits,
+                               config.time_bits)
+    # Counters: both streams' tuples, places and windows; the scan's and the list's. Sums: addresses, row ids, border.
+    sums = (counter(family, WORD_BITS, WORD_BITS, place, place, count, count, count, count, count, row)
+            + adder(family, place, place, row, row, row, row, count + 1, count + 1))
+    selects = mux(family, 2, 4 * place + 10 * count + 8 * row)
+    whole = Resources(lut=sums + selects + equal(family, row, count, count, count, count, count)
+                      + control(family, _CONTROL),
+                      ff=2 * WORD_BITS + 2 * (place + count + row) + 5 * count + outcome_latency(config) + 50)
+    whole += memory(family, max(config.keys(side).width for side in "rs"), 2 * config.capacity)
+    whole += memory(family, place, config.capacity)
+    if time:
+        whole += Resources(lut=adder(family, time, time) + mux(family, 2, time))
+        whole += memory(family, time, 2 * config.capacity)
+    return whole
+
+
+def _registers(config: Configuration, family: Family) -> Resources:
+    count = config.capacity.bit_length()
+    settings = config.row_bits + 3 * count + 2 + (2 * config.time_bits + 4 if config.time_bits else 0)
+    # The words are in memory; the counts and the report of a tuple without room are selected beside them.
+    return (memory(family, WORD_BITS, 64)
+            + Resources(lut=5 * mux(family, 2, WORD_BITS) + 40, ff=settings + 2 * WORD_BITS + 20))

@@ -1,0 +1,340 @@
+"""The driver of circuits: the common part of every device that runs one, simulated or real."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.base.errors import DeviceError, DeviceLost, OrderError, UnsupportedError, WindowOverflow
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.device import ITEM, PAIR, Device, Items, Session, check_inner, check_masked
+from splitjoin.lang.query import Query
+from splitjoin.plan.keys import Codes
+
+from .deciding import Deciding, needs_few_pairs
+from .encode import Encoder, Words, decode, pack
+from .folded_states import FoldedStates, StateDecoder, partner_items
+from .folding import FoldChoice
+from .lowering import longest_range, plan_for
+from .parameters import CircuitParameters
+from .plan import CircuitPlan
+from .query_circuit import QueryCircuit, chosen_circuit, folding_circuit, folding_demanded, pairs_circuit
+from .registers import COUNTERS, MAGIC, REGION_COUNTERS, SELECTION_CYCLES, SMALL_COUNTERS, register, selection
+from .row_ids import RowIds
+from .verify import Verifier
+from .wire import ROW_BITS, Configuration, ItemKind, Op
+
+__all__ = ["CircuitDevice", "CircuitSession", "DeviceStalled", "Transport", "other_circuit_remedy"]
+
+
+class DeviceStalled(DeviceError):
+    """The circuit made no progress within the cycle limit; the session looks for the reason."""
+
+
+class Transport(ABC):
+    """Moves records and register words to and from one circuit. Implemented by simulators and links."""
+
+    @abstractmethod
+    def read(self, address: int) -> int:
+        """The 32-bit register word at ``address``."""
+
+    @abstractmethod
+    def write(self, address: int, word: int) -> None:
+        """Write the 32-bit register word at ``address``."""
+
+    @abstractmethod
+    def transfer(self, records: Words, *, until_end: bool) -> Words:
+        """Send all ``records`` and return the items that arrived meanwhile; with ``until_end``, up to the END item.
+
+        Raises `DeviceStalled` when the circuit makes no progress.
+        """
+
+    def received(self) -> Words:
+        """The items that a `transfer` received before it raised `DeviceLost`."""
+        return np.empty((0, 0), np.uint32)
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        """The latencies that `Session.latencies` returns."""
+        return None
+
+    def counters(self) -> dict[str, int]:
+        """Counters of the link to the circuit, for `Session.counters`."""
+        return {}
+
+    def close(self) -> None:  # noqa: B027  # not every transport holds resources
+        """Release the transport's resources."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CircuitDevice(CircuitParameters, Device):
+    """A device that is a circuit, with the parameters of circuits.
+
+    Attributes:
+        masked: Numbers of the cores that are masked from the start (see `Session.mask`).
+    """
+
+    settles: ClassVar[bool] = True
+    masked: Collection[int] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_masked(self.masked, self.cores)
+
+    def open(self, query: Query) -> Session:
+        """Build or find the circuit for ``query`` and start it.
+
+        A query with aggregates gets a circuit that folds them (`CircuitSession.states`). A semi, anti or as-of join
+        gets a circuit that gives the pairs that decide its rows (`circuit`). Where states leave whole, a session has no
+        items, and a state comes when its base tuple expires.
+        """
+        return self.start(self.circuit(query))
+
+    def start(self, circuit: QueryCircuit) -> CircuitSession:
+        """Start ``circuit``, which `circuit` gave for a query."""
+        words = circuit.settings
+        transport = self._connect(circuit.config)
+        try:
+            session = CircuitSession(circuit.query, circuit.plan, circuit.config, words, transport, circuit.folding,
+                                     circuit.decides)
+            session.mask(self.masked)
+            return session
+        except BaseException:
+            transport.close()
+            raise
+
+    def circuit(self, query: Query) -> QueryCircuit:
+        """The circuit that `open` starts for ``query``. Raises `UnsupportedError`, with the reason, where pairs must
+        leave: open ``query.pairs`` then.
+        """
+        if query.aggregates or needs_few_pairs(query):
+            return folding_circuit(query, self)
+        check_inner(query)
+        return pairs_circuit(query, self)
+
+    def folding(self, query: Query) -> FoldChoice:
+        """The values and parts of states that the device's circuit folds for ``query``; where possible, it also folds
+        the partners that come after their base tuples. Raises `UnsupportedError`, with the reason, if pairs must leave.
+        """
+        found = self.circuit(query).folding
+        assert found is not None
+        return found
+
+    def open_deciding(self, query: Query) -> Session:
+        if self.fold == "never" or not needs_few_pairs(query):
+            return self.open(query.pairs)
+        try:
+            circuit = self.circuit(query)
+        except UnsupportedError as error:
+            if self.fold == "always":
+                raise folding_demanded(query, error) from error
+            return self.open(query.pairs)
+        return self.start(circuit)
+
+    def plan(self, query: Query) -> CircuitPlan:
+        """The tests that the device's circuits compute for ``query``."""
+        return plan_for(query, self)
+
+    def configuration(self, query: Query) -> Configuration:
+        """The configuration that ``query`` needs on this device, by its parameter ``fold``."""
+        return chosen_circuit(query, self).config
+
+    @abstractmethod
+    def _connect(self, config: Configuration) -> Transport:
+        """A transport to a freshly reset circuit of ``config``."""
+
+
+def other_circuit_remedy(config: Configuration) -> str:
+    """The end of an error: what to do if a device has another circuit than that of ``config``."""
+    if not config.folds:
+        return "build the circuit for this query, or name its design"
+    return ("build the circuit for this query with its aggregates or its kind of join, name its design, or give "
+            "fold='never' if it was built without them")
+
+
+class CircuitSession(Session):
+    """One query on one circuit, over a `Transport`."""
+
+    row_limit = 2**ROW_BITS - 1
+
+    def __init__(self, query: Query, plan: CircuitPlan, config: Configuration, words: dict[str, int],
+                 transport: Transport, folding: FoldChoice | None = None, decides: Deciding | None = None):
+        self._query, self._config, self._transport, self._folding = query, config, transport, folding
+        self._decides = decides
+        self._encoder = Encoder(plan, config, longest_range(query), folding)
+        self._states = None if folding is None else StateDecoder(config)
+        self._verifier = None if plan.residual is None else Verifier(query, plan.residual)
+        self._row_ids = RowIds(config.row_bits) if config.row_bits < ROW_BITS else None
+        # No answer in order none has stars; the circuit was asked for them.
+        self._drops_stars = query.order.kind == "none" and not (self._verifier is None and self._row_ids is None)
+        self._ready: list[Items] = []
+        self._pushed = {"r": 0, "s": 0}
+        self._flushed = False
+        self._masked: frozenset[int] = frozenset()
+        self._check_abi()
+        for name, value in words.items():
+            self._write(name, value)
+
+    @property
+    def config(self) -> Configuration:
+        """The configuration that the circuit is built for."""
+        return self._config
+
+    def push(self, arrivals: Arrivals) -> None:
+        if self._flushed:
+            raise DeviceError("the session has been flushed and takes no more tuples; open a new one")
+        for side, n in (("r", len(arrivals.r)), ("s", len(arrivals.s))):
+            self._pushed[side] += n
+            if self._pushed[side] > self.row_limit:
+                raise DeviceError(f"stream {side} has more than {self.row_limit} tuples, which is what a session of "
+                                  f"this release can number; open a new one")
+        if self._verifier is not None:
+            self._verifier.push(arrivals)
+        if self._row_ids is not None:
+            self._row_ids.push(arrivals)
+        self._receive(self._encoder.encode(arrivals), until_end=False)
+
+    def poll(self) -> Items:
+        items = np.concatenate(self._ready) if self._ready else np.empty(0, ITEM)
+        self._ready.clear()
+        return items
+
+    @property
+    def folding(self) -> FoldChoice | None:
+        """The aggregates' parts that the circuit folds; None if pairs leave."""
+        return self._folding
+
+    def states(self) -> FoldedStates:
+        """The folded states of R's tuples, in their order, that were not returned before. Only circuits that fold have
+        them; in place of pairs of R's probes.
+        """
+        if self._states is None or self._decides is not None:
+            raise DeviceError("the circuit does not fold; open a query with aggregates")
+        return self._states.take()
+
+    def flush(self) -> Items:
+        if not self._flushed:
+            self._flushed = True
+            self._receive(self._encoder.flush(last=True), until_end=True)
+        return self.poll()
+
+    def advance(self, now: int) -> None:
+        """Promise that no tuple below event time ``now`` will be pushed, so that older tuples expire as they would at
+        one of that time.
+        """
+        self._receive(self._encoder.tick(now), until_end=False)
+
+    def settle(self) -> Items:
+        order = self._query.order
+        if order.kind == "outer" and order.n > 1:
+            raise OrderError(f"a circuit tells by a star that results are complete, and a star closes a group, so "
+                             f"settle needs another order than {order}; use 'none', 'outer(1)', 'inner(n)' or 'total'")
+        # The circuit answers a FLUSH with an END behind all results, and takes tuples afterwards. In these orders no
+        # group is open between two probes, so no star comes with it.
+        if not self._flushed:
+            self._receive(self._encoder.flush(last=False), until_end=True)
+        return self.poll()
+
+    def mask(self, cores: Collection[int]) -> None:
+        masked = check_masked(cores, self._config.cores)
+        if self._flushed:
+            raise DeviceError("the session has been flushed and takes no more tuples; open a new one")
+        # The mask travels as records among the tuples, so every core applies it between the same two tuples, whatever
+        # the timing.
+        changed = sorted(masked ^ self._masked)
+        fields: dict[str, Codes | int] = {
+            "op": Op.MASK, "stream": np.array([core in masked for core in changed], np.uint64),
+            "body": np.array(changed, np.uint64)}
+        if changed:
+            self._receive(pack(self._config.input_record, fields, len(changed)), until_end=False)
+        self._masked = masked
+        self.rotation = self._config.cores if masked else self.rotation
+
+    def counters(self) -> dict[str, int]:
+        found = {name: self._read(name) for name in (SMALL_COUNTERS if self._config.small else COUNTERS)}
+        if self._verifier is not None:
+            if self._config.small:
+                return found | {"matches": self._verifier.matches} | self._transport.counters()
+            # The circuit counts candidates as matches. A candidate becomes a match only after the host has verified it.
+            found |= {"candidates": found["matches"], "matches": self._verifier.matches}
+        return found | self._transport.counters()
+
+    def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
+        if not self._config.region_counters:
+            return None
+        out = {c.name: np.empty((self._config.cores, 2), np.int64) for c in REGION_COUNTERS}
+        for number, counter in enumerate(REGION_COUNTERS):
+            for core in range(self._config.cores):
+                for side in (0, 1):
+                    # The first region of a core stores S.
+                    self._write("select", selection(core, 1 - side, number))
+                    for _ in range(SELECTION_CYCLES):  # a read takes a cycle at least
+                        self._read("select")
+                    out[counter.name][core, side] = self._read("selected")
+        return out
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        return self._transport.latencies()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _receive(self, records: Words, *, until_end: bool) -> None:
+        try:
+            words = self._transport.transfer(records, until_end=until_end)
+        except DeviceStalled:
+            self._check_overflow()
+            raise
+        except DeviceLost:
+            self._accept(self._transport.received())
+            raise
+        self._accept(words)
+
+    def _accept(self, words: Words) -> None:
+        """Keep the items ``words`` for the next poll."""
+        if not len(words):
+            return
+        if self._states is not None:
+            words = self._states.without_states(words)
+        items, kinds = decode(words, self._config.item_record)
+        # Where states leave whole, stars come with them, when tuples of R expire, and tell nothing more.
+        items = items[:0] if self._config.whole_states else items[kinds != ItemKind.END]
+        if self._decides is not None and self._states is not None:
+            items = partner_items(items, self._states.take())
+        if self._row_ids is not None:
+            self._row_ids.restore(items)
+        if self._verifier is not None:
+            items = self._verifier.filter(items)
+        if self._drops_stars:
+            items = items[items["kind"] == PAIR]
+        self._ready.append(items)
+
+    def _check_overflow(self) -> None:
+        overflow = self._read("overflow")
+        if overflow:
+            side = "r" if overflow & 1 else "s"
+            raise WindowOverflow(side, self._read(f"overflow_row_{side}"), self._config.window_capacity)
+
+    def _check_abi(self) -> None:
+        magic, abi = self._read("id"), self._read("abi")
+        if magic != MAGIC:
+            raise DeviceError(f"the device must answer with ID {MAGIC:08x}, but answered {magic:08x}; is it a "
+                              f"splitjoin circuit?")
+        if abi != self._config.abi_hash:
+            raise DeviceError(f"the device was built for another configuration: the driver needs ABI "
+                              f"{self._config.abi_hash:016x}, the device has {abi:016x}; "
+                              f"{other_circuit_remedy(self._config)}")
+
+    def _read(self, name: str) -> int:
+        reg = register(name)
+        low = self._transport.read(reg.address)
+        return low if reg.bits == 32 else low | self._transport.read(reg.address + 1) << 32
+
+    def _write(self, name: str, value: int) -> None:
+        reg = register(name)
+        for n in range(reg.bits // 32):
+            self._transport.write(reg.address + n, value >> 32 * n & 0xFFFFFFFF)

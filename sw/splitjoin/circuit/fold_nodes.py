@@ -1,0 +1,300 @@
+"""Programs of user-defined aggregates as graphs of operations on whole numbers of known ranges.
+
+What the circuit has no operation for is refused: quotients other than by powers of two, floats, and NULL.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from itertools import product
+from typing import cast
+
+from splitjoin.base.errors import UnsupportedError
+from splitjoin.lang.fold import Program
+from splitjoin.lang.ir import Abs, And, Arith, Call, Case, Cast, Cmp, Col, Expr, Extreme, Lit, Neg, Not, Or, text
+from splitjoin.lang.properties import value_range
+from splitjoin.lang.types import Bool, Float, Int
+
+__all__ = ["Graph", "Node", "build_graph", "width_of"]
+
+#: Operators of comparisons, and what they are with exchanged operands.
+_COMPARED = {"=": ("=", False), "<>": ("=", True), "<": ("<", False), ">=": ("<", True)}
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation, whose value lies within ``low`` and ``high``.
+
+    ``kind``: ``input`` (column ``side``, ``name``), ``constant`` (``low``), ``+ - * & | ^``, ``abs``, ``min``, ``max``,
+    ``=``, ``<``, ``and``, ``or``, ``not``, ``choose`` (condition, then, otherwise), ``shift`` (by ``places`` to the
+    left, or to the right if negative), ``bits`` (the lowest ``places`` bits). ``args``: the operands' numbers.
+    """
+
+    kind: str
+    args: tuple[int, ...]
+    low: int
+    high: int
+    side: str = ""
+    name: str = ""
+    places: int = 0
+
+    @property
+    def width(self) -> int:
+        """Bits of the value, in two's complement if it can be negative."""
+        return width_of(self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Operations, operands first, and the numbers of those whose values are the program's outputs."""
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[int, ...]
+
+
+def width_of(low: int, high: int) -> int:
+    """Bits that numbers from ``low`` to ``high`` take, in two's complement if some are negative; 1 at least."""
+    return max(1, high.bit_length() if low >= 0 else 1 + max((~low).bit_length(), high.bit_length()))
+
+
+def build_graph(program: Program, known: Mapping[str, int] | None = None,
+                names: Mapping[str, str] | None = None) -> Graph:
+    """The operations of ``program``. Raises `UnsupportedError`, naming the part, for what circuits have none for.
+
+    ``known``: values of columns of stream r, which are constants then. ``names``: other names of columns.
+    """
+    builder = _Builder(known or {}, names or {})
+    for column, e in program.steps:
+        builder.let(column, builder.number(e) if not isinstance(e.type, Bool) else (builder.truth(e), 1))
+    outputs = []
+    for e in program.outputs:
+        number, per = (builder.truth(e), 1) if isinstance(e.type, Bool) else builder.number(e)
+        if per != 1:
+            raise UnsupportedError(f"{text(e)} is a fraction, but circuits give whole numbers and fixed point; "
+                                   f"annotate the result with splitjoin.fixed")
+        outputs.append(number)
+    return _needed(builder.nodes, outputs)
+
+
+def _needed(nodes: list[Node], outputs: list[int]) -> Graph:
+    needed, pending = set[int](), list(outputs)
+    while pending:
+        at = pending.pop()
+        if at not in needed:
+            needed.add(at)
+            pending += nodes[at].args
+    places = {old: new for new, old in enumerate(sorted(needed))}
+    kept = [Node(n.kind, tuple(places[a] for a in n.args), n.low, n.high, n.side, n.name, n.places)
+            for n in (nodes[at] for at in sorted(needed))]
+    return Graph(tuple(kept), tuple(places[o] for o in outputs))
+
+
+class _Builder:
+    """Adds each operation once; a value is a node's number and a denominator."""
+
+    def __init__(self, constants: Mapping[str, int], names: Mapping[str, str]) -> None:
+        self._constants, self._names = constants, names
+        self.nodes: list[Node] = []
+        self._numbers: dict[Node, int] = {}
+        self._known: dict[Col, tuple[int, int]] = {}
+
+    def let(self, column: Col, value: tuple[int, int]) -> None:
+        """``value`` is what later operations read as ``column``."""
+        number, per = value
+        if per != 1:
+            raise UnsupportedError(f"{column.name} is a fraction")
+        self._known[column] = number, 1
+
+    def number(self, e: Expr) -> tuple[int, int]:
+        """The whole number and the denominator of the exact value ``e``."""
+        if isinstance(e.type, Bool):
+            return self.truth(e), 1
+        if isinstance(e.type, Float):
+            raise UnsupportedError(f"{text(e)} is a float")
+        match e:
+            case Col():
+                return self._column(e)
+            case Lit():
+                if e.value is None:
+                    raise UnsupportedError("NULL is no number of a circuit")
+                exact = Fraction(cast(Fraction, e.value))
+                return self._constant(exact.numerator), exact.denominator
+            case Neg():
+                a, per = self.number(e.a)
+                return self._minus(self._constant(0), a), per
+            case Abs():
+                a, per = self.number(e.a)
+                node = self.nodes[a]
+                low = 0 if node.low <= 0 <= node.high else min(abs(node.low), abs(node.high))
+                return (a if node.low >= 0 else self._add("abs", (a,), low, max(abs(node.low), abs(node.high)))), per
+            case Cast() if isinstance(e.type, Int):
+                return self.number(e.a)
+            case Arith():
+                return self._arith(e)
+            case Case():
+                return self._case(e)
+            case Extreme():
+                values, per = self._aligned([self.number(a) for a in e.args])
+                return reduce(lambda a, b: self._extreme(e.kind, a, b), values), per
+            case Call(op="&" | "|" | "^"):
+                values, per = self._aligned([self.number(a) for a in e.args])
+                least, most = value_range(e)
+                return self._add(e.op, tuple(values), int(least), int(most)), per
+        raise UnsupportedError(f"circuits have no operation for {text(e)}")
+
+    def truth(self, e: Expr) -> int:
+        """The condition ``e`` as a node of one bit."""
+        match e:
+            case Col():
+                return self._column(e)[0]
+            case Lit():
+                return self._constant(int(e.value is True))
+            case And() | Or():
+                parts = [self.truth(a) for a in e.args]
+                kind = "and" if isinstance(e, And) else "or"
+                return reduce(lambda a, b: self._add(kind, (a, b), 0, 1), parts)
+            case Not():
+                return self._add("not", (self.truth(e.a),), 0, 1)
+            case Cmp() if isinstance(e.a.type, Float):
+                raise UnsupportedError(f"{text(e)} compares floats")
+            case Cmp():
+                (a, b), _ = self._aligned([self.number(e.a), self.number(e.b)])
+                if e.op in ("<=", ">"):
+                    kind, negated, a, b = "<", e.op == "<=", b, a
+                else:
+                    kind, negated = _COMPARED[e.op]
+                made = self._add(kind, (a, b), 0, 1)
+                return self._add("not", (made,), 0, 1) if negated else made
+            case Case():
+                chosen = self.truth(e.otherwise)
+                for when, then in reversed(list(zip(e.when, e.then, strict=True))):
+                    chosen = self._add("choose", (self.truth(when), self.truth(then), chosen), 0, 1)
+                return chosen
+        raise UnsupportedError(f"circuits have no operation for {text(e)}")
+
+    def _column(self, e: Col) -> tuple[int, int]:
+        if e in self._known:
+            return self._known[e]
+        if e.side == "r" and e.name in self._constants:
+            return self._constant(self._constants[e.name]), 1
+        low, high = (0, 1) if isinstance(e.type, Bool) else map(int, value_range(e))
+        return self._node(Node("input", (), low, high, e.side, self._names.get(e.name, e.name))), 1
+
+    def _constant(self, value: int) -> int:
+        return self._node(Node("constant", (), value, value))
+
+    def _node(self, node: Node) -> int:
+        if node not in self._numbers:
+            self._numbers[node] = len(self.nodes)
+            self.nodes.append(node)
+        return self._numbers[node]
+
+    def _add(self, kind: str, args: tuple[int, ...], low: int, high: int, places: int = 0) -> int:
+        """The operation, or its value where all operands are constants."""
+        operands = [self.nodes[a] for a in args]
+        if all(o.kind == "constant" for o in operands):
+            return self._constant(int(_EVALUATED[kind](*(o.low for o in operands)) if kind in _EVALUATED else
+                                      _shifted(kind, operands[0].low, places)))
+        if kind == "choose" and operands[0].kind == "constant":
+            return args[1] if operands[0].low else args[2]
+        if kind in ("min", "max", "<") and (known := self._decided(kind, args)) is not None:
+            return known
+        if kind in "+-" and (operands[1].low, operands[1].high) == (0, 0):
+            return args[0]
+        if kind == "+" and (operands[0].low, operands[0].high) == (0, 0):
+            return args[1]
+        return self._node(Node(kind, args, low, high, places=places))
+
+    def _decided(self, kind: str, args: tuple[int, ...]) -> int | None:
+        """The value of a comparison, or of an extreme, where the operands' ranges tell it."""
+        a, b = (self.nodes[n] for n in args)
+        if kind == "<":
+            return self._constant(1) if a.high < b.low else self._constant(0) if a.low >= b.high else None
+        if a.high <= b.low or b.high <= a.low:
+            return args[(a.high <= b.low) == (kind == "max")]
+        return None
+
+    def _minus(self, a: int, b: int) -> int:
+        x, y = self.nodes[a], self.nodes[b]
+        return self._add("-", (a, b), x.low - y.high, x.high - y.low)
+
+    def _shift(self, a: int, places: int) -> int:
+        if not places:
+            return a
+        node = self.nodes[a]
+        low, high = (n << places if places > 0 else n >> -places for n in (node.low, node.high))
+        return self._add("shift", (a,), low, high, places)
+
+    def _times(self, a: int, b: int) -> int:
+        x, y = self.nodes[a], self.nodes[b]
+        for one, constant in ((a, y), (b, x)):
+            if constant.kind == "constant" and constant.low > 0 and constant.low & (constant.low - 1) == 0:
+                return self._shift(one, constant.low.bit_length() - 1)
+            if constant.kind == "constant" and constant.low == 0:
+                return self._constant(0)
+        ends = [p * q for p, q in product((x.low, x.high), (y.low, y.high))]
+        # The product of a number with itself is not negative.
+        return self._add("*", (a, b), 0 if a == b and min(ends) < 0 else min(ends), max(ends))
+
+    def _aligned(self, values: list[tuple[int, int]]) -> tuple[list[int], int]:
+        common = math.lcm(*(per for _, per in values))
+        return [self._times(a, self._constant(common // per)) for a, per in values], common
+
+    def _arith(self, e: Arith) -> tuple[int, int]:
+        if e.op in ("<<", ">>"):
+            assert isinstance(e.b, Lit)
+            assert isinstance(e.b.value, int)
+            a, per = self.number(e.a)
+            if per != 1:
+                raise UnsupportedError(f"{text(e)} shifts a fraction")
+            return self._shift(a, e.b.value if e.op == "<<" else -e.b.value), 1
+        x, y = self.number(e.a), self.number(e.b)
+        if e.op == "*":
+            return self._times(x[0], y[0]), x[1] * y[1]
+        (a, b), per = self._aligned([x, y])
+        p, q = self.nodes[a], self.nodes[b]
+        if e.op == "+":
+            return self._add("+", (a, b), p.low + q.low, p.high + q.high), per
+        if e.op == "-":
+            return self._minus(a, b), per
+        divisor = q.low if q.kind == "constant" else 0
+        if divisor <= 0 or divisor & (divisor - 1):
+            raise UnsupportedError(f"{text(e)} divides by another number than a power of two")
+        places = divisor.bit_length() - 1
+        if e.op == "//" or (e.op == "div" and p.low >= 0):
+            return self._shift(a, -places), 1
+        if e.op == "%" or (e.op == "mod" and p.low >= 0):
+            return (self._add("bits", (a,), 0, divisor - 1, places) if places else self._constant(0)), per
+        raise UnsupportedError(f"circuits have no operation for {text(e)}")
+
+    def _case(self, e: Case) -> tuple[int, int]:
+        values, per = self._aligned([self.number(x) for x in (*e.then, e.otherwise)])
+        *then, chosen = values
+        for when, value in reversed(list(zip(e.when, then, strict=True))):
+            a, b = self.nodes[value], self.nodes[chosen]
+            chosen = self._add("choose", (self.truth(when), value, chosen), min(a.low, b.low), max(a.high, b.high))
+        return chosen, per
+
+    def _extreme(self, kind: str, a: int, b: int) -> int:
+        p, q = self.nodes[a], self.nodes[b]
+        if kind == "least":
+            return self._add("min", (a, b), min(p.low, q.low), min(p.high, q.high))
+        return self._add("max", (a, b), max(p.low, q.low), max(p.high, q.high))
+
+
+def _shifted(kind: str, value: int, places: int) -> int:
+    if kind == "bits":
+        return value & (1 << places) - 1
+    return value << places if places > 0 else value >> -places
+
+
+_EVALUATED: dict[str, Callable[..., int]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "&": operator.and_, "|": operator.or_,
+    "^": operator.xor, "abs": abs, "min": min, "max": max, "=": operator.eq, "<": operator.lt,
+    "and": operator.and_, "or": operator.or_, "not": operator.not_, "choose": lambda c, a, b: a if c else b,
+}

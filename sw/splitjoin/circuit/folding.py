@@ -1,0 +1,242 @@
+"""The choice whether a circuit folds the aggregates of a query, and how: the values that S's tuples are stored with,
+and the parts of the state of each R probe.
+
+The circuit folds the partners that were stored before the R tuple. Those that come later are folded where the R tuple
+is stored, and the state leaves whole when it expires; or they are pairs, which the host adds to the state
+(`splitjoin.rows.aggregates.device_states`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.base.errors import SplitJoinError, UnsupportedError
+from splitjoin.lang.aggregate import Aggregate
+from splitjoin.lang.eval.vector import Vector, evaluate
+from splitjoin.lang.fold import Fold, Slot
+from splitjoin.lang.ir import Expr, columns, text
+from splitjoin.lang.properties import denominator, may_be_null, value_range
+from splitjoin.lang.query import Query
+from splitjoin.lang.types import Date, Duration, Timestamp, is_exact
+from splitjoin.plan.keys import Codes
+
+from .fold_nodes import Graph, Node, build_graph, width_of
+from .fold_parts import FoldPart, FoldValue, StateSlot, count_part, extreme_part, sum_part
+from .fold_schedule import scheduled
+from .parameters import CircuitParameters
+from .plan import CircuitPlan
+from .wire import ROW_BITS
+
+__all__ = ["FoldChoice", "StoredValue", "check_folds", "fold_choice", "payload_fields"]
+
+
+@dataclass(frozen=True)
+class StoredValue:
+    """A value that S's tuples are stored with: that of ``expr``, or with 0 bits only whether it is there. ``low``,
+    ``high``: the range of the whole numbers that are stored. ``expr`` is None for row ids, which are not stored, and
+    for values of aggregates that the query does not ask for, which are stored as 0.
+    """
+
+    expr: Expr | None
+    value: FoldValue
+    low: int = 0
+    high: int = 0
+
+
+@dataclass(frozen=True)
+class FoldChoice:
+    """Values and parts of states that a circuit folds. ``outputs``: for each aggregate of the query the numbers of its
+    parts: one, but the sum and the count for averages. ``whole``: partners that come later are folded too.
+    """
+
+    values: tuple[StoredValue, ...]
+    parts: tuple[FoldPart, ...]
+    outputs: tuple[tuple[int, ...], ...]
+    whole: bool = False
+
+
+def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, stored: int,
+                built: Sequence[Aggregate] = (), *, whole: bool = False) -> FoldChoice:
+    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``.
+
+    ``stored``: the most tuples of S that it holds. ``built``: the aggregates that an existing circuit was built for;
+    their parts of a state come first, and those of ``query`` are looked up among them. ``whole``: states are to leave
+    whole. Raises `UnsupportedError`, with the reason, if pairs must leave.
+    """
+    check_folds(plan, parameters)
+    found = _Choice(_most_partners(query, stored) if whole else stored, parameters.clock).of(query, built)
+    return replace(found, whole=whole)
+
+
+def _most_partners(query: Query, stored: int) -> int:
+    """The most partners of a tuple of R, before and after it, in a circuit that holds up to ``stored`` tuples of S."""
+    r, s = query.window_r, query.window_s
+    if r.length is not None and s.length is not None and s.rows is None and s.length >= r.length:
+        return 2 * stored  # when the last partner comes, S's window holds all that came after the tuple of R
+    return int(2**ROW_BITS) - 1
+
+
+def check_folds(plan: CircuitPlan, parameters: CircuitParameters) -> None:
+    """Raise `UnsupportedError`, with the reason, if no circuit with ``parameters`` and ``plan`` folds."""
+    if parameters.fold == "never":
+        raise UnsupportedError("fold is 'never'")
+    if plan.residual is not None:
+        raise UnsupportedError("the host verifies the pairs that the tests let through")
+    if plan.core.index:
+        raise UnsupportedError(f"cores of kind {plan.core.kind} do not fold; core='scan' does")
+    if parameters.small:
+        raise UnsupportedError("a small circuit does not fold")
+    if parameters.row_bits < ROW_BITS:
+        raise UnsupportedError(f"states leave in items with row ids of {ROW_BITS} bits, and row_bits is "
+                               f"{parameters.row_bits}")
+    if parameters.root_width > 1:
+        raise UnsupportedError(f"states leave an item a cycle, and root_width is {parameters.root_width}")
+
+
+def payload_fields(choice: FoldChoice, table: Any) -> dict[str, Codes | int]:
+    """The values, by the names of `Configuration.payload`, that the tuples of S in ``table`` are stored with."""
+    found: dict[str, Codes | int] = {}
+    for n, stored in enumerate(choice.values):
+        if stored.expr is None:
+            continue
+        with np.errstate(all="ignore"):
+            v = evaluate(stored.expr, table)
+        valid = v.valid
+        if stored.value.nullable:
+            found[f"present{n}"] = valid.astype(np.uint64)
+        if stored.value.ranged:
+            outside = ((v.values < stored.low) | (v.values > stored.high)).astype(np.bool_)
+            found[f"wrong{n}"] = (outside & valid).astype(np.uint64)
+            valid = valid & ~outside
+        if stored.value.bits:
+            found[f"value{n}"] = _codes(v, valid)
+    return found
+
+
+def _codes(v: Vector, valid: npt.NDArray[np.bool_]) -> Codes:
+    """The whole numbers of ``v`` modulo 2^64, 0 where not ``valid``."""
+    if v.values.dtype == object:
+        return np.array([int(x) % 2**64 if ok else 0 for x, ok in zip(v.values, valid, strict=True)], np.uint64)
+    whole = v.values if v.values.dtype == np.uint64 else v.values.astype(np.int64).view(np.uint64)
+    out: Codes = np.where(valid, whole, np.uint64(0))
+    return out
+
+
+class _Choice:
+    """Collects values and parts, each once."""
+
+    def __init__(self, stored: int, clock: float | None):
+        self._stored, self._clock = stored, clock
+        self._values: dict[tuple[Expr, int, int], StoredValue] = {}
+        self._parts: dict[Any, FoldPart] = {}
+
+    def of(self, query: Query, built: Sequence[Aggregate]) -> FoldChoice:
+        """The whole choice for ``query``, with values and parts for the aggregates ``built`` too."""
+        outputs = []
+        for aggregate in (*built, *query.aggregates):
+            try:
+                outputs.append(self._aggregate(aggregate))
+            except SplitJoinError as error:
+                raise UnsupportedError(f"{aggregate.text}: {error}") from error
+        parts, asked = tuple(self._parts.values()), tuple(outputs[len(built):])
+        # The columns of a query need not have the values for other aggregates that the circuit was built for.
+        used = {n for output in asked for part in output for n in parts[part].values}
+        values = tuple(v if n in used else replace(v, expr=None) for n, v in enumerate(self._values.values()))
+        return FoldChoice(values, parts, asked)
+
+    def _aggregate(self, aggregate: Aggregate) -> tuple[int, ...]:
+        for e in aggregate.args:
+            mixed = [c for c in columns(e) if c.side == "r"]
+            if mixed:
+                raise UnsupportedError(f"a circuit folds values of stored tuples, and r.{mixed[0].name} is not one")
+        if aggregate.fold is not None:
+            return (self._user(aggregate, aggregate.fold),)
+        function = aggregate.function
+        if function == "count":
+            return (self._count(aggregate.args[0] if aggregate.args else None),)
+        if function not in ("sum", "avg", "min", "max"):
+            raise UnsupportedError(f"{function} is not folded in circuits")
+        (e,) = aggregate.args
+        if not (is_exact(e.type) or isinstance(e.type, (Date, Timestamp, Duration))):
+            raise UnsupportedError(f"circuits fold whole numbers, decimals and times, and {text(e)} is {e.type}")
+        per = denominator(e)
+        low, high = (int(end * per) for end in value_range(e))
+        if function in ("min", "max"):
+            number = self._value(e, low, high)
+            return (self._part((function, number), extreme_part(number, low, high, function)),)
+        number = self._value(e, low, high)
+        total = self._part(("sum", number), sum_part(number, low, high, self._stored))
+        return (total,) if function == "sum" else (total, self._count(e))
+
+    def _count(self, e: Expr | None) -> int:
+        values: tuple[int, ...] = ()
+        if e is not None and may_be_null(e):
+            # A value that is stored anyway tells it too.
+            known = [n for n, v in enumerate(self._values.values()) if v.expr == e]
+            values = (known[0],) if known else (self._value(e, 0, 0, bits=0),)
+        return self._part(("count", values), count_part(values, self._stored))
+
+    def _user(self, aggregate: Aggregate, fold: Fold) -> int:
+        if fold.merge is None or fold.ordered:
+            raise UnsupportedError(f"{fold.name} has no merge that does not depend on the order, and partners are "
+                                   f"spread over lanes and cores")
+        numbers = []
+        for argument, e in zip(fold.arguments, aggregate.args, strict=True):
+            if not is_exact(e.type):
+                raise UnsupportedError(f"circuits fold whole numbers and decimals, and {text(e)} is {e.type}")
+            low, high = argument.width.range
+            least, most = value_range(e)
+            numbers.append(self._value(e, low, high, ranged=not low <= least <= most <= high))
+        lift = scheduled(build_graph(fold.add, dict(zip((s.name for s in fold.slots), fold.init, strict=True)),
+                                     {a.name: f"argument{n}" for n, a in enumerate(fold.arguments)}), self._clock)
+        names = {s.name: f"slot{n}" for n, s in enumerate(fold.slots)}
+        merge = build_graph(fold.merge, {}, names)
+        cycles = scheduled(merge, self._clock).ahead
+        if cycles > 1:
+            raise UnsupportedError(f"a merge of {fold.name} takes {cycles} cycles at {self._clock:g} MHz, and a region "
+                                   f"merges in each; ask for a slower clock")
+        slots = []
+        for n, (slot, lifted, merged) in enumerate(zip(fold.slots, lift.graph.outputs, merge.outputs, strict=True)):
+            checked = self._may_exceed(slot, f"slot{n}", lift.graph.nodes[lifted], merge, merged)
+            slots.append(StateSlot(slot.width.bits, slot.width.signed, slot.init, checked))
+        return self._part((fold, tuple(numbers)), FoldPart(tuple(numbers), tuple(slots), lift, merge))
+
+    def _may_exceed(self, slot: Slot, name: str, lifted: Node, merge: Graph, merged: int) -> bool:
+        """True if ``slot`` may leave its width, so that the circuit must check it. ``lifted``: its value for a partner
+        alone; ``merged``: its number among the nodes of ``merge``, where it is called ``name``.
+
+        The reference checks the state after each partner, in order; the circuit, which merges in another one, checks
+        what it merges. Both fail together if the slot only rises or only falls as partners are added, as then the last
+        state leaves the width if any does. Raises `UnsupportedError` where that is not known.
+        """
+        low, high = slot.width.range
+        node = merge.nodes[merged]
+        if all(low <= n.low <= n.high <= high for n in (lifted, node)):
+            return False
+        operands = sorted((merge.nodes[a].side, merge.nodes[a].name) for a in node.args)
+        if node.kind == "+" and operands == [("r", name), ("s", name)] and not slot.init:
+            if low <= min(lifted.low, 0) * self._stored and max(lifted.high, 0) * self._stored <= high:
+                return False
+            if lifted.low >= 0 or lifted.high <= 0:
+                return True
+        raise UnsupportedError(f"{slot.name} may leave {slot.width} in one order of up to {self._stored:,} partners "
+                               f"and not in another, and a circuit merges in its own; state more bits")
+
+    def _value(self, e: Expr, low: int, high: int, *, bits: int | None = None, ranged: bool = False) -> int:
+        if bits is None:
+            bits = width_of(low, high)
+        if bits > 64:
+            raise UnsupportedError(f"{text(e)} needs {bits} bits, and circuits store up to 64")
+        made = StoredValue(e, FoldValue(bits, low < 0, may_be_null(e), ranged), low, high)
+        key = e, bits, low
+        self._values.setdefault(key, made)
+        return list(self._values).index(key)
+
+    def _part(self, key: Any, part: FoldPart) -> int:
+        self._parts.setdefault(key, part)
+        return list(self._parts).index(key)

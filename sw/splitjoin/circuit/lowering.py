@@ -1,0 +1,388 @@
+"""Lowering: turns a plan into that of a circuit, for its core kind, constant widths and a clock, and then into the
+circuit's configuration and the words of its registers.
+
+Two passes follow those of `splitjoin.plan.passes.pipeline`, and comparisons that no interval test decides become sum
+tests on the way.
+
+``width``: in circuits that scan, interval tests whose intervals all have the same width need the low end alone. A band
+of whole numbers, ``|x − y| <= c``, becomes one subtraction and a comparison with a constant; an equality becomes an
+equality comparison. This halves the bounds that a probe's record and registers hold.
+
+``clock``: the datapath gets as many pipeline registers as the requested clock needs. A comparison is cut into parts,
+the Boolean tree into stages, and each addition of a sum gets a cycle of its own, but only where a step would otherwise
+take longer than a cycle by the delays of `splitjoin.circuit.delays`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from typing import Any, Union, cast
+
+from splitjoin.base.errors import CapacityError, OrderError, UnsupportedError, plural
+from splitjoin.lang.aggregate import Aggregate
+from splitjoin.lang.ir import Expr
+from splitjoin.lang.order import Order
+from splitjoin.lang.query import Query
+from splitjoin.plan.keys import ExactKey
+from splitjoin.plan.linear import ExactRelation
+from splitjoin.plan.passes.pipeline import Observer, Pass, Phase, compiled, make_plan
+from splitjoin.plan.passes.strength import ComputedTests
+from splitjoin.plan.plan import Plan, Shared, Test
+from splitjoin.plan.relations import Relation
+
+from .core_choice import CoreChoice, choose_core
+from .delays import Step, combined_digits, comparison, equality, sum_steps, tree, width_digits
+from .folding import FoldChoice, fold_choice
+from .geometry import comparators
+from .parameters import BuildParameters, CircuitParameters
+from .plan import CircuitPlan, SumTest
+from .schedule import Gate, PipelineRegisters, arranged
+from .sum_relations import SumRelation, sum_relation
+from .wire import ROW_BITS, Axis, Configuration, OrderMode, Sum
+
+__all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "configure", "constant_widths", "device_order", "folding_of",
+           "longest_range", "lower", "phases", "pipelined", "plan_for", "plan_with_bounds", "settings", "sized",
+           "time_bits_for", "unlowered", "whole_refused"]
+
+#: Widest key in bits: a low end has one bit more, and record fields have at most 64.
+_BITS = 63
+
+
+def constant_widths(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
+    """``plan`` with its `CircuitPlan.widths`.
+
+    Only tests of cores that scan have a constant width, because an index needs both ends of its intervals. No test has
+    one if ``clock``, in MHz, is too high for it: a comparison can be cut into parts, a difference cannot.
+    """
+    if plan.core.index:
+        return plan
+    return replace(plan, widths=tuple(_width(plan, t, clock) for t in plan.tests))
+
+
+def _width(plan: Plan, test: Test, clock: float | None) -> int | None:
+    slots = plan.slots_r[test.r], plan.slots_s[test.s]
+    bits = [slot.key.width for slot in slots]
+    period = 1000 / clock if clock else math.inf
+    if max(bits) > _BITS:
+        return None
+    if test.is_point:
+        return 0 if equality(max(bits) + 1).ns <= period else None
+    # A stored NULL has code 0, which intervals that begin below 0 would contain.
+    if any(slot.null_code or not isinstance(slot.key, ExactKey) for slot in slots):
+        return None
+    found = _constant(test.relations)
+    if found is None or found >= 2**min(bits) or width_digits(max(bits) + 1).ns > period:
+        return None
+    return found
+
+
+def _constant(relations: tuple[Relation, ...]) -> int | None:
+    """The high end minus the low end of every interval, if it is constant; else None."""
+    exact = [x for x in relations if isinstance(x, ExactRelation)]
+    if len(relations) != 2 or len(exact) != 2 or {x.op for x in exact} != {"<=", ">="}:
+        return None
+    below, above = sorted(exact, key=lambda x: x.op)
+    if (below.g, below.h) != (above.g, above.h) or abs(below.g) != 1 or abs(below.h) != 1:
+        return None
+    wide = above.c - below.c
+    return wide if wide >= 0 else None
+
+
+#: Narrowest part of a comparison in bits: a narrower one is hardly faster.
+_LEAST = 4
+#: Upper bound of the gates in a row of any tree.
+_ANY = 2**31
+
+
+def pipelined(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
+    """``plan`` with the pipeline registers that ``clock``, in MHz, needs; for None only those that every datapath has.
+
+    Raises `UnsupportedError`, which names the highest possible clock, for a clock that no number of registers can
+    reach.
+    """
+    if clock is None:
+        return plan
+    slowest = max(_steps(plan), key=lambda step: step.ns)
+    period = 1000 / clock
+    if slowest.ns > period:
+        raise UnsupportedError(
+            f"clock must be one that the datapath of the condition can have on ECP5, but at {clock:g} MHz a cycle is "
+            f"{period:.2f} ns, and {slowest.what} takes {slowest.ns:.2f} ns; the nearest clock that it can have is "
+            f"{math.floor(1000 / slowest.ns)} MHz")
+    wide = _widest(plan)
+    chain = next((bits for bits in range(wide, _LEAST, -1) if comparison(bits + (bits < wide)).ns <= period),
+                 min(wide, _LEAST))
+    depth = _depth(plan)
+    levels = next(n for n in range(max(depth, 1), 0, -1) if n == 1 or tree(n).ns <= period)
+    apart, digits = (any(step.ns > period for sum_ in plan.sums for step in sum_steps(sum_.relation, apart=False)),
+                     any(combined_digits(bits, depth).ns > period for bits in _differences(plan)))
+    return replace(plan, clock=clock, registers=PipelineRegisters(
+        chain if chain < wide else 64, levels if levels < depth else 0, apart, digits))
+
+
+def _steps(plan: CircuitPlan) -> Iterator[Step]:
+    """The steps between two registers of the datapath, with the largest possible number of registers."""
+    yield tree(1)
+    wide = _widest(plan)
+    if wide:
+        yield comparison(min(wide, _LEAST + 1))
+    yield from map(combined_digits, _differences(plan))
+    for sum_ in plan.sums:
+        yield from sum_steps(sum_.relation, apart=True)
+
+
+def _widest(plan: CircuitPlan) -> int:
+    """Bits of the widest comparison with two bounds."""
+    return max((_bits(plan, test) for test, width in _with_widths(plan) if width is None), default=0)
+
+
+def _differences(plan: CircuitPlan) -> Iterator[int]:
+    """Bits of the differences of tests with a constant width."""
+    return (_bits(plan, test) + 1 for test, width in _with_widths(plan) if width)
+
+
+def _with_widths(plan: CircuitPlan) -> Iterator[tuple[Test, int | None]]:
+    return zip(plan.tests, plan.widths, strict=True)
+
+
+def _bits(plan: CircuitPlan, test: Test) -> int:
+    return max(plan.slots_r[test.r].key.width, plan.slots_s[test.s].key.width)
+
+
+def _depth(plan: CircuitPlan) -> int:
+    """Gates in a row of the whole tree."""
+    signals = [1 if plan.sums or width is not None else 2 for width in plan.widths] + [1] * len(plan.sums)
+    root = arranged(plan.tree, _ANY, signals)
+    return root.depth if isinstance(root, Gate) else 1
+
+
+#: A pass that only circuits need: it takes a plan and the requested clock in MHz.
+CircuitPass = Pass[tuple[CircuitPlan, "float | None"], CircuitPlan]
+
+WIDTH: CircuitPass = Pass("width", "tests of constant width get by with one bound",
+                          lambda given: constant_widths(*given))
+CLOCK: CircuitPass = Pass("clock", "the datapath gets registers for a clock", lambda given: pipelined(*given))
+#: In the order in which they run.
+PASSES = (WIDTH, CLOCK)
+
+CircuitPhase = Union[Phase, CircuitPlan]
+
+#: With the interval tests that sum tests imply, by which an index finds candidates; and without.
+_BESIDE, _INSTEAD = ComputedTests(sum_relation, True), ComputedTests(sum_relation, False)
+
+
+def lower(plan: Plan, parameters: CircuitParameters) -> CircuitPlan:
+    """``plan`` for a circuit with ``parameters``, whose capacity is not None.
+
+    Sum tests compute the comparisons that no interval test decides, where circuits can. The interval tests that these
+    imply stay beside them only where an index finds candidates by them.
+
+    Raises `UnsupportedError` if the condition has no test for the requested kind of core, and for a clock that no
+    number of registers can reach.
+    """
+    made = _front(plan, parameters)
+    for step in PASSES:
+        made = step.run((made, parameters.clock))
+    return made
+
+
+def unlowered(plan: Plan, parameters: CircuitParameters) -> CircuitPlan:
+    """``plan`` without lowering, for the kind of core of ``parameters``: its interval tests, each with both bounds."""
+    return _circuit_plan(Shared(plan), choose_core(plan, parameters))
+
+
+def plan_with_bounds(predicate: Expr) -> Plan:
+    """The plan of condition ``predicate`` for circuits, with the interval tests that sum tests imply."""
+    return compiled(predicate, _BESIDE).plan
+
+
+def phases(plan: Plan, parameters: CircuitParameters) -> Iterator[tuple[str, str, CircuitPhase]]:
+    """The name and purpose of each pass that leads from ``plan``'s condition to the result of `lower`, and the phase
+    that it made; first the condition itself, with an empty name.
+    """
+    seen: list[tuple[str, str, CircuitPhase]] = []
+
+    def observe(step: Pass[object, object] | None, phase: Phase) -> None:
+        seen.append(("", "", phase) if step is None else (step.name, step.what, phase))
+
+    made = _front(plan, parameters, observe)
+    yield from seen
+    for step in PASSES:
+        made = step.run((made, parameters.clock))
+        yield step.name, step.what, made
+
+
+def _front(plan: Plan, parameters: CircuitParameters, observe: Observer | None = None) -> CircuitPlan:
+    """The passes that circuits share with other devices, for the chosen kind of core."""
+    shared = compiled(plan.predicate, _BESIDE)
+    core = choose_core(shared.plan, parameters)
+    if not core.index and shared.computed:
+        shared = compiled(plan.predicate, _INSTEAD)
+        core = choose_core(shared.plan, parameters)
+    if observe is not None:
+        compiled(plan.predicate, _BESIDE if core.index else _INSTEAD, observe)
+    return _circuit_plan(shared, core)
+
+
+def _circuit_plan(shared: Shared, core: CoreChoice) -> CircuitPlan:
+    plan = shared.plan
+    # `_BESIDE` and `_INSTEAD` make sum relations only, whose axes have a key of each stream.
+    sums = tuple(SumTest(cast(SumRelation, p.test), cast(tuple[int, ...], p.r[:-1]), cast(tuple[int, ...], p.s[:-1]),
+                         p.r[-1], p.s[-1]) for p in shared.computed)
+    given: dict[str, Any] = {f.name: getattr(plan, f.name) for f in fields(Plan)}
+    return CircuitPlan(**given, sums=sums, widths=(None,) * len(plan.tests), core=core)
+
+
+#: The circuit's order for queries of order none whose stars the host needs and drops.
+_STARRED = Order("outer", 64)
+
+
+def plan_for(query: Query, parameters: CircuitParameters) -> CircuitPlan:
+    """The plan of ``query`` for a circuit with ``parameters``. Raises what `lower` raises."""
+    return lower(make_plan(query.predicate), sized(query, parameters))
+
+
+#: The largest circuits that are built, in comparators of a region and in bits of a tuple on the link: 64 tests with 32
+#: lanes × probes, and a hundred tests of 33 bits. Elaboration takes CPU time and memory in proportion to both, some ten
+#: seconds at these limits.
+MOST_COMPARATORS, MOST_RECORD_BITS = 4096, 8192
+
+
+def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
+              folding: FoldChoice | None = None, *, first_hits: bool = False) -> Configuration:
+    """The configuration of a circuit for ``plan`` with the windows of ``query``. ``folding``: what it folds; without it
+    pairs leave. ``first_hits``: as of `Configuration`.
+
+    Raises `CapacityError` for a RANGE that needs more bits of time than circuits have, and `UnsupportedError` for a
+    condition with so many tests that its circuit is larger than `MOST_COMPARATORS` or `MOST_RECORD_BITS`.
+    """
+    longest = longest_range(query)
+    built = {f.name: getattr(sized(query, parameters), f.name) for f in fields(BuildParameters)}
+    config = Configuration(
+        **built | {"core": plan.core.kind}, keys_r=tuple(s.key.width for s in plan.slots_r),
+        keys_s=tuple(s.key.width for s in plan.slots_s), tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree,
+        index=plan.core.index, sums=_sums(plan), time_bits=0 if longest is None else time_bits_for(longest),
+        registers=plan.registers, widths=plan.widths if any(w is not None for w in plan.widths) else (),
+        values=() if folding is None else tuple(v.value for v in folding.values),
+        folds=() if folding is None else folding.parts, first_hits=first_hits,
+        whole_states=folding is not None and folding.whole)
+    if reason := too_large(config):
+        raise UnsupportedError(reason)
+    return config
+
+
+def too_large(config: Configuration) -> str:
+    """The reason why ``config`` is not built, as its elaboration would take too long; empty if it is."""
+    tests, bits = len(config.tests) + len(config.sums), config.input_record.width
+    found = comparators(config) + len(config.sums) * config.lanes * config.probes
+    if found <= MOST_COMPARATORS and bits <= MOST_RECORD_BITS:
+        return ""
+    return (f"a circuit must have at most {MOST_COMPARATORS} comparators in a region and {MOST_RECORD_BITS} bits a "
+            f"tuple on the link, but the {tests} {plural(tests, 'test')} of this condition make {found} comparators "
+            f"with {config.lanes} {plural(config.lanes, 'lane')} × {config.probes} {plural(config.probes, 'probe')}, "
+            f"and {bits} bits; write a condition with fewer comparisons, ask for fewer lanes and probes, or use "
+            f"device='cpu'")
+
+
+def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters, built: Sequence[Aggregate] = (), *,
+               whole: bool = False) -> FoldChoice:
+    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``.
+
+    ``built``: the aggregates that an existing circuit was built for, as of `fold_choice`. ``whole``: states are to
+    leave whole. Raises `UnsupportedError`, with the reason, if pairs must leave.
+    """
+    chosen = sized(query, parameters)
+    assert chosen.capacity is not None
+    return fold_choice(query, plan, chosen, chosen.cores * chosen.capacity, built, whole=whole)
+
+
+def whole_refused(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
+                  built: Sequence[Aggregate] = ()) -> str | None:
+    """The reason why states do not leave whole, or None. Arguments as of `folding_of`."""
+    if query.window_r.length == 0:
+        return "R's window is RANGE 0, so hardly any come after it"
+    try:
+        folding_of(query, plan, parameters, built, whole=True)
+    except UnsupportedError as error:
+        return str(error)
+    return None
+
+
+def sized(query: Query, parameters: CircuitParameters) -> CircuitParameters:
+    """``parameters`` with a capacity: the given one, or the one that the windows of ``query`` need.
+
+    The chosen capacity is a power of two of at least 64, so that few circuits serve all windows.
+    """
+    if parameters.capacity is not None:
+        return parameters
+    need = max(1024 if w.rows is None else -(-w.rows // parameters.cores) for w in (query.window_r, query.window_s))
+    capacity = 64
+    while capacity < min(need, 65536):
+        capacity *= 2
+    return replace(parameters, capacity=capacity)
+
+
+def _sums(plan: CircuitPlan) -> tuple[Sum, ...]:
+    return tuple(Sum(tuple(Axis(a.kind, r, s, a.bits, a.shift)
+                           for a, r, s in zip(t.relation.axes, t.r, t.s, strict=True)),
+                     max(t.relation.most, -1) if t.rest_r is not None or t.rest_s is not None else t.relation.limit,
+                     t.relation.above, (t.rest_r, t.rest_s)) for t in plan.sums)
+
+
+def longest_range(query: Query) -> int | None:
+    """The longer RANGE of the windows of ``query``, in ticks; None if they have none."""
+    lengths = [w.length for w in (query.window_r, query.window_s) if w.length is not None]
+    return max(lengths) if lengths else None
+
+
+def time_bits_for(longest: int) -> int:
+    """Bits of device time, whole bytes so that few circuits serve all RANGEs. Ages reach twice the RANGE plus one (see
+    `Encoder`).
+    """
+    bits = (2 * longest + 2).bit_length()
+    if bits > 64:
+        raise CapacityError(f"a RANGE of {longest} ticks needs {bits} bits of time, and circuits have up to 64; use a "
+                            f"coarser time unit, or device='cpu'")
+    return max(32, -(-bits // 8) * 8)
+
+
+def device_order(query: Query, config: Configuration, *, verified: bool = False) -> Order:
+    """The order that the circuit of ``config`` keeps for ``query``.
+
+    Without an order there are stars nevertheless, for the host to drop, where it verifies the pairs (``verified``) or
+    restores narrow row ids: stars tell it which probes are done.
+    """
+    narrow = config.row_bits < ROW_BITS
+    return _STARRED if (verified or narrow) and query.order.kind == "none" else query.order
+
+
+def settings(query: Query, config: Configuration, *, verified: bool = False) -> dict[str, int]:
+    """Register name → value for ``query``. Raises what `Device.open` raises.
+
+    ``verified``: the host verifies the pairs, and needs stars to know which tuples it may release.
+    """
+    order = device_order(query, config, verified=verified)
+    most = 2**config.row_bits - 1
+    if order.kind == "outer" and order.n > most:
+        raise OrderError(f"the n of outer(n) must be 1 to {most} with row ids of {config.row_bits} bits, not {order.n}")
+    modes = {"none": OrderMode.NONE, "outer": OrderMode.OUTER, "total": OrderMode.TOTAL, "inner": OrderMode.INNER}
+    precision = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
+    # No sub-window holds more than the capacity, so a longer slice covers the whole sub-window.
+    slice_ = min(order.n, config.capacity) if order.kind == "inner" else 0
+    out = {"order": int(modes[order.kind]), "precision": precision, "slice": slice_}
+    for side in ("r", "s"):
+        window = query.window(side)
+        if window.rows is not None and window.rows > config.window_capacity:
+            if window.length is None:
+                raise CapacityError(
+                    f"the window of stream {side} must fit the device, but ROWS {window.rows} is more than "
+                    f"{config.cores} {plural(config.cores, 'core')} of {config.capacity} tuples can "
+                    f"hold; the largest that fits is ROWS {config.window_capacity}; "
+                    f"use more cores or a larger capacity")
+            out[f"rows_{side}"] = min(window.rows, 2**ROW_BITS - 1)
+        else:
+            out[f"rows_{side}"] = 2**ROW_BITS - 1 if window.rows is None else window.rows
+        out[f"range_{side}"] = 2**64 - 1 if window.length is None else window.length
+    return out

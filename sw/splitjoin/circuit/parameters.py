@@ -1,0 +1,212 @@
+"""The parameters of circuits, whatever the query: each is declared here once, with its range, unit and help.
+
+Devices, `splitjoin.joins.explain`, the tuner and the command line are made from these declarations; so is the
+configuration that a circuit is built from (`splitjoin.circuit.wire.Configuration`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+from splitjoin.base.errors import DeviceError, UnsupportedError, check
+from splitjoin.lang.schema import suggest
+
+from .core_kinds import KINDS
+
+__all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "circuit_parameters", "declared",
+           "within"]
+
+#: Values of the parameter ``core``; ``auto`` lets the query and the sub-window's size decide.
+CORE_KINDS = ("auto", *KINDS)
+#: Values of the parameter ``fold``.
+FOLD = ("auto", "always", "never")
+#: The default of a parameter that depends on another one.
+_UNSET: Any = object()
+
+
+def within(value: object, low: int, high: int) -> bool:
+    """True if ``value`` is an int, not merely equal to one, from ``low`` to ``high``."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """The declaration of one parameter.
+
+    Attributes:
+        holds: True for a value in range.
+        must: The range in words, to complete "… must be".
+        unit: The unit of the number; empty for a value that is not a number.
+        help: One clause for the command line, without the default.
+        default: The default in words, as the command line's help prints it.
+        metavar: The command line's placeholder; None for a switch.
+        parse: Converts the command line's text to the value.
+        choices: The allowed values, where they can be listed.
+        tunable: True if the tuner chooses the value when the user gives none.
+        error: The exception class for a value out of range.
+    """
+
+    holds: Callable[[object], bool]
+    must: str
+    unit: str = ""
+    help: str
+    default: str = ""
+    metavar: str | None = None
+    parse: Callable[[str], object] = int
+    choices: tuple[str, ...] | None = None
+    tunable: bool = False
+    error: type[DeviceError | UnsupportedError] = UnsupportedError
+
+
+def _parameter(initial: Any, /, **declaration: Any) -> Any:
+    return field(default=initial, metadata={"parameter": Parameter(**declaration)})
+
+
+def _switch(**declaration: Any) -> Any:
+    return _parameter(False, holds=lambda value: isinstance(value, bool), must="True or False", error=DeviceError,
+                      **declaration)
+
+
+def _power_of_two(value: object, low: int, high: int) -> bool:
+    return isinstance(value, int) and within(value, low, high) and value & (value - 1) == 0
+
+
+def declared(cls: type) -> Iterator[tuple[Field[Any], Parameter]]:
+    """The parameters among the fields of dataclass ``cls``, in the order of their declarations."""
+    for found in fields(cls):
+        if "parameter" in found.metadata:
+            yield found, found.metadata["parameter"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildParameters:
+    """The parameters that a circuit is built for without further choice. The constructor checks each of them.
+
+    Attributes:
+        cores: Join cores, 1 to 1024; by default 4, or 1 for a small circuit.
+        capacity: Tuples of one stream that one core can hold, a power of two from 2 to 65536, and at least twice the
+            lanes; None for what the ROWS windows need, and 1024 for RANGE windows alone.
+        fanout: Children of a distribution-tree node (b), 2 to 16.
+        fanin: Inputs of a merger (c), 2 to 16.
+        lanes: Stored tuples that a region reads in a cycle (L), 1, 2, 4 or 8; of index cores 1.
+        probes: Probes that a region compares each of them with (B), 1 to 16; of index cores 1.
+        core: The way in which a region finds the matches of a probe: ``scan`` reads the sub-window; ``hash`` and
+            ``bucket`` look up tuples whose keys share a bucket with the probe's bounds; ``auto`` chooses by the
+            condition and the sub-window's size (`splitjoin.circuit.core_choice`).
+        queue: Records that can wait ahead of a region, in block RAM, a power of two from 16 to 512; 0 for none. With a
+            queue the regions of a core need not keep in step, so streams may arrive in any order at full speed.
+        region_counters: True if every region of every core has counters of its own
+            (`splitjoin.circuit.registers.REGION_COUNTERS`).
+        tables: True if equalities and bands of constant width are looked up in LUT RAM instead of being computed; the
+            probes of a batch are written to it before their pass begins. With many lanes and probes tables take fewer
+            LUTs, and they add `splitjoin.circuit.geometry.TABLE_WRITE_CYCLES` cycles from a probe to its pass.
+        row_bits: Width of row ids in items, 8 to 32, and enough for the windows (`splitjoin.circuit.wire`). The driver
+            restores whole row ids; narrow ones save bytes on a link.
+        root_width: Most results and stars that leave the circuit in a cycle, 1, 2 or 4. Above 1 an output record has so
+            many items (`splitjoin.circuit.wire.Configuration.output_record`), for a link that takes them: AXI4-Stream,
+            or simulation. 4 demands two cores.
+        small: True for one circuit that processes a tuple at a time (`splitjoin_hw.small`), for small FPGAs: a quarter
+            of the cells of one core, half as fast or less. It is one core that scans, with one lane and one probe.
+
+    Raises `UnsupportedError`, or for a switch `DeviceError`, for a value out of its range.
+    """
+
+    cores: int = _parameter(_UNSET, holds=lambda n: within(n, 1, 1024), must="1 to 1024", unit="cores", metavar="K",
+                            help="join cores", default="4; of a small circuit 1", tunable=True)
+    capacity: int | None = _parameter(
+        None, holds=lambda n: n is None or _power_of_two(n, 2, 65536), must="a power of two from 2 to 65536",
+        unit="tuples of one stream", metavar="N", help="tuples of one stream that a core holds, a power of two",
+        default="what the windows need")
+    fanout: int = _parameter(2, holds=lambda n: within(n, 2, 16), must="2 to 16", unit="children", metavar="B",
+                             help="children of a distribution-tree node", default="2")
+    fanin: int = _parameter(2, holds=lambda n: within(n, 2, 16), must="2 to 16", unit="inputs", metavar="C",
+                            help="inputs of a merger", default="2")
+    lanes: int = _parameter(1, holds=lambda n: _power_of_two(n, 1, 8), must="1, 2, 4 or 8", unit="tuples a cycle",
+                            metavar="L", default="1", tunable=True,
+                            help="stored tuples that a core reads in a cycle, of each stream: 1, 2, 4 or 8")
+    probes: int = _parameter(1, holds=lambda n: within(n, 1, 16), must="1 to 16", unit="probes", metavar="P",
+                             help="tuples that a core compares each of them with", default="1", tunable=True)
+    core: str = _parameter("auto", holds=lambda kind: kind in CORE_KINDS, must=f"one of {', '.join(CORE_KINDS)}",
+                           metavar="KIND", choices=CORE_KINDS, parse=str, tunable=True, default="auto",
+                           help=f"how cores find what a tuple matches: {', '.join(KINDS)}, or auto: what suits")
+    queue: int = _parameter(0, holds=lambda n: within(n, 0, 0) or _power_of_two(n, 16, 512),
+                            must="0 or a power of two from 16 to 512", unit="records", metavar="N", default="0",
+                            tunable=True, help="records that can wait ahead of each region of a core, so that streams "
+                            "may arrive at random or in bursts: a power of two from 16 to 512, or 0")
+    region_counters: bool = _switch(help="build the circuit with counters in every region, and show them")
+    tables: bool = _switch(help="look up equalities and bands of constant width instead of computing them: fewer LUTs "
+                                "with many lanes and probes", tunable=True)
+    row_bits: int = _parameter(32, holds=lambda n: within(n, 8, 32), must="8 to 32", unit="bits", metavar="BITS",
+                               default="32", help="width of row ids in results on the way to the host, 8 to 32")
+    root_width: int = _parameter(1, holds=lambda n: within(n, 1, 4) and n != 3, must="1, 2 or 4",
+                                 unit="results a cycle", metavar="W", default="1",
+                                 help="results that can leave in a cycle, through AXI or in simulation: 1, 2 or 4")
+    small: bool = _switch(help="one core as small as it can be, which processes a tuple at a time; for small FPGAs")
+
+    def __post_init__(self) -> None:
+        if self.cores is _UNSET:
+            object.__setattr__(self, "cores", 1 if self.small is True else 4)
+        for found, parameter in declared(type(self)):
+            value = getattr(self, found.name)
+            if not parameter.holds(value):
+                raise parameter.error(f"{found.name} must be {parameter.must}, not {value!r}")
+        if self.capacity is not None:
+            check(f"capacity with {self.lanes} lanes", self.capacity, self.capacity >= 2 * self.lanes,
+                  f"{2 * self.lanes} or more")
+        if self.core in KINDS:
+            KINDS[self.core].check_parameters(self)
+        if self.root_width > 2:
+            check(f"cores with root_width {self.root_width}", self.cores, self.cores >= 2,
+                  "2 or more, as a core finds one result of each stream's probes in a cycle")
+        if self.small:
+            self._check_small()
+
+    def _check_small(self) -> None:
+        for name in ("cores", "lanes", "probes"):
+            value = getattr(self, name)
+            check(f"{name} of a small circuit", value, value == 1, "1")
+        check("core of a small circuit", self.core, self.core in ("auto", "scan"), "auto or scan")
+        for name in ("tables", "region_counters"):
+            check(f"{name} of a small circuit", getattr(self, name), not getattr(self, name), "False, as it has none")
+        check("queue of a small circuit", self.queue, self.queue == 0, "0, as it has one region")
+        check("root_width of a small circuit", self.root_width, self.root_width == 1,
+              "1, as a result takes four cycles")
+
+
+def _is_clock(value: object) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CircuitParameters(BuildParameters):
+    """The parameters of a circuit that users choose: those that it is built for, and its required clock.
+
+    Attributes:
+        clock: MHz on ECP5 for which the datapaths get pipeline registers; None for the fewest registers.
+        fold: Whether circuits fold aggregates, and give only the deciding pairs of semi, anti and as-of joins, instead
+            of giving all pairs to the host: ``auto``, where they can; ``always``, where a query for which they cannot
+            is refused; ``never``.
+    """
+
+    clock: float | None = _parameter(
+        None, holds=_is_clock, must="a number of MHz above 0", unit="MHz", metavar="MHZ", parse=float,
+        help="clock that comparing gets registers for, on ECP5", default="as few registers as there can be")
+    fold: str = _parameter("auto", holds=lambda value: value in FOLD, must=f"one of {', '.join(FOLD)}",
+                           metavar="WHEN", choices=FOLD, parse=str, default="auto: where they can",
+                           help="whether cores fold aggregates themselves, and give only those pairs that decide "
+                                "semi, anti and as-of joins")
+
+
+def circuit_parameters(options: Mapping[str, Any]) -> CircuitParameters:
+    """The parameters that a caller gave by name. Raises `UnsupportedError` for a name that is none of them, and for a
+    value that no circuit has.
+    """
+    known = [found.name for found, _ in declared(CircuitParameters)]
+    wrong = [name for name in options if name not in known]
+    if wrong:
+        raise UnsupportedError(f"a circuit has no parameter {', '.join(map(repr, wrong))}{suggest(wrong[0], known)}; "
+                               f"its parameters are {', '.join(known)}")
+    return CircuitParameters(**options)

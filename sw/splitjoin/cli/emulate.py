@@ -1,0 +1,68 @@
+"""The command ``emulate``: runs a board's whole circuit, with its UART, behind a pseudo-terminal."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from typing import Any
+
+from splitjoin.base.errors import DeviceError, ToolError
+from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.circuit.query_circuit import chosen_circuit
+
+from .circuits import circuit_query, warn_that_pairs_leave
+from .options import hertz
+
+__all__ = ["emulate_options", "run_emulator"]
+
+
+def emulate_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the board and of faults."""
+    group = parser.add_argument_group("board")
+    group.add_argument("--board", metavar="NAME", help="the board whose whole top is emulated, with its pads; "
+                                                       "`splitjoin boards` lists them (only circuit and UART)")
+    group.add_argument("--baud", type=hertz, metavar="B", help="serial rate in Hz, by which the board's circuit "
+                                                               "divides its clock (the highest, which is emulated "
+                                                               "fastest)")
+    group.add_argument("--pack", action="store_true", help="pack items on the link, as `splitjoin build --pack`")
+    group = parser.add_argument_group("faults")
+    for name, what in (("drop", "are lost"), ("flip", "have a bit flipped"), ("double", "are doubled"),
+                       ("delay", "come 10 ms late")):
+        group.add_argument(f"--{name}", type=float, metavar="SHARE", default=0.0,
+                           help=f"share of bytes that {what} (%(default)s)")
+    for name, what in (("unplug", "the plug is pulled, for 0.2 s"), ("reset", "the board loses its state")):
+        group.add_argument(f"--{name}", type=int, metavar="BYTES", default=0,
+                           help=f"mean number of bytes after which {what}; 0 is never (%(default)s)")
+    group.add_argument("--fault-seed", type=int, metavar="N", default=0, help="seed of the faults (%(default)s)")
+
+
+def run_emulator(args: argparse.Namespace) -> None:
+    """Print the terminal's path, and answer on it until Ctrl-C."""
+    query, options = circuit_query(args)
+    try:
+        from splitjoin_sim.emulated import linked_top
+        from splitjoin_sim.emulator import Emulator, Faults
+    except ModuleNotFoundError as error:
+        raise ToolError(f"the emulator needs the Python package {error.name!r}, which is not installed; pip install "
+                        f"'splitjoin[sim]'") from error
+    parameters = CircuitParameters(**options)
+    made = chosen_circuit(query, parameters)
+    warn_that_pairs_leave(made)
+    circuit: Any = made.config
+    if args.board is not None:
+        try:
+            from splitjoin_boards.catalog import find
+            from splitjoin_boards.pads import board_top
+        except ModuleNotFoundError as error:
+            raise ToolError(f"boards need the Python package {error.name!r}, which is not installed; pip install "
+                            f"'splitjoin[emulator]'") from error
+        circuit = board_top(find(args.board), circuit, args.baud, pack=args.pack)
+    elif args.baud is not None:
+        raise DeviceError("--baud is the rate of a board's UART; choose a --board, or leave it out")
+    else:
+        circuit = linked_top(circuit, pack=args.pack)
+    faults = Faults(drop=args.drop, flip=args.flip, double=args.double, delay=args.delay, unplug=args.unplug,
+                    reset=args.reset, seed=args.fault_seed)
+    with Emulator(circuit, faults) as board:
+        print(board.path, flush=True)
+        threading.Event().wait()

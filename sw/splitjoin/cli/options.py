@@ -1,0 +1,177 @@
+"""Groups of options that commands share, and the arguments that their parsed values make."""
+
+from __future__ import annotations
+
+import argparse
+from decimal import Decimal
+from typing import Any
+
+from splitjoin.base.errors import SchemaError, WindowError
+from splitjoin.circuit.parameters import CircuitParameters, declared
+from splitjoin.engines.registry import DEVICES
+
+__all__ = ["aggregate_argument", "circuit_arguments", "circuit_options", "device_spec", "hertz", "kind_arguments",
+           "kind_options", "output_options", "pair", "query_options", "run_options", "schema_options", "sort_option",
+           "window_argument", "window_or_default"]
+
+#: Digits that a frequency may have.
+_DIGITS = 12
+
+
+def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on: bool = True,
+                  required: bool = True, window_default: str = "as many ROWS as the circuit holds") -> None:
+    """Add the options of the query, except the schemas; without ``on`` if a statement has the condition, and not
+    ``required`` if a design may have it. ``window_default``: the window where none is given, in words.
+    """
+    group = parser.add_argument_group("query")
+    if on:
+        group.add_argument("--on", metavar="EXPR", required=required, help="the join condition over r and s")
+    group.add_argument("--window", metavar="W", help="both streams' window" + (
+        "" if window_required else f" ({window_default})"))
+    group.add_argument("--window-r", metavar="W", help="R's window, instead of --window")
+    group.add_argument("--window-s", metavar="W", help="S's window, instead of --window")
+    group.add_argument("--time", metavar="COL", help="the event-time column of both streams (none: tuples arrive "
+                                                     "alternately)")
+    group.add_argument("--time-r", metavar="COL", help="R's time column, where the names differ")
+    group.add_argument("--time-s", metavar="COL", help="S's time column, where the names differ")
+    group.add_argument("--order", default="total", help="none, outer(N), inner(n) or total (%(default)s)")
+    parser.set_defaults(window_required=window_required)
+
+
+def sort_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option that sorts the inputs."""
+    parser.add_argument("--sort", action="store_true", help="sort both tables by their time columns first")
+
+
+def kind_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the kind of join."""
+    group = parser.add_argument_group("kind of join")
+    group.add_argument("--how", default="inner", metavar="KIND",
+                       help="inner, left, right, full, semi, anti, asof or asof_left (%(default)s)")
+    group.add_argument("--direction", metavar="D", help="of as-of joins: backward, forward or nearest (backward)")
+    group.add_argument("--no-exact", action="store_false", dest="allow_exact", default=None,
+                       help="of as-of joins: no partners at equal times")
+    group.add_argument("--aggregate", metavar="NAME=AGG", action="append",
+                       help="instead of pairs, a row for each tuple of r with aggregates of its partners, such as "
+                            "'n=count(*)' or 'high=max(s.price)'; may be repeated")
+
+
+def run_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose a device, and those of the devices."""
+    parser.add_argument("--device", type=device_spec, metavar="DEVICE", default="cpu",
+                        help="cpu: compiled nested loops and indexes; golden: the plain reference model; sim: the "
+                             "circuit, cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow; "
+                             "daemon: a device that the daemon leases; uart:PORT: a board, or `splitjoin emulate`, at "
+                             "a serial port; xdma:NODE: a circuit with AXI ports behind DMA, such as xdma:/dev/xdma0; "
+                             "zynq:BUFFER: the same behind a Zynq's AXI DMA (%(default)s)")
+    parser.add_argument("--design", metavar="FILE", help="design.json of the board's circuit, as `splitjoin build` "
+                                                         "wrote it, instead of the circuit's parameters; for uart")
+    engine = parser.add_argument_group("CPU engine")
+    engine.add_argument("--engine", choices=("auto", "index", "sorted", "nested", "sliding", "key-oij", "scale-oij"),
+                        help="how matches are found: by an index, by sorted runs, by nested loops, or by what is "
+                             "cheapest (auto); of aggregates by equal keys, how they are folded without pairs: "
+                             "sliding (auto), key-oij, scale-oij")
+    engine.add_argument("--threads", type=int, metavar="T", help="workers that share the windows (all processors)")
+    circuit_options(parser)
+    parser.add_argument("--mask", metavar="CORES", help="numbers of cores, with commas between them, that take no "
+                                                        "part: the pairs stored in them are lost (none)")
+    parser.add_argument("--trace", metavar="FILE", help="the waveforms of the run, a .fst or .vcd file; of the device "
+                                                        "sim, and .vcd of pysim")
+
+
+def hertz(text: str) -> int:
+    """A frequency in whole Hz, such as 13000000, 13_000_000 or 13e6."""
+    try:
+        value = Decimal(text)
+        if value > 0 and value.adjusted() < _DIGITS and value == int(value):
+            return int(value)
+    except (ArithmeticError, ValueError):  # no number, and NaN
+        pass
+    raise argparse.ArgumentTypeError(f"must be a whole number of Hz above 0, such as 13000000 or 13e6, not {text!r}")
+
+
+def output_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Add the options of where the result goes."""
+    parser.add_argument("-o", "--output", metavar="OUT", required=required,
+                        help="the result: a .parquet, .csv or .arrow file, or - for standard output")
+    parser.add_argument("--format", choices=("arrow", "csv"),
+                        help="of standard output: an Arrow IPC stream, or CSV (arrow)")
+
+
+def device_spec(text: str) -> str:
+    """A device's name, or ``name:target``."""
+    if text.partition(":")[0] not in DEVICES:
+        raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(DEVICES)})")
+    return text
+
+
+def schema_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add the options of the streams' schemas, for commands that read no tables."""
+    for side in ("r", "s"):
+        parser.add_argument(f"--schema-{side}", metavar="SCHEMA", required=required,
+                            help=f"{side.upper()}'s columns: a .parquet, .csv or .arrow file, or 'ts:int64, x:int32, "
+                                 f"y:float32?' (? = may hold NULL)")
+
+
+def circuit_options(parser: argparse.ArgumentParser) -> None:
+    """Add the parameters of circuits, as `CircuitParameters` declares them."""
+    group = parser.add_argument_group("circuit")
+    for found, parameter in declared(CircuitParameters):
+        flag = f"--{found.name.replace('_', '-')}"
+        if parameter.metavar is None:
+            group.add_argument(flag, action="store_true", default=None, help=parameter.help)
+        else:
+            group.add_argument(flag, type=parameter.parse, metavar=parameter.metavar, choices=parameter.choices,
+                               help=f"{parameter.help} ({parameter.default})")
+
+
+def circuit_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """The parameters of circuits that were given."""
+    given = {found.name: getattr(args, found.name) for found, _ in declared(CircuitParameters)}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def pair(args: argparse.Namespace, name: str) -> Any:
+    """``--name``, or ``--name-r`` with ``--name-s``; None if none was given."""
+    both, r, s = getattr(args, name), getattr(args, f"{name}_r"), getattr(args, f"{name}_s")
+    if both is not None and (r is not None or s is not None):
+        raise WindowError(f"give either --{name}, or --{name}-r and --{name}-s, not both")
+    if (r is None) != (s is None):
+        raise WindowError(f"--{name}-r and --{name}-s go together")
+    return both if r is None else (r, s)
+
+
+def kind_arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of the kind of join, as `splitjoin.join` takes them."""
+    return {"how": args.how, "direction": args.direction, "allow_exact": args.allow_exact}
+
+
+def aggregate_argument(args: argparse.Namespace) -> dict[str, str] | None:
+    """The aggregates by name; None if there are none."""
+    found: dict[str, str] = {}
+    for text in args.aggregate or ():
+        name, equals, aggregate = text.partition("=")
+        if not equals or not name.strip():
+            raise SchemaError(f"an aggregate must be given as NAME=AGG, such as 'n=count(*)', not {text!r}")
+        if name.strip() in found:
+            raise SchemaError(f"the aggregate {name.strip()!r} is given twice; give it once")
+        found[name.strip()] = aggregate
+    return found or None
+
+
+def window_argument(args: argparse.Namespace) -> Any:
+    """The window that was given; None if none was, and none is needed."""
+    window = pair(args, "window")
+    if window is None and args.window_required:
+        raise WindowError("a window is needed, such as --window 'ROWS 4096'")
+    return window
+
+
+def window_or_default(args: argparse.Namespace, options: dict[str, Any]) -> Any:
+    """The window that was given, or as many ROWS as the circuit of ``options`` holds."""
+    parameters = CircuitParameters(**{"capacity": 1024} | options)  # raises for parameters that no circuit can have
+    window = window_argument(args)
+    if window is None:
+        options.setdefault("capacity", 1024)
+        window = f"ROWS {parameters.cores * options['capacity']}"
+    return window

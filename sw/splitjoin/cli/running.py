@@ -1,0 +1,168 @@
+"""The commands that run a join: ``join`` and ``sql``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
+
+import pyarrow as pa
+
+from splitjoin.base.errors import DeviceError, SchemaError
+from splitjoin.circuit.registers import REGION_COUNTERS
+from splitjoin.engines.device import Device
+from splitjoin.engines.registry import device
+from splitjoin.joins.join import join
+from splitjoin.joins.statement import Select, sql
+from splitjoin.lang.kind import Kind
+from splitjoin.lang.order import parse_order
+from splitjoin.rows.output import output_columns, output_schema
+from splitjoin.rows.result import JoinResult
+from splitjoin.tables.schema_text import parse_schema
+
+from .options import aggregate_argument, circuit_arguments, kind_arguments, pair, window_argument, window_or_default
+from .pipes import STANDARD, check_schema, check_target, once, read_source, reporting, write_target
+
+__all__ = ["run_join", "run_sql"]
+
+
+def run_join(args: argparse.Namespace) -> None:
+    """Write the result of a join, or of ``sql``'s statement, over tables, and print the counters of the run."""
+    with reporting(args.output) as out:
+        _run(args, out)
+
+
+def _run(args: argparse.Namespace, out: IO[str]) -> None:
+    """`run_join` with the result, if it is for standard output, to ``out``."""
+    window, time = window_argument(args), pair(args, "time")
+    check_target(args.output, args.format, out)
+    options: dict[str, Any] = circuit_arguments(args)
+    mine = {name: getattr(args, name) for name in ("engine", "threads") if getattr(args, name) is not None}
+    if mine and args.device != "cpu":
+        raise DeviceError(f"the device {args.device!r} has no {', '.join(f'--{name}' for name in mine)}; leave it out, "
+                          f"or choose --device cpu")
+    # The golden model takes a number of cores, which order inner(n) and masks depend on.
+    if (args.device == "golden" and "cores" in options and parse_order(args.order).kind != "inner"
+            and args.mask is None):
+        raise DeviceError("the device 'golden' uses --cores for the order inner(n) and --mask only; leave it out, or "
+                          "choose --device sim or pysim")
+    if "region_counters" in options and args.device in ("cpu", "golden"):
+        raise DeviceError(f"the device {args.device!r} has no regions that count; choose --device sim or pysim")
+    extra = [f"--{name}" for name in options if args.device == "cpu" or (args.device == "golden" and name != "cores")]
+    if extra:
+        raise DeviceError(f"the device {args.device!r} is no circuit and has no {', '.join(extra)}; choose --device "
+                          f"sim or pysim")
+    options |= mine
+    if args.mask is not None:
+        if args.device == "cpu":
+            raise DeviceError("the device 'cpu' has no cores to mask; choose --device sim or pysim")
+        options["masked"] = _numbers(args.mask)
+    if args.trace is not None:
+        if args.device not in ("sim", "pysim"):
+            raise DeviceError(f"the device {args.device!r} has no waveforms to write; choose --device sim or pysim, or "
+                              f"leave out --trace")
+        options["trace"] = args.trace
+    if args.device == "sim":
+        options["progress"] = True
+    if args.design is not None:
+        if not args.device.startswith("uart:"):
+            raise DeviceError(f"--design tells the circuit of a board, and the device {args.device!r} is none; leave "
+                              f"it out, or choose --device uart:PORT")
+        if options:
+            raise DeviceError(f"the design has the parameters of the circuit; leave out "
+                              f"{', '.join(f'--{name}' for name in options)}, or --design")
+        options["design"] = args.design
+    result = _result(args, window, time, device(args.device, **options))
+    if args.output == STANDARD:
+        write_target(result.table, args.format, out)
+    name = "pairs" if args.run is run_sql or (args.how == "inner" and not args.aggregate) else "rows"
+    print(f"{name:22} {result.num_rows:,}")
+    counters = result.counters
+    if counters.get("cycles"):
+        print(f"cycles                 {counters['cycles']:,}")
+    print(f"comparisons            {counters['comparisons']:,}")
+    if result.plan:
+        print(f"engine                 {result.plan}")
+    if "candidates" in counters and args.device == "cpu":
+        print(f"pairs looked at        {counters['candidates']:,}")
+    if counters.get("cycles"):
+        print(f"comparisons per cycle  {counters['comparisons'] / counters['cycles']:.3f}")
+        print(f"cycles input waited    {counters['input_stalls']:,}")
+        print(f"cycles output waited   {counters['output_stalls']:,}")
+    if result.region_counters is not None:
+        print("\n".join(_region_table(result.region_counters)))
+
+
+def run_sql(args: argparse.Namespace) -> None:
+    """Run a statement like `run_join`; with ``--explain``, only print its stages."""
+    if not args.explain:
+        if args.output is None:
+            raise SchemaError("the result needs a file, -o OUT; or write --explain to see what would be done")
+        run_join(args)
+        return
+    unused = ("output", "format", "engine", "threads", "mask", "trace", "design")
+    wrong = [f"--{name}" for name in unused if getattr(args, name) is not None]
+    wrong += ["--device"] if args.device != "cpu" else []
+    wrong += ["--region-counters"] if args.region_counters else []
+    if wrong:
+        raise DeviceError(f"--explain runs nothing, on no device, and has no {', '.join(wrong)}; leave it out")
+    options = circuit_arguments(args)
+    window = window_or_default(args, options)
+    tables = {name: parse_schema(text) for name, text in _tables(args.named).items()}
+    made: Select = sql(args.text, tables=tables, window=window, time=pair(args, "time"), order=args.order)
+    print(made.explain(**options, windowed=window_argument(args) is not None))
+
+
+def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) -> JoinResult:
+    """The result of ``join`` or ``sql``; its rows are in the output, unless that is standard output."""
+    to = None if args.output == STANDARD else args.output
+    if args.run is run_sql:
+        names = _tables(args.named)
+        once(list(names.values()))
+        tables = {name: read_source(path) if path == STANDARD else path for name, path in names.items()}
+        return sql(args.text, tables=tables, window=window, time=time, order=args.order, device=chosen,
+                   sort=args.sort, to=to)
+    select = None if args.select is None else [name.strip() for name in args.select.split(",")]
+    once([args.r, args.s])
+    r, s = read_source(args.r), read_source(args.s)
+    kind = Kind.make(**kind_arguments(args), order=parse_order(args.order), timed=time is not None)
+    aggregates = aggregate_argument(args)
+    chosen_s = pa.schema([]) if aggregates else s.schema
+    check_schema(output_schema(output_columns(r.schema, chosen_s, select, kind)), args.output, args.format)
+    return join(r, s, on=args.on, window=window, time=time, order=args.order, select=select, device=chosen,
+                sort=args.sort, to=to, **kind_arguments(args), aggregate=aggregates)
+
+
+def _tables(given: Sequence[str]) -> dict[str, str]:
+    """``NAME=FILE`` arguments as a mapping."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or not name or not path:
+            raise SchemaError(f"a table must be given as NAME=FILE, such as trades=trades.parquet, not {text!r}")
+        if name in found:
+            raise SchemaError(f"the table {name!r} is given twice; give it once")
+        found[name] = path
+    return found
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """``"0,3"`` as numbers."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise DeviceError(f"--mask must be numbers of cores with commas between them, such as 0,3, not "
+                          f"{text!r}") from None
+
+
+def _region_table(counted: dict[str, Any]) -> Iterator[str]:
+    """The region counters as a table, a line per counter: the sum over all regions (for high-water marks, the maximum),
+    and the region with the most.
+    """
+    yield f"{'per region':22} {'all':>14} {'most':>14}  in"
+    for counter in REGION_COUNTERS:
+        values = counted[counter.name]
+        core, side = divmod(int(values.argmax()), 2)
+        whole = values.max() if counter.high else values.sum()
+        yield (f"{counter.name:22} {whole:>14,} {values.max():>14,}  core {core}, {'RS'[side]}'s; {counter.unit}: "
+               f"{counter.description}")

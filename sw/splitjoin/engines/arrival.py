@@ -1,0 +1,136 @@
+"""Arrival order: one total order over the tuples of both streams (semantics, section 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from splitjoin.base.errors import InputError
+from splitjoin.lang.query import Query, TimeColumns
+from splitjoin.lang.types import Timestamp, TimeUnit, from_arrow, plain, units_per
+
+__all__ = ["Arrivals", "R", "S", "arrivals", "event_ticks", "interleave", "s_before_each_r", "shown"]
+
+#: Stream numbers, as in records and result items.
+R, S = 0, 1
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """A slice of arrival order: tuples of both streams that follow each other.
+
+    ``stream``: uint8 (n,), 0 = R, 1 = S. ``ts``: int64 (n,) event times in ticks, or None without a time column.
+    ``r`` and ``s`` hold the tuples of each stream in arrival order: the i-th 0 in ``stream`` is row i of ``r``.
+    """
+
+    stream: npt.NDArray[np.uint8]
+    ts: npt.NDArray[np.int64] | None
+    r: pa.Table
+    s: pa.Table
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+    def table(self, side: str) -> pa.Table:
+        """The tuples of stream ``side`` ("r" or "s")."""
+        return self.r if side == "r" else self.s
+
+    def split(self, n: int) -> tuple[Arrivals, Arrivals | None]:
+        """The first ``n`` arrivals, and the others, None if there are none."""
+        if len(self) <= n:
+            return self, None
+        s = int(np.count_nonzero(self.stream[:n]))
+        ts = self.ts
+        return (Arrivals(self.stream[:n], None if ts is None else ts[:n], self.r.slice(0, n - s), self.s.slice(0, s)),
+                Arrivals(self.stream[n:], None if ts is None else ts[n:], self.r.slice(n - s), self.s.slice(s)))
+
+
+def arrivals(query: Query, r: pa.Table, s: pa.Table) -> Arrivals:
+    """Interleave two whole tables: by ``(ts, R before S, position)``, or r0, s0, r1, s1, … without a time column.
+
+    Raises `InputError` when a time column holds NULL or decreases, naming the row.
+    """
+    if query.time is None:
+        common = min(len(r), len(s))
+        stream = np.empty(len(r) + len(s), np.uint8)
+        stream[: 2 * common : 2] = R
+        stream[1 : 2 * common : 2] = S
+        stream[2 * common :] = R if len(r) > len(s) else S
+        return Arrivals(stream, None, r, s)
+    times = [_event_times(query, side, table) for side, table in (("r", r), ("s", s))]
+    ts = np.concatenate(times)
+    both = np.repeat(np.array([R, S], np.uint8), [len(r), len(s)])
+    order = np.argsort(ts, kind="stable")  # stable: R, which comes first in the concatenation, wins ties
+    return Arrivals(both[order], ts[order], r, s)
+
+
+def s_before_each_r(stream: npt.NDArray[np.uint8], before: int) -> npt.NDArray[np.int64]:
+    """The number of S that precede each R in ``stream``, and ``before`` of them before its first tuple: int64 (r,)."""
+    at = np.flatnonzero(stream == R)
+    return at - np.arange(len(at)) + before
+
+
+def interleave(r: pa.Table, s: pa.Table, ts: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None,
+               s_before: npt.NDArray[np.int64]) -> Arrivals:
+    """The rows of both streams in arrival order, of which ``s_before`` rows of ``s`` precede each of ``r``: int64 (r,).
+
+    ``ts``: R's and S's event times in ticks, None without a time column.
+    """
+    at_r = s_before + np.arange(len(r))
+    stream = np.full(len(r) + len(s), S, np.uint8)
+    stream[at_r] = R
+    if ts is None:
+        return Arrivals(stream, None, r, s)
+    times = np.empty(len(stream), np.int64)
+    times[stream == R], times[stream == S] = ts
+    return Arrivals(stream, times, r, s)
+
+
+def event_ticks(time: TimeColumns, side: str, table: pa.Table) -> npt.NDArray[np.int64]:
+    """The event times of ``table``, tuples of stream ``side``, in ticks: int64 (n,).
+
+    Raises `InputError` for NULL, naming the row.
+    """
+    name = time.name(side)
+    column = plain(table.column(name))
+    if column.null_count:
+        row = pc.index(column.is_null(), True).as_py()
+        raise InputError(f"the time column {side}.{name} must not hold NULL, but row {row} does; filter such rows out")
+    return _ticks(column, time.tick, f"{side}.{name}")
+
+
+def _event_times(query: Query, side: str, table: pa.Table) -> npt.NDArray[np.int64]:
+    assert query.time is not None
+    ts = event_ticks(query.time, side, table)
+    falls = np.flatnonzero(ts[1:] < ts[:-1])
+    if len(falls):
+        row, name = int(falls[0]) + 1, query.time.name(side)
+        column = plain(table.column(name))
+        raise InputError(f"the time column {side}.{name} must not decrease, but row {row} has {shown(column[row])} "
+                         f"after {shown(column[row - 1])}; sort stream {side} by it first")
+    return ts
+
+
+def shown(value: pa.Scalar) -> str:
+    """``value`` as text; the raw integer where Python has no such time, or does not know the zone."""
+    try:
+        return str(value.as_py())
+    except Exception:  # OverflowError, ValueError, ArrowException and several of zoneinfo and pandas
+        return f"{value.value} ({value.type})"
+
+
+def _ticks(column: pa.ChunkedArray, tick: TimeUnit | None, name: str) -> npt.NDArray[np.int64]:
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    type_ = from_arrow(column.type)
+    ticks: npt.NDArray[np.int64] = column.cast(pa.int64()).to_numpy().astype(np.int64, copy=False)
+    if isinstance(type_, Timestamp) and tick is not None and (per := units_per(type_.unit, tick)) > 1 and len(ticks):
+        if max(abs(int(ticks.min())), abs(int(ticks.max()))) * per >= 2**63:
+            raise InputError(f"the time column {name} holds times that do not fit 64 bits in {tick}, the finer unit of "
+                             f"the two time columns; cast both to one unit")
+        ticks = ticks * per
+    return ticks

@@ -1,0 +1,23 @@
+"""Whether numba, which compiles loops, is installed. Without it the CPU engine joins by NumPy alone."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from splitjoin.base.errors import ToolError
+
+__all__ = ["has_numba", "needs_numba"]
+
+
+def has_numba() -> bool:
+    """True if numba can be imported, as far as that is known without importing it, which takes a third of a second."""
+    try:
+        return importlib.util.find_spec("numba") is not None
+    except (ImportError, ValueError):  # somebody blocks it
+        return False
+
+
+def needs_numba(what: str, instead: str) -> ToolError:
+    """The error that ``what`` needs numba, with what to do ``instead`` of installing it."""
+    return ToolError(f"{what} needs the Python package 'numba', which is not installed; pip install numba, or "
+                     f"{instead}")

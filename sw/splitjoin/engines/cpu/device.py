@@ -1,0 +1,129 @@
+"""The device ``cpu``: joins in this process, by NumPy at first and by compiled loops from then on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+from splitjoin.base.errors import DeviceError, UnsupportedError
+from splitjoin.base.progress import tell
+from splitjoin.lang.query import Query
+from splitjoin.plan.passes.pipeline import make_plan
+
+from ..arrival import Arrivals
+from ..device import Device, Session, check_inner
+from .compilation import Compilation, compile_query, compile_sample
+from .compiler import has_numba, needs_numba
+from .engines import check_engine
+from .numpy_session import NumpySession
+from .session import BatchSession
+from .tiered import TieredSession
+
+__all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine", "compile_in_background"]
+
+CpuEngine = Literal["auto", "index", "sorted", "nested", "sliding", "key-oij", "scale-oij"]
+#: Engines that fold aggregates without making pairs (`splitjoin.rows.interval_joins`).
+INTERVAL_ENGINES = ("sliding", "key-oij", "scale-oij")
+CompileTime = Literal["background", "first"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuDevice(Device):
+    """Runs queries on the CPU. Takes every predicate, window and order.
+
+    Attributes:
+        engine: ``"index"`` looks stored tuples up by the keys of one or two conditions; ``"sorted"`` keeps them in
+            sorted runs, for two inequalities such as BETWEEN two columns; ``"nested"`` compares every pair of a window,
+            in vector code; ``"auto"`` takes the cheapest one for the measured selectivity. Of
+            aggregates over joins by equal keys, ``"sliding"``, ``"key-oij"`` and ``"scale-oij"`` make no pairs
+            (docs/aggregates.md), and ``"auto"`` takes the first of these where it can.
+        threads: 1 to 256; all processors of this process by default. Two of them are a worker, which has a region for
+            each stream's probes as a join core has; the workers share the windows by SplitJoin's scheme.
+        prefilter: True if nested loops may compare narrow copies of the keys first, and verify what passes.
+        compiling: ``"background"`` to start a query whose loops are not in the cache by NumPy, while another process
+            compiles them; ``"first"`` to compile them before the first result. $SPLITJOIN_COMPILE by default, or else
+            ``"background"``.
+    """
+
+    name: ClassVar[str] = "cpu"
+    immediate: ClassVar[bool] = True
+    settles: ClassVar[bool] = True
+    engine: CpuEngine = "auto"
+    threads: int | None = None
+    prefilter: bool = True
+    compiling: CompileTime | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine not in get_args(CpuEngine):
+            raise DeviceError(f"engine must be {', '.join(map(repr, get_args(CpuEngine)[:-1]))} or 'scale-oij', not "
+                              f"{self.engine!r}")
+        if self.threads is not None and not (type(self.threads) is int and 1 <= self.threads <= 256):
+            raise DeviceError(f"threads must be a number from 1 to 256, or None for all processors, "
+                              f"not {self.threads!r}")
+        if not isinstance(self.prefilter, bool):
+            raise DeviceError(f"prefilter must be True or False, not {self.prefilter!r}")
+        if self.compiling not in (None, "background", "first"):
+            raise DeviceError(f"compiling must be 'background' or 'first', not {self.compiling!r}")
+
+    def open(self, query: Query) -> Session:
+        """Start a session of ``query``. Raises `UnsupportedError` if no test suits the required engine."""
+        check_inner(query)
+        if self.engine in INTERVAL_ENGINES:
+            raise UnsupportedError(f"engine={self.engine!r} folds aggregates, but the query gives pairs; use "
+                                   f"engine='auto'")
+        if self.engine not in ("auto", "nested"):
+            check_engine(make_plan(query.predicate), self.engine)
+        when = self.compiling or os.environ.get("SPLITJOIN_COMPILE") or "background"
+        if when not in ("background", "first"):
+            raise DeviceError(f"the variable SPLITJOIN_COMPILE must be 'background' or 'first', not {when!r}")
+        if not has_numba():
+            return self._open_plain(query)
+        # The stars of order inner(n) lie within the results of a probe, which only compiled loops place.
+        if when == "background" and query.order.kind != "inner" and sys.executable and hasattr(os, "posix_spawn"):
+            compilation = Compilation(query, self.engine)
+            if not (compilation.is_known and compilation.is_loaded):
+                return TieredSession(query, lambda: self.open_compiled(query), compilation)
+        return self.open_compiled(query)
+
+    def _open_plain(self, query: Query) -> NumpySession:
+        """Start a session by NumPy alone. Raises `ToolError` for what only compiled loops do."""
+        if self.engine != "auto":
+            raise needs_numba(f"engine={self.engine!r}", "leave engine out")
+        if self.compiling == "first":
+            raise needs_numba("compiling='first'", "leave it out")
+        if query.order.kind == "inner":
+            raise needs_numba(f"order='{query.order}' on the device 'cpu'", "use device='golden'")
+        tell("numba is not installed, so this join runs by NumPy alone, which takes longer; pip install numba")
+        return NumpySession(query)
+
+    def open_compiled(self, query: Query) -> BatchSession:
+        """Start a session of ``query`` with compiled loops from its first batch."""
+        from .engine import CpuSession  # which imports numba
+        from .search import make_search
+
+        # A worker has two regions, one for each stream's probes, which are threads of their own.
+        return CpuSession(query, make_search(query, self.engine, self.prefilter, -(-self.workers // 2)), self.workers)
+
+    def compile(self, query: Query, coming: Arrivals) -> None:
+        """Compile the loops of ``query`` in this process, as a join of the ``coming`` arrivals needs them."""
+        compile_query(query, self.engine, coming, _open)
+
+    @property
+    def workers(self) -> int:
+        """The number of threads that may run."""
+        return self.threads or _processors()
+
+
+def compile_in_background(marker: str) -> None:
+    """Do the work of the process that compiles, whose standard input is the sample, and end it."""
+    sys.exit(compile_sample(sys.stdin.buffer, marker, _open))
+
+
+def _open(query: Query, engine: str) -> BatchSession:
+    return CpuDevice(engine=engine, threads=2).open_compiled(query)  # type: ignore[arg-type]  # one of the names
+
+
+def _processors() -> int:
+    return min(256, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

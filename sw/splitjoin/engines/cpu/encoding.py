@@ -1,0 +1,126 @@
+"""Compiled loops that turn values into keys and bounds; `splitjoin.engines.cpu.codes` calls them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .jit import compiled
+
+__all__ = ["exact_band", "exact_bounds", "exact_keys", "exact_lanes", "float_keys32", "float_keys64", "ordered_bounds"]
+
+
+@compiled
+def exact_keys(values: Any, valid: Any, offset: Any, keys: Any) -> None:
+    """``keys[i] = values[i] + offset`` modulo the width of ``keys``, 0 where not valid. ``offset``: uint64."""
+    for i in range(len(values)):
+        keys[i] = np.uint64(values[i]) + offset if valid[i] else np.uint64(0)
+
+
+@compiled
+def float_keys32(values: Any, raw: Any, valid: Any, nan: Any, keys: Any) -> None:
+    """Order-preserving codes of float32 ``values``, whose bits are ``raw``; NaN becomes ``nan``, 0 where not valid."""
+    for i in range(len(values)):
+        bits = raw[i] if values[i] != 0 else np.uint32(0)
+        code = ~bits if bits & np.uint32(0x80000000) else bits | np.uint32(0x80000000)
+        code = code if values[i] == values[i] else nan
+        keys[i] = code if valid[i] else np.uint32(0)
+
+
+@compiled
+def float_keys64(values: Any, raw: Any, valid: Any, nan: Any, keys: Any) -> None:
+    """Order-preserving codes of float64 ``values``; see `float_keys32`."""
+    top = np.uint64(0x8000000000000000)
+    for i in range(len(values)):
+        bits = raw[i] if values[i] != 0 else np.uint64(0)
+        code = ~bits if bits & top else bits | top
+        code = code if values[i] == values[i] else nan
+        keys[i] = code if valid[i] else np.uint64(0)
+
+
+@compiled
+def exact_bounds(values: Any, valid: Any, mine: Any, theirs: Any, c: Any, op: Any, low: Any, high: Any, offset: Any,
+                 lows: Any, highs: Any) -> None:
+    """Narrow ``lows`` and ``highs`` to the codes of keys K with ``mine · value + theirs · K + c op 0``.
+
+    ``op``: −1 for ≤, 0 for =, 1 for ≥. K lies between ``low`` and ``high``, its code is K + ``offset`` modulo 2**64.
+    The caller ensures that no step overflows int64. Where not valid, the interval becomes empty.
+    """
+    if theirs < 0:
+        mine, theirs, c, op = -mine, -theirs, -c, -op
+    if theirs != 1:
+        for i in range(len(values)):
+            target = -(mine * np.int64(values[i]) + c)
+            a = max(low, -((-target) // theirs)) if op >= 0 else low
+            b = min(high, target // theirs) if op <= 0 else high
+            some = valid[i] and a <= b
+            lows[i] = max(lows[i], np.uint64(a) + offset) if some else ~np.uint64(0)
+            highs[i] = min(highs[i], np.uint64(b) + offset) if some else np.uint64(0)
+        return
+    # Without division and with one bound at a time these become vector code.
+    if op >= 0:
+        for i in range(len(values)):
+            target = -(mine * np.int64(values[i]) + c)
+            some = valid[i] & (target <= high)
+            code = np.uint64(max(low, target)) + offset
+            lows[i] = max(lows[i], code) if some else ~np.uint64(0)
+            highs[i] = highs[i] if some else np.uint64(0)
+    if op <= 0:
+        for i in range(len(values)):
+            target = -(mine * np.int64(values[i]) + c)
+            some = valid[i] & (target >= low)
+            code = np.uint64(min(high, target)) + offset
+            highs[i] = min(highs[i], code) if some else np.uint64(0)
+            lows[i] = lows[i] if some else ~np.uint64(0)
+
+
+@compiled
+def exact_band(values: Any, valid: Any, mine: Any, c_low: Any, c_high: Any, low: Any, high: Any, offset: Any,
+               lows: Any, highs: Any) -> None:
+    """Narrow ``lows`` and ``highs`` to the codes of keys K with ``-mine · value - c_low ≤ K ≤ -mine · value - c_high``.
+
+    The rest as for `exact_bounds`.
+    """
+    for i in range(len(values)):
+        moved = mine * np.int64(values[i])
+        a, b = -(moved + c_low), -(moved + c_high)
+        some = valid[i] & (a <= high) & (b >= low)
+        code, other = np.uint64(max(low, a)) + offset, np.uint64(min(high, b)) + offset
+        lows[i] = max(lows[i], code) if some else ~np.uint64(0)
+        highs[i] = min(highs[i], other) if some else np.uint64(0)
+
+
+@compiled
+def exact_lanes(values: Any, own_offset: Any, mine: Any, c_low: Any, c_high: Any, low: Any, high: Any, offset: Any,
+                null: Any, keys: Any, lows: Any, highs: Any) -> None:
+    """Write the ``keys`` of ``values`` (n,), integers without NULL, as `exact_keys` with ``own_offset`` does, and the
+    bounds that `exact_band` leaves of those from ``null``, a uint64, on.
+    """
+    for i in range(len(values)):
+        keys[i] = np.uint64(np.int64(values[i])) + own_offset
+        moved = mine * np.int64(values[i])
+        a, b = -(moved + c_low), -(moved + c_high)
+        some = (a <= high) & (b >= low)
+        lows[i] = max(np.uint64(max(low, a)) + offset, null) if some else ~np.uint64(0)
+        highs[i] = np.uint64(min(high, b)) + offset if some else np.uint64(0)
+
+
+@compiled
+def ordered_bounds(codes: Any, valid: Any, op: Any, low: Any, high: Any, lows: Any, highs: Any) -> None:
+    """Narrow ``lows`` and ``highs`` to the keys with ``key op code``, between ``low`` and ``high``.
+
+    ``op``: −2 for <, −1 for ≤, 0 for =, 1 for ≥, 2 for >.
+    """
+    for i in range(len(codes)):
+        a, b, code = low, high, np.uint64(codes[i])
+        if op >= 0:
+            a = code + np.uint64(op == 2)
+        if op <= 0:
+            b = code - np.uint64(op == -2)
+        if valid[i] and a <= b and not (op == 2 and code >= high):
+            lows[i] = max(lows[i], a)
+            highs[i] = min(highs[i], b)
+        else:
+            lows[i] = ~np.uint64(0)
+            highs[i] = 0

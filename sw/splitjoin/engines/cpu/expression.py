@@ -1,0 +1,138 @@
+"""The engine for whole conditions: compiled nested loops over the expression, or NumPy over blocks of pairs.
+
+NumPy evaluates what is not compiled: texts of both streams, and whole numbers that could overflow with the values that
+are there now. It also evaluates the first pairs, as compiling takes longer than those.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.lang.ir import Expr, columns
+from splitjoin.lang.schema import other_side
+
+from .atoms import AtomLanes
+from .exact_source import NotCompiled
+from .expression_kernel import CHUNK, PROBES, STEP, Kernel, make_kernel
+from .pairs import PairTest
+from .worker import Batch, Found, Worker
+
+__all__ = ["Compiler", "ExpressionWorker"]
+
+Array = npt.NDArray[Any]
+Rows = npt.NDArray[np.int64]
+
+#: Pairs that NumPy evaluates at once.
+_PAIRS = 1 << 18
+#: Number of pairs for which NumPy takes about as long as compilation.
+_PATIENCE = 1 << 23
+#: Room for matches beside those of one probe.
+_ROOM = 1 << 16
+
+
+class Compiler:
+    """Supplies the kernel of ``condition`` for each batch, and compiles a new one when the values require it.
+
+    ``verify``: for candidates, else for nested loops.
+    """
+
+    def __init__(self, condition: Expr, lanes: AtomLanes, *, verify: bool = False):
+        self._condition, self._lanes, self._verify = condition, lanes, verify
+        self._ranges: object = None
+        self._kernel: Kernel | None = None
+        self.why = "by NumPy as long as there are few pairs"
+
+    def kernel(self, batch: Batch, pairs: int) -> Kernel | None:
+        """The kernel for every pair of the batch; None where NumPy evaluates them, and `why` says so.
+
+        ``pairs``: how many there were so far; NumPy is done with a few before anything is compiled.
+        """
+        if pairs <= _PATIENCE:
+            return None
+        first = {"r": batch.first["r"], "s": batch.first["s"]}
+        for side, other in (("r", "s"), ("s", "r")):
+            start = batch.windows[other][0]
+            first[side] = min(first[side], int(start[0])) if len(start) else first[side]
+        ranges = self._lanes.ranges(first)
+        if ranges != self._ranges:
+            self._ranges = ranges
+            try:
+                self._kernel = make_kernel(self._condition, self._lanes.atoms, ranges, verify=self._verify)
+                self.why = f"compiled, whole numbers in {self._kernel.width} bits"
+            except NotCompiled as reason:
+                self._kernel, self.why = None, f"by NumPy, as there is no compiled code for {reason}"
+        return self._kernel
+
+
+class ExpressionWorker(Worker):
+    """Evaluates ``predicate`` for every pair of its share, with `kernel` if there is one.
+
+    Stores, and probes with, the predicate's columns (`column_arrays`), then its lanes (`AtomLanes`).
+    """
+
+    def __init__(self, number: int, workers: int, predicate: Expr):
+        super().__init__(number, workers)
+        self._predicate, self._pairs = predicate, PairTest(predicate)
+        self._columns = {side: [c for c in columns(predicate) if c.side == side] for side in ("r", "s")}
+        self.kernel: Kernel | None = None
+
+    def find(self, batch: Batch) -> dict[str, Found]:
+        """Per stream its probes' matches."""
+        return {side: self._all(batch, side) for side in ("r", "s")}
+
+    def _lanes(self, side: str, arrays: list[Array]) -> list[Array]:
+        return arrays[2 * len(self._columns[side]):]
+
+    def _all(self, batch: Batch, side: str) -> Found:
+        """The matches of the probes of stream ``side`` among all that they see."""
+        start, end = self.seen(batch, side)
+        self.candidates += int((end - start).sum())
+        if self.kernel is None:
+            return self._by_numpy(batch, side, start, end)
+        store, counts = self.stores[other_side(side)], np.zeros(len(start), np.int64)
+        if not len(start) or int(end[-1]) == int(start[0]):
+            return counts, np.empty(0, np.int64)
+        rows = np.empty(int((end - start).max()) + _ROOM, np.int64)
+        flags = np.empty((PROBES, int(end[-1] - start[0]) // CHUNK + 2), np.bool_)
+        lanes = self._kernel_lanes(self.kernel, batch, side)
+        find, parts, p = self.kernel.modules[side].find, [], 0
+        while p < len(start):
+            p, at = find(p, start, end, store.base, store.end - store.base, counts, rows, flags,
+                         np.zeros(STEP, np.bool_), *lanes)
+            batch.memory.add(int(at))
+            parts.append(rows[:at] * self.workers + self.number)
+        return counts, np.concatenate(parts)
+
+    def _kernel_lanes(self, kernel: Kernel, batch: Batch, side: str) -> list[Array]:
+        other = other_side(side)
+        return kernel.lanes(side, self._lanes(side, batch.probes[side]),
+                            self._lanes(other, self.stores[other].arrays))
+
+    def _by_numpy(self, batch: Batch, side: str, start: Rows, end: Rows) -> Found:
+        store = self.stores[other_side(side)]
+        lengths = end - start
+        counts, found = np.zeros(len(start), np.int64), [np.empty(0, np.int64)]
+        first = 0
+        while first < len(start):
+            # The probes that fill a block, at least one.
+            last = first + max(1, int(np.searchsorted(np.cumsum(lengths[first:]), _PAIRS, side="right")))
+            sizes = lengths[first:last]
+            probe = np.repeat(np.arange(first, first + len(sizes)), sizes)
+            rows = np.arange(len(probe)) + np.repeat(start[first:last] - (np.cumsum(sizes) - sizes), sizes)
+            true = self.true(self._predicate, batch, side, probe, rows - store.base)
+            counts[first:last] = np.bincount(probe[true] - first, minlength=len(sizes))
+            found.append(rows[true] * self.workers + self.number)
+            batch.memory.add(len(found[-1]))
+            first = last
+        return counts, np.concatenate(found)
+
+    def true(self, condition: Expr, batch: Batch, side: str, probe: Rows, at: Rows) -> npt.NDArray[np.bool_]:
+        """True for each pair (n,) of which ``condition``, of the predicate's columns, is true: with NumPy.
+
+        ``probe``: positions among the batch's probes of stream ``side``; ``at``: among the other one's stored arrays.
+        """
+        stored = self.stores[other_side(side)].arrays
+        return self._pairs.true(side, batch.probes[side], probe, stored, at, condition)

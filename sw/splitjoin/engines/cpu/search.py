@@ -1,0 +1,319 @@
+"""Searches: each encodes tuples, and supplies the workers of the engine that is cheapest for the tuples so far."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.lang.ir import Expr, distinct, sides
+from splitjoin.lang.query import Query
+from splitjoin.lang.types import is_text
+from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.plan import Plan, Tree, leading_tests, tests_nothing
+
+from .atoms import AtomLanes
+from .choice import Choice, choose, measure
+from .codes import LaneCoder, Lanes
+from .engines import check_engine
+from .expression import Compiler, ExpressionWorker
+from .expression_kernel import Kernel
+from .index import IndexWorker
+from .nested import NestedWorker
+from .pairs import column_arrays
+from .sorted_runs import SortedWorker
+from .verified import VerifiedWorker
+from .worker import Batch, Worker
+
+__all__ = ["ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "make_search"]
+
+Array = npt.NDArray[Any]
+
+#: The most interval tests that are compiled.
+_MOST_TESTS = 16
+#: Interval tests with a residual are reviewed each time after so many pairs; and the largest share of them that may
+#: become candidates.
+_REVIEWED_PAIRS, _MOST_CANDIDATES = 1 << 24, 0.05
+#: An index is stale if it compares so many times the tuples that were predicted; checked after so many arrivals at the
+#: earliest.
+_STALE_FACTOR, _STALE_ARRIVALS = 4, 4096
+#: Nanoseconds that a compiled expression takes for a pair.
+_PAIR_NS = 0.3
+#: The engine is chosen again after so many arrivals, and 16 windows.
+_RECHOOSE_ARRIVALS = 1 << 20
+
+
+class Search(ABC):
+    """Base of searches: encodes tuples for workers, and supplies the workers."""
+
+    def __init__(self, threads: int):
+        self.threads = threads
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """The engine that runs, in words."""
+
+    @property
+    @abstractmethod
+    def candidates(self) -> int:
+        """The number of candidate pairs that the engine has compared."""
+
+    @abstractmethod
+    def cost(self, arrivals: int, pairs: int) -> float:
+        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs`` pairs."""
+
+    @abstractmethod
+    def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
+        """The tuples of ``table`` as arrays (n,): those to store, and those to probe with."""
+
+    @abstractmethod
+    def workers(self, batch: Batch) -> Sequence[Worker]:
+        """The workers that process the batch."""
+
+
+def make_search(query: Query, engine: str, prefilter: bool, threads: int) -> Search:
+    """Choose the search: interval tests, with verification of a residual, or the expression itself if no test compares
+    both streams.
+    """
+    plan = make_plan(query.predicate)
+    check_engine(plan, engine)
+    if _is_long(plan):
+        plan = _required_only(plan)
+    if plan.residual is not None and tests_nothing(plan):
+        return ExpressionSearch(query.predicate, threads)
+    tests = PlanSearch(plan, None if engine == "auto" else engine, prefilter, threads)
+    if plan.residual is None:
+        return tests
+    return VerifiedSearch(query.predicate, plan.residual, tests, engine not in ("index", "sorted"), threads)
+
+
+def _is_long(plan: Plan) -> bool:
+    """True if ``plan`` has too many tests to compile, while its predicate itself can be compiled.
+
+    CASE, coalesce, least and greatest of both streams become many more tests than they have operations, and each test
+    takes time to compile. An operation on texts of both streams can only be compiled as tests.
+    """
+    return len(plan.tests) > _MOST_TESTS and not any(
+        len(sides(e)) == 2 and any(is_text(a.type) for a in e.children) for e, _ in distinct(plan.predicate))
+
+
+def _required_only(plan: Plan) -> Plan:
+    """A plan of the first tests of ``plan`` that must hold for every match, with the whole predicate as residual."""
+    kept = leading_tests(plan)[:_MOST_TESTS]
+    r, s = (sorted({test.r if side == "r" else test.s for test in (plan.tests[j] for j in kept)}) for side in "rs")
+    tests = tuple(replace(plan.tests[j], r=r.index(plan.tests[j].r), s=s.index(plan.tests[j].s)) for j in kept)
+    tree: Tree = ("and", *range(len(tests))) if len(tests) > 1 else 0
+    return Plan(plan.predicate, tuple(plan.slots_r[i] for i in r), tuple(plan.slots_s[i] for i in s), tests, tree,
+                residual=plan.predicate)
+
+
+class ExpressionSearch(Search):
+    """Evaluates the predicate itself for every pair. ``compiling``: False to use NumPy only."""
+
+    def __init__(self, predicate: Expr, threads: int, *, compiling: bool = True):
+        super().__init__(threads)
+        self._predicate = predicate
+        self._lanes = AtomLanes(predicate)
+        self._compiler = Compiler(predicate, self._lanes) if compiling else None
+        self._workers = [ExpressionWorker(n, threads, predicate) for n in range(threads)]
+        self._pairs = 0
+
+    @property
+    def description(self) -> str:
+        """The engine that runs, in words."""
+        return f"nested loops over the expression, {self._compiler.why if self._compiler else 'by NumPy'}"
+
+    @property
+    def candidates(self) -> int:
+        """The number of candidate pairs that the engine has compared."""
+        return sum(worker.candidates for worker in self._workers)
+
+    def cost(self, arrivals: int, pairs: int) -> float:
+        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs`` pairs."""
+        return pairs * _PAIR_NS
+
+    def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
+        """The columns that the predicate reads, and its lanes."""
+        arrays = column_arrays(self._predicate, side, table) + self._lanes.encode(side, table)
+        return arrays, arrays
+
+    def workers(self, batch: Batch) -> Sequence[Worker]:
+        """Always the same workers, with the kernel for the values that are in the windows now."""
+        self._pairs += batch.extent[0]
+        kernel = None if self._compiler is None else self._compiler.kernel(batch, self._pairs)
+        for worker in self._workers:
+            worker.kernel = kernel
+        return self._workers
+
+
+class PlanSearch(Search):
+    """Evaluates interval tests on keys by nested loops or an index, whichever is cheaper for the tuples so far."""
+
+    def __init__(self, plan: Plan, forced: str | None, prefilter: bool, threads: int):
+        super().__init__(threads)
+        self._plan, self._forced, self._prefilter = plan, forced, prefilter
+        self._coder = LaneCoder(plan)
+        self._choice: Choice | None = None
+        self._workers: Sequence[IndexWorker | NestedWorker | SortedWorker] = []
+        self._replaced_candidates = 0  # candidates of workers that were replaced
+        # At the last choice: the tuples of the longest window; and, also moved by each check, the candidates so far.
+        self._live = self._candidates_before = 0
+        self._arrivals = self._last_arrivals = 0  # since the last choice; those of the previous batch
+        self._stale_in_a_row = 0
+
+    @property
+    def description(self) -> str:
+        """The engine that runs, in words."""
+        return "nothing yet" if self._choice is None else self._choice.why
+
+    @property
+    def candidates(self) -> int:
+        """The number of candidate pairs that the engine has compared."""
+        return self._replaced_candidates + sum(worker.candidates for worker in self._workers)
+
+    def cost(self, arrivals: int, pairs: int) -> float:
+        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs`` pairs."""
+        return 0.0 if self._choice is None else arrivals * self._choice.cost
+
+    def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
+        """The keys to store; and the bounds to probe with: the low bounds of all tests, then all high bounds."""
+        lanes = self._coder.codes(side, table)
+        return lanes.keys, lanes.lows + lanes.highs
+
+    def workers(self, batch: Batch) -> Sequence[Worker]:
+        """The workers of the cheaper engine; after a change of engine, new workers that take over the stored tuples."""
+        _, live = batch.extent
+        self._arrivals += self._last_arrivals
+        stale = self._is_stale(live)
+        self._last_arrivals = len(batch.stream)
+        due = self._arrivals > _RECHOOSE_ARRIVALS + 16 * self._live
+        if self._choice is None or stale or due or live > 2 * self._live:
+            self._choose_again(batch, max(live, 1), stale)
+        return self._workers
+
+    def _is_stale(self, live: int) -> bool:
+        """True if the index compares far more tuples than predicted, as the distribution of values has changed."""
+        compared, probes = self.candidates - self._candidates_before, self._last_arrivals
+        if self._choice is None or self._choice.engine != "index" or self._arrivals < max(live // 4, _STALE_ARRIVALS):
+            return False
+        self._candidates_before = self.candidates
+        return compared > _STALE_FACTOR * self._choice.lookups * max(probes, 1)
+
+    def _choose_again(self, batch: Batch, live: int, stale: bool) -> None:
+        tests = len(self._plan.tests)
+        lanes, samples = {}, {}
+        for side in ("r", "s"):
+            probes = batch.probes[side]
+            keys = [[k] for k in batch.stored[side]]
+            for worker in self._workers:
+                for k, stored in zip(keys, worker.stores[side].arrays, strict=False):
+                    k.append(stored)
+            samples[side] = [np.concatenate(k) for k in keys]
+            lanes[side] = Lanes(samples[side], probes[:tests], probes[tests:])
+        selectivity = measure(self._plan, lanes["r"], lanes["s"])
+        # An index that became stale soon after it was learnt would do so again: the second time, use nested loops.
+        soon = self._arrivals <= 2 * self._last_arrivals + _STALE_ARRIVALS
+        self._stale_in_a_row = self._stale_in_a_row + 1 if stale and soon else 0
+        forced = self._forced or ("nested" if self._stale_in_a_row > 1 else None)
+        choice = choose(self._plan, selectivity, live, forced, self._prefilter)
+        self._live, self._arrivals, self._candidates_before = live, 0, self.candidates
+        if self._choice is not None and not stale and choice.is_similar_to(self._choice):
+            return
+        self._choice = choice
+        made: list[IndexWorker | NestedWorker | SortedWorker] = []
+        for n in range(self.threads):
+            new: IndexWorker | NestedWorker | SortedWorker
+            if choice.engine == "index":
+                new = IndexWorker(n, self.threads, self._plan, choice, selectivity)
+            elif choice.engine == "sorted":
+                new = SortedWorker(n, self.threads, self._plan, choice)
+            else:
+                new = NestedWorker(n, self.threads, self._plan, choice, samples)
+            if self._workers:
+                self._replaced_candidates += self._workers[n].candidates
+                new.adopt(self._workers[n].stores)
+            made.append(new)
+        self._workers = made
+
+    def renew(self) -> None:
+        """Choose the engine again for the next batch; its new workers take over the stored tuples."""
+        self._choice = None
+
+
+class VerifiedSearch(Search):
+    """Finds candidates by interval tests, and verifies them by ``residual``.
+
+    If the tests let too many pairs through, bypasses them for some time: evaluates the whole ``predicate`` for every
+    pair, provided that ``may_bypass`` is set and the predicate can be compiled.
+    """
+
+    def __init__(self, predicate: Expr, residual: Expr, tests: PlanSearch, may_bypass: bool, threads: int):
+        super().__init__(threads)
+        self._predicate, self._tests, self._may_bypass = predicate, tests, may_bypass
+        self._lanes = AtomLanes(predicate)
+        self._all_pairs = Compiler(predicate, self._lanes)
+        self._verifier = Compiler(residual, self._lanes, verify=True)
+        self._workers = [VerifiedWorker(n, threads, predicate, residual, self._lanes) for n in range(threads)]
+        self._reviewed_pairs = self._reviewed_candidates = 0  # pairs and candidates up to the last review of the tests
+        self._bypassed_arrivals = 0  # further arrivals for which the tests are bypassed
+
+    @property
+    def description(self) -> str:
+        """The engine that runs, in words."""
+        if self._bypassed_arrivals:
+            return f"nested loops over the expression, {self._all_pairs.why}"
+        return f"{self._tests.description}; candidates verified, {self._verifier.why}"
+
+    @property
+    def candidates(self) -> int:
+        """The number of candidate pairs that the engine has compared."""
+        return self._tests.candidates + sum(worker.candidates for worker in self._workers)
+
+    def cost(self, arrivals: int, pairs: int) -> float:
+        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs`` pairs."""
+        return pairs * _PAIR_NS if self._bypassed_arrivals else self._tests.cost(arrivals, pairs)
+
+    def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
+        """The arrays of the tests, then the columns that the predicate reads, and its lanes."""
+        keys, bounds = self._tests.encode(side, table)
+        arrays = column_arrays(self._predicate, side, table) + self._lanes.encode(side, table)
+        return keys + arrays, bounds + arrays
+
+    def workers(self, batch: Batch) -> Sequence[Worker]:
+        """Always the same workers, which contain the workers of the interval tests."""
+        kernel = self._kernel_of_all_pairs(batch)
+        if kernel is None:
+            finders = self._tests.workers(self._workers[0].for_tests(batch))
+            for worker, tests in zip(self._workers, finders, strict=True):
+                worker.tests = tests
+        passed = sum(worker.passed for worker in self._workers)
+        check = None if kernel is not None else self._verifier.kernel(batch, passed)
+        for worker in self._workers:
+            worker.kernel, worker.check = kernel, check
+        return self._workers
+
+    def _kernel_of_all_pairs(self, batch: Batch) -> Kernel | None:
+        """The kernel that evaluates the predicate for all pairs, if the tests are bypassed; else None."""
+        if self._bypassed_arrivals:
+            self._bypassed_arrivals = max(0, self._bypassed_arrivals - len(batch.stream))
+            kernel = self._all_pairs.kernel(batch, self._reviewed_pairs) if self._bypassed_arrivals else None
+            if kernel is None:
+                self._bypassed_arrivals = 0
+                self._tests.renew()
+            return kernel
+        pairs, candidates = (sum(getattr(worker, name) for worker in self._workers) for name in ("tested", "passed"))
+        if not self._may_bypass or pairs - self._reviewed_pairs < _REVIEWED_PAIRS:
+            return None
+        too_many = candidates - self._reviewed_candidates > _MOST_CANDIDATES * (pairs - self._reviewed_pairs)
+        self._reviewed_pairs, self._reviewed_candidates = pairs, candidates
+        kernel = self._all_pairs.kernel(batch, pairs) if too_many else None
+        if kernel is not None:
+            _, live = batch.extent
+            self._bypassed_arrivals = _RECHOOSE_ARRIVALS + 16 * live
+        return kernel

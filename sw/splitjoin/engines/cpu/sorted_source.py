@@ -1,0 +1,241 @@
+"""Source of the sorted engine's loop: probes look into sorted runs, block by block, and into the tail (`runs`)."""
+
+from __future__ import annotations
+
+from splitjoin.lang.schema import other_side
+from splitjoin.plan.plan import Plan, leading_tests
+
+from . import intrinsics, runs
+from .engines import bounded_end, slot_tests
+from .jit import digest
+from .tests_source import is_conjunction, test_source, used_slots
+
+__all__ = ["sorted_source"]
+
+_TEMPLATE = '''import numpy as np
+from splitjoin.engines.cpu.jit import compiled
+from splitjoin.engines.cpu.intrinsics import interval_mask, lowest_bit
+from splitjoin.engines.cpu.runs import first_above, first_not_below, first_reaching, sort_rows, span
+
+# Made for functions of digest {digest}.
+
+
+@compiled
+def find(turns, t, origin, start, end, runs, tail, counts, rows, words, other, order, firsts, {arrays}):
+    """Matches of the probes ``turns[t]`` and later; returns the first turn for which ``rows`` had no room, how many are
+    in it, and the number of tuples that were compared. The matches are places from ``origin`` on.
+    """
+    at = compared = np.int64(0)
+    near = runs[:, 0].copy()
+    while t < len(turns):
+        p = np.int64(turns[t])
+        if len(rows) - at <= end[p] - start[p]:
+            break
+        s, e = start[p] - origin, end[p] - origin
+        {intervals}
+        before, looked = at, np.int64(0)
+        if s < e and {possible}:
+            for u in range(len(runs)):
+                begin, until = runs[u, 0], runs[u, 1]
+                if until <= s:
+                    continue
+                if begin >= e:
+                    break
+                i = first_not_below({by}, firsts, begin, until, near[u], {by_low})
+                if i == until:
+                    continue
+                near[u] = i
+                k = first_above({by}, firsts, begin, until, i, {by_high})
+                if i >= k:
+                    continue
+                begun, size = at, until - begin
+{search}
+                sort_rows(rows, begun, at, begin, until, words, other)
+            w = max(s, tail) >> 6
+            while w * 64 < e:
+                x = w * 64
+                a, b = max(s, tail, x) - x, min(e - x, 64) - 1
+                bits = span(a, b) & {leaf}
+                looked += b - a + 1
+                while bits:
+                    i = x + lowest_bit(bits)
+                    bits &= bits - np.uint64(1)
+{in_tail}                    rows[at] = i
+                    at += np.int64({truth})
+                w += 1
+        counts[p] = at - before
+        compared += min(looked, e - s)
+        t += 1
+    return t, at, compared
+{walk}'''
+
+#: Where many probes meet a run, it goes past them, instead of each of them searching it.
+_WALK = '''
+
+@compiled
+def intervals(turns, chosen, {ends}, {bounds}):
+    """Write the probes of ``turns`` whose intervals are not empty to ``chosen``, and the ends of their intervals.
+    Returns how many there are, or -1 if one of these ends is lower than that of the probe before.
+    """
+    n, falls = np.int64(0), False
+    for t in range(len(turns)):
+        p = np.int64(turns[t])
+        {intervals}
+        if {possible}:
+            chosen[n] = p
+            {write}
+            falls |= n > 0 and ({falls})
+            n += 1
+    return np.int64(-1) if falls else n
+
+
+@compiled
+def walk(state, chosen, n, origin, start, end, runs, tail, used, counts, rows, probe_of, order, {keys}, {ends},
+         {bounds}):
+    """Matches of the first ``n`` probes of ``chosen``, whose intervals and numbers both rise, among the tuples from
+    where ``state`` says: the run, the tuple, the first probe that can meet it, and the number of pairs that were
+    compared. Returns True when all are done, and how many matches are in ``rows`` and ``probe_of``.
+    """
+    at = compared = np.int64(0)
+    first, last = start[0] - origin, end[len(end) - 1] - origin
+    while state[0] <= len(runs):
+        u = state[0]
+        begin, until = (runs[u, 0], runs[u, 1]) if u < len(runs) else (np.int64(tail), np.int64(used))
+        if until <= first:
+            begin = until
+        if begin >= last:
+            until = begin
+        h, i = begin + state[1], state[2]
+        while h < until:
+            if len(rows) - at < n:
+                state[1], state[2] = h - begin, i
+                state[3] += compared
+                return False, at
+            if u == len(runs):  # in arrival order
+                i = first_reaching(high{by}, 0, n, k{by}[h])
+            while i < n and high{by}[i] < k{by}[h]:
+                i += 1
+            t = i
+{skip}            while t < n and {meets}:
+                p = np.int64(chosen[t])
+                row = np.int64(order[h]) + origin
+                rows[at] = row
+                probe_of[at] = p
+{lines}                met = (row >= start[p]) & (row < end[p]) & ({truth})
+                counts[p] += np.int64(met)
+                at += np.int64(met)
+                compared += np.int64((row >= start[p]) & (row < end[p]))
+                t += 1
+            h += 1
+        state[0], state[1], state[2] = u + 1, 0, 0
+    state[3] += compared
+    return True, at
+'''
+
+#: Runs of the only key that is searched by: the tuples between two places.
+_STRAIGHT = '''
+                looked += k - i
+                for i in range(i, k):
+                    row = np.int64(order[i])
+{in_straight}                    rows[at] = row
+                    at += np.int64((row >= s) & (row < e) & ({truth}))
+'''
+#: Of the tuples between two places, the blocks that may hold a match.
+_BLOCKS = '''
+                g, last = i >> 18, (k - 1) >> 18
+                while g <= last:
+                    top = span(0, min(last - g, 63))
+                    if size > 262144:
+                        top &= {level3}
+                    while top:
+                        x3 = (g + lowest_bit(top)) * 64
+                        top &= top - np.uint64(1)
+                        upper = span(max((i >> 12) - x3, 0), min(((k - 1) >> 12) - x3, 63))
+                        if size > 4096:
+                            upper &= {level2}
+                        while upper:
+                            x2 = (x3 + lowest_bit(upper)) * 64
+                            upper &= upper - np.uint64(1)
+                            lower = span(max((i >> 6) - x2, 0), min(((k - 1) >> 6) - x2, 63)) & {level1}
+                            while lower:
+                                x = (x2 + lowest_bit(lower)) * 64
+                                lower &= lower - np.uint64(1)
+                                a, b = max(i - x, 0), min(k - 1 - x, 63)
+                                bits = span(a, b) & {others}
+                                looked += b - a + 1
+                                while bits:
+                                    h = x + lowest_bit(bits)
+                                    bits &= bits - np.uint64(1)
+                                    row = np.int64(order[h])
+{in_block}                                    rows[at] = row
+                                    at += np.int64((row >= s) & (row < e) & ({truth_h}))
+                    g += 64
+'''
+
+
+def sorted_source(plan: Plan, side: str, by: int) -> str:
+    """The module that finds matches among stored tuples of stream ``side``, in runs sorted by slot ``by``."""
+    leading, tests = leading_tests(plan), range(len(plan.tests))
+    own, used = slot_tests(plan, side), used_slots(plan, side)
+    slots = sorted(own)
+    others = [slot for slot in slots if slot != by]
+    kinds = {slot: "np.uint32" if plan.slots(side)[slot].key.width <= 32 else "np.uint64" for slot in used}
+    intervals = []
+    for slot in slots:
+        low, high = ([f"{end}{j}s[p]" for j in own[slot]] for end in ("lo", "hi"))
+        intervals += [f"a{slot} = {_all('max', low)}", f"b{slot} = {_all('min', high)}",
+                      f"w{slot} = {kinds[slot]}(b{slot} - a{slot})"]
+    decided = is_conjunction(plan) and len(leading) == len(plan.tests)
+
+    def masks(array: str, at: str, chosen: list[int]) -> str:
+        return " & ".join(f"interval_mask({array.format(slot)}, {at}, a{slot}, w{slot})" for slot in chosen)
+
+    def level(n: int, at: str) -> str:
+        reached = []
+        for slot in others:
+            ends = {bounded_end(plan, j, other_side(side)) for j in own[slot]}
+            if ends != {"high"}:
+                reached.append(f"interval_mask(most{slot}_{n}, {at}, a{slot}, {kinds[slot]}(~a{slot}))")
+            if ends != {"low"}:
+                reached.append(f"interval_mask(least{slot}_{n}, {at}, {kinds[slot]}(0), b{slot})")
+        return " & ".join(reached)
+
+    def rest(place: str, indent: int) -> tuple[str, str]:
+        if decided:
+            return "", "True"
+        source = test_source(plan, side, f"k{{}}[{place}]", "lo{}s[p]", "hi{}s[p]")
+        return source.before(indent), source.truth
+
+    lines, truth = rest("i", 20)
+    if others:
+        in_block, truth_h = rest("h", 36)
+        search = _BLOCKS.format(level3=level(3, "g"), level2=level(2, "x3"), level1=level(1, "x2"),
+                                others=masks("k{}", "x", others), in_block=in_block, truth_h=truth_h)
+    else:
+        search = _STRAIGHT.format(in_straight=lines, truth=truth)
+    walk = ""
+    if others:
+        names = [f"{end}{slot}" for slot in slots for end in ("low", "high")]
+        ends = {f"low{slot}": f"a{slot}" for slot in slots} | {f"high{slot}": f"b{slot}" for slot in slots}
+        met = test_source(plan, side, "k{}[h]", "lo{}s[p]", "hi{}s[p]")
+        walk = _WALK.format(
+            by=by, ends=", ".join(names), keys=", ".join(f"k{slot}" for slot in used),
+            bounds=", ".join(f"{end}{j}s" for end in ("lo", "hi") for j in tests),
+            intervals="\n        ".join(intervals), possible=" and ".join(f"a{slot} <= b{slot}" for slot in slots),
+            write="; ".join(f"{name}[n] = {ends[name]}" for name in names),
+            falls=" or ".join(f"{name}[n] < {name}[n - 1]" for name in names),
+            skip="".join(f"            if t < n and high{slot}[t] < k{slot}[h]:\n"
+                         f"                t = first_reaching(high{slot}, t, n, k{slot}[h])\n" for slot in others),
+            meets=" and ".join(f"low{slot}[t] <= k{slot}[h]" for slot in slots),
+            lines="" if decided else met.before(16), truth="True" if decided else met.truth)
+    arrays = [f"k{slot}" for slot in used]
+    arrays += [f"{end}{slot}_{n}" for slot in others for n in (1, 2, 3) for end in ("least", "most")]
+    arrays += [f"{end}{j}s" for end in ("lo", "hi") for j in tests]
+    return _TEMPLATE.format(
+        digest=digest(intrinsics, runs), arrays=", ".join(arrays), intervals="\n        ".join(intervals),
+        possible=" and ".join(f"a{slot} <= b{slot}" for slot in slots), by=f"k{by}", by_low=f"a{by}", by_high=f"b{by}",
+        search=search.strip("\n"), walk=walk, leaf=masks("k{}", "x", slots), in_tail=lines, truth=truth)
+
+
+def _all(function: str, terms: list[str]) -> str:
+    return terms[0] if len(terms) == 1 else f"{function}({', '.join(terms)})"

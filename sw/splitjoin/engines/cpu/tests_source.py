@@ -1,0 +1,75 @@
+"""Source of a plan's interval tests on one stored tuple."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from splitjoin.plan.plan import Plan
+
+__all__ = ["TestSource", "is_conjunction", "test_source", "used_slots"]
+
+
+@dataclass(frozen=True)
+class TestSource:
+    """Code of a plan's whole condition on one stored tuple.
+
+    Attributes:
+        lines: Assignments that come before ``truth``: one for each part of the condition that occurs more than once.
+        truth: An expression that is true if the condition holds.
+    """
+
+    lines: tuple[str, ...]
+    truth: str
+
+    def before(self, indent: int) -> str:
+        """The lines, each indented by ``indent`` spaces, to put in front of the statement that uses ``truth``."""
+        return "".join(f"{' ' * indent}{line}\n" for line in self.lines)
+
+
+def used_slots(plan: Plan, side: str) -> list[int]:
+    """The slots of stream ``side`` that the tests read, in order."""
+    return sorted({test.r if side == "r" else test.s for test in plan.tests})
+
+
+def is_conjunction(plan: Plan) -> bool:
+    """True if all tests must hold."""
+    return isinstance(plan.tree, int) or (plan.tree[0] == "and" and all(isinstance(a, int) for a in plan.tree[1:]))
+
+
+def test_source(plan: Plan, side: str, key: str, low: str, high: str) -> TestSource:
+    """The whole condition on a stored tuple of stream ``side``; the names are formats of a slot or a test.
+
+    The length is linear in the number of distinct parts of ``plan.tree``, which may be far fewer than its nodes.
+    """
+    uses: Counter[Any] = Counter()
+
+    def count(tree: Any) -> None:
+        uses[tree] += 1
+        if uses[tree] == 1 and not isinstance(tree, int):
+            for a in tree[1:]:
+                count(a)
+
+    count(plan.tree)
+    names: dict[Any, str] = {}
+    lines: list[str] = []
+
+    def text(tree: Any) -> str:
+        if tree in names:
+            return names[tree]
+        if isinstance(tree, int):
+            test = plan.tests[tree]
+            k = key.format(test.r if side == "r" else test.s)
+            code = f"({k} >= {low.format(tree)}) & ({k} <= {high.format(tree)})"
+        else:
+            op, *args = tree
+            code = (" & " if op == "and" else " | ").join(f"({text(a)})" for a in args)
+        if uses[tree] == 1:
+            return code
+        names[tree] = f"c{len(names)}"
+        lines.append(f"{names[tree]} = {code}")
+        return names[tree]
+
+    truth = text(plan.tree)
+    return TestSource(tuple(lines), truth)

@@ -1,0 +1,170 @@
+"""The Device interface: what the golden model, the simulators, the CPU engine and boards have in common.
+
+A *device* is a description (cores, capacity, …); `Device.open` makes a *session* for one query, which takes arrivals of
+both streams at any time and gives back result items in the query's order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from types import TracebackType
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.base.errors import DeviceError, UnsupportedError
+from splitjoin.lang.query import Query
+
+from .arrival import Arrivals
+
+__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "check_inner", "check_masked", "joined_items", "pairs",
+           "stars"]
+
+#: Kinds of result items.
+PAIR, STAR = 0, 1
+
+#: A result item. A pair: the probe's stream ``side`` and both row ids. A star: its stream, and the row id of the last
+#: probe it covers in that stream's field; the other field is −1.
+ITEM = np.dtype([("kind", "u1"), ("side", "u1"), ("r", "i8"), ("s", "i8")])
+
+#: An array of `ITEM`.
+Items = npt.NDArray[np.void]
+
+
+class Session(ABC):
+    """One running query. Use as a context manager; after `flush` no more can be pushed."""
+
+    #: The most tuples of one stream that a session can number; None is no limit.
+    row_limit: int | None = None
+    #: The number of cores where some are masked, else 1. Tuples that are replayed into a fresh session must begin at
+    #: row ids that are multiples of it; then each tuple is stored in the core where it was stored before.
+    rotation: int = 1
+
+    @abstractmethod
+    def push(self, arrivals: Arrivals) -> None:
+        """Deliver the next slice of arrival order."""
+
+    @abstractmethod
+    def poll(self) -> Items:
+        """The result items that are complete and were not returned before, in order."""
+
+    @abstractmethod
+    def flush(self) -> Items:
+        """Close every open group with a last star, wait until all is done, and return the remaining items."""
+
+    def settle(self) -> Items:
+        """Wait until all results of the tuples pushed so far are there, and return those not returned before, in order.
+
+        Unlike `flush` it closes no group, and more can be pushed afterwards. Raises `OrderError` on circuits in order
+        ``outer(N)`` with N > 1, where only a star tells the host that results are complete, and `DeviceError` where the
+        device has no such barrier.
+        """
+        raise DeviceError(f"a session of {type(self).__name__} cannot tell when the results of all pushed tuples are "
+                          f"complete; flush it and open a new one")
+
+    def mask(self, cores: Collection[int]) -> None:
+        """Isolate faults: from the next tuple on, no result has its stored tuple in one of ``cores``; all others do.
+
+        Tuples are stored in turn as before, in masked cores too, so the answer loses exactly those pairs and keeps its
+        order and its stars; a core that is masked no more has what it stored meanwhile (semantics, section 6).
+        Raises `DeviceError` for a core that the device does not have, or where there are none.
+        """
+        raise DeviceError(f"a session of {type(self).__name__} has no cores to mask; use a circuit, or device='golden'")
+
+    def counters(self) -> dict[str, int]:
+        """Named counters of the session so far, for example ``cycles`` and ``comparisons``."""
+        return {}
+
+    def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
+        """Counters of each region of each core so far: name → (cores, 2), for the region that stores R, and S.
+
+        None where the device does not count so. `splitjoin.circuit.registers.REGION_COUNTERS` tells what each means.
+        """
+        return None
+
+    def latencies(self) -> npt.NDArray[np.int64] | None:
+        """Cycles from accepting each probe to its star at the output, in arrival order; None where not measured."""
+        return None
+
+    def plan(self) -> str:
+        """A text of how the query is being answered at present, where the device has a choice; else empty."""
+        return ""
+
+    def close(self) -> None:  # noqa: B027  # a session without resources has nothing to release
+        """Release what the session holds; it cannot be used afterwards."""
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+
+class Device(ABC):
+    """A place where queries run."""
+
+    #: The name under which `splitjoin.join` and the command line know the device.
+    name: ClassVar[str]
+
+    #: True if the `poll` after a `push` gives all results of the pushed tuples (without open groups' stars).
+    immediate: ClassVar[bool] = False
+
+    #: True if its sessions have a barrier, `Session.settle`.
+    settles: ClassVar[bool] = False
+
+    @abstractmethod
+    def open(self, query: Query) -> Session:
+        """Start ``query``. Raises `UnsupportedError`, `OrderError` or `CapacityError` before anything runs."""
+
+    def open_deciding(self, query: Query) -> Session:
+        """Start a session whose pairs, in total order, decide the rows of ``query``, of whatever kind.
+
+        By default that is `Query.pairs`, with all pairs. A device may leave out pairs that decide nothing, and give −1
+        for a partner of which it matters only that there is one. Raises what `open` raises.
+        """
+        return self.open(query.pairs)
+
+
+def check_inner(query: Query) -> None:
+    """Raise `UnsupportedError` unless ``query`` is an inner join, the only kind that devices themselves run."""
+    if not query.is_pairs:
+        asked = "has aggregates" if query.aggregates else f"is of kind {query.kind.how!r}"
+        raise UnsupportedError(f"a device gives the pairs of an inner join, but the query {asked}; open query.pairs, "
+                               f"and decide its rows as splitjoin.join does")
+
+
+def check_masked(masked: Collection[int], cores: int) -> frozenset[int]:
+    """``masked`` as a set. Raises `DeviceError` unless all are numbers of the ``cores`` that there are."""
+    for core in masked:
+        if isinstance(core, bool) or not isinstance(core, int) or not 0 <= core < cores:
+            raise DeviceError(f"masked cores must be numbers from 0 to {cores - 1}, not {core!r}")
+    return frozenset(masked)
+
+
+def stars(stream: npt.NDArray[np.uint8], first: tuple[int, int] = (0, 0)) -> Items:
+    """A star for each arrival, as in order total. ``stream``: 0 for R, 1 for S (n,), as of `Arrivals`; ``first``: the
+    row ids of the first tuples.
+    """
+    items = np.empty(len(stream), ITEM)
+    items["kind"], items["side"], items["r"], items["s"] = STAR, stream, -1, -1
+    for number, name in enumerate(("r", "s")):
+        at = np.flatnonzero(stream == number)
+        items[name][at] = first[number] + np.arange(len(at))
+    return items
+
+
+def pairs(items: Items) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The row ids ``(r, s)`` of the pairs among ``items``, in order."""
+    mine = items["kind"] == PAIR
+    return items["r"][mine], items["s"][mine]  # choosing among whole records is slow
+
+
+def joined_items(parts: Sequence[Items]) -> Items:
+    """All ``parts``, one after the other. NumPy copies records field by field, so this copies their bytes."""
+    made = np.empty(sum(map(len, parts)), ITEM)
+    if parts:
+        np.concatenate([np.ascontiguousarray(part).view(np.uint8) for part in parts], out=made.view(np.uint8))
+    return made

@@ -1,0 +1,197 @@
+"""The golden model: it processes one tuple at a time, evaluates the condition as written, and keeps windows as plain
+queues.
+
+It is the reference for every other engine, so it is written for readability, not for speed; the meaning of conditions
+is defined in `splitjoin.lang.eval.scalar`. `semantics` in comments is docs/semantics.md, the normative page on answers:
+windows (section 2), three-valued logic and floats (3), orders and stars (4).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from splitjoin.base.errors import DeviceError, InputError
+from splitjoin.lang.eval.scalar import Row, RowValue, compile_condition
+from splitjoin.lang.ir import columns
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Side, other_side
+from splitjoin.lang.types import FLOAT32, Date, Decimal, Duration, Timestamp, Type, plain
+from splitjoin.lang.windows import Extent
+
+from .arrival import Arrivals, R
+from .device import ITEM, PAIR, STAR, Device, Items, Session, check_inner, check_masked
+
+__all__ = ["GoldenDevice", "GoldenSession", "row_values"]
+
+
+class GoldenDevice(Device):
+    """Runs any query in plain Python.
+
+    ``cores`` (from 1) matters to order ``inner(n)``, where that many sub-windows each make n comparisons per slice, and
+    to ``masked``: the numbers of cores that are masked from the start (see `Session.mask`).
+    """
+
+    name: ClassVar[str] = "golden"
+    immediate: ClassVar[bool] = True
+    settles: ClassVar[bool] = True
+
+    def __init__(self, *, cores: int = 1, masked: Collection[int] = ()):
+        if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:
+            raise DeviceError(f"cores must be a positive integer, not {cores!r}")
+        self._cores, self._masked = cores, check_masked(masked, cores)
+
+    @property
+    def cores(self) -> int:
+        """The number of sub-windows that ``inner(n)`` assumes."""
+        return self._cores
+
+    def open(self, query: Query) -> GoldenSession:
+        """Start ``query``; the golden model accepts every inner join."""
+        check_inner(query)
+        return GoldenSession(query, self._cores, self._masked)
+
+
+@dataclass
+class _Stream:
+    """The state of one stream: the tuples in its window, and the number of probes since its last star."""
+
+    extent: Extent
+    window: deque[tuple[int, int | None, Row]] = field(default_factory=deque)  # (row id, event time, values)
+    tuples: int = 0
+    open_probes: int = 0  # probes since the last star
+
+
+class GoldenSession(Session):
+    """A query running on the golden model. `push` returns after it has processed the whole slice."""
+
+    def __init__(self, query: Query, cores: int = 1, masked: Collection[int] = ()):
+        self._query = query
+        self._cores = cores
+        self._masked = frozenset(masked)
+        self.rotation = cores if masked else 1
+        self._condition = compile_condition(query.predicate)
+        self._streams = {side: _Stream(query.window(side)) for side in SIDES}
+        self._names = {side: [c.name for c in columns(query.predicate) if c.side == side] for side in SIDES}
+        self._items: list[tuple[int, int, int, int]] = []
+        self._last_ts: int | None = None
+        self._flushed = False
+        self._comparisons = self._matches = 0
+
+    def push(self, arrivals: Arrivals) -> None:
+        """Process the next slice of arrival order. Raises `InputError` when event time decreases."""
+        if self._flushed:
+            raise DeviceError("nothing can be pushed after flush; open a new session")
+        times = [None] * len(arrivals) if arrivals.ts is None else arrivals.ts.tolist()
+        rows = {side: iter(self._rows(side, arrivals.table(side))) for side in SIDES}
+        with np.errstate(all="ignore"):  # float32 overflow and inf − inf are IEEE results here, not mistakes
+            for stream, ts in zip(arrivals.stream.tolist(), times, strict=True):
+                if ts is not None and self._last_ts is not None and ts < self._last_ts:
+                    raise InputError(f"event time must not decrease in arrival order, but {ts} came after "
+                                     f"{self._last_ts}")
+                self._last_ts = ts
+                side: Side = "r" if stream == R else "s"
+                self._process(side, ts, next(rows[side]))
+
+    def poll(self) -> Items:
+        """The result items since the last call."""
+        items = np.array(self._items, ITEM)
+        self._items = []
+        return items
+
+    def flush(self) -> Items:
+        """Close each open group with a last star, R's before S's, and return the items that were not polled yet."""
+        if not self._flushed:
+            self._flushed = True
+            for side in SIDES:
+                if self._streams[side].open_probes:  # never with order none, which counts no open probes
+                    self._star(side)
+        return self.poll()
+
+    def settle(self) -> Items:
+        """As `poll`, since a push returns after all its results are there."""
+        return self.poll()
+
+    def mask(self, cores: Collection[int]) -> None:
+        """From the next tuple on, ignore the tuples stored in ``cores``, and only these."""
+        self._masked = check_masked(cores, self._cores)
+        self.rotation = self._cores if self._masked else self.rotation
+
+    def counters(self) -> dict[str, int]:
+        """``tuples_r``, ``tuples_s``, ``comparisons`` (pairs on which the condition was evaluated), ``matches``."""
+        return {"tuples_r": self._streams["r"].tuples, "tuples_s": self._streams["s"].tuples,
+                "comparisons": self._comparisons, "matches": self._matches}
+
+    def _process(self, side: Side, ts: int | None, row: Row) -> None:
+        own, opposite = self._streams[side], self._streams[other_side(side)]
+        _expire(opposite, ts)
+        probe = own.tuples
+        own.tuples += 1
+        own.open_probes += 1
+        self._probe(side, probe, row, opposite)
+        own.window.append((probe, ts, row))
+        if own.extent.rows is not None and len(own.window) > own.extent.rows:
+            own.window.popleft()
+
+    def _probe(self, side: Side, probe: int, row: Row, opposite: _Stream) -> None:
+        """Compare a probe with the whole window, oldest tuple first, then emit the stars that are due."""
+        order = self._query.order
+        for i, (stored, _, other) in enumerate(opposite.window):
+            # Tuples fill k sub-windows in turn, so n comparisons in each cover the n·k oldest tuples.
+            if order.kind == "inner" and i > 0 and i % (order.n * self._cores) == 0:
+                self._star(side)
+            if stored % self._cores in self._masked:
+                continue
+            r, s = ((probe, row), (stored, other)) if side == "r" else ((stored, other), (probe, row))
+            self._comparisons += 1
+            if self._condition(r[1], s[1]) is True:
+                self._matches += 1
+                self._items.append((PAIR, SIDES.index(side), r[0], s[0]))
+        every = {"none": None, "outer": order.n, "inner": 1, "total": 1}[order.kind]
+        if every is None:
+            self._streams[side].open_probes = 0
+        elif self._streams[side].open_probes >= every:
+            self._star(side)
+            self._streams[side].open_probes = 0
+
+    def _star(self, side: Side) -> None:
+        """A star for the last probe of stream ``side``."""
+        last = self._streams[side].tuples - 1
+        self._items.append((STAR, 0, last, -1) if side == "r" else (STAR, 1, -1, last))
+
+    def _rows(self, side: Side, table: pa.Table) -> list[Row]:
+        names = self._names[side]
+        schema = self._query.schema(side)
+        values = [row_values(table.column(name), schema[name].type) for name in names]
+        return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)] if names else [{}] * len(table)
+
+
+def _expire(stream: _Stream, now: int | None) -> None:
+    """Drop the tuples that a probe at time ``now`` no longer sees; later probes do not see them either."""
+    length = stream.extent.length
+    while length is not None and stream.window:
+        oldest = stream.window[0][1]
+        if now is None or oldest is None:
+            raise InputError("a RANGE window needs event times, but these arrivals have none")
+        if now - oldest <= length:
+            break
+        stream.window.popleft()
+
+
+def row_values(column: pa.ChunkedArray, type_: Type) -> list[RowValue]:
+    """The values of a column as `splitjoin.lang.eval.scalar` has them."""
+    column = plain(column)
+    if isinstance(type_, Date):
+        column = column.cast(pa.int32())
+    if isinstance(type_, (Timestamp, Duration)):
+        column = column.cast(pa.int64())
+    values: list[RowValue] = column.to_pylist()
+    if type_ == FLOAT32:
+        return [None if v is None else np.float32(v) for v in values]
+    return [None if v is None else Fraction(v) for v in values] if isinstance(type_, Decimal) else values

@@ -1,0 +1,149 @@
+"""Devices by name. Device packages are imported when asked for, so that a Spark executor needs no HDL tool."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from os import PathLike
+from typing import Any, Union
+
+from splitjoin.base.errors import DeviceError, ToolError
+from splitjoin.lang.schema import suggest
+
+from .device import Device
+
+__all__ = ["DEVICES", "DeviceOption", "argument_names", "device", "merged_options", "missing", "option_names"]
+
+#: Value of a device's option.
+DeviceOption = Union[int, float, str, None, PathLike[str], Collection[int]]
+
+#: Name → (module, class, extra that installs what the module needs).
+DEVICES: dict[str, tuple[str, str, str | None]] = {
+    "cpu": ("splitjoin.engines.cpu.device", "CpuDevice", None),
+    "daemon": ("splitjoin.link.daemon.client", "DaemonDevice", None),
+    "emulator": ("splitjoin_boards.emulation", "EmulatorDevice", "emulator"),
+    "golden": ("splitjoin.engines.golden", "GoldenDevice", None),
+    "pysim": ("splitjoin_sim.pysim", "PysimDevice", "sim"),
+    "sim": ("splitjoin_sim.device", "SimDevice", "sim"),
+    "uart": ("splitjoin.link.uart", "UartDevice", "uart"),
+    "xdma": ("splitjoin.link.xdma", "XdmaDevice", None),
+    "zynq": ("splitjoin.link.zynq", "ZynqDevice", None),
+}
+
+#: Modules of Python that only Unix has.
+_UNIX = ("fcntl", "grp", "pwd", "resource", "termios")
+
+
+def device(spec: str | Device, **options: object) -> Device:
+    """The device called ``spec`` with ``options`` for its constructor; a `Device` is returned as it is.
+
+    ``spec`` is a name, or ``name:target`` for a device with a target, such as ``uart:/dev/ttyUSB0``. Raises
+    `DeviceError` for a name, target or option that does not exist, and for options beside a `Device`; `ToolError` if a
+    package is missing.
+    """
+    if isinstance(spec, Device):
+        if options:
+            raise DeviceError(f"options are for a device given by name, but came with a {type(spec).__name__}: "
+                              f"{', '.join(options)}; give a Device its parameters when making it")
+        return spec
+    whole, cls = spec, _class_of(spec)
+    spec, colon, target = spec.partition(":")
+    takes = inspect.signature(cls).parameters.get("target")
+    if colon:
+        if takes is None:
+            raise DeviceError(f"the device {spec!r} takes no target, but {whole!r} names one; write {spec!r}")
+        options["target"] = target
+    elif takes is not None and takes.default is takes.empty and "target" not in options:
+        raise DeviceError(f"the device {spec!r} needs a target, as in '{spec}:TARGET'")
+    wrong = [name for name in options if name not in inspect.signature(cls).parameters]
+    if wrong:
+        raise _no_option(spec, wrong, tuple(inspect.signature(cls).parameters), ())
+    made = cls(**options)
+    assert isinstance(made, Device)
+    return made
+
+
+def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any], spec: str | Device,
+                   call: Callable[..., Any]) -> dict[str, Any]:
+    """The options of the device ``spec``: those ``given`` as a mapping, and ``more``, the keywords of ``call`` that are
+    no arguments of its own.
+
+    Raises `DeviceError` for anything but a mapping, for an option that is given twice, and for a keyword that is no
+    option but is spelled like an argument of ``call``.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise DeviceError(f"device_options must be a mapping, such as {{'cores': 8}}, not {given!r}")
+    twice = sorted(set(given or {}) & set(more))
+    if twice:
+        raise DeviceError(f"the option {twice[0]!r} of the device is given twice, in device_options and by its name; "
+                          f"give it once")
+    arguments = argument_names(call)
+    meant = [name for name in more if suggest(name, arguments)]
+    if meant and (known := _known_options(spec)) is not None:
+        wrong = [name for name in more if name not in known]
+        if any(name in meant for name in wrong):
+            raise _no_option(spec, sorted(wrong, key=lambda name: name not in meant), known, arguments)
+    return {**(given or {}), **more}
+
+
+def argument_names(call: Callable[..., Any]) -> list[str]:
+    """The names by which the arguments of ``call`` are given, to look for one that was meant: without those of two
+    letters, which are like any other short name.
+    """
+    return [name for name, parameter in inspect.signature(call).parameters.items() if len(name) > 2
+            and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
+
+
+def _known_options(spec: str | Device) -> tuple[str, ...] | None:
+    """The options of the device ``spec``; None if its packages are not on this machine, as on the driver of Spark."""
+    try:
+        return option_names(spec)
+    except ToolError:
+        return None
+
+
+def _no_option(spec: str | Device, wrong: Sequence[str], known: Sequence[str], arguments: Sequence[str]) -> DeviceError:
+    """The error for options that the device ``spec`` does not have; ``arguments``: those of the call that may have been
+    meant.
+    """
+    which = repr(spec) if isinstance(spec, str) else type(spec).__name__
+    return DeviceError(f"the device {which} has no option {', '.join(map(repr, wrong))}"
+                       f"{suggest(wrong[0], [*arguments, *known])}; its options are {', '.join(known) or '(none)'}")
+
+
+def option_names(spec: str | Device) -> tuple[str, ...]:
+    """The names of the options that ``spec`` takes: none if it is a `Device`. Raises as `device`."""
+    return () if isinstance(spec, Device) else tuple(inspect.signature(_class_of(spec)).parameters)
+
+
+def missing(spec: str) -> str:
+    """Names what the device ``spec`` lacks on this machine, with the cure; empty if its packages are installed."""
+    try:
+        _class(spec)
+    except ToolError as error:
+        return str(error)
+    return ""
+
+
+def _class_of(spec: object) -> Any:
+    """The class of the device called ``spec``, with or without a target. Raises `DeviceError` if there is none."""
+    name = spec.partition(":")[0] if isinstance(spec, str) else ""
+    if name not in DEVICES:
+        hint = suggest(name, DEVICES) if isinstance(spec, str) else ""
+        raise DeviceError(f"there is no device {spec!r}{hint}; devices are {', '.join(DEVICES)}")
+    return _class(name)
+
+
+def _class(spec: str) -> Any:
+    module, name, extra = DEVICES[spec]
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("splitjoin."):
+            raise
+        if error.name in _UNIX:
+            raise ToolError(f"the device {spec!r} needs Python's module {error.name!r}, which is not on this platform; "
+                            f"use it on Linux, or take another device") from error
+        raise ToolError(f"the device {spec!r} needs the Python package {error.name!r}, which is not installed; "
+                        f"pip install '{f'splitjoin[{extra}]' if extra else error.name}'") from error

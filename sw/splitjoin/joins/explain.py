@@ -1,0 +1,233 @@
+"""Explanation of a query: passes, keys, bounds and widths of its predicate, the engines that run it, and the reasons
+why circuits refuse it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from splitjoin.base.errors import SplitJoinError, UnsupportedError, plural
+from splitjoin.circuit.cost.folding import first_hits, folding_emitter, stored_states
+from splitjoin.circuit.cost.resources import check_family
+from splitjoin.circuit.cost.text import cost_lines, family_name, resources_text
+from splitjoin.circuit.deciding import check_decides, deciding, needs_few_pairs
+from splitjoin.circuit.geometry import comparators, comparisons, small_datapaths
+from splitjoin.circuit.lowering import configure, folding_of, lower, phases, plan_for, settings, sized, whole_refused
+from splitjoin.circuit.parameters import CircuitParameters, circuit_parameters
+from splitjoin.circuit.plan import CircuitPlan
+from splitjoin.circuit.wire import Configuration
+from splitjoin.engines.cpu.engines import suits_runs
+from splitjoin.lang.ir import text
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Side
+from splitjoin.lang.types import duration_text
+from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.plan import Plan, Shared, is_equality, leading_tests, plan_lines, tests_nothing
+from splitjoin.rows.interval_joins.explain import explain_engine
+
+__all__ = ["explain", "window_text"]
+
+#: Neighbouring lines of one label, and characters of a line, that are shown.
+_MOST_LINES, _MOST_CHARACTERS = 64, 4096
+
+
+def explain(query: Query, parameters: CircuitParameters | None = None, *, passes: bool = False,
+            family: str = "ecp5", windowed: bool = True, **options: Any) -> str:
+    """Explain, as text, the mapping of ``query`` onto a circuit, or the reason why there is none.
+
+    Of a condition with many tests, only the first lines of each kind are shown, and how many there are.
+
+    Args:
+        query: The query.
+        parameters: The circuit's parameters; None to take them from ``options``.
+        passes: True to also print the condition after each compiler pass that changed it.
+        windowed: False if the user gave no window, so that those of ``query`` are only what the circuit holds.
+        family: The FPGA family for which costs are printed, of `splitjoin.circuit.cost.FAMILIES`.
+        options: Parameters of the circuit by name (see `CircuitParameters`).
+
+    Raises `UnsupportedError` for parameters that no circuit can have.
+    """
+    check_family(family)
+    chosen = parameters or circuit_parameters(options)
+    folded, aggregates, few = _folded(query), query.aggregates, deciding(query) if needs_few_pairs(query) else None
+    if not query.kind.is_inner and not folded:
+        pairs = "pairs" if few else "all pairs, which are rows"
+        folded = [f"kind        {query.kind}, decided on the host from {pairs}"]
+    query = query.pairs
+    asked = query.aggregated(aggregates) if aggregates else query
+    lines = [f"condition   {text(query.predicate)}",
+             *folded,
+             f"windows     {_windows(query, windowed)}",
+             f"time        {_time(query)}",
+             f"order       {query.order}",
+             *(f"aggregate   {a.name}: {a.text}" for a in aggregates if a.fold is not None)]
+    host = make_plan(query.predicate)
+    try:
+        plan, refused = lower(host, sized(query, chosen)), None
+    except SplitJoinError as error:
+        # The plan for any circuit, to show the tests of the condition.
+        chosen, refused = CircuitParameters(core="scan"), error
+        plan = lower(host, sized(query, chosen))
+    if passes:
+        lines += _passes(host, sized(query, chosen))
+    not_few = ""
+    if few is not None and refused is None:
+        try:
+            narrow = plan_for(few.query, chosen)
+            check_decides(few, narrow, chosen)
+            query, plan = few.query, narrow
+        except SplitJoinError as error:
+            few, not_few = None, str(error)
+    lines += plan.lines()
+    others = [f"cpu         yes: {_cpu(host)}", *(_own_tests(host) if plan.sums else ()), "golden      yes"]
+    try:
+        if refused is not None:
+            raise refused
+        folding, not_whole = None if few is None else few.folding, None
+        if not_few:
+            lines.append(f"folded      not in circuits: {not_few}")
+        if aggregates:
+            try:
+                not_whole = whole_refused(asked, plan, chosen)
+                folding = folding_of(asked, plan, chosen, whole=not_whole is None)
+            except UnsupportedError as error:
+                lines.append(f"folded      not in circuits: {error}; so pairs leave them, which the host folds")
+        config = configure(query, plan, chosen, folding, first_hits=few is not None and few.first)
+        settings(query, config, verified=plan.residual is not None)
+    except SplitJoinError as error:
+        return "\n".join(_shortened([*lines, "circuits    no: " + str(error), *others]))
+    if plan.clock is not None:
+        lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
+    state = _state(config, family, "" if few is None else str(few), not_whole)
+    return "\n".join(_shortened([*lines, *_circuit(config, plan), *state, *cost_lines(config, family), *others]))
+
+
+def _windows(query: Query, windowed: bool) -> str:
+    """The windows in words; where none was given, those of tables and of the circuit."""
+    said = f"R {window_text(query, 'r')}; S {window_text(query, 's')}"
+    return said if windowed else f"none given: joins of whole tables compare all rows; in a circuit as below {said}"
+
+
+def _folded(query: Query) -> list[str]:
+    """The line of the aggregates of ``query``, if it has some: who folds them."""
+    if not query.aggregates:
+        return []
+    return [f"aggregates  on the CPU by engine {explain_engine(query)}; circuits as below; elsewhere on the host, from "
+            f"pairs"]
+
+
+def _state(config: Configuration, family: str, kind: str, not_whole: str | None) -> Iterator[str]:
+    """The state that a circuit folds, and the cost of folding it in a core. ``kind``: what leaves for a kind of join;
+    empty for aggregates. ``not_whole``: the reason why later partners are not folded, if they are not.
+    """
+    if not config.folds:
+        return
+    known = check_family(family)
+    items = config.beats + 1
+    leave = f"which {'leaves' if config.state.width == 1 else 'leave'} in {items} {plural(items, 'item')} a tuple of R"
+    bits = f"{config.state.width} {plural(config.state.width, 'bit')} of state"
+    pairs = f"{config.lanes} × {config.probes} pairs a cycle in each region, to {bits}, {leave}"
+    yield f"folded      in the circuit: {kind}; {bits}, {leave}" if kind else (
+        f"folded      in the circuit: the partners of a tuple of R, {pairs} when it expires"
+        if config.whole_states else
+        f"folded      in the circuit: the partners that come before a tuple of R, {pairs}; partners that come "
+        f"after it leave as pairs: {not_whole}")
+    cost = folding_emitter(config, known)
+    if config.first_hits:
+        cost += first_hits(config, known)
+    if config.whole_states:
+        cost += stored_states(config, known)
+    yield f"folding     on {family_name(known)} {resources_text(cost, known)} a core"
+
+
+def _shortened(lines: Iterable[str]) -> Iterator[str]:
+    """``lines``, of which a condition with thousands of tests makes as many: of neighbours with one label only the
+    first, and of a long line only the beginning.
+    """
+    for label, group in groupby(lines, lambda line: line[:len(line) - len(line.lstrip())] + line.split(None, 1)[0]):
+        alike = list(group)
+        for line in alike[:_MOST_LINES]:
+            more = len(line) - _MOST_CHARACTERS
+            yield line if more <= 0 else f"{line[:_MOST_CHARACTERS]} … and {more:,} {plural(more, 'character')} more"
+        if left := len(alike[_MOST_LINES:]):
+            yield f"{label:<12}… and {left:,} {plural(left, 'line')} more"
+
+
+def _own_tests(plan: Plan) -> Iterator[str]:
+    """The tests of the CPU engine for comparisons that circuits compute with sum tests."""
+    for line in plan_lines(plan):
+        label, said = line.split(maxsplit=1)
+        if label in ("key", "test", "verified"):
+            yield f"  its own   {label} {said}"
+
+
+def _passes(plan: Plan, parameters: CircuitParameters) -> Iterator[str]:
+    """The condition after each pass towards a circuit that changed it; for a plan, only the new lines."""
+    before, old = "", list[str]()
+    for name, what, phase in phases(plan, parameters):
+        said = str(phase)
+        if name and said != before:
+            yield f"pass        {name}: {what}"
+            yield from ("    " + line for line in said.splitlines() if line not in old)
+        before, old = said, said.splitlines() if isinstance(phase, (Shared, CircuitPlan)) else []
+
+
+def _cpu(plan: Plan) -> str:
+    """The CPU's engines for the plan; the CPU device chooses among them after the first tuples."""
+    if plan.residual is not None and tests_nothing(plan):
+        return "nested loops over the expression itself"
+    verified = "" if plan.residual is None else "; candidates are verified"
+    tests = leading_tests(plan)
+    if not tests:
+        return f"nested loops; no index, as no test must hold for every match{verified}"
+    kinds = ", ".join(f"T{j} ({'hash' if is_equality(plan, j) else 'range'})" for j in tests)
+    best = " by the one or two most selective of" if len(tests) > 2 else " by"
+    runs = ", sorted runs" if suits_runs(plan) else ""
+    return (f"an index{best} {kinds}{runs}, or nested loops, whichever is cheaper for the selectivity it measures"
+            f"{verified}")
+
+
+def window_text(query: Query, side: Side) -> str:
+    """The window of ``side`` in words, such as "the last 8 tuples and not older than 20 s"."""
+    extent = query.window(side)
+    rows = [] if extent.rows is None else [f"the last {extent.rows} {plural(extent.rows, 'tuple')}"]
+    return " and ".join(rows + ([] if extent.length is None else [f"not older than {_age(query, extent.length)}"]))
+
+
+def _age(query: Query, length: int) -> str:
+    assert query.time is not None
+    if query.time.tick is not None:
+        return duration_text(length, query.time.tick)
+    return f"{length} {'days' if str(query.time.type) == 'date' else 'units of the time column'}"
+
+
+def _time(query: Query) -> str:
+    if query.time is None:
+        return "none: tuples arrive alternately, r0, s0, r1, s1, …"
+    return f"r.{query.time.r} and s.{query.time.s}, R before S where they are equal"
+
+
+def _circuit(config: Configuration, plan: CircuitPlan) -> Iterator[str]:
+    record, stored = config.input_record, max(config.keys("r").width, config.keys("s").width)
+    cores = f"{config.cores} {plural(config.cores, 'core')}"
+    trees = "" if config.small else f", fan-out {config.fanout}, fan-in {config.fanin}"
+    peak = "a tuple at a time, with a comparison a cycle" if config.small else (
+        f"up to {comparisons(config)} comparisons a cycle (2 streams × {cores} × lanes {config.lanes} × probes "
+        f"{config.probes})")
+    yield (f"circuits    yes: {cores} of {config.capacity} tuples a stream (ROWS up to {config.window_capacity})"
+           f"{trees}, {config.time_bits or 'no'} bits of time; {peak}")
+    by = f" by {', '.join(f'T{j}' for j in config.index)}" if config.index else ""
+    yield f"cores       {config.core}{by}; {plan.core.reason}"
+    if config.tables:
+        looked_up = [f"T{j}" for j, wide in enumerate(config.test_widths) if wide is not None]
+        yield (f"tables      {', '.join(looked_up)} looked up in LUT RAM, which a batch's probes are written to before "
+               f"its pass")
+    pairs, where = config.lanes * config.probes, "a region"
+    if config.small:
+        pairs, where = len(small_datapaths(config)), "in all"
+    sums = f" and {len(config.sums) * pairs} {plural(len(config.sums) * pairs, 'sum')}" if config.sums else ""
+    yield (f"records     {record.width} bits a tuple on the link ({4 * record.words} bytes), {stored} bits stored; "
+           f"{comparators(config)} comparators{sums} {where}; "
+           f"ABI {config.abi_hash:016x}")

@@ -1,0 +1,159 @@
+"""`join`: runs a query over two whole tables, on any device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from splitjoin.base.errors import InputError, SchemaError
+from splitjoin.base.memory import check_window, size_text, window_bytes
+from splitjoin.base.progress import tell
+from splitjoin.engines.arrival import event_ticks
+from splitjoin.engines.device import Device
+from splitjoin.engines.registry import device as find_device, merged_options
+from splitjoin.lang.layouts import take
+from splitjoin.lang.order import Order
+from splitjoin.lang.query import Predicate, Query, TimeSpec, time_columns
+from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.windows import WindowSpec
+from splitjoin.rows.aggregates import aggregate_fields
+from splitjoin.rows.output import OutputColumn, output_columns, output_schema
+from splitjoin.rows.result import JoinResult
+from splitjoin.tables import check_columns, check_output
+from splitjoin.tables.inputs import Rows, as_table
+
+from .execution import Output, run
+
+__all__ = ["join", "result_columns", "sorted_tables", "sorts", "whole_window"]
+
+#: Bytes of windows of all rows from which on they are told.
+_TOLD = 1 << 26
+
+
+def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, time: TimeSpec | None = None,
+         order: str | Order = "total", select: Sequence[str] | None = None, device: str | Device = "cpu",
+         device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
+         allow_exact: bool | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
+         sort: bool = False, to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
+    """Join two streams, given as whole tables, under any condition within sliding windows.
+
+    Each tuple is compared with the tuples of the other stream that precede it in arrival order and lie in that
+    stream's window; a pair is a result when the condition is true.
+
+    Args:
+        r: The first stream: an Arrow table, batch or reader, a DataFrame of pandas or Polars (a LazyFrame too), a
+            DuckDB relation, a dict of arrays, the path of a Parquet, CSV or Arrow file, a pattern of paths or a list of
+            them; anything with ``__arrow_c_stream__``.
+        s: The second stream, likewise.
+        on: The condition: SQL over ``r`` and ``s`` such as ``"abs(r.x - s.a) <= 10"``, or a Python function such as
+            ``lambda r, s: abs(r.x - s.a) <= 10``.
+        window: ``"ROWS 4096"``, ``"RANGE 15 MINUTES"``, ``"RANGE 900"`` (integer time column), or both; or a
+            `datetime.timedelta`, which is a RANGE; one for both streams, or a pair (R's, S's), or ``{"r": …, "s":
+            …}``. Without it, every earlier tuple is in the window, as both tables end; then both must fit into memory
+            as the device stores them.
+        time: The event-time column by which both tables are sorted (a name, or a pair). Without it, tuples arrive
+            alternately: r0, s0, r1, s1, …
+        order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"outer(N)"``, ``"inner(n)"`` or
+            ``"none"``.
+        select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. All by default.
+        device: ``"cpu"``, ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
+        device_options: Parameters of a device given by name, as a mapping: ``{"cores": 8}``.
+        how: The kind of join: ``"inner"``, ``"left"``, ``"right"``, ``"full"``, ``"semi"``, ``"anti"``, or ``"asof"``
+            and ``"asof_left"``, which give each tuple of r its nearest partner. docs/kinds.md explains them.
+        direction: Of as-of joins: ``"backward"`` (the last partner not after the tuple of r; by default),
+            ``"forward"`` or ``"nearest"``.
+        allow_exact: Of as-of joins: False for partners at other times than the tuple of r only. True by default.
+        by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``.
+        aggregate: Names of result columns and the aggregates of all partners that they hold, such as ``{"n":
+            "count(*)", "high": "max(s.price)"}``, or calls of a class under `splitjoin.aggregate`, in place of the
+            pairs; with ``how="left"`` also for tuples of r that meet nothing. docs/aggregates.md explains them.
+        sort: True to sort both tables by ``time`` first (rows with equal times keep their order).
+        to: A .parquet, .csv or .arrow file that the rows go to, part by part: memory holds only some of them at a time.
+        options: Parameters of the device by their names, as in ``device="sim", cores=8``.
+
+    Returns:
+        A `JoinResult` with all columns of r, then all of s (none of s for semi and anti; with ``aggregate``, its
+        columns instead); names that occur in both get ``_r`` and ``_s`` appended.
+
+    Raises:
+        SplitJoinError: With what must hold, what came and what to do.
+    """
+    chosen = find_device(device, **merged_options(device_options, options, device, join))
+    tr = as_table(r, "r")
+    ts = tr if s is r else as_table(s, "s")  # a reader gives its rows only once
+    if sorts(sort):
+        tr, ts = sorted_tables(tr, ts, time)
+    query = Query.make(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on,
+                       window=whole_window(tr, ts) if window is None else window, time=time, order=order, how=how,
+                       direction=direction, allow_exact=allow_exact, by=by, aggregate=aggregate)
+    query.r.check(tr)
+    query.s.check(ts)
+    columns = result_columns(query, tr.schema, ts.schema, select)
+    path = None if to is None else check_output(to)
+    if path is not None:  # before any work
+        check_columns(pa.schema([*output_schema(columns), *aggregate_fields(query)]), path)
+    return run(query, tr, ts, Output(columns), chosen, path)
+
+
+def whole_window(r: pa.Table, s: pa.Table) -> tuple[str, str]:
+    """Windows of all rows: every earlier tuple is in them. Raises `CapacityError` if their tuples do not fit."""
+    rows = len(r) + len(s)
+    check_window(rows)
+    need = window_bytes(rows)
+    if need > _TOLD:
+        tell(f"without a window, all {rows:,} rows stay in memory: about {size_text(need)} beside the tables")
+    return f"ROWS {max(1, len(r))}", f"ROWS {max(1, len(s))}"
+
+
+def sorts(sort: Any) -> bool:
+    """``sort``, which a user gave. Raises `InputError` unless it is True or False."""
+    if not isinstance(sort, bool):
+        raise InputError(f"sort must be True or False, not {sort!r}; the tables are sorted by the column that time=… "
+                         f"names")
+    return sort
+
+
+def sorted_tables(r: pa.Table, s: pa.Table, time: TimeSpec | None) -> tuple[pa.Table, pa.Table]:
+    """Both tables sorted by their ``time`` columns; rows with equal times keep their order.
+
+    Raises `InputError` for NULL in a time column, and without ``time``.
+    """
+    if time is None:
+        raise InputError("sort=True sorts by the time column, but there is none; name it with time=…, or leave "
+                         "sort out")
+    tables: dict[Side, pa.Table] = {"r": r, "s": s}
+    named = time_columns(Schema.from_table("r", r), Schema.from_table("s", s), time)
+    for side in SIDES:
+        ticks = event_ticks(named, side, tables[side])
+        if (ticks[1:] < ticks[:-1]).any():
+            rows = pa.array(np.argsort(ticks, kind="stable"))
+            tables[side] = pa.table([take(column, rows) for column in tables[side].columns], schema=tables[side].schema)
+    return tables["r"], tables["s"]
+
+
+def result_columns(query: Query, r: pa.Schema, s: pa.Schema,
+                   select: Sequence[str] | None) -> tuple[OutputColumn, ...]:
+    """The columns that are gathered for a row: of both streams, or of R if aggregates follow them.
+
+    Raises `SchemaError` where an aggregate has the name of one of them.
+    """
+    if not query.aggregates:
+        chosen = output_columns(r, s, select, query.kind)
+        if select is not None and not chosen:
+            raise SchemaError("select must name at least one column, as a table without columns has no rows")
+        return chosen
+    if isinstance(select, Sequence) and not isinstance(select, str):
+        for a in query.aggregates:
+            if a.name in select and a.name not in r.names:
+                raise SchemaError(f"select chooses columns of r, and all aggregates follow them; leave {a.name!r} out "
+                                  f"of select")
+    chosen = output_columns(r, pa.schema([]), select)
+    twice = [a.name for a in query.aggregates if a.name in {c.name for c in chosen}]
+    if twice:
+        raise SchemaError(f"an aggregate must not have the name of a column of r, but {twice[0]!r} has; give it "
+                          f"another name, or choose columns of r with select")
+    return chosen

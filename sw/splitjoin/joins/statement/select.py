@@ -1,0 +1,172 @@
+"""`Select`: a checked SELECT over two streams, from its text and the schemas of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from splitjoin.base.errors import SchemaError, WindowError, plural
+from splitjoin.lang.aggregate import named_folds
+from splitjoin.lang.ir import columns, text
+from splitjoin.lang.order import Order
+from splitjoin.lang.query import Query, TimeSpec
+from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.windows import WindowSpec
+
+from .as_of import as_of
+from .ordering import SortKey, sort_keys
+from .parts import Statement, TableName
+from .placement import PlacedTerm, Placement, conjunction, place
+from .projection import Projection, project
+from .reader import read_condition
+
+__all__ = ["Select"]
+
+
+
+@dataclass(frozen=True)
+class Select:
+    """A SELECT-FROM-WHERE over two streams. The first table after FROM is R, the other one S.
+
+    Attributes:
+        statement: The text and its parts.
+        query: The join that a device runs.
+        projection: The result columns, computed from the pairs that the device finds.
+        placement: The stage of every term of ON and WHERE.
+        sort_keys: The terms of ORDER BY; results of tables are sorted by them, streams have no such end.
+    """
+
+    statement: Statement
+    query: Query
+    projection: Projection
+    placement: Placement
+    sort_keys: Sequence[SortKey] = ()
+
+    @classmethod
+    def make(cls, statement: Statement, r: Schema, s: Schema, *, window: WindowSpec, time: TimeSpec | None = None,
+             order: str | Order = "total", aggregates: Mapping[str, Any] | None = None) -> Select:
+        """Check the whole statement; ``aggregates`` are those of `splitjoin.sql`. Raises a `SplitJoinError` that names
+        the wrong part, and its place in the text.
+        """
+        tables = tuple(zip(statement.tables, (r, s), strict=True))
+        on, where = (None if tree is None else read_condition(statement, tables, tree, clause)
+                     for tree, clause in ((statement.on, "ON"), (statement.where, "WHERE")))
+        kind: dict[str, Any] = {"how": statement.how}
+        times = None if time is None else _by_stream(time, statement.tables, "time")
+        if statement.how in ("asof", "asof_left"):
+            match = None if statement.match is None else read_condition(statement, tables, statement.match,
+                                                                        "MATCH_CONDITION")
+            found = as_of(on, match, r, s, times)
+            on, times = found.on, found.time
+            kind |= {"direction": found.direction, "allow_exact": found.allow_exact}
+        placement = place(on, where)
+        projection = project(statement, tables, named_folds(aggregates))
+        query = Query.make(r, s, on=conjunction(placement.terms), window=_by_stream(window, statement.tables, "window"),
+                           time=times, order=order, **kind)
+        if projection.aggregates:
+            query = query.aggregated(projection.aggregates)
+        return cls(statement, query, projection, placement, sort_keys(statement, tables, projection))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        return self.projection.schema
+
+    def needed(self, side: Side) -> list[str]:
+        """Pre-projection: the columns of stream ``side`` that condition, result and time need, in the table's order;
+        one at least, as a table without columns has no rows.
+        """
+        uses = self._uses(side)
+        names = self.query.schema(side).names
+        return [name for name in names if name in uses] or names[:1]
+
+    def explain(self, *, windowed: bool = True, **options: Any) -> str:
+        """Explain, as text, the stages before, in and after the join. ``windowed``: False if no window was given, so
+        that there are those of a circuit only. ``options`` are those of circuits, such as ``cores=8``.
+        """
+        from ..explain import explain  # here, as it imports circuits and their cost
+
+        lines = [f"statement        {' '.join(self.statement.text.split())}", *self._stages()]
+        return "\n".join([*lines, explain(self.query, windowed=windowed, **options)])
+
+    def _uses(self, side: Side) -> dict[str, list[str]]:
+        """The columns of stream ``side`` that are needed, each with its uses."""
+        uses: dict[str, list[str]] = {}
+        if self.query.time is not None:
+            uses.setdefault(self.query.time.name(side), []).append("time")
+        for c in columns(self.query.predicate):
+            if c.side == side:
+                uses.setdefault(c.name, []).append("condition")
+        for o in self.projection.gathered:
+            if o.side == side:
+                uses.setdefault(o.source, []).append("result")
+        for c in dict.fromkeys(c for a in self.query.aggregates for e in a.args for c in columns(e)):
+            if c.side == side:
+                uses.setdefault(c.name, []).append("aggregate")
+        return uses
+
+    def _stages(self) -> Iterator[str]:
+        for side, named in zip(SIDES, self.statement.tables, strict=True):
+            yield f"{side.upper()}                {named}"
+        if not self.query.kind.is_inner:
+            yield f"kind             {self.query.kind}, decided on the host from pairs"
+        for side in SIDES:
+            found = self.placement.pre(side)
+            said = " AND ".join(map(text, found)) + ", once per tuple; one that fails keeps its place in the window"
+            yield f"pre-selection    {side.upper()}: {said if found else 'none'}"
+        for side in SIDES:
+            uses, names = self._uses(side), self.query.schema(side).names
+            kept = ", ".join(f"{n} ({', '.join(uses.get(n, ['rows']))})" for n in self.needed(side))
+            yield (f"pre-projection   {side.upper()}: {kept}; {len(self.needed(side))} of {len(names)} "
+                   f"{plural(len(names), 'column')}")
+        main = self.placement.main
+        yield from self._terms("main predicate   ", [] if main is None else [main])
+        yield from self._terms("secondary        ", self.placement.secondary())
+        yield from self._terms("post-selection   ", self.placement.post())
+        for t in self.placement.terms:
+            if t.stage in ("always", "never"):
+                yield f"constant         {text(t.condition)} ({t.clause}): " + (
+                    "left out" if t.stage == "always" else "no pair is a result")
+        folded = {a.name for a in self.query.aggregates}
+        for o in self.projection.outputs:
+            made = f"{o.text}, folded for each tuple of {self.statement.tables[0].label}" if o.source in folded else (
+                f"{o.source}, as it is") if o.expr is None else f"{text(o.expr)}, computed for every pair"
+            yield f"post-projection  {o.field.name}: {o.field.type} = {made}"
+        ending = self.statement.ordering
+        for key in self.sort_keys:
+            yield (f"order by         {self.projection.outputs[key.column].field.name}, "
+                   f"{'descending' if key.descending else 'ascending'}, NULL "
+                   f"{'first' if key.nulls_first else 'last'}; on the result")
+        if ending.limit is not None or ending.offset:
+            rows = "all rows" if ending.limit is None else f"{ending.limit} {plural(ending.limit, 'row')}"
+            yield f"limit            {rows}{f' after the first {ending.offset}' if ending.offset else ''}"
+
+    def _terms(self, label: str, terms: list[PlacedTerm]) -> Iterator[str]:
+        post = label.startswith("post")
+        for t in terms:
+            parts = [f"{text(t.condition)} ({t.clause})"]
+            if t.index is not None and not post:
+                parts.append(f"by {t.index}" if t is self.placement.main else f"an index could use it, by {t.index}")
+            if post and t.stage == "join+post":
+                parts.append("of the pairs that its necessary tests let through")
+            yield label + "; ".join(parts + (list(t.reasons) if post else []))
+        if not terms:
+            yield label + "none"
+
+
+def _by_stream(spec: Any, tables: tuple[TableName, TableName], what: str) -> Any:
+    """``spec``, a mapping by the names of tables made one by ``"r"`` and ``"s"``; others as they are."""
+    if not isinstance(spec, Mapping):
+        return spec
+    found: dict[str, Any] = {}
+    for key, value in spec.items():
+        named = [side for side, t in zip(SIDES, tables, strict=True) if key in (t.label, t.name)]
+        found |= {side: value for side in named if len(named) == 1}
+    if len(found) < 2 or len(spec) > 2:
+        error = WindowError if what == "window" else SchemaError
+        raise error(f"a mapping of {what} must have the keys {tables[0].label!r} and {tables[1].label!r}, the tables "
+                    f"of the statement, not {sorted(map(str, spec))}")
+    return found

@@ -1,0 +1,497 @@
+"""Symbolic execution of a Python function: its statements become expressions of the IR, an ``if`` a choice of values.
+
+Expressions are computed with the stand-ins of conditions (`splitjoin.lang.python.values`), so their types, their rules
+and most of their errors are those of conditions. Loops over what is known before the run are unrolled.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from splitjoin.base.errors import PredicateError, SplitJoinError
+
+from ..functions import case
+from ..ir import Arith, Expr, Lit
+from ..properties import denominator, value_range
+from ..refusals import text_of
+from ..types import EXACT, Bool, is_exact
+from .choices import greatest, least, where
+from .source import Source
+from .values import Value, lift
+
+__all__ = ["Execution", "Places", "Record", "is_traced"]
+
+#: Functions that call each other are followed so deep.
+_CALLS = 20
+#: Values that an unrolled loop may have.
+_UNROLLED = 256
+
+_BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("+", operator.add), ast.Sub: ("-", operator.sub), ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv), ast.FloorDiv: ("//", operator.floordiv), ast.Mod: ("%", operator.mod),
+    ast.LShift: ("<<", operator.lshift), ast.RShift: (">>", operator.rshift), ast.BitAnd: ("&", operator.and_),
+    ast.BitOr: ("|", operator.or_), ast.BitXor: ("^", operator.xor), ast.Pow: ("**", operator.pow),
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
+}
+_BITWISE = (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
+_COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+#: Builtins that are called where all arguments are known before the run.
+_CONSTANT = {builtins.len, builtins.range, builtins.round, builtins.int, builtins.float, builtins.tuple, builtins.list,
+             builtins.enumerate, builtins.zip, builtins.reversed, builtins.sum, builtins.min, builtins.max,
+             builtins.abs, builtins.bool, Fraction}
+
+
+class Places:
+    """Keeps values of assignments; this one leaves them as they are."""
+
+    def kept(self, value: Value) -> Value:
+        """``value`` in the form in which it is used from now on."""
+        return value
+
+    def whole(self, value: Value) -> Value:
+        """``value`` in the form in which bit operations take it."""
+        return value
+
+
+class Record:
+    """The stand-in for ``self``, or for another state: attributes that hold values, or lists of values.
+
+    ``assign(name, value, at)`` returns what attribute ``name`` has once ``value`` is assigned; None: read only.
+    """
+
+    def __init__(self, name: str, values: Mapping[str, Any], assign: Callable[[str, Any, str], Value] | None = None):
+        self.name, self.values, self.assign = name, dict(values), assign
+
+
+def is_traced(value: Any) -> bool:
+    """True if ``value`` depends on the tuples."""
+    return isinstance(value, Value) or (isinstance(value, (list, tuple)) and any(map(is_traced, value)))
+
+
+class Execution:
+    """Executes the function of ``source`` with stand-ins as arguments. ``places`` keeps assigned values."""
+
+    def __init__(self, source: Source, places: Places | None = None, depth: int = 0):
+        self._source, self._places, self._depth = source, places or Places(), depth
+        closure = inspect.getclosurevars(source.fn)
+        self._outer = {**closure.builtins, **closure.globals, **closure.nonlocals}
+        self._env: dict[str, Any] = {}
+
+    def run(self, arguments: Mapping[str, Any]) -> Any:
+        """The value that the function returns; None if it returns none. Raises a `SplitJoinError` with the line."""
+        self._env = dict(arguments)
+        _, value = self._block(self._source.tree.body)
+        return value
+
+    def value(self, name: str) -> Any:
+        """The value of ``name`` at the end of the function."""
+        return self._env[name]
+
+    # Statements.
+
+    def _block(self, statements: Sequence[ast.stmt]) -> tuple[bool, Any]:
+        """Execute ``statements``; True and the value if they return one."""
+        for n, node in enumerate(statements):
+            try:
+                if isinstance(node, ast.Return):
+                    return True, None if node.value is None else self._value(node.value)
+                if isinstance(node, ast.If):
+                    returned = self._if(node, statements[n + 1:])
+                    if returned is not None:
+                        return returned
+                else:
+                    self._statement(node)
+            except SplitJoinError as error:
+                raise self._located(error, node) from None
+        return False, None
+
+    def _located(self, error: SplitJoinError, node: ast.AST) -> SplitJoinError:
+        if getattr(error, "placed", False):
+            return error
+        made = self._source.located(error, node)
+        made.placed = True  # type: ignore[attr-defined]  # of this error only
+        return made
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Pass():
+                return
+            case ast.Expr(value=ast.Constant()):  # a docstring
+                return
+            case ast.Assign():
+                value = self._value(node.value)
+                for target in node.targets:
+                    self._assign(target, value)
+            case ast.AnnAssign(value=ast.expr() as given):
+                self._assign(node.target, self._value(given))
+            case ast.AugAssign():
+                old = self._value(ast.copy_location(_loaded(node.target), node.target))
+                self._assign(node.target, self._binary(node, node.op, old, self._value(node.value)))
+            case ast.For(orelse=[]):
+                items = self._value(node.iter)
+                if is_traced(items) and not isinstance(items, (list, tuple)):
+                    self._refuse(node.iter, "a loop needs a number of rounds that is known before the run, such as "
+                                            "range(8)")
+                rounds = list(items)
+                if len(rounds) > _UNROLLED:
+                    self._refuse(node.iter, f"a loop is unrolled, so it may have up to {_UNROLLED} rounds, not "
+                                            f"{len(rounds)}")
+                for item in rounds:
+                    self._assign(node.target, item)
+                    returned, _ = self._block(node.body)
+                    if returned:
+                        self._refuse(node, "a loop must not return; choose the value with if, and return it after the "
+                                           "loop")
+            case _:
+                self._refuse(node, f"{type(node).__name__.lower()!r} is not compiled; statements are assignments, if, "
+                                   f"for over a range, and return")
+
+    def _if(self, node: ast.If, rest: Sequence[ast.stmt]) -> tuple[bool, Any] | None:
+        """Execute an ``if``; where a branch returns, with all statements after it, whose value is returned."""
+        condition = self._condition(node.test)
+        if not isinstance(condition, Value):
+            found = self._block(node.body if condition else node.orelse)
+            return found if found[0] else None
+        returns = any(isinstance(x, ast.Return) for branch in (node.body, node.orelse) for s in branch
+                      for x in ast.walk(s))
+        condition = self._places.kept(condition)
+        before, ends = _copied(self._env), []
+        for branch in (node.body, node.orelse):
+            self._env = _copied(before)
+            found = self._block([*branch, *rest] if returns else branch)
+            ends.append((found, self._env))
+        (a, env_a), (b, env_b) = ends
+        self._env = self._merged(node, condition, env_a, env_b)
+        if not returns:
+            return None
+        # A branch that ends without return returns None, as in Python.
+        return a[0] or b[0], self._chosen(condition, a[1], b[1])
+
+    def _merged(self, node: ast.If, condition: Value, a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for name in a:
+            if name not in b:
+                continue  # known in one branch only: later uses are refused
+            x, y = a[name], b[name]
+            if isinstance(x, Record) and isinstance(y, Record):
+                record = Record(x.name, {}, x.assign)
+                record.values = {n: self._chosen(condition, x.values[n], y.values[n]) for n in x.values}
+                made[name] = record
+            elif x is y:
+                made[name] = x
+            else:
+                try:
+                    made[name] = self._chosen(condition, x, y)
+                except SplitJoinError as error:
+                    raise self._located(error, node) from None
+        return made
+
+    def _chosen(self, condition: Value, a: Any, b: Any) -> Any:
+        """``a`` where ``condition`` is true, else ``b``."""
+        if a is b:
+            return a
+        if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+            if len(a) != len(b):
+                raise PredicateError(f"both branches of an if must give tuples of one length, not {len(a)} and "
+                                     f"{len(b)}")
+            return [self._chosen(condition, x, y) for x, y in zip(a, b, strict=True)]
+        if not is_traced(a) and not is_traced(b) and type(a) is type(b) and a == b:
+            return a
+        if any(isinstance(x, (list, tuple, Record)) for x in (a, b)):
+            raise PredicateError("both branches of an if must give numbers, or tuples of one length")
+        at = f"{text_of(a)} if {condition.text} else {text_of(b)}"
+        if a is None or b is None:
+            null = Value(Lit(EXACT, None), "None", atom=True)
+            then, other = (null if x is None else x for x in (a, b))
+            made = case([condition.expr], [_lifted(then, at)], _lifted(other, at), at)
+            return self._places.kept(Value(made, at, atom=True))
+        if _is_condition(a) and _is_condition(b):
+            return self._places.kept((condition & a) | (~condition & b))
+        return self._places.kept(where(condition, a, b))
+
+    def _assign(self, target: ast.expr, value: Any) -> None:
+        match target:
+            case ast.Name():
+                self._env[target.id] = self._places.kept(value) if isinstance(value, Value) else value
+            case ast.Tuple() | ast.List():
+                items = list(value) if isinstance(value, (list, tuple)) else None
+                if items is None or len(items) != len(target.elts):
+                    self._refuse(target, f"{len(target.elts)} values are needed here")
+                for part, item in zip(target.elts, items or (), strict=True):
+                    self._assign(part, item)
+            case ast.Attribute():
+                record = self._record(target)
+                self._store(record, target, target.attr, value)
+            case ast.Subscript(value=ast.Attribute() as attribute):
+                record = self._record(attribute)
+                self._store_at(record, target, attribute.attr, self._value(target.slice), value)
+            case _:
+                self._refuse(target, "names, attributes of self, and items of its tuples are assigned to")
+
+    def _record(self, node: ast.Attribute) -> Record:
+        found = self._value(node.value)
+        if not isinstance(found, Record) or found.assign is None:
+            self._refuse(node, f"only attributes of self are assigned to, not those of {self._source.text(node.value)}")
+        if node.attr not in found.values:
+            self._refuse(node, _unknown(found, node.attr))
+        return found  # type: ignore[no-any-return]  # a Record, as checked
+
+    def _store(self, record: Record, node: ast.AST, name: str, value: Any) -> None:
+        assert record.assign is not None
+        old = record.values[name]
+        at = f"{record.name}.{name}"
+        if isinstance(old, list):
+            if not isinstance(value, (list, tuple)) or len(value) != len(old):
+                self._refuse(node, f"{at} is a tuple of {len(old)} numbers, and so must be what is assigned to it")
+            record.values[name] = [record.assign(f"{name}[{n}]", v, f"{at}[{n}]") for n, v in enumerate(value)]
+        else:
+            if isinstance(value, (list, tuple)) or value is None:
+                self._refuse(node, f"{at} is a number, and so must be what is assigned to it")
+            record.values[name] = record.assign(name, value, at)
+
+    def _store_at(self, record: Record, node: ast.Subscript, name: str, index: Any, value: Any) -> None:
+        assert record.assign is not None
+        items = self._items(node, record.values[name])
+        at = f"{record.name}.{name}"
+        chosen = self._index(node, index, len(items))
+        if isinstance(chosen, int):
+            items[chosen] = record.assign(f"{name}[{chosen}]", value, f"{at}[{chosen}]")
+        else:
+            new = self._places.kept(value) if isinstance(value, Value) else value
+            for n, old in enumerate(items):
+                picked = where(chosen == n, new, old)
+                items[n] = record.assign(f"{name}[{n}]", picked, f"{at}[{n}]")
+        record.values[name] = items
+
+    # Expressions.
+
+    def _value(self, node: ast.expr) -> Any:
+        try:
+            return self._evaluated(node)
+        except SplitJoinError as error:
+            raise self._located(error, node) from None
+        except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
+            raise self._located(PredicateError(f"{self._source.text(node)!r} cannot be computed: {error}"),
+                                node) from None
+
+    def _evaluated(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant():
+                if isinstance(node.value, (int, float, type(None))):
+                    return node.value
+                self._refuse(node, "values are numbers")
+            case ast.Name():
+                if node.id in self._env:
+                    return self._env[node.id]
+                if node.id in self._outer:
+                    return self._outer[node.id]
+                self._refuse(node, f"{node.id!r} has no value here, or has one in one branch of an if only")
+            case ast.BinOp():
+                return self._binary(node, node.op, self._value(node.left), self._value(node.right))
+            case ast.UnaryOp(op=ast.Not()):
+                condition = self._condition(node.operand)
+                return ~condition if isinstance(condition, Value) else not condition
+            case ast.UnaryOp():
+                a = self._value(node.operand)
+                if isinstance(node.op, ast.Invert) and isinstance(a, Value):
+                    a = a if isinstance(a.expr.type, Bool) else self._places.whole(a)
+                return _UNARY[type(node.op)](a)
+            case ast.BoolOp():
+                return self._connected(node)
+            case ast.Compare():
+                return self._compared(node)
+            case ast.IfExp():
+                condition = self._condition(node.test)
+                if not isinstance(condition, Value):
+                    return self._value(node.body if condition else node.orelse)
+                return self._chosen(self._places.kept(condition), self._value(node.body), self._value(node.orelse))
+            case ast.Tuple() | ast.List():
+                return [self._value(e) for e in node.elts]
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Subscript():
+                items = self._items(node, self._value(node.value))
+                index = self._index(node, self._value(node.slice), len(items))
+                if isinstance(index, int):
+                    return items[index]
+                chosen = items[-1]
+                for n in reversed(range(len(items) - 1)):
+                    chosen = where(index == n, items[n], chosen)
+                return self._places.kept(chosen) if isinstance(chosen, Value) else chosen
+            case ast.Call():
+                return self._call(node)
+        self._refuse(node, f"{self._source.text(node)!r} is not compiled")
+        return None
+
+    def _attribute(self, node: ast.Attribute) -> Any:
+        of = self._value(node.value)
+        if isinstance(of, Record):
+            if node.attr not in of.values:
+                self._refuse(node, _unknown(of, node.attr))
+            return of.values[node.attr]
+        if is_traced(of):
+            self._refuse(node, f"{self._source.text(node)!r} is not compiled: a number has no attributes")
+        return getattr(of, node.attr)
+
+    def _items(self, node: ast.Subscript, of: Any) -> list[Any]:
+        if not isinstance(of, (list, tuple)):
+            self._refuse(node, f"{self._source.text(node.value)} is no tuple")
+        return list(of)
+
+    def _index(self, node: ast.Subscript, index: Any, size: int) -> int | Value:
+        if isinstance(index, Value):
+            e = index.expr
+            if not is_exact(e.type) or denominator(e) != 1:
+                self._refuse(node.slice, "an index must be a whole number")
+            low, high = value_range(e)
+            if low < 0 or high >= size:
+                self._refuse(node.slice, f"an index must lie within 0 and {size - 1}, but this one can be {low} to "
+                                         f"{high}; write min(max(…, 0), {size - 1})")
+            return self._places.kept(index)
+        if not isinstance(index, int) or not -size <= index < size:
+            self._refuse(node.slice, f"an index must lie within 0 and {size - 1}, not {index!r}")
+        return int(index) % size
+
+    def _binary(self, node: ast.AST, op: ast.operator, a: Any, b: Any) -> Any:
+        symbol, function = _BINARY.get(type(op), ("@", operator.matmul))
+        if any(isinstance(x, (Record, list, tuple, type(None))) for x in (a, b)):
+            self._refuse(node, f"{symbol!r} needs numbers")
+        if isinstance(op, _BITWISE):
+            a, b = (self._places.whole(x) if isinstance(x, Value) else x for x in (a, b))
+        if isinstance(op, ast.FloorDiv) and is_traced((a, b)):
+            x, y = lift(a, "//"), lift(b, "//")
+            if is_exact(x.type) and is_exact(y.type) and max(denominator(x), denominator(y)) > 1:
+                # Of numbers in fixed point, too, the quotient is rounded down.
+                return Value(Arith(EXACT, "//", x, y), self._source.text(node) if isinstance(node, ast.expr) else "//")
+        return function(a, b)
+
+    def _connected(self, node: ast.BoolOp) -> Any:
+        is_and, made = isinstance(node.op, ast.And), None
+        for part in node.values:
+            condition = self._condition(part)
+            if not isinstance(condition, Value):
+                if condition is not is_and:
+                    return condition
+                continue
+            made = condition if made is None else (made & condition) if is_and else (made | condition)
+        return is_and if made is None else made
+
+    def _compared(self, node: ast.Compare) -> Any:
+        values = [self._value(node.left), *map(self._value, node.comparators)]
+        made: Any = True
+        for op, a, b in zip(node.ops, values, values[1:], strict=False):
+            if type(op) not in _COMPARED:
+                self._refuse(node, "numbers are compared with == != < <= > >=")
+            if any(isinstance(x, (Record, list, tuple, type(None))) for x in (a, b)):
+                self._refuse(node, "numbers are compared, not tuples, states or None")
+            one = _COMPARED[type(op)](a, b)
+            if not isinstance(one, (Value, bool, np.bool_)):
+                self._refuse(node, "a comparison gives true or false")
+            made = one if made is True else made & one if isinstance(one, Value) else made if one else False
+            if made is False:
+                return False
+        return made
+
+    def _condition(self, node: ast.expr) -> Value | bool:
+        found = self._value(node)
+        if isinstance(found, Value):
+            if not isinstance(found.expr.type, Bool):
+                self._refuse(node, f"a condition must be a comparison, not a number; write {self._source.text(node)} "
+                                   f"!= 0")
+            return found
+        if not isinstance(found, (bool, np.bool_)):
+            self._refuse(node, "a condition must be a comparison")
+        return bool(found)
+
+    def _call(self, node: ast.Call) -> Any:
+        function = self._value(node.func)
+        if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
+            self._refuse(node, "arguments are given one by one")
+        args = [self._value(a) for a in node.args]
+        named = {str(k.arg): self._value(k.value) for k in node.keywords}
+        inner = getattr(function, "splitjoin_source", None)
+        if inner is not None:
+            return self._inlined(node, inner, args, named)
+        traced = is_traced([*args, *named.values()])
+        if function in (least, greatest, where) and not named:
+            return function(*args) if traced else self._refuse(node, "one argument at least must be computed")
+        if function in (builtins.min, builtins.max) and traced and not named:
+            values = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+            return values[0] if len(values) == 1 else (least if function is builtins.min else greatest)(*values)
+        if function is builtins.abs and traced:
+            return abs(*args)
+        if function is builtins.sum and traced and not named:
+            total = args[1] if len(args) > 1 else 0
+            for item in args[0]:
+                total = total + item
+            return total
+        containers = (builtins.len, builtins.enumerate, builtins.zip, builtins.reversed, builtins.tuple, builtins.list)
+        known = isinstance(function, type) or callable(function)
+        if known and (function in _CONSTANT and (not traced or function in containers)):
+            made = function(*args, **named)
+            return list(made) if function in containers and function is not builtins.len else made
+        self._refuse(node, f"{self._source.text(node.func)!r} is not compiled; functions are min, max, abs, sum, len, "
+                           f"range, zip, enumerate, splitjoin.where, least and greatest, and those that "
+                           f"@splitjoin.function marks")
+        return None
+
+    def _inlined(self, node: ast.Call, inner: Source, args: list[Any], named: dict[str, Any]) -> Any:
+        if self._depth >= _CALLS:
+            self._refuse(node, f"functions must not call each other more than {_CALLS} deep, nor themselves")
+        try:
+            bound = inspect.signature(inner.fn).bind(*args, **named)
+        except TypeError as error:
+            raise PredicateError(f"{self._source.text(node)!r}: {error}") from None
+        bound.apply_defaults()
+        return Execution(inner, self._places, self._depth + 1).run(bound.arguments)
+
+    def _refuse(self, node: ast.AST, what: str) -> Any:
+        raise self._located(PredicateError(what), node)
+
+
+def _lifted(value: Any, at: str) -> Expr:
+    """``value`` as an expression, NULL included."""
+    return value.expr if isinstance(value, Value) else lift(value, at)
+
+
+def _unknown(record: Record, name: str) -> str:
+    return f"{record.name} has no {name!r}; it has {', '.join(record.values)}"
+
+
+def _is_condition(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, Value) and isinstance(value.expr.type, Bool))
+
+
+def _copied(env: dict[str, Any]) -> dict[str, Any]:
+    """``env`` with states of its own."""
+    made = dict(env)
+    for name, value in env.items():
+        if isinstance(value, Record):
+            made[name] = Record(value.name, {n: list(v) if isinstance(v, list) else v for n, v in value.values.items()},
+                                value.assign)
+    return made
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """``target`` of an assignment as an expression."""
+    match target:
+        case ast.Name():
+            return ast.Name(target.id, ast.Load())
+        case ast.Attribute():
+            return ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+        case ast.Subscript():
+            return ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+    return target

@@ -1,0 +1,212 @@
+"""A query: two schemas, a predicate, windows, the time column and the output order, checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, Union, cast
+
+from splitjoin.base.errors import InputError, OrderError, PredicateError, SchemaError
+
+from . import build
+from .aggregate import Aggregate, parse_aggregates
+from .categories import without_order
+from .ir import Expr, check_depth
+from .kind import INNER, Kind
+from .order import Order, parse_order
+from .python.decorator import TypedPredicate
+from .python.trace import trace
+from .schema import Column, Schema
+from .sql.parser import parse_sql
+from .types import Date, Decimal, Float, Int, Opaque, Timestamp, TimeUnit, Type, finer
+from .windows import Extent, WindowSpec, parse_windows
+
+__all__ = ["Predicate", "Query", "TimeColumns", "TimeSpec", "predicate", "register_condition_front_end", "time_columns"]
+
+#: A join condition as the user writes it: SQL text, a Python function of ``(r, s)``, or IR.
+Predicate = Union[str, Callable[[Any, Any], Any], Expr]
+#: The event-time column: one name for both streams, a pair ``(r, s)``, or a mapping ``{"r": …, "s": …}``.
+TimeSpec = Union[str, Sequence[str], Mapping[str, str]]
+
+#: Front ends beside SQL text and Python functions: top-level package of a condition's class → its front end.
+_FRONT_ENDS: dict[str, _FrontEnd] = {}
+
+
+@dataclass(frozen=True)
+class _FrontEnd:
+    """A front end: ``function`` of ``module`` converts a condition to IR; messages call such a condition ``kind``."""
+
+    kind: str
+    module: str
+    function: str
+
+
+def register_condition_front_end(package: str, *, kind: str, module: str, function: str) -> None:
+    """Register ``function(on, r, s)`` of ``module`` as front end of conditions whose class is defined in ``package``.
+
+    The module is imported on the first use, so it may import optional packages. ``kind`` is the name of such a
+    condition in messages, for example ``"a Spark Column"``.
+    """
+    _FRONT_ENDS[package] = _FrontEnd(kind, module, function)
+
+
+@dataclass(frozen=True)
+class TimeColumns:
+    """The event-time columns of R and S, and the unit of event times, the tick.
+
+    ``tick``: for timestamps, the finer unit of both columns; None for integers, which have no unit, and for dates,
+    which count days.
+    """
+
+    r: str
+    s: str
+    type: Type
+    tick: TimeUnit | None
+
+    def name(self, side: str) -> str:
+        """The column's name in stream ``side``."""
+        return self.r if side == "r" else self.s
+
+
+@dataclass(frozen=True)
+class Query:
+    """A checked join query; `Query.make` builds one from the user's arguments."""
+
+    r: Schema
+    s: Schema
+    predicate: Expr
+    window_r: Extent
+    window_s: Extent
+    time: TimeColumns | None
+    order: Order
+    kind: Kind = INNER
+    aggregates: tuple[Aggregate, ...] = ()
+
+    @classmethod
+    def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
+             order: str | Order = "total", how: str = "inner", direction: str | None = None,
+             allow_exact: bool | None = None, by: str | None = None,
+             aggregate: Mapping[str, Any] | None = None) -> Query:
+        """Parse and check all parts of a query. Raises a `SplitJoinError` that names the wrong part."""
+        times = None if time is None else time_columns(r, s, time)
+        windows = parse_windows(window)
+        if times is not None and any(w.unit for w in windows) and _is_empty(r.find(times.r)) and (
+                _is_empty(s.find(times.s))):  # the type is known from the windows' units alone
+            times = replace(times, type=Timestamp("us"), tick="us")
+        kind, tick = (None, None) if times is None else (times.type, times.tick)
+        extent_r, extent_s = (w.resolve(kind, tick) for w in windows)
+        order = parse_order(order)
+        chosen = Kind.make(how, direction, allow_exact, order=order, timed=times is not None)
+        made = cls(r, s, predicate(on, r, s), extent_r, extent_s, times, order, chosen)
+        if aggregate is None:
+            if by is not None:
+                raise InputError(f"by={by!r} belongs to aggregate; give both, such as by='r', aggregate="
+                                 f"{{'n': 'count(*)'}}")
+            return made
+        return made.aggregated(parse_aggregates(aggregate, r, s), by)
+
+    def aggregated(self, aggregates: tuple[Aggregate, ...], by: str | None = None) -> Query:
+        """A query like this with a row of ``aggregates`` for each tuple of R, in place of pairs. ``by``: None or "r".
+
+        Raises `InputError` for another stream and for a kind that has no such rows, `OrderError` for an order.
+        """
+        if by not in (None, "r"):
+            raise InputError(f"by must be 'r', the stream whose tuples get a row each, not {by!r}; to aggregate by s, "
+                             f"give the tables the other way round")
+        if self.kind.how not in ("inner", "left"):
+            raise InputError(f"aggregates need how='inner', without rows for tuples that meet nothing, or 'left', with "
+                             f"them, not {self.kind.how!r}")
+        if self.order.kind not in ("total", "none"):
+            raise OrderError(f"aggregates need order 'total' or 'none', not '{self.order}': a row that waits for the "
+                             f"last partner belongs to no probe")
+        return replace(self, aggregates=aggregates)
+
+    @property
+    def pairs(self) -> Query:
+        """The query that a device runs: the inner join. Other kinds are decided from its pairs in total order."""
+        return self if self.is_pairs else replace(self, kind=INNER, order=Order("total"), aggregates=())
+
+    @property
+    def is_pairs(self) -> bool:
+        """True if the rows are the pairs of the inner join."""
+        return self.kind.is_inner and not self.aggregates
+
+    def window(self, side: str) -> Extent:
+        """The window of stream ``side``."""
+        return self.window_r if side == "r" else self.window_s
+
+    def schema(self, side: str) -> Schema:
+        """The schema of stream ``side``."""
+        return self.r if side == "r" else self.s
+
+
+def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
+    """The typed IR of a join condition: SQL text, a Python function, IR, or a condition of a registered front end."""
+    if isinstance(on, str):
+        made = parse_sql(on, r, s)
+    elif isinstance(on, Expr):
+        made = on
+    elif isinstance(on, TypedPredicate):
+        made = on.trace(r, s)
+    elif (front_end := _FRONT_ENDS.get(type(on).__module__.partition(".")[0])) is not None:
+        made = cast(Expr, getattr(import_module(front_end.module), front_end.function)(on, r, s))
+    elif callable(on):
+        made = trace(on, r, s)
+    else:
+        kinds = ["an SQL text", "a function of (r, s)", *(f.kind for f in _FRONT_ENDS.values())]
+        raise PredicateError(f"on must be {', '.join(kinds[:-1])} or {kinds[-1]}, not {type(on).__name__}")
+    check_depth(made)
+    return without_order(build.condition(made, str(made)))
+
+
+def time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
+    """The event-time columns that ``time`` names. Raises `SchemaError` if they are not of one kind.
+
+    A column of type null without NULL, as in a CSV file without rows, gets the other column's type; int64 if both are
+    such columns.
+    """
+    if isinstance(time, str):
+        names: tuple[str, ...] = (time, time)
+    elif isinstance(time, Mapping) and set(time) == {"r", "s"}:
+        names = (time["r"], time["s"])
+    elif isinstance(time, Sequence) and len(time) == 2:
+        names = (time[0], time[1])
+    else:
+        names = ()
+    if len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"time must be a column name, a pair (R's, S's) or a mapping with 'r' and 's', not {time!r}")
+    a, b = r.find(names[0]), s.find(names[1])
+    if _is_empty(a):
+        a = replace(a, type=Int(64) if _is_empty(b) else b.type)
+    if _is_empty(b):
+        b = replace(b, type=a.type)
+    for side, c in (("r", a), ("s", b)):
+        if not isinstance(c.type, (Int, Timestamp, Date)) or c.type == Int(64, signed=False):
+            need = ("an integer, a date or a timestamp" if not isinstance(c.type, Int) else
+                    "an integer that fits int64, a date or a timestamp")
+            raise SchemaError(f"the time column {side}.{c.name} must be {need}, not {c.type}; "
+                              f"{_whole_times(c)}")
+    ta, tb = a.type, b.type
+    if isinstance(ta, Int) and isinstance(tb, Int):
+        return TimeColumns(a.name, b.name, ta, None)
+    if isinstance(ta, Date) and isinstance(tb, Date):
+        return TimeColumns(a.name, b.name, ta, None)
+    if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and (ta.tz is None) == (tb.tz is None):
+        return TimeColumns(a.name, b.name, ta, finer(ta.unit, tb.unit))
+    raise SchemaError(f"the time columns must be of one kind, but r.{a.name} is {ta} and s.{b.name} is {tb}")
+
+
+def _whole_times(column: Column) -> str:
+    """The advice for a time column of a type that counts no ticks."""
+    if isinstance(column.type, Float):
+        return (f"make whole numbers of it before the join, with the digits that you need, such as milliseconds of "
+                f"seconds: ({column.name} * 1000).round().astype('int64') in pandas")
+    if isinstance(column.type, Decimal):
+        return f"make whole numbers of it before the join, such as {column.name} * 10**{column.type.scale} as int64"
+    return "cast it to int64, date32 or a timestamp before the join"
+
+
+def _is_empty(column: Column) -> bool:
+    """True if ``column`` belongs to a table without rows, so that its type is unknown."""
+    return column.type == Opaque("null") and not column.nullable

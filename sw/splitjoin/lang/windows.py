@@ -1,0 +1,165 @@
+"""Windows, ``"ROWS n"``, ``"RANGE l"`` or both, and how they are parsed (semantics, section 2)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+import numpy as np
+
+from splitjoin.base.errors import PredicateError, WindowError, plural
+
+from .build import literal
+from .schema import suggest
+from .types import TIME_UNITS, UNIT_NS, Date, Duration, Int, TimeUnit, Type
+
+__all__ = ["Extent", "Span", "Window", "WindowSpec", "length_text", "parse_window", "parse_windows"]
+
+#: A span of time of Python, pandas or NumPy.
+Span = Union[dt.timedelta, np.timedelta64]
+#: A window argument of the API: one text for both streams, or one for R and one for S. A span of time stands for the
+#: RANGE of this length.
+WindowSpec = Union[str, Span, Sequence[Union[str, Span]], Mapping[str, Union[str, Span]]]
+
+_DAY = UNIT_NS["DAY"]
+#: Longer numbers are refused; Python's int() does not read numbers of more than 4300 digits.
+_MAX_DIGITS = 100
+_TOKEN = re.compile(r"\s*(ROWS|RANGE)\s+(\S+)((?:\s+(?!ROWS\b|RANGE\b)[A-Za-z]+)?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window as the user wrote it: the last ``rows`` tuples, no older than ``length``. At least one of both is set.
+
+    ``unit``: the unit of ``length`` ("MINUTE"), or None for the time column's own unit.
+    """
+
+    rows: int | None
+    length: int | None = None
+    unit: str | None = None
+
+    def __str__(self) -> str:
+        parts = [] if self.rows is None else [f"ROWS {self.rows}"]
+        if self.length is not None:
+            plural = "" if self.unit is None else f" {self.unit}{'' if self.length == 1 else 'S'}"
+            parts.append(f"RANGE {self.length}{plural}")
+        return " ".join(parts)
+
+    def resolve(self, time: Type | None, tick: TimeUnit | None) -> Extent:
+        """The window as an `Extent`, with its length in ticks.
+
+        ``time`` is the type of the time column (None: there is none), ``tick`` the unit in which event times are
+        counted when it is a timestamp. Raises `WindowError` when the length does not fit the time column.
+        """
+        if self.length is None:
+            return Extent(self.rows, None)
+        if time is None:
+            raise WindowError(f"the window '{self}' has a RANGE, which needs a time column; name it with time=…")
+        if isinstance(time, Int):
+            if self.unit is not None:
+                raise WindowError(f"the window '{self}' is given in {self.unit}S, but the time column is an integer "
+                                  f"({time}); give the RANGE as a plain number in the column's own unit")
+            return Extent(self.rows, self.length)
+        if self.unit is None:
+            unit = plural(self.length, "day" if isinstance(time, Date) else "second").upper()
+            raise WindowError(f"the window '{self}' has no unit, but the time column is a {time}; write for example "
+                              f"'RANGE {self.length} {unit}'")
+        per_tick = _DAY if isinstance(time, Date) else TIME_UNITS[tick or "ns"]
+        # Whole ticks suffice: two times a whole number of ticks apart are within l exactly if they are within ⌊l⌋.
+        return Extent(self.rows, self.length * UNIT_NS[self.unit] // per_tick)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A window in rows and ticks: the last ``rows`` tuples, of an age up to ``length`` ticks. None means no limit."""
+
+    rows: int | None
+    length: int | None
+
+
+def length_text(length: Span) -> str:
+    """``length`` as a RANGE says it, in the largest unit of which it is a whole number, such as ``"5 MINUTES"``.
+
+    Raises `WindowError` for what is no span of time, such as NaT.
+    """
+    try:
+        found = literal(length, "a timedelta")
+    except PredicateError as error:
+        raise WindowError(str(error)) from None
+    if not isinstance(found.type, Duration) or not isinstance(found.value, int):
+        raise WindowError(f"a timedelta must be a span of time, not {length!r}")
+    ns = found.value * TIME_UNITS[found.type.unit]
+    unit, per = next((name, per) for name, per in reversed(UNIT_NS.items()) if ns % per == 0)
+    return f"{ns // per} {unit}S"
+
+
+def parse_window(text: str | Span) -> Window:
+    """Parse ``"ROWS n"``, ``"RANGE l [UNIT]"`` or both, in either order and any case; a timedelta is a RANGE.
+
+    n from 1, l from 0; units are NANOSECONDS to WEEKS. Raises `WindowError` that quotes what is wrong.
+    """
+    if isinstance(text, (dt.timedelta, np.timedelta64)):
+        return parse_window(f"RANGE {length_text(text)}")
+    if not isinstance(text, str):
+        number = isinstance(text, (int, float, np.number)) and not isinstance(text, bool)
+        raise WindowError(f"a window must say what its number counts: 'ROWS {text}' for the last {text} tuples, "
+                          f"'RANGE {text}' for times at most {text} apart; not {text!r} alone" if number else
+                          f"a window must be a text such as 'ROWS 4096' or 'RANGE 15 MINUTES', or a timedelta, not "
+                          f"{text!r}")
+    rows: int | None = None
+    length: int | None = None
+    unit: str | None = None
+    rest = text
+    while rest.strip():
+        match = _TOKEN.match(rest)
+        if match is None:
+            raise WindowError(f"the window {text!r} cannot be read at {rest.strip()!r}; write 'ROWS 4096', "
+                              f"'RANGE 15 MINUTES', 'RANGE 900' or 'ROWS 100 RANGE 900'")
+        kind, number, word = match[1].upper(), match[2], match[3].strip().upper()
+        if not re.fullmatch(r"[+-]?\d+", number):
+            raise WindowError(f"the window {text!r} needs a whole number after {kind}, not {number!r}")
+        if len(number) > _MAX_DIGITS:
+            raise WindowError(f"a window's numbers must have at most {_MAX_DIGITS} digits, but the one after {kind} "
+                              f"has {len(number)}; give a smaller window")
+        if kind == "ROWS":
+            if rows is not None:
+                raise WindowError(f"the window {text!r} has ROWS twice")
+            if word not in ("", "ROW", "TUPLES"):
+                raise WindowError(f"the window {text!r} has {word!r} after ROWS {number}; ROWS takes a number only")
+            rows = int(number)
+            if rows < 1:
+                raise WindowError(f"ROWS must be at least 1, not {rows}")
+        else:
+            if length is not None:
+                raise WindowError(f"the window {text!r} has RANGE twice")
+            length = int(number)
+            if length < 0:
+                raise WindowError(f"RANGE must be at least 0, not {length}")
+            if word:
+                unit = word.removesuffix("S")
+                if unit not in UNIT_NS:
+                    raise WindowError(f"the window {text!r} has the unknown unit {word!r}"
+                                      f"{suggest(word, [u + 'S' for u in UNIT_NS])}; known are "
+                                      f"{', '.join(u + 'S' for u in UNIT_NS)}")
+        rest = rest[match.end():]
+    if rows is None and length is None:
+        raise WindowError("the window is empty; write 'ROWS 4096', 'RANGE 15 MINUTES' or both")
+    return Window(rows, length, unit)
+
+
+def parse_windows(spec: WindowSpec) -> tuple[Window, Window]:
+    """Parse the windows of R and S: one text for both, a pair ``(r, s)``, or a mapping ``{"r": …, "s": …}``."""
+    if isinstance(spec, (str, dt.timedelta, np.timedelta64, int, float, np.number)):
+        window = parse_window(spec)
+        return window, window
+    if isinstance(spec, Mapping):
+        if set(spec) != {"r", "s"}:
+            raise WindowError(f"a mapping of windows must have the keys 'r' and 's', not {sorted(map(str, spec))}")
+        return parse_window(spec["r"]), parse_window(spec["s"])
+    if isinstance(spec, Sequence) and len(spec) == 2:
+        return parse_window(spec[0]), parse_window(spec[1])
+    raise WindowError(f"window must be a text, a timedelta, a pair (R's, S's) or a mapping with 'r' and 's', not "
+                      f"{spec!r}")

@@ -1,0 +1,87 @@
+"""Encoding of tuples by a plan, once per tuple, on the host: keys to store them with, and bounds to probe with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.lang.eval.vector import Vector, evaluate
+from splitjoin.lang.schema import other_side
+
+from .forms import OneSided
+from .keys import Codes, Texts
+from .plan import Plan
+from .relations import interval
+
+__all__ = ["Coder", "TupleCodes", "guard_holds"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class TupleCodes:
+    """The codes of n tuples of one stream.
+
+    Attributes:
+        keys: Per slot of the plan a key, uint64 (n,).
+        lows, highs: Per interval test the bounds on the other stream's key, uint64 (n,), both included; empty where
+            low > high.
+        values: Per slot of the plan the values that the keys encode (n,).
+    """
+
+    keys: list[Codes]
+    lows: list[Codes]
+    highs: list[Codes]
+    values: list[Vector]
+
+
+class Coder:
+    """Computes `TupleCodes` by ``plan``, and keeps the session's dictionary of texts."""
+
+    def __init__(self, plan: Plan):
+        self._plan = plan
+        self._texts = Texts()
+
+    def codes(self, side: str, table: pa.Table) -> TupleCodes:
+        """The codes of every row of ``table``, tuples of stream ``side``."""
+        mine, theirs = self._plan.slots(side), self._plan.slots(other_side(side))
+        values = []
+        for slot in mine:
+            v = slot.key.values(table, self._texts)
+            values.append(Vector(v.values, v.valid & guard_holds(slot.guards, table)))
+        keys = [np.where(v.valid, slot.key.encode(v), np.uint64(0)) if slot.null_code else slot.key.encode(v)
+                for slot, v in zip(mine, values, strict=True)]
+        lows, highs = [], []
+        for test in self._plan.tests:
+            here, there = (test.r, test.s) if side == "r" else (test.s, test.r)
+            key, v = theirs[there].key, values[here]
+            parts = [interval(rel, side, v, mine[here].key, key) for rel in test.relations]
+            low = reduce(np.maximum, (p[0] for p in parts))
+            high = reduce(np.minimum, (p[1] for p in parts))
+            lows.append(np.where(v.valid, low, np.uint64(2**key.width - 1)))
+            highs.append(np.where(v.valid, high, np.uint64(0)))
+        return TupleCodes(keys, lows, highs, values)
+
+
+def guard_holds(guards: tuple[OneSided, ...], table: pa.Table) -> Mask:
+    """Truth per row of ``table``, bool (n,): True if every condition has one of its required values.
+
+    Guards are selections at ingress. A tuple that fails one keeps its place in the window; its key's code is 0, which
+    no probe's interval holds.
+    """
+    holds = np.ones(table.num_rows, np.bool_)
+    for guard in guards:
+        v = evaluate(guard.condition, table)
+        wanted = np.zeros(table.num_rows, np.bool_)
+        if "true" in guard.values:
+            wanted |= v.valid & v.values
+        if "false" in guard.values:
+            wanted |= v.valid & ~v.values
+        if "null" in guard.values:
+            wanted |= ~v.valid
+        holds &= wanted
+    return holds

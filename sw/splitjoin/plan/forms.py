@@ -1,0 +1,299 @@
+"""Two-valued forms, and pass ``logic``, which derives them from three-valued conditions (semantics, section 3).
+
+A form is a positive combination (AND, OR) of leaves that are either true or false: conditions on one stream, which the
+host evaluates once per tuple, and comparisons of both streams, which are false if an operand is NULL. Code 0 of a key
+means that its value is NULL. The passes replace comparisons by simpler ones, and finally by interval tests
+(`Compared`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol, Union
+
+from splitjoin.lang import build
+from splitjoin.lang.eval.vector import constant
+from splitjoin.lang.ir import (
+    MIRRORED,
+    And,
+    Arith,
+    Case,
+    Cast,
+    Cmp,
+    CmpOp,
+    Expr,
+    Extreme,
+    IsNull,
+    Lit,
+    Not,
+    Or,
+    sides,
+    text,
+)
+from splitjoin.lang.properties import causes, may_be_null
+from splitjoin.lang.schema import Side
+from splitjoin.lang.types import BOOL, EXACT, Bool, Float
+
+from .keys import Key
+from .passes.conditions import TooManyCases
+from .relations import Relation
+from .text import key_text, relation_text
+
+__all__ = ["FALSE", "TRUE", "Both", "Compared", "Computed", "ComputedTest", "Form", "Junction", "OneSided",
+           "TruthValue", "form_text", "junction", "positive", "present"]
+
+TruthValue = Literal["true", "false", "null"]
+
+
+@dataclass(frozen=True)
+class OneSided:
+    """A condition on stream ``side`` alone: true when ``condition`` has one of the ``values``."""
+
+    side: Side
+    condition: Expr
+    values: frozenset[TruthValue]
+
+
+@dataclass(frozen=True)
+class Both:
+    """A comparison of values (not of conditions) that reads both streams; false when an operand is NULL.
+
+    ``origin``: the comparison that the user wrote, if this one is a part of it.
+    """
+
+    cmp: Cmp
+    origin: Cmp | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison as an interval test on one key of each stream: all ``relations`` must hold."""
+
+    r: Key
+    s: Key
+    relations: tuple[Relation, ...]
+
+
+class ComputedTest(Protocol):
+    """A test that a kind of device computes itself from keys of both streams, beside interval tests; hashable.
+
+    `str` of it is its stable text form.
+    """
+
+    def keys(self, side: str) -> tuple[Key | None, ...]:
+        """The keys of stream ``side`` that the test reads, by their roles; None where a role has no key."""
+
+    def described(self, r: tuple[int | None, ...], s: tuple[int | None, ...]) -> str:
+        """The test in words, with each key as its number among the stored ones."""
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A comparison as a test that the device computes itself."""
+
+    test: ComputedTest
+
+
+@dataclass(frozen=True)
+class Junction:
+    """Conjunction or disjunction; without operands, the constant true ("and") or false ("or")."""
+
+    op: Literal["and", "or"]
+    args: tuple[Form, ...]
+
+
+Form = Union[OneSided, Both, Compared, Computed, Junction]
+TRUE, FALSE = Junction("and", ()), Junction("or", ())
+
+
+def junction(op: Literal["and", "or"], args: Iterable[Form]) -> Form:
+    """``args`` combined: flattened, without duplicates and without neutral operands."""
+    neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
+    flat: list[Form] = []
+    for a in args:
+        if a == absorbing:
+            return absorbing
+        flat += a.args if isinstance(a, Junction) and a.op == op else (a,)
+    distinct = tuple(dict.fromkeys(flat))
+    if not distinct:
+        return neutral
+    return distinct[0] if len(distinct) == 1 else Junction(op, distinct)
+
+
+def present(cmp: Cmp, known: Container[Expr] = ()) -> tuple[OneSided, ...]:
+    """Conditions that no one-sided part of ``cmp`` is NULL, except the parts ``known`` to be tested anyway."""
+    return tuple(OneSided(next(iter(sides(c))), build.is_null(c, str(c)), frozenset(("false",)))
+                 for c in dict.fromkeys((*causes(cmp.a), *causes(cmp.b))) if len(sides(c)) == 1 and c not in known)
+
+
+def form_text(form: Form) -> str:
+    """The stable text form, on one line; equal for equal forms."""
+    match form:
+        case OneSided():
+            return f"[{form.side}: {text(form.condition)} is {' or '.join(sorted(form.values))}]"
+        case Both():
+            return text(form.cmp)
+        case Compared():
+            said = " and ".join(relation_text(x, "R", "S") for x in form.relations)
+            return f"<{said}; R = {key_text(form.r)}; S = {key_text(form.s)}>"
+        case Computed():
+            return f"<{form.test}>"
+        case Junction(args=()):
+            return "TRUE" if form.op == "and" else "FALSE"
+        case Junction():
+            return "(" + f" {form.op.upper()} ".join(map(form_text, form.args)) + ")"
+    raise AssertionError(form)
+
+
+#: Largest number of steps to the form of one condition, and of parts of the form: nested CASEs can need exponentially
+#: many.
+_MOST = 1 << 12
+_NEGATED: dict[CmpOp, CmpOp] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_ALL: frozenset[TruthValue] = frozenset(("true", "false", "null"))
+
+
+def positive(e: Expr) -> Form:
+    """The two-valued form that is true exactly when condition ``e`` is true. Raises `TooManyCases`."""
+    form = _Logic().form(e)
+    if _size(form, {}) > _MOST:
+        raise TooManyCases
+    return form
+
+
+def _size(form: Form, known: dict[int, int]) -> int:
+    """The number of parts of ``form``; ``known``: numbers already counted, by the part's identity."""
+    if not isinstance(form, Junction):
+        return 1
+    if id(form) not in known:
+        known[id(form)] = 1 + sum(_size(a, known) for a in form.args)
+    return known[id(form)]
+
+
+class _Logic:
+    """Makes the form of one condition; raises `TooManyCases` after `_MOST` steps."""
+
+    def __init__(self) -> None:
+        self._left = _MOST
+
+    def form(self, e: Expr) -> Form:
+        """The form that is true exactly when ``e`` is true."""
+        return self._is(e, "true")
+
+    def _step(self) -> None:
+        """Count a step."""
+        self._left -= 1
+        if self._left < 0:
+            raise TooManyCases
+
+    def _is(self, e: Expr, want: TruthValue) -> Form:
+        """The form that is true exactly when ``e`` has the value ``want``."""
+        self._step()
+        streams = sides(e)
+        if not streams:
+            return TRUE if constant(e) == {"true": True, "false": False, "null": None}[want] else FALSE
+        if len(streams) == 1:
+            return OneSided(next(iter(streams)), e, frozenset((want,)))
+        if want == "null":
+            return junction("and", (self._complement(self._is(e, "true")), self._complement(self._is(e, "false"))))
+        match e:
+            case And() | Or():
+                op: Literal["and", "or"] = "and" if isinstance(e, And) == (want == "true") else "or"
+                return junction(op, (self._is(a, want) for a in e.args))
+            case Not():
+                return self._is(e.a, "false" if want == "true" else "true")
+            case IsNull():
+                null = self._is_null(e.a)
+                return null if want == "true" else self._complement(null)
+            case Cmp() if isinstance(e.a.type, Bool):
+                # A condition is not always NULL when one of its columns is: FALSE AND NULL is false.
+                return self._compare_conditions(e.op if want == "true" else _NEGATED[e.op], e.a, e.b)
+            case Cmp():
+                return self._compare_values(e if want == "true" else Cmp(BOOL, _NEGATED[e.op], e.a, e.b))
+            case Case():
+                return self._case(e, lambda value: self._is(value, want))
+        raise AssertionError(f"not a condition: {e}")
+
+    def _case(self, e: Case, of: Callable[[Expr], Form]) -> Form:
+        """The form of ``e``, with ``of`` applied to each of its values."""
+        branches: list[Form] = []
+        before: list[Form] = []
+        for when, then in zip(e.when, e.then, strict=True):
+            true = self._is(when, "true")
+            branches.append(junction("and", (*before, true, of(then))))
+            before.append(self._complement(true))
+        return junction("or", (*branches, junction("and", (*before, of(e.otherwise)))))
+
+    def _compare_values(self, cmp: Cmp) -> Form:
+        """The form that is true exactly when ``cmp``, a comparison of values, is true."""
+        self._step()
+        if not sides(cmp) or len(sides(cmp)) == 1:
+            return self._is(cmp, "true")
+        for a, b, op in ((cmp.a, cmp.b, cmp.op), (cmp.b, cmp.a, MIRRORED[cmp.op])):
+            whole = a.a if isinstance(a, Cast) else a
+            if not isinstance(whole, Extreme) or len(sides(whole)) < 2:
+                continue
+            if op in ("=", "<>"):
+                halves: tuple[CmpOp, CmpOp] = ("<=", ">=") if op == "=" else ("<", ">")
+                return junction("and" if op == "=" else "or",
+                                (self._compare_values(Cmp(BOOL, half, a, b)) for half in halves))
+            args = [replace(a, a=x) if isinstance(a, Cast) else x for x in whole.args]
+            each = [self._compare_values(Cmp(BOOL, op, x, b)) for x in args]
+            if (whole.kind == "least") == (op in ("<", "<=")):
+                return junction("or", each)
+            # Every operand that is not NULL satisfies the comparison, and at least one is not NULL.
+            some = () if not all(may_be_null(x) for x in args) else (junction("or", each),)
+            return junction("and", (*some, *(junction("or", (one, self._null(x)))
+                                             for one, x in zip(each, args, strict=True))))
+        return Both(cmp)
+
+    def _is_null(self, e: Expr) -> Form:
+        return self._is(e, "null") if isinstance(e.type, Bool) else self._null(e)
+
+    def _null(self, e: Expr) -> Form:
+        """The form that is true exactly when the value ``e`` is NULL."""
+        self._step()
+        if not may_be_null(e):
+            return FALSE
+        streams = sides(e)
+        if not streams:
+            return TRUE if constant(e) is None else FALSE
+        if len(streams) == 1:
+            nulls = [build.is_null(c, str(c)) for c in causes(e)]
+            if any(isinstance(n.a, Lit) for n in nulls if isinstance(n, IsNull)):
+                return TRUE
+            return OneSided(next(iter(streams)), nulls[0] if len(nulls) == 1 else build.or_(nulls, str(e)),
+                            frozenset(("true",)))
+        match e:
+            case Extreme():
+                return junction("and", (self._null(a) for a in e.args))
+            case Case():
+                return self._case(e, self._null)
+            case Arith(op="div" | "mod" | "//" | "%") if not isinstance(e.type, Float):
+                zero = self._compare_values(Cmp(BOOL, "=", e.b, Lit(EXACT, 0)))
+                return junction("or", (self._null(e.a), self._null(e.b), zero))
+        return junction("or", (self._null(a) for a in e.children))
+
+    def _compare_conditions(self, op: CmpOp, a: Expr, b: Expr) -> Form:
+        """``a op b`` of two conditions, false before true."""
+        t = {"a": self._is(a, "true"), "b": self._is(b, "true")}
+        f = {"a": self._is(a, "false"), "b": self._is(b, "false")}
+        ff, tt = junction("and", (f["a"], f["b"])), junction("and", (t["a"], t["b"]))
+        ft, tf = junction("and", (f["a"], t["b"])), junction("and", (t["a"], f["b"]))
+        cases: dict[CmpOp, tuple[Form, ...]] = {
+            "=": (ff, tt), "<>": (ft, tf), "<": (ft,), "<=": (ff, ft, tt), ">": (tf,), ">=": (ff, tf, tt)}
+        return junction("or", cases[op])
+
+    def _complement(self, form: Form) -> Form:
+        self._step()
+        match form:
+            case OneSided():
+                return OneSided(form.side, form.condition, _ALL - form.values)
+            case Both():
+                cmp = form.cmp
+                return junction("or", (self._null(cmp.a), self._null(cmp.b),
+                                       Both(Cmp(BOOL, _NEGATED[cmp.op], cmp.a, cmp.b))))
+            case Junction():
+                return junction("or" if form.op == "and" else "and", (self._complement(a) for a in form.args))
+            case Compared() | Computed():
+                raise AssertionError("comparisons are tests only when nothing is negated any more")

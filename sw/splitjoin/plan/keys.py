@@ -1,0 +1,206 @@
+"""Comparison keys: one-sided values as unsigned integers whose order is the order of the values.
+
+Code 0 stands for NULL, and for a tuple whose guard (a condition on its own stream) is not true: it lies outside every
+interval that a probe can ask for. Keys of whole numbers are in `splitjoin.plan.linear`. Where a key of floats takes
+part in arithmetic that falls as the key grows, NaN is placed below all values instead of above, so that every condition
+still selects one interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Union
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from splitjoin.lang.eval.vector import Vector, evaluate
+from splitjoin.lang.ir import Col, Expr
+from splitjoin.lang.schema import Side
+from splitjoin.lang.types import Binary, plain
+
+from .linear import Codes, ExactKey, WideKey, exact_key
+
+__all__ = ["Codes", "ExactKey", "FloatKey", "Key", "PrefixKey", "TextKey", "Texts", "UnitKey", "WideKey", "exact_key",
+           "float_codes", "float_values"]
+
+
+@dataclass(frozen=True)
+class FloatKey:
+    """A float expression; NULL has a code of its own, so nullability takes no extra bit."""
+
+    side: Side
+    expr: Expr
+    bits: int
+    nan_low: bool
+    nullable: bool = True
+
+    @property
+    def width(self) -> int:
+        """Bits of a code."""
+        return self.bits
+
+    def values(self, table: pa.Table, texts: Texts) -> Vector:
+        """The floats, for every row."""
+        return evaluate(self.expr, table)
+
+    def encode(self, values: Vector) -> Codes:
+        """Codes of values; those of NULL are meaningless."""
+        return float_codes(values.values, self.bits, self.nan_low)
+
+    @property
+    def low_code(self) -> int:
+        """The smallest code of a value."""
+        if self.nan_low:
+            return 1
+        return int(float_codes(np.array([-np.inf], _float_dtype(self.bits)), self.bits, False)[0])
+
+    @property
+    def high_code(self) -> int:
+        """The largest code of a value."""
+        top = np.inf if self.nan_low else np.nan
+        return int(float_codes(np.array([top], _float_dtype(self.bits)), self.bits, self.nan_low)[0])
+
+
+def _float_dtype(bits: int) -> type[np.float32] | type[np.float64]:
+    return np.float32 if bits == 32 else np.float64
+
+
+def float_codes(values: npt.NDArray[Any], bits: int, nan_low: bool) -> Codes:
+    """Unsigned integers in SQL's order of the floats: −0.0 as 0.0, NaN above all, or 1 (below all) with ``nan_low``."""
+    unsigned: Any = np.uint32 if bits == 32 else np.uint64
+    canonical: npt.NDArray[Any] = np.where(values == 0, values.dtype.type(0), values)
+    raw: Any = canonical.view(unsigned)
+    sign = unsigned(1 << (bits - 1))
+    codes = np.where(raw & sign, ~raw, raw | sign).astype(np.uint64)
+    return np.where(np.isnan(values), np.uint64(1 if nan_low else 2**bits - 1), codes)
+
+
+def float_values(codes: Codes, bits: int, nan_low: bool) -> npt.NDArray[Any]:
+    """The floats of codes; codes that stand for no float give NaN."""
+    unsigned: Any = np.uint32 if bits == 32 else np.uint64
+    narrow: Any = codes.astype(unsigned)
+    sign = unsigned(1 << (bits - 1))
+    values = np.where(narrow & sign, narrow & ~sign, ~narrow).view(_float_dtype(bits))
+    nan = np.uint64(1 if nan_low else 2**bits - 1)
+    return np.where(codes == nan, _float_dtype(bits)(np.nan), values)
+
+
+#: Width of a text's number in the session's dictionary.
+_TEXT_BITS = 32
+
+
+class Texts:
+    """A session's dictionary of texts: equal texts get equal numbers, from 1, on both streams."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, int] = {}
+
+    def codes(self, texts: pa.ChunkedArray) -> Codes:
+        """The numbers of ``texts`` (n,), of type large_string or large_binary, new ones added; 0 for NULL."""
+        encoded = texts.cast(pa.large_binary()).combine_chunks().dictionary_encode()
+        known = self._known
+        # The cost of a batch depends on its own distinct texts, not on the size of the dictionary.
+        numbers = [known.setdefault(t, len(known) + 1) for t in encoded.dictionary.to_pylist()]
+        index = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy()
+        codes: Codes = np.array([*numbers, 0], np.uint64)[index]  # NULL's −1 is the last
+        return codes
+
+
+@dataclass(frozen=True)
+class TextKey:
+    """A text or binary, by its number in the session's dictionary: for equality only."""
+
+    side: Side
+    expr: Expr
+    nullable: bool = True
+    width: int = _TEXT_BITS
+
+    def values(self, table: pa.Table, texts: Texts) -> Vector:
+        """The numbers, for every row."""
+        codes = texts.codes(_texts(self.expr, table))
+        return Vector(codes, codes != 0)
+
+    def encode(self, values: Vector) -> Codes:
+        """The numbers themselves."""
+        return values.values.astype(np.uint64)
+
+
+@dataclass(frozen=True)
+class PrefixKey:
+    """The first bytes of a text or binary as a number, in their order, zeros where it is shorter.
+
+    ``exact``: True if all values have the same number of bytes and the key holds all of them; otherwise different
+    values may have equal codes.
+    """
+
+    side: Side
+    expr: Expr
+    bytes_: int
+    exact: bool
+    nullable: bool = True
+
+    @property
+    def width(self) -> int:
+        """Bits of a code."""
+        return min(64, 8 * self.bytes_ + 1)
+
+    def values(self, table: pa.Table, texts: Texts) -> Vector:
+        """The codes, for every row."""
+        data = _texts(self.expr, table)
+        codes = _prefixes(data, self.bytes_)
+        valid = np.ones(len(data), np.bool_) if data.null_count == 0 else data.is_valid().to_numpy()
+        # Code 0 is NULL's; of eight bytes, the last two values share a code.
+        top = np.uint64(2**64 - 2)
+        return Vector(np.minimum(codes, top) + np.uint64(1), valid)
+
+    def encode(self, values: Vector) -> Codes:
+        """The codes themselves."""
+        return values.values.astype(np.uint64)
+
+
+def _texts(e: Expr, table: pa.Table) -> pa.ChunkedArray:
+    """The texts of ``e``, of type large_string or large_binary."""
+    if isinstance(e, Col):
+        return plain(table.column(e.name))
+    v = evaluate(e, table)
+    type_ = pa.large_binary() if isinstance(e.type, Binary) else pa.large_string()
+    return pa.chunked_array([pa.array(v.values, type_, mask=~v.valid)], type_)
+
+
+def _prefixes(data: pa.ChunkedArray, n: int) -> Codes:
+    """The first ``n`` bytes (1 to 8) of each value, the first one highest, 0 where there are none."""
+    parts = [np.empty(0, np.uint64)]
+    for chunk in data.chunks:
+        _, offsets, content = chunk.buffers()
+        ends = np.frombuffer(offsets, np.int64, chunk.offset + len(chunk) + 1)[chunk.offset:]
+        raw = np.frombuffer(content, np.uint8) if content is not None and content.size else np.zeros(1, np.uint8)
+        code = np.zeros(len(chunk), np.uint64)
+        for i in range(n):
+            at = ends[:-1] + i
+            byte = np.where(at < ends[1:], raw[np.minimum(at, len(raw) - 1)], 0).astype(np.uint64)
+            code = code << np.uint64(8) | byte
+        parts.append(code)
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class UnitKey:
+    """The key without a value: 1 if the tuple takes part, 0 if not."""
+
+    side: Side
+    nullable: bool = True
+    width: int = 1
+
+    def values(self, table: pa.Table, texts: Texts) -> Vector:
+        """Values that are all present."""
+        return Vector(np.ones(table.num_rows, np.uint64), np.ones(table.num_rows, np.bool_))
+
+    def encode(self, values: Vector) -> Codes:
+        """Codes that are all 1."""
+        return values.values.astype(np.uint64)
+
+
+Key = Union[ExactKey, WideKey, FloatKey, PrefixKey, TextKey, UnitKey]

@@ -1,0 +1,234 @@
+"""The compiler: named passes, in their order, from a typed condition to its plan, and the phases between them.
+
+Up to pass ``bounds`` the passes compile each conjunct separately, so that it is known which conjuncts their tests
+decide; the others form the residual. Each pass turns one phase into the next. Each phase is a type, and `str` of one is
+its stable text form:
+
+Conjuncts ── fold, narrow, lift ── logic ─→ Forms ── strength, bounds ── split ─→ SplitForms ── merge ─→ TreeOfTests
+── share ─→ Shared ── main ─→ Shared, which holds the `Plan`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar, Union
+
+from splitjoin.lang.ir import And, Expr, Lit, text
+from splitjoin.lang.types import BOOL
+
+from ..forms import TRUE, Form, form_text, junction, positive
+from ..plan import Plan, Shared
+from .bounds import bounded
+from .conditions import TooManyCases, fold, lift, narrow
+from .strength import ComputedTests, reduced
+from .tree import Node, Split, choose_main, merge, node_text, share, split
+
+__all__ = ["BOUNDS", "FOLD", "LIFT", "LOGIC", "MAIN", "MERGE", "NARROW", "PASSES", "SHARE", "SPLIT", "STRENGTH",
+           "Conjunct", "Conjuncts", "FormedConjunct", "Forms", "Observer", "Pass", "Phase", "SplitForms",
+           "TreeOfTests", "compiled", "make_plan", "strength"]
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """A conjunct of the condition: as the user wrote it, and as the current expression.
+
+    ``undecided``: the reasons why tests will not decide it, one for each comparison.
+    """
+
+    origin: Expr
+    condition: Expr
+    undecided: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Conjuncts:
+    """The condition as three-valued expressions, all of which must be true."""
+
+    conjuncts: tuple[Conjunct, ...]
+
+    @classmethod
+    def of(cls, predicate: Expr) -> Conjuncts:
+        """Condition ``predicate`` before the first pass."""
+        return cls(tuple(Conjunct(p, p) for p in (predicate.args if isinstance(predicate, And) else (predicate,))))
+
+    def __str__(self) -> str:
+        return "\n".join(text(c.condition) for c in self.conjuncts)
+
+
+@dataclass(frozen=True)
+class FormedConjunct:
+    """A conjunct of the condition: as the user wrote it, and as the current two-valued form."""
+
+    origin: Expr
+    form: Form
+    undecided: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The condition as two-valued forms, all of which must hold."""
+
+    conjuncts: tuple[FormedConjunct, ...]
+
+    @property
+    def predicate(self) -> Expr:
+        """The condition as the user wrote it."""
+        origins = tuple(c.origin for c in self.conjuncts)
+        return origins[0] if len(origins) == 1 else And(BOOL, origins)
+
+    def __str__(self) -> str:
+        return "\n".join(form_text(c.form) for c in self.conjuncts)
+
+
+@dataclass(frozen=True)
+class SplitForms:
+    """The condition by the streams that its terms read."""
+
+    forms: Forms
+    split: Split
+
+    def __str__(self) -> str:
+        return str(self.split)
+
+
+@dataclass(frozen=True)
+class TreeOfTests:
+    """The condition as tests, combined by AND and OR."""
+
+    forms: Forms
+    root: Node
+
+    def __str__(self) -> str:
+        return node_text(self.root)
+
+
+#: The types that passes take and return.
+Phase = Union[Conjuncts, Forms, SplitForms, TreeOfTests, Shared]
+
+
+Before = TypeVar("Before")
+After = TypeVar("After")
+
+
+@dataclass(frozen=True)
+class Pass(Generic[Before, After]):
+    """A step of the compiler. ``what``: its purpose in a sentence."""
+
+    name: str
+    what: str
+    run: Callable[[Before], After]
+
+
+#: Called with each pass and the phase that it made; with None and the condition before the first pass.
+Observer = Callable[["Pass[object, object] | None", Phase], None]
+
+
+def make_plan(predicate: Expr) -> Plan:
+    """The plan of condition ``predicate``; its residual holds the conjuncts that interval tests cannot decide."""
+    return compiled(predicate).plan
+
+
+def compiled(predicate: Expr, computed: ComputedTests | None = None, observe: Observer | None = None) -> Shared:
+    """Condition ``predicate`` after all passes.
+
+    Args:
+        predicate: The condition, of type bool.
+        computed: The tests that a device computes itself; None for a device with interval tests only.
+        observe: Called after each pass.
+    """
+    def apply(step: Pass[Before, After], phase: Before) -> After:
+        made = step.run(phase)
+        if observe is not None:
+            observe(step, made)  # type: ignore[arg-type]  # each pass returns a phase
+        return made
+
+    start = Conjuncts.of(predicate)
+    if observe is not None:
+        observe(None, start)
+    conjuncts = apply(LIFT, apply(NARROW, apply(FOLD, start)))
+    forms = apply(BOUNDS, apply(strength(computed), apply(LOGIC, conjuncts)))
+    return apply(MAIN, apply(SHARE, apply(MERGE, apply(SPLIT, forms))))
+
+
+def strength(computed: ComputedTests | None) -> Pass[Forms, Forms]:
+    """Pass ``strength`` for a device that also computes the tests ``computed``."""
+    return Pass("strength", "comparisons become simpler ones",
+                lambda forms: _each(forms, lambda form, undecided: reduced(form, undecided, computed)))
+
+
+def _each(forms: Forms, function: Callable[[Form, list[str]], Form]) -> Forms:
+    """``forms`` with ``function`` applied to every conjunct; the function appends reasons for undecided comparisons to
+    its list.
+    """
+    def of(conjunct: FormedConjunct) -> FormedConjunct:
+        undecided = list(conjunct.undecided)
+        form = function(conjunct.form, undecided)
+        return replace(conjunct, form=form, undecided=tuple(dict.fromkeys(undecided)))
+
+    return Forms(tuple(map(of, forms.conjuncts)))
+
+
+def _fold(phase: Conjuncts) -> Conjuncts:
+    return Conjuncts(tuple(replace(c, condition=fold(c.condition)) for c in phase.conjuncts))
+
+
+def _narrow(phase: Conjuncts) -> Conjuncts:
+    made = narrow([c.condition for c in phase.conjuncts])
+    return Conjuncts(tuple(replace(c, condition=e) for c, e in zip(phase.conjuncts, made, strict=True)))
+
+
+def _lift(phase: Conjuncts) -> Conjuncts:
+    def of(conjunct: Conjunct) -> Conjunct:
+        try:
+            return replace(conjunct, condition=lift(conjunct.condition))
+        except TooManyCases:
+            return replace(conjunct, condition=Lit(BOOL, True), undecided=_too_many(conjunct))
+
+    return Conjuncts(tuple(map(of, phase.conjuncts)))
+
+
+def _logic(phase: Conjuncts) -> Forms:
+    def of(conjunct: Conjunct) -> FormedConjunct:
+        try:
+            return FormedConjunct(conjunct.origin, positive(conjunct.condition), conjunct.undecided)
+        except TooManyCases:
+            return FormedConjunct(conjunct.origin, TRUE, _too_many(conjunct))
+
+    return Forms(tuple(map(of, phase.conjuncts)))
+
+
+def _too_many(conjunct: Conjunct) -> tuple[str, ...]:
+    """The reason why ``conjunct`` is left to the residual."""
+    return (f"'{conjunct.origin}': it would make too many comparisons",)
+
+
+def _split(phase: Forms) -> SplitForms:
+    return SplitForms(phase, split(junction("and", (c.form for c in phase.conjuncts))))
+
+
+def _merge(phase: SplitForms) -> TreeOfTests:
+    return TreeOfTests(phase.forms, merge(phase.split))
+
+
+def _share(phase: TreeOfTests) -> Shared:
+    left = [c.origin for c in phase.forms.conjuncts if c.undecided]
+    residual = None if not left else left[0] if len(left) == 1 else And(BOOL, tuple(left))
+    reasons = tuple(dict.fromkeys(reason for c in phase.forms.conjuncts for reason in c.undecided))
+    return share(phase.root, phase.forms.predicate, residual, reasons)
+
+
+FOLD = Pass("fold", "constants are folded", _fold)
+NARROW = Pass("narrow", "ranges of columns are narrowed by what must hold besides", _narrow)
+LIFT = Pass("lift", "CASE, least and greatest are lifted out of comparisons", _lift)
+LOGIC = Pass("logic", "three-valued logic becomes two-valued", _logic)
+STRENGTH = strength(None)
+BOUNDS: Pass[Forms, Forms] = Pass("bounds", "comparisons become interval tests", lambda forms: _each(forms, bounded))
+SPLIT = Pass("split", "terms of one stream become selections at ingress", _split)
+MERGE = Pass("merge", "tests of one pair of keys become one", _merge)
+SHARE = Pass("share", "equal keys and tests become one", _share)
+MAIN: Pass[Shared, Shared] = Pass("main", "an index's test is chosen",
+                                  lambda shared: replace(shared, plan=choose_main(shared.plan)))
+
+#: In the order in which they run.
+PASSES = (FOLD, NARROW, LIFT, LOGIC, STRENGTH, BOUNDS, SPLIT, MERGE, SHARE, MAIN)

@@ -1,0 +1,1 @@
+"""From pairs to result rows: columns by row id, kinds of join, aggregates, interval joins, and `JoinResult`."""

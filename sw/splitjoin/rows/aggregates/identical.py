@@ -1,0 +1,83 @@
+"""Identical rows of a table, which SQL's GROUP BY over the whole row puts into one group: base tuples as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.engines.device import PAIR
+from splitjoin.lang.types import plain
+
+from .operator import Decided
+
+__all__ = ["identical_rows", "joined_bases", "merged_bases"]
+
+Ints = npt.NDArray[np.int64]
+
+
+def identical_rows(table: pa.Table) -> Ints | None:
+    """For each row of ``table`` the first one with the same values: int64 (n,); None if all rows differ.
+
+    NULL is like NULL, NaN like NaN and -0.0 like 0.0, as in SQL's GROUP BY.
+    """
+    codes, count = np.zeros(len(table), np.int64), min(1, len(table))
+    for column in table.columns:
+        codes, count = _numbered(pa.array(codes * (len(table) + 1) + _numbered(_comparable(column))[0]))
+        if count == len(table):
+            return None
+    if count == len(table):
+        return None
+    # The codes are in the order in which they first occur.
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+    return first[codes]
+
+
+def _numbered(values: pa.Array) -> tuple[Ints, int]:
+    """A number for each of ``values``, in the order in which different ones first occur; and how many there are."""
+    found = values.dictionary_encode(null_encoding="encode")
+    return found.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(found.dictionary)
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.Array:
+    """The values of ``column`` in a type by whose values Arrow can number them; nested ones as text."""
+    column = plain(column)
+    if pa.types.is_floating(column.type):
+        values = column.to_numpy() if not column.null_count else column.combine_chunks().fill_null(0.0).to_numpy(
+            zero_copy_only=False)
+        bits = np.where(np.isnan(values), np.nan, values + 0.0).astype(np.float64).view(np.int64)
+        return pa.array(bits, mask=column.is_null().to_numpy())
+    if pa.types.is_nested(column.type) or pa.types.is_interval(column.type) or pa.types.is_null(column.type):
+        return pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())
+    flat = column.combine_chunks()
+    return flat if isinstance(flat, pa.Array) else pa.concat_arrays(flat.chunks)
+
+
+def joined_bases(parts: Sequence[Decided]) -> Decided:
+    """``parts``, which follow each other, as one, without stars."""
+    rows = [part.items[part.items["kind"] == PAIR] for part in parts]
+    return Decided(np.concatenate(rows), *(np.concatenate([getattr(part, name) for part in parts])
+                                           for name in ("bases", "lengths", "partners")))
+
+
+def merged_bases(decided: Decided, groups: Ints, *, lacking: bool) -> Decided:
+    """``decided`` with one base tuple for all identical ones: the first, with the partners of all of them, by arrival.
+
+    ``groups``: as of `identical_rows`. ``lacking``: True if a tuple without partners brings a row of NULL, as in SQL's
+    LEFT JOIN: a partner -1, before all others.
+    """
+    lengths, partners = decided.lengths, decided.partners
+    if lacking and (lone := np.flatnonzero(lengths == 0)).size:
+        partners = np.insert(partners, np.cumsum(lengths)[lone], -1)
+        lengths = np.maximum(lengths, 1)
+    _, first, member = np.unique(groups[decided.bases], return_index=True, return_inverse=True)
+    # Base tuples are decided in the order of their row ids, so groups come in the order of their first ones.
+    group = np.repeat(member, lengths)
+    order = np.lexsort((partners, group))
+    others = np.ones(len(decided.bases), np.bool_)
+    others[first] = False
+    rows = np.flatnonzero(decided.items["kind"] == PAIR)
+    return Decided(np.delete(decided.items, rows[others]), decided.bases[first],
+                   np.bincount(group, minlength=len(first)), partners[order])

@@ -1,0 +1,224 @@
+"""The reference for aggregates: plain Python, a base tuple at a time (semantics, section 8)."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.base.errors import InputError
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.device import ITEM, PAIR, Items
+from splitjoin.engines.golden import row_values
+from splitjoin.lang.aggregate import Aggregate
+from splitjoin.lang.eval.column_values import narrowed
+from splitjoin.lang.eval.scalar import Evaluator, RowValue, compile_condition
+from splitjoin.lang.fold import Fold, Overflow
+from splitjoin.lang.ir import columns
+from splitjoin.lang.properties import denominator
+from splitjoin.lang.query import Query
+from splitjoin.lang.types import Date, Decimal, Duration, Float, Timestamp, is_exact
+
+from ..kinds import reference_rows
+from ..result_values import to_arrow
+from .float_sum import rounded_sum
+from .fold import aggregate_types
+from .user_values import argument_error, overflow_error, result_error, user_result_type
+
+__all__ = ["reference_aggregates"]
+
+
+def reference_aggregates(query: Query, arrivals: Arrivals, items: Items,
+                         groups: npt.NDArray[np.int64] | None = None) -> tuple[Items, list[pa.Array]]:
+    """The rows of ``query`` from all arrivals and all items of the inner join, and the values of its aggregates.
+    ``groups``: as of `identical_rows`, for SQL's GROUP BY; identical tuples of R are one base.
+    """
+    rows = reference_rows(query, arrivals, items, bases=True)
+    partners = defaultdict[int, list[int]](list)
+    for kind, _, r, s in items.tolist():
+        if kind == PAIR:
+            partners[r].append(s)
+    if groups is not None:
+        rows, partners = _grouped(query, rows, partners, groups)
+    tuples = {side: _tuples(query, side, arrivals.table(side)) for side in ("r", "s")}
+    tuples["s"].append(dict.fromkeys(c.name for a in query.aggregates for e in a.args for c in columns(e)
+                                      if c.side == "s"))  # partner -1: NULL
+    bases = [r for kind, _, r, _ in rows.tolist() if kind == PAIR]
+    made = []
+    for aggregate in query.aggregates:
+        evaluators = [compile_condition(e) for e in aggregate.args]
+        if aggregate.fold is not None:
+            made.append(_user(aggregate, evaluators, [(base, sorted(partners[base])) for base in bases], tuples))
+            continue
+        values = []
+        for base in bases:
+            with np.errstate(all="ignore"):
+                folded = [[f(tuples["r"][base], tuples["s"][s]) for f in evaluators] for s in sorted(partners[base])]
+            values.append(_checked(aggregate, _fold(aggregate, folded), base))
+        made.append(_array(aggregate, values))
+    return rows, made
+
+
+def _grouped(query: Query, rows: Items, partners: Mapping[int, list[int]],
+             groups: npt.NDArray[np.int64]) -> tuple[Items, defaultdict[int, list[int]]]:
+    """``rows`` with one base tuple for identical ones, and the partners of all of these; -1 for one without."""
+    chosen: dict[int, int] = {}
+    kept, met = [], defaultdict[int, list[int]](list)
+    for item in rows.tolist():
+        kind, _, base, _ = item
+        if kind != PAIR:
+            kept.append(item)
+            continue
+        group = int(groups[base])
+        if group not in chosen:
+            chosen[group] = base
+            kept.append(item)
+        met[chosen[group]] += partners[base] or ([] if query.kind.is_inner else [-1])
+    return np.array(kept, ITEM), met
+
+
+def _user(aggregate: Aggregate, evaluators: Sequence[Evaluator], bases: Sequence[tuple[int, list[int]]],
+          tuples: Mapping[str, Sequence[dict[str, RowValue]]]) -> pa.Array | pa.ChunkedArray:
+    """The results of a user-defined aggregate: its own methods, a partner at a time."""
+    fold = aggregate.fold
+    assert fold is not None
+    add, states, counts = fold.add.evaluator(), [], []
+    for base, partners in bases:
+        state, added = fold.init, 0
+        for s in partners:
+            with np.errstate(all="ignore"):
+                given = [f(tuples["r"][base], tuples["s"][s]) for f in evaluators]
+            if None in given:
+                continue
+            whole = [a.width.whole(float(v) if isinstance(e.type, Float) else v)
+                     for e, a, v in zip(aggregate.args, fold.arguments, given, strict=True)]
+            if None in whole:
+                number = whole.index(None)
+                raise argument_error(aggregate, number, given[number], base, s)
+            incoming = {a.name: v for a, v in zip(fold.arguments, whole, strict=True)}
+            try:
+                state, added = fold.checked(add(fold.row(state), incoming)), added + 1
+            except Overflow as error:
+                raise overflow_error(aggregate, error.slot, error.value, base) from None
+        states.append(state)
+        counts.append(added)
+    run, values = fold.result.evaluator(), []
+    for (base, _), state, added in zip(bases, states, counts, strict=True):
+        with np.errstate(all="ignore"):
+            (value,) = run(fold.row(state), {}) if added else (None,)
+        if value is not None and fold.width is not None:
+            low, high = fold.width.range
+            if not low <= value <= high:
+                raise result_error(aggregate, int(value), base)
+            value = float(Fraction(int(value), 2**fold.width.fraction)) if fold.width.fraction else int(value)
+        values.append(value)
+    if fold.width is None and is_exact(fold.result.outputs[0].type):
+        return _exact(fold, values)
+    return _array(aggregate, values)
+
+
+def _exact(fold: Fold, values: Sequence[Any]) -> pa.Array | pa.ChunkedArray:
+    """Exact results; raises `InputError` for one that does not fit the type."""
+    per = denominator(fold.result.outputs[0])
+    whole = np.array([0 if v is None else int(v * per) for v in values], object)
+    valid = np.array([v is not None for v in values], np.bool_)
+    return to_arrow(narrowed(whole, valid, per), user_result_type(fold), f"{fold.name}.result()")
+
+
+def _tuples(query: Query, side: str, table: pa.Table) -> list[dict[str, RowValue]]:
+    """The values of the aggregates' columns of each tuple."""
+    needed = {c.name: c.type for a in query.aggregates for e in a.args for c in columns(e) if c.side == side}
+    values = [row_values(table.column(name), type_) for name, type_ in needed.items()]
+    return [dict(zip(needed, row, strict=True)) for row in zip(*values, strict=True)] if needed else [{}] * len(table)
+
+
+def _fold(aggregate: Aggregate, rows: list[list[RowValue]]) -> Any:
+    """The aggregate of the arguments' values, one list for each partner, by arrival."""
+    function = aggregate.function
+    if not aggregate.args:
+        return len(rows)
+    if function in ("first", "last"):
+        return None if not rows else rows[0 if function == "first" else -1][0]
+    present = [row for row in rows if None not in row]
+    values = [row[0] for row in present]
+    if function == "count":
+        return len(values)
+    if function == "count distinct":
+        return len({_key(v) for v in values})
+    if not values:
+        return None
+    if function in ("sum", "avg"):
+        is_float = isinstance(aggregate.args[0].type, Float)
+        if is_float:
+            total = _float_sum([float(v) for v in values])
+            return total if function == "sum" else total / len(values)
+        exact = sum((Fraction(v) for v in values), Fraction(0))
+        mean = exact / len(values)
+        return exact if function == "sum" else mean.numerator / mean.denominator
+    best = present[0]
+    for row in present[1:]:
+        ours, theirs = _key(row[-1]), _key(best[-1])
+        if ours > theirs if function in ("max", "argmax") else ours < theirs:
+            best = row
+    return best[0]
+
+
+def _float_sum(values: list[float]) -> float:
+    try:
+        return math.fsum(values)
+    except (OverflowError, ValueError):  # of a partial sum; infinities of both signs
+        return rounded_sum(values)
+
+
+def _key(value: Any) -> tuple[bool, Any]:
+    """``value`` for comparisons: NaN equals NaN, and is greater than all others."""
+    nan = value != value
+    return nan, 0 if nan else value
+
+
+def _checked(aggregate: Aggregate, value: Any, base: int) -> Any:
+    type_ = aggregate_types(aggregate)
+    if aggregate.function != "sum" or value is None or pa.types.is_floating(type_):
+        return value
+    high = Fraction(2**64 - 1 if type_ == pa.uint64() else 2**63 - 1)
+    low = Fraction(0 if type_ == pa.uint64() else -(2**63))
+    if pa.types.is_decimal(type_):
+        high = Fraction(10**type_.precision - 1, 10**type_.scale)
+        low = -high
+    if not low <= value <= high:
+        raise InputError(f"{aggregate.text!r} of row {base} of r must fit {type_}, but is {value}; sum CAST(… AS "
+                         f"DOUBLE)")
+    return value
+
+
+def _array(aggregate: Aggregate, values: Sequence[Any]) -> pa.Array:
+    """``values``, as the scalar evaluator has them, in Arrow's type."""
+    type_ = aggregate_types(aggregate)
+    of = aggregate.args[0].type if aggregate.args else None
+    if pa.types.is_decimal(type_):
+        # Through text, which Arrow reads exactly.
+        return pa.array([None if v is None else _digits(Fraction(v), type_.scale) for v in values],
+                        pa.string()).cast(type_)
+    if pa.types.is_floating(type_):
+        return pa.array([None if v is None else float(v) for v in values], type_, from_pandas=False)
+    if pa.types.is_temporal(type_) and isinstance(of, (Date, Timestamp, Duration)):
+        plain = pa.int32() if pa.types.is_date(type_) else pa.int64()
+        return pa.array([None if v is None else int(v) for v in values], plain).view(type_)
+    if pa.types.is_integer(type_):
+        return pa.array([None if v is None else int(v) for v in values], type_)
+    assert not isinstance(of, Decimal), "decimals are decimals"
+    return pa.array(values, type_)
+
+
+def _digits(value: Fraction, scale: int) -> str:
+    scaled = value * 10**scale
+    assert scaled.denominator == 1, "the type has all digits"
+    digits = str(abs(scaled.numerator)).rjust(scale + 1, "0")
+    point = len(digits) - scale
+    return f"{'-' * (scaled < 0)}{digits[:point]}{'.' * (scale > 0)}{digits[point:]}"

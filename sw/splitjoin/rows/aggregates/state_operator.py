@@ -1,0 +1,262 @@
+"""`StateOperator`: an `AggregateOperator` for sessions of circuits that fold, from states and later partners; and
+`WholeStateOperator`, where the circuits fold the later partners too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.device import PAIR, Items
+from splitjoin.lang.kind import Kind
+from splitjoin.lang.query import Query
+
+from .device_states import state_values
+from .fold import Gather
+from .operator import AggregateOperator, Decided
+
+if TYPE_CHECKING:
+    from splitjoin.circuit.driver import CircuitDevice
+    from splitjoin.circuit.folded_states import FoldedStates
+
+__all__ = ["FoldedBases", "StateOperator", "WholeStateOperator", "state_operator"]
+
+Ints = npt.NDArray[np.int64]
+#: The row ids of the first rows of both streams that are retained, and these rows in arrival order.
+Retained = Callable[[], tuple[tuple[int, int], Arrivals]]
+
+
+@dataclass(frozen=True)
+class FoldedBases:
+    """Rows of base tuples: ``items`` as of `Decided`, and the values of the aggregates."""
+
+    items: Items
+    values: list[pa.ChunkedArray]
+
+
+class StateOperator:
+    """Decides the base tuples of ``query`` in a session of ``device``, whose circuits fold the partners before them.
+
+    It stands in for `AggregateOperator`, whose state it reads and writes, so that a session may move from one to the
+    other: where a session needs the pairs behind states, the CPU finds them again among the ``retained`` rows. So it
+    does where a state left its width, as only the pairs tell where. ``gather`` gets columns of retained rows.
+    """
+
+    #: The device must find pairs, of partners that come after their base tuples.
+    needs_pairs = True
+    #: The streams whose probes find the partners that states hold.
+    _folded_sides: ClassVar[tuple[int, ...]] = (0,)
+
+    def __init__(self, query: Query, device: CircuitDevice, retained: Retained, gather: Gather):
+        self._query, self._folding = query, device.folding(query)
+        self._retained, self._gather = retained, gather
+        self._bases = AggregateOperator(replace(query, kind=Kind("left")))
+        self._first = 0  # the base tuple of the first state
+        self._states: dict[str, npt.NDArray[Any]] = {}
+
+    @property
+    def needed(self) -> tuple[int, int]:
+        """The ids of the first rows (R's, S's) that later rows may have."""
+        return self._bases.needed
+
+    @property
+    def done(self) -> tuple[int, int]:
+        """As `KindOperator.done`."""
+        return self._bases.done
+
+    def arrive(self, arrivals: Arrivals) -> None:
+        """Note the next slice of arrival order."""
+        self._bases.arrive(arrivals)
+
+    def note(self, states: FoldedStates) -> None:
+        """Note the ``states`` of the base tuples that follow those of the states before."""
+        if not len(states):
+            return
+        fields = dict(states.fields)
+        over = np.zeros(len(states), np.bool_)
+        for name in fields:
+            if name.startswith("over"):
+                over |= fields[name]
+        if over.any():
+            pairs = self._folded_pairs()
+            self._bases.add_pairs(pairs[np.isin(pairs["r"], states.first + np.flatnonzero(over))])
+            fields = {name: np.where(over, self._initial(name), values) for name, values in fields.items()}
+        if not self._states:
+            self._first, self._states = states.first, fields
+            return
+        gap = states.first - self._first - len(self._states["any"])
+        for name, values in fields.items():
+            old = self._states[name]
+            self._states[name] = np.concatenate([old, np.full(gap, self._initial(name), old.dtype), values])
+
+    def take(self, items: Items, settled: tuple[int, int]) -> FoldedBases:
+        """As `KindOperator.take`."""
+        return self._folded(self._bases.take(items, settled))
+
+    def advance(self, now: int) -> FoldedBases:
+        """As `KindOperator.advance`."""
+        return self._folded(self._bases.advance(now))
+
+    def finish(self, items: Items) -> FoldedBases:
+        """As `KindOperator.finish`."""
+        return self._folded(self._bases.finish(items))
+
+    def state(self) -> dict[str, Ints]:
+        """The state of an `AggregateOperator`, with all pairs of undecided base tuples."""
+        state = self._bases.state()
+        if self._states and self._states["any"].any():
+            pairs = self._folded_pairs()
+            pairs = pairs[np.isin(pairs["r"], self._first + np.flatnonzero(self._states["any"]))]
+            state["pairs_r"] = np.concatenate([pairs["r"], state["pairs_r"]])
+            state["pairs_s"] = np.concatenate([pairs["s"], state["pairs_s"]])
+        return state
+
+    def restore(self, state: Mapping[str, Ints]) -> None:
+        """Take over the ``state`` of another operator of the same query; this one must be fresh."""
+        self._bases.restore(state)
+
+    def base_state(self) -> dict[str, Ints]:
+        """The state without pairs, for whoever keeps the rows: `restore_bases` and `note_again` continue from both."""
+        return {name: values for name, values in self._bases.state().items() if not name.startswith("pairs_")}
+
+    def restore_bases(self, state: Mapping[str, Ints]) -> None:
+        """Take over a `base_state`; `note_again` must follow."""
+        none = np.empty(0, np.int64)
+        self._bases.restore({**state, "pairs_r": none, "pairs_s": none})
+
+    def note_again(self, items: Items, states: FoldedStates) -> None:
+        """Note the pairs in ``items`` and the ``states`` that a session found for retained tuples, which were known
+        before: in place of all that was noted for undecided base tuples.
+        """
+        self._states = {}
+        self._bases.forget_pairs()
+        first = self.needed[0]
+        gone = min(max(first - states.first, 0), len(states))
+        self.note(_without(states, gone))
+        self._bases.add_pairs(items[(items["kind"] == PAIR) & (items["side"] == 1) & (items["r"] >= first)])
+
+    def _initial(self, name: str) -> Any:
+        """The value of a state's field ``name`` before the first partner."""
+        if not name.startswith("slot"):
+            return False
+        part, slot = map(int, name.removeprefix("slot").split("_"))
+        return self._folding.parts[part].slots[slot].init
+
+    def _folded_pairs(self) -> Items:
+        """The pairs of retained base tuples with partners that states hold, found by the CPU."""
+        first, arrivals = self._retained()
+        query = self._query.pairs
+        with CpuDevice().open(query) as session:
+            session.push(arrivals)
+            items = session.flush()
+        found: Items = items[(items["kind"] == PAIR) & np.isin(items["side"], self._folded_sides)].copy()
+        found["r"] += first[0]
+        found["s"] += first[1]
+        return found
+
+    def _folded(self, decided: Decided) -> FoldedBases:
+        bases = decided.bases
+        states = {name: np.full(len(bases), self._initial(name), values.dtype)
+                  for name, values in self._states.items()} or self._no_states(len(bases))
+        at = bases - self._first
+        known = (at >= 0) & (at < (len(self._states["any"]) if self._states else 0))
+        for name, values in self._states.items():
+            states[name][known] = values[at[known]]
+        if len(bases) and self._states and int(at[-1]) >= 0:
+            gone = int(at[-1]) + 1
+            self._first, self._states = self._first + gone, {n: v[gone:] for n, v in self._states.items()}
+        return FoldedBases(*state_values(self._query, decided, self._folding, states, self._gather))
+
+    def _no_states(self, n: int) -> dict[str, npt.NDArray[Any]]:
+        names = ["any", *(f"slot{part}_{slot}" for part, one in enumerate(self._folding.parts)
+                          for slot in range(len(one.slots)))]
+        names += [f"added{part}" for part in range(len(self._folding.parts))]
+        return {name: np.full(n, self._initial(name), np.int64 if name.startswith("slot") else np.bool_)
+                for name in names}
+
+
+class WholeStateOperator(StateOperator):
+    """A `StateOperator` for circuits whose states hold all partners, and leave when their base tuples expire.
+
+    Such circuits give no items. A base tuple's row needs its state, so arrivals count as settled up to the one that
+    decides the first base tuple whose state has not come. A circuit does not know which event times only heartbeats
+    have reached: where these decide base tuples (`awaits`), the session tells it, before `advance`.
+    """
+
+    _folded_sides: ClassVar[tuple[int, ...]] = (0, 1)
+
+    def __init__(self, query: Query, device: CircuitDevice, retained: Retained, gather: Gather):
+        super().__init__(query, device, retained, gather)
+        self._end = 0  # the base tuple of the next state
+
+    @property
+    def settled(self) -> tuple[int, int]:
+        """The row ids (R's, S's) before which all tuples are settled."""
+        return self._bases.before_decision(self._end)
+
+    def awaits(self, now: int) -> bool:
+        """True if event time ``now`` decides base tuples whose states have not come."""
+        return self._bases.decided_by(now) > self._end
+
+    def note(self, states: FoldedStates) -> None:
+        """Note ``states``; those that were noted before, of another session, are passed over."""
+        again = min(max(self._end - states.first, 0), len(states))
+        new = _without(states, again)
+        if len(new):
+            assert new.first == self._end, "states come in the order of their base tuples"
+            self._end += len(new)
+            super().note(new)
+
+    def take(self, items: Items, settled: tuple[int, int]) -> FoldedBases:
+        """The rows that are decided now, and whose states have come."""
+        settled = self.settled
+        return super().take(self._bases.stars(settled), settled)
+
+    def finish(self, items: Items) -> FoldedBases:
+        """All remaining rows, at the end of input: all states have come."""
+        return super().finish(self._bases.stars(self.settled))
+
+    def state(self) -> dict[str, Ints]:
+        """The state of an `AggregateOperator`, with all pairs of undecided base tuples that settled probes found."""
+        pairs, (done_r, done_s) = self._folded_pairs(), self.done
+        pairs = pairs[(pairs["r"] >= self.needed[0]) & (pairs["r"] < done_r) & (pairs["s"] < done_s)]
+        return {**self._bases.state(), "pairs_r": pairs["r"], "pairs_s": pairs["s"]}
+
+    def restore(self, state: Mapping[str, Ints]) -> None:
+        """Take over the ``state`` of another operator of the same query; this one must be fresh. All states of
+        undecided base tuples must come again.
+        """
+        # Base tuples that a heartbeat has decided have no state either: `advance` follows once these have come.
+        none = np.empty(0, np.int64)
+        super().restore({**state, "pairs_r": none, "pairs_s": none, "frontier": none})
+        self._end = self.needed[0]
+
+    def restore_bases(self, state: Mapping[str, Ints]) -> None:
+        """Take over a `base_state`; `note_again` must follow."""
+        self.restore(state)
+
+    def note_again(self, items: Items, states: FoldedStates) -> None:
+        """Note the ``states`` that a session found for retained tuples, in place of all that was noted for undecided
+        base tuples.
+        """
+        self._states, self._end = {}, self.needed[0]
+        self._bases.forget_pairs()
+        self.note(states)
+
+
+def state_operator(query: Query, device: CircuitDevice, retained: Retained, gather: Gather) -> StateOperator:
+    """The operator for the states that circuits of ``device`` fold. Raises `UnsupportedError` if they fold none."""
+    kind = WholeStateOperator if device.folding(query).whole else StateOperator
+    return kind(query, device, retained, gather)
+
+
+def _without(states: FoldedStates, n: int) -> FoldedStates:
+    """``states`` without the first ``n``."""
+    return replace(states, first=states.first + n, fields={name: values[n:] for name, values in states.fields.items()})

@@ -1,0 +1,66 @@
+"""The engine that folds a query's aggregates on the CPU, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from splitjoin.base.errors import UnsupportedError
+from splitjoin.engines.cpu.device import INTERVAL_ENGINES, CpuDevice
+from splitjoin.engines.device import Device
+from splitjoin.lang.query import Query
+
+from .explain import folding, no_interval
+from .folder import Engine, IntervalFolder
+from .form import IntervalForm, interval_form
+from .key_oij import KeyOijEngine
+from .scale_oij import ScaleOijEngine
+from .sliding import SlidingEngine
+
+__all__ = ["IntervalChoice", "interval_choice"]
+
+_ENGINES: dict[str, Callable[[IntervalForm, int], Engine]] = {
+    engine.name: engine for engine in (SlidingEngine, KeyOijEngine, ScaleOijEngine)}
+assert tuple(_ENGINES) == INTERVAL_ENGINES
+
+
+@dataclass(frozen=True)
+class IntervalChoice:
+    """An engine by its ``name``, for a query of this ``form``, with this number of ``workers``."""
+
+    name: str
+    form: IntervalForm
+    workers: int
+
+    def folder(self) -> IntervalFolder:
+        """A fresh folder."""
+        return IntervalFolder(self.form, self.engine(), self.workers)
+
+    def engine(self) -> Engine:
+        """A fresh engine."""
+        return _ENGINES[self.name](self.form, self.workers)
+
+    def __str__(self) -> str:
+        keys = len(self.form.keys)
+        shared = "one worker, as all tuples have one key" if not keys else (
+            f"{self.workers} worker{'s' * (self.workers > 1)} by key")
+        return f"{self.name}: {shared}; {folding(self.form, self.name)}"
+
+
+def interval_choice(query: Query, device: Device) -> IntervalChoice | None:
+    """The engine that folds the aggregates of ``query`` on ``device``; None if the device gives pairs, which the host
+    folds. Raises `UnsupportedError` where the device asks for an engine that cannot run the query.
+    """
+    if not query.aggregates or not isinstance(device, CpuDevice) or device.engine in ("index", "sorted", "nested"):
+        return None
+    form, name = interval_form(query), device.engine
+    if isinstance(form, str):
+        if name == "auto":
+            return None
+        raise UnsupportedError(f"engine={name!r} finds partners by equal keys, and folds them without making pairs, "
+                               f"but {form}; use engine='auto'")
+    if name in ("key-oij", "scale-oij") and (reason := no_interval(query)):
+        raise UnsupportedError(f"engine={name!r} keeps tuples by time, but {reason}; use engine='auto'")
+    assert name == "auto" or name in INTERVAL_ENGINES
+    workers = device.workers if form.keys else 1
+    return IntervalChoice("sliding" if name == "auto" else name, form, workers)

@@ -1,0 +1,196 @@
+"""The form of a query that an interval-join engine can run, or the reason why none can.
+
+An engine of this package looks partners up by an equality of keys within an interval of arrival order, and folds them
+without making pairs. So every term of the condition must be an equality between the streams or a selection on one of
+them, and what is aggregated must belong to S alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from splitjoin.lang.aggregate import Aggregate
+from splitjoin.lang.fold import Width
+from splitjoin.lang.ir import And, Cmp, Expr, Lit, sides, text
+from splitjoin.lang.properties import denominator, value_range
+from splitjoin.lang.query import Query
+from splitjoin.lang.types import Bool, Date, Duration, Float, Timestamp, is_exact
+
+from .user_form import UserWay, user_way
+
+__all__ = ["Feed", "IntervalForm", "Primitive", "UserPrimitive", "interval_form"]
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A number of each S tuple that primitives fold: of ``value``, valid where it and ``also`` are not NULL.
+
+    ``mode``: ``"order"`` for a whole number with the order of the values, ``"number"`` for the one to be summed, a
+    whole number over a common denominator or the bits of a float64, ``"valid"`` if only NULL matters, ``"argument"``
+    for an argument of a user-defined aggregate, of this ``width``; ``beside``: its other arguments and their widths, of
+    which the validity tells too.
+    """
+
+    value: Expr
+    mode: Literal["order", "number", "valid", "argument"]
+    also: Expr | None = None
+    width: Width | None = None
+    beside: tuple[tuple[Expr, Width], ...] = ()
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """A term that an engine folds: ``kind`` is one of ``"count"``, ``"int sum"``, ``"float sum"``, ``"least"``,
+    ``"greatest"``, ``"distinct"``; ``feed`` its number in `IntervalForm.feeds`.
+    """
+
+    kind: str
+    feed: int
+
+
+@dataclass(frozen=True)
+class UserPrimitive:
+    """A user-defined aggregate, the numbers of its arguments' feeds, and the way in which engines fold it."""
+
+    aggregate: Aggregate
+    feeds: tuple[int, ...]
+    way: UserWay
+
+
+@dataclass(frozen=True)
+class IntervalForm:
+    """A query as an interval join.
+
+    Attributes:
+        query: The query.
+        keys: The pairs of expressions, R's and S's, that must be equal; none if all tuples have one key.
+        selections: The terms over R alone, and over S alone.
+        feeds: The numbers of S tuples that are folded.
+        primitives: What is folded.
+        of: For each aggregate of the query, the number of its primitive; −1 for ``count(*)``, ``first`` and ``last``,
+            which every engine has; −2 for the first one of ``users``, −3 for the second, and so on.
+        users: The user-defined aggregates.
+    """
+
+    query: Query
+    keys: tuple[tuple[Expr, Expr], ...]
+    selections: dict[str, tuple[Expr, ...]]
+    feeds: tuple[Feed, ...]
+    primitives: tuple[Primitive, ...]
+    of: tuple[int, ...]
+    users: tuple[UserPrimitive, ...] = ()
+
+    @property
+    def invertible(self) -> bool:
+        """True if everything that is folded can be subtracted."""
+        return all(p.kind in ("count", "int sum", "float sum", "distinct") for p in self.primitives)
+
+    @property
+    def by_arrival(self) -> bool:
+        """True if an aggregate depends on the order of the partners."""
+        functions = {a.function for a in self.query.aggregates}
+        return bool(functions & {"first", "last", "min", "max", "argmin", "argmax", "user"})
+
+
+def interval_form(query: Query) -> IntervalForm | str:
+    """``query`` as an interval join; a text with the reason where it is none."""
+    if not query.aggregates:
+        return "the query has no aggregates"
+    keys: list[tuple[Expr, Expr]] = []
+    selections: dict[str, list[Expr]] = {"r": [], "s": []}
+    for term in _terms(query.predicate):
+        of = sides(term)
+        if len(of) < 2:
+            selections["s" if of == {"s"} else "r"].append(term)
+        elif (key := _key(term)) is not None:
+            keys.append(key)
+        else:
+            return f"{text(term)} is neither an equality between r and s nor a condition on one of them"
+    feeds: list[Feed] = []
+    primitives: list[Primitive] = []
+    of_each = []
+    users: list[UserPrimitive] = []
+    for aggregate in query.aggregates:
+        if any("r" in sides(e) for e in aggregate.args):
+            return f"{aggregate.text!r} reads columns of r"
+        if aggregate.fold is not None:
+            way = user_way(aggregate.fold)
+            if way is None:
+                return f"{aggregate.text!r} needs numbers of more than 64 bits"
+            numbers, given = [], [(e, a.width) for e, a in zip(aggregate.args, aggregate.fold.arguments, strict=True)]
+            for at, (e, width) in enumerate(given):
+                feed = Feed(e, "argument", width=width, beside=() if at else tuple(given[1:]))
+                if feed not in feeds:
+                    feeds.append(feed)
+                numbers.append(feeds.index(feed))
+            users.append(UserPrimitive(aggregate, tuple(numbers), way))
+            of_each.append(-1 - len(users))
+            continue
+        made = _primitive(aggregate)
+        if isinstance(made, str):
+            return made
+        if made is None:
+            of_each.append(-1)
+            continue
+        kind, feed = made
+        if feed not in feeds:
+            feeds.append(feed)
+        primitive = Primitive(kind, feeds.index(feed))
+        if primitive not in primitives:
+            primitives.append(primitive)
+        of_each.append(primitives.index(primitive))
+    return IntervalForm(query, tuple(keys), {side: tuple(found) for side, found in selections.items()}, tuple(feeds),
+                        tuple(primitives), tuple(of_each), tuple(users))
+
+
+def _terms(e: Expr) -> Iterator[Expr]:
+    if isinstance(e, And):
+        for child in e.children:
+            yield from _terms(child)
+    elif not (isinstance(e, Lit) and e.value is True):
+        yield e
+
+
+def _key(term: Expr) -> tuple[Expr, Expr] | None:
+    """The sides of an equality between the streams, R's first; None if ``term`` is none."""
+    if not isinstance(term, Cmp) or term.op != "=":
+        return None
+    if sides(term.a) == {"r"} and sides(term.b) == {"s"}:
+        return term.a, term.b
+    return (term.b, term.a) if sides(term.a) == {"s"} and sides(term.b) == {"r"} else None
+
+
+def _primitive(aggregate: Aggregate) -> tuple[str, Feed] | str | None:
+    """The kind of primitive and the feed of an aggregate, None if it needs none, or the reason why there is none."""
+    function, args = aggregate.function, aggregate.args
+    if not args or function in ("first", "last"):
+        return None
+    if function == "count":
+        return "count", Feed(args[0], "valid")
+    if function in ("sum", "avg"):
+        if isinstance(args[0].type, Float):
+            return "float sum", Feed(args[0], "number")
+        return ("int sum", Feed(args[0], "number")) if _has_order(args[0]) else _too_large(aggregate, args[0])
+    if function == "count distinct":
+        return ("distinct", Feed(args[0], "order")) if _has_order(args[0]) else _too_large(aggregate, args[0])
+    if function in ("min", "max", "argmin", "argmax"):
+        if not _has_order(args[-1]):
+            return _too_large(aggregate, args[-1])
+        also = args[0] if len(args) == 2 else None
+        return ("least" if function in ("min", "argmin") else "greatest"), Feed(args[-1], "order", also)
+    raise AssertionError(f"no such function: {function}")
+
+
+def _too_large(aggregate: Aggregate, value: Expr) -> str:
+    return f"{aggregate.text!r} needs values that fit 64 bits, but these are {value.type}"
+
+
+def _has_order(e: Expr) -> bool:
+    """True if whole numbers of 64 bits have the order of the values of ``e``."""
+    if is_exact(e.type):
+        low, high = value_range(e)
+        per = denominator(e)
+        return low * per >= -(2**63) and high * per < 2**63
+    return isinstance(e.type, (Float, Bool, Date, Timestamp, Duration))

@@ -1,0 +1,214 @@
+"""Key-OIJ, the baseline of Scale-OIJ: workers by hash of the key, unsorted buffers, a full scan a base tuple."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.engines.cpu.jit import compiled
+
+from .form import IntervalForm
+from .rows import StoredRows
+from .sliding import Bases, on_all
+from .state import FoldedBases, FoldState
+from .times import before, interval_lengths
+
+__all__ = ["KeyOijEngine"]
+
+Ints = npt.NDArray[np.int64]
+
+_BLOCK = 1 << 16
+_MIN, _MAX = np.int64(-(2**63)), np.int64(2**63 - 1)
+
+
+class KeyOijEngine:
+    """Key-OIJ ("Scalable Online Interval Join", section III): worker ``key mod workers`` has the tuples of a key.
+
+    A buffer holds a key's tuples as they were delivered. Base tuples are decided in order of time, so a scan also
+    evicts what is older than the window; what is too young, as it was delivered early, stays and is visited in vain.
+
+    Attributes:
+        visited, effective: Tuples that scans visited, and the sum of each scan's share of tuples in the window.
+        scans: Scans that visited a tuple.
+        work: Operations of each worker.
+    """
+
+    name = "key-oij"
+
+    def __init__(self, form: IntervalForm, workers: int = 1, *, in_order: bool = True):
+        self._form = form
+        self._pre, self._follow = interval_lengths(form.query)
+        self._sort = form.by_arrival and not in_order
+        self._states = [FoldState(form, links=True, removes=False) for _ in range(workers)]
+        self._buffers = [_Buffers() for _ in range(workers)]
+        self._blocks = [(np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)) for _ in range(workers)]
+        self._figures = np.zeros((workers, 3))  # visited, sum of shares, scans
+        self._stored, self._horizon = 0, -(2**63)
+        self.work = np.zeros(workers, np.int64)
+
+    @property
+    def needed(self) -> int:
+        """No row: the scan of a later base tuple evicts those that are gone."""
+        return 2**62
+
+    @property
+    def effectiveness(self) -> float:
+        """The mean share of visited tuples that were in the window (the paper's equation 1); 1 if none was visited."""
+        _, shares, scans = self._figures.sum(axis=0).tolist()
+        return float(shares / scans) if scans else 1.0
+
+    def counters(self) -> dict[str, int]:
+        """``candidates``: the tuples that scans visited."""
+        return {"candidates": int(self._figures[:, 0].sum())}
+
+    def fold(self, rows: StoredRows, bases: Bases, slots: int, pool: Executor | None) -> FoldedBases:
+        """Fold the partners of ``bases`` among ``rows``; ``slots``: the number of codes of keys."""
+        out = FoldedBases.empty(len(bases.keys), self._form)
+        for state in self._states:
+            state.prepare(rows, 1)
+        first, self._stored = max(self._stored, rows.first), rows.end
+        on_all(pool, lambda worker: self._work(worker, rows, first, bases, slots, out), range(len(self._states)))
+        if len(bases.times):
+            self._horizon = before(int(bases.times[-1]), self._pre)
+        return out
+
+    def _work(self, worker: int, rows: StoredRows, first: int, bases: Bases, slots: int, out: FoldedBases) -> None:
+        workers, state, buffers = len(self._states), self._states[worker], self._buffers[worker]
+        buffers.reserve(rows, first, slots, worker, workers, self._horizon)
+        _store(rows.keys, rows.times, rows.mask, first, rows.end, worker, workers, buffers.start, buffers.length,
+               buffers.times, buffers.rows)
+        done = 0
+        ops, marks = self._blocks[worker]
+        while done < len(bases.keys):
+            done, n = _scan(bases.keys, bases.times, done, self._pre, self._follow, self._sort, worker, workers,
+                            buffers.start, buffers.length, buffers.times, buffers.rows, ops, marks,
+                            self._figures[worker])
+            if not n and done < len(bases.keys):  # one base tuple may have more partners than the block has room
+                ops, marks = self._blocks[worker] = np.empty(2 * len(ops), np.int64), np.empty(2 * len(ops), np.int64)
+            state.run(ops, marks, n, rows, out)
+            self.work[worker] += n
+
+
+class _Buffers:
+    """The buffers of one worker's keys, one behind the other, each with room to grow."""
+
+    def __init__(self) -> None:
+        self.start, self.length, self._room = (np.zeros(0, np.int64) for _ in range(3))
+        self.times, self.rows = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def reserve(self, rows: StoredRows, first: int, slots: int, worker: int, workers: int, horizon: int) -> None:
+        """Make room for the ``rows`` from ``first`` on; if buffers move, evict what is older than ``horizon``."""
+        if slots > len(self.start):
+            more = np.zeros(max(slots, 2 * len(self.start)) - len(self.start), np.int64)
+            self.start, self.length, self._room = (np.concatenate([a, more])
+                                                   for a in (self.start, self.length, self._room))
+        new = np.zeros(len(self.start), np.int64)
+        _count(rows.keys, rows.mask, first, rows.end, worker, workers, new)
+        if (self.length + new <= self._room).all():
+            return
+        kept = np.zeros(len(new), np.int64)
+        _evict(self.start, self.length, self.times, self.rows, horizon, kept)
+        room = np.where(kept + new > 0, 2 * (kept + new), 0)
+        start = np.cumsum(room) - room
+        times, ids = np.empty(int(room.sum()), np.int64), np.empty(int(room.sum()), np.int64)
+        _move(self.start, kept, self.times, self.rows, start, times, ids)
+        self.start, self.length, self._room, self.times, self.rows = start, kept, room, times, ids
+
+
+@compiled
+def _count(keys: Any, mask: Any, first: Any, end: Any, worker: Any, workers: Any, new: Any) -> None:
+    for row in range(first, end):
+        key = keys[row & mask]
+        if key >= 0 and key % workers == worker:
+            new[key] += 1
+
+
+@compiled
+def _evict(start: Any, length: Any, times: Any, rows: Any, horizon: Any, kept: Any) -> None:
+    for key in range(len(start)):
+        to = start[key]
+        for i in range(start[key], start[key] + length[key]):
+            if times[i] >= horizon:
+                times[to], rows[to] = times[i], rows[i]
+                to += 1
+        kept[key] = to - start[key]
+
+
+@compiled
+def _move(start: Any, length: Any, times: Any, rows: Any, new_start: Any, new_times: Any, new_rows: Any) -> None:
+    for key in range(len(start)):
+        for i in range(length[key]):
+            new_times[new_start[key] + i] = times[start[key] + i]
+            new_rows[new_start[key] + i] = rows[start[key] + i]
+
+
+@compiled
+def _store(keys: Any, times: Any, mask: Any, first: Any, end: Any, worker: Any, workers: Any, start: Any, length: Any,
+           to_times: Any, to_rows: Any) -> None:
+    for row in range(first, end):
+        key = keys[row & mask]
+        if key >= 0 and key % workers == worker:
+            at = start[key] + length[key]
+            to_times[at], to_rows[at] = times[row & mask], row
+            length[key] += 1
+
+
+@compiled
+def _scan(keys: Any, times: Any, done: Any, pre: Any, follow: Any, sort: Any, worker: Any, workers: Any, start: Any,
+          length: Any, in_times: Any, in_rows: Any, ops: Any, slots: Any, figures: Any) -> Any:
+    """Write the operations for the base tuples from ``done`` on: add each partner, emit, empty the slot."""
+    n = 0
+    base = done
+    while base < len(keys):
+        key = keys[base]
+        if key < 0:
+            if worker == 0:
+                if n == len(ops):
+                    break
+                ops[n], slots[n] = base << 2 | 2, -1
+                n += 1
+            base += 1
+            continue
+        if key % workers != worker:
+            base += 1
+            continue
+        count = length[key]
+        if n + count + 2 > len(ops):
+            break
+        lowest = times[base] - pre if times[base] >= _MIN + pre else _MIN
+        highest = times[base] + follow if times[base] <= _MAX - follow else _MAX
+        first = n
+        to = start[key]
+        for i in range(start[key], start[key] + count):
+            time = in_times[i]
+            if time < lowest:
+                continue  # evicted: no later base tuple sees it
+            if to != i:
+                in_times[to], in_rows[to] = time, in_rows[i]
+            to += 1
+            if time <= highest:
+                ops[n], slots[n] = in_rows[i] << 2, 0
+                n += 1
+        length[key] = to - start[key]
+        if sort and n - first > 1:
+            # By time; a stable sort keeps the order of delivery at equal times.
+            of = np.empty(n - first, np.int64)
+            at = start[key]
+            for j in range(n - first):
+                while in_rows[at] != ops[first + j] >> 2:
+                    at += 1
+                of[j] = in_times[at]
+            order = np.argsort(of, kind="mergesort")
+            ops[first:n] = ops[first:n].copy()[order]
+        if count:
+            figures[0] += count
+            figures[1] += (n - first) / count
+            figures[2] += 1
+        ops[n], slots[n] = base << 2 | 2, 0
+        ops[n + 1], slots[n + 1] = 3, 0
+        n += 2
+        base += 1
+    return base, n

@@ -1,0 +1,243 @@
+"""Scale-OIJ: a time-travel index, virtual teams with a dynamic schedule, and incremental aggregation.
+
+"Scalable Online Interval Join on Modern Multicore Processors in OpenMLDB" (ICDE 2023), section IV.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.engines.cpu.jit import compiled
+
+from .form import IntervalForm
+from .rows import StoredRows
+from .schedule import PARTITIONS, Schedule
+from .sliding import Bases, on_all
+from .state import FoldedBases, FoldState
+from .time_travel import LEVELS, TimeTravelIndex
+from .times import before, interval_lengths
+
+__all__ = ["ScaleOijEngine"]
+
+Ints = npt.NDArray[np.int64]
+
+_BLOCK = 1 << 16
+#: S tuples from one schedule to the next.
+_PERIOD = 1 << 16
+_MIN, _MAX = np.int64(-(2**63)), np.int64(2**63 - 1)
+
+
+class ScaleOijEngine:
+    """Scale-OIJ, for input in any order.
+
+    A tuple goes to a random member of its key's team, which writes it into its index; a base tuple to a random member,
+    which reads the indexes of the whole team. From one base tuple of a key to its next one, a worker removes what left
+    the interval and adds what came (section IV-C); where the intervals do not overlap it begins anew.
+
+    Attributes:
+        schedule: The teams.
+        work: Operations of each worker.
+    """
+
+    name = "scale-oij"
+
+    def __init__(self, form: IntervalForm, workers: int = 1, *, delta: float = 0.01, decay: float = 0.5):
+        self._form = form
+        self._pre, self._follow = interval_lengths(form.query)
+        self.schedule = Schedule(workers, delta, decay)
+        self._index = TimeTravelIndex(workers)
+        self._states = [FoldState(form, links=True) for _ in range(workers)]
+        # Of each worker and key: the interval that is folded, and whether there is one.
+        self._from, self._to = np.zeros((workers, 64), np.int64), np.zeros((workers, 64), np.int64)
+        self._folded = np.zeros((workers, 64), np.bool_)
+        self._blocks = [(np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)) for _ in range(workers)]
+        self._visited = np.zeros(workers, np.int64)
+        self._stored = self._kept = self._bases = self._noted = 0
+        self._gone = int(_MIN)  # times before it were evicted
+        self.work = np.zeros(workers, np.int64)
+
+    @property
+    def needed(self) -> int:
+        """The first row id of S that an index still has."""
+        return self._kept
+
+    def counters(self) -> dict[str, int]:
+        """``candidates``: the tuples that were read from indexes; ``replications`` of partitions to other workers."""
+        return {"candidates": int(self._visited.sum()), "replications": self.schedule.changes}
+
+    def fold(self, rows: StoredRows, bases: Bases, slots: int, pool: Executor | None) -> FoldedBases:
+        """Fold the partners of ``bases`` among ``rows``; ``slots``: the number of codes of keys."""
+        out = FoldedBases.empty(len(bases.keys), self._form)
+        workers = range(len(self._states))
+        first, self._stored = max(self._stored, rows.first), rows.end
+        self._kept = max(self._kept, rows.first)
+        at = np.arange(first, rows.end) & rows.mask
+        keys = rows.keys[at]
+        self._schedule(keys)
+        writers = self._members(keys, first)
+        readers = self._members(bases.keys, self._bases)
+        self._bases += len(bases.keys)
+        for state in self._states:
+            state.prepare(rows, slots)
+        while slots > self._from.shape[1]:
+            self._from, self._to, self._folded = (np.concatenate([a, np.zeros_like(a)], axis=1)
+                                                  for a in (self._from, self._to, self._folded))
+        self._index.reserve(len(keys), slots)
+        on_all(pool, lambda worker: self._index.insert(worker, rows, first, writers), workers)
+        on_all(pool, lambda worker: self._work(worker, rows, bases, readers, out), workers)
+        if len(bases.times):
+            self._evict(rows, int(bases.times[-1]), pool)
+        return out
+
+    def _schedule(self, keys: Ints) -> None:
+        if len(self._states) > 1:
+            self.schedule.note(keys)
+            self._noted += len(keys)
+            if self._noted >= _PERIOD:
+                self._noted = 0
+                self.schedule.update()
+
+    def _members(self, keys: Ints, first: int) -> npt.NDArray[np.int32]:
+        """A random member of each key's team, the same in every run; −1 without a key, but 0 for base tuples."""
+        found = np.empty(len(keys), np.int32)
+        _choose(keys, first, self.schedule.teams, self.schedule.sizes, found)
+        return found
+
+    def _work(self, worker: int, rows: StoredRows, bases: Bases, readers: npt.NDArray[np.int32],
+              out: FoldedBases) -> None:
+        index, done = self._index, 0
+        while done < len(bases.keys):
+            ops, slots = self._blocks[worker]
+            done, n, visited, ops, slots = _travel(
+                bases.keys, bases.times, done, readers, worker, self._pre, self._follow, self.schedule.teams,
+                self.schedule.sizes, index.head, index.next, index.times, index.rows, self._from[worker],
+                self._to[worker], self._folded[worker], ops, slots)
+            self._blocks[worker] = ops, slots
+            self._states[worker].run(ops, slots, n, rows, out)
+            self.work[worker] += n
+            self._visited[worker] += visited
+
+    def _evict(self, rows: StoredRows, now: int, pool: Executor | None) -> None:
+        """Evict what base tuples from time ``now`` on cannot see, but for half a window: intervals that workers have
+        folded then seldom begin before it.
+        """
+        gone = before(now, self._pre + self._pre // 2)
+        if gone <= self._gone or (self._gone > int(_MIN) and before(now, self._pre) - self._gone < self._pre):
+            return
+        none = FoldedBases.empty(0, self._form)
+
+        def one(worker: int) -> None:
+            stale = np.flatnonzero(self._folded[worker] & (self._from[worker] < gone))
+            self._folded[worker, stale] = False
+            # Before its rows are forgotten.
+            self._states[worker].run(np.full(len(stale), 3, np.int64), stale, len(stale), rows, none)
+            self._index.evict(worker, gone)
+
+        on_all(pool, one, range(len(self._states)))
+        self._gone = gone
+        self._kept = _first_kept(rows.times, rows.mask, self._kept, rows.end, gone)
+
+
+@compiled
+def _first_kept(times: Any, mask: Any, first: Any, end: Any, gone: Any) -> Any:
+    while first < end and times[first & mask] < gone:
+        first += 1
+    return first
+
+
+@compiled
+def _choose(keys: Any, first: Any, teams: Any, sizes: Any, found: Any) -> None:
+    for i in range(len(keys)):
+        if keys[i] < 0:
+            found[i] = -1
+            continue
+        partition = keys[i] % PARTITIONS
+        h = (first + i + 1) * np.int64(-7046029254386353131)
+        h ^= h >> np.int64(31)
+        found[i] = teams[partition, (h & np.int64(0x7FFF_FFFF)) % sizes[partition]]
+
+
+@compiled
+def _seek(key: Any, time: Any, head: Any, following: Any, times: Any) -> Any:
+    """The first node of a list whose time is not below ``time``; −1 if there is none."""
+    node = np.int64(-1)
+    after = np.int64(-1)
+    for level in range(LEVELS - 1, -1, -1):
+        after = head[key, level] if node < 0 else following[node, level]
+        while after >= 0 and times[after] < time:
+            node, after = after, following[after, level]
+    return after
+
+
+@compiled
+def _travel(keys: Any, times: Any, done: Any, readers: Any, worker: Any, pre: Any, follow: Any, teams: Any, sizes: Any,
+            head: Any, following: Any, node_times: Any, node_rows: Any, old_from: Any, old_to: Any,
+            folded: Any, ops: Any, slots: Any) -> Any:
+    """Write the operations of one worker for the base tuples from ``done`` on, until there are many; how many are done,
+    the number of operations, the nodes that were read, and the blocks, which may have grown.
+    """
+    n, visited = 0, 0
+    best_time, best_row = np.int64(0), np.int64(0)
+    nodes = np.empty(teams.shape[1], np.int64)
+    base = done
+    while base < len(keys) and n < _BLOCK:
+        if readers[base] != worker and not (readers[base] < 0 and worker == 0):
+            base += 1
+            continue
+        key = keys[base]
+        if n + 2 > len(ops):
+            ops, slots = np.concatenate((ops, ops)), np.concatenate((slots, slots))
+        if key < 0:
+            ops[n], slots[n] = base << 2 | 2, -1
+            n += 1
+            base += 1
+            continue
+        low = times[base] - pre if times[base] >= _MIN + pre else _MIN
+        high = times[base] + follow if times[base] <= _MAX - follow else _MAX
+        partition = key % PARTITIONS
+        fresh = not folded[key] or low > old_to[key]
+        if fresh and folded[key]:
+            ops[n], slots[n] = 3, key
+            n += 1
+        # First what leaves, unless all does, then what comes.
+        for adding in range(1 if fresh else 0, 2):
+            if adding:
+                start = low if fresh else old_to[key] + 1 if old_to[key] < _MAX else _MAX
+                end = high
+                if not fresh and old_to[key] >= high:
+                    break
+            else:
+                start, end = old_from[key], low - 1
+                if old_from[key] >= low:
+                    continue
+            for m in range(sizes[partition]):
+                w = teams[partition, m]
+                nodes[m] = _seek(key, start, head[w], following[w], node_times[w])
+            while True:
+                best = -1
+                for m in range(sizes[partition]):  # by time, then by row id
+                    if nodes[m] >= 0:
+                        w = teams[partition, m]
+                        time, row = node_times[w, nodes[m]], node_rows[w, nodes[m]]
+                        if time <= end and (best < 0 or time < best_time or (time == best_time and row < best_row)):
+                            best, best_time, best_row = m, time, row
+                if best < 0:
+                    break
+                if n + 2 > len(ops):
+                    ops, slots = np.concatenate((ops, ops)), np.concatenate((slots, slots))
+                ops[n], slots[n] = best_row << 2 | (0 if adding else 1), key
+                n += 1
+                visited += 1
+                w = teams[partition, best]
+                nodes[best] = following[w, nodes[best], 0]
+        old_from[key], old_to[key], folded[key] = low, high, True
+        if n + 1 > len(ops):
+            ops, slots = np.concatenate((ops, ops)), np.concatenate((slots, slots))
+        ops[n], slots[n] = base << 2 | 2, key
+        n += 1
+        base += 1
+    return base, n, visited, ops, slots

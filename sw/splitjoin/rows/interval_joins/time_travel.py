@@ -1,0 +1,134 @@
+"""The time-travel index of Scale-OIJ (section IV-A): tuples by key, then by time, of each worker.
+
+The paper's first layer is a skip list of keys; codes of keys are dense here, so an array does. The second layer is a
+skip list for each key, by time, at equal times by row id. Each worker writes its own lists, and all members of a team
+read them: writes and reads are separate phases, so a reader never meets a writer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.engines.cpu.jit import compiled
+
+from .rows import StoredRows
+
+__all__ = ["LEVELS", "TimeTravelIndex"]
+
+Ints = npt.NDArray[np.int64]
+
+#: Levels of a skip list; a node is on the next one with a probability of 1/4.
+LEVELS = 8
+_MIN_NODES, _MIN_SLOTS = 1 << 10, 64
+
+
+class TimeTravelIndex:
+    """The indexes of all workers, one after the other.
+
+    Attributes:
+        head, tail: First and last node of each level of each key's list, −1 for none: (workers, slots, levels).
+        next: Behind each node, on each level: (workers, nodes, levels).
+        times, rows: Of each node: (workers, nodes).
+    """
+
+    def __init__(self, workers: int):
+        self.head = np.full((workers, _MIN_SLOTS, LEVELS), -1, np.int64)
+        self.tail = self.head.copy()
+        self.next = np.empty((workers, _MIN_NODES, LEVELS), np.int64)
+        self.times = np.empty((workers, _MIN_NODES), np.int64)
+        self.rows = np.empty((workers, _MIN_NODES), np.int64)
+        self._free = np.empty((workers, _MIN_NODES), np.int64)  # nodes that were removed
+        self._sizes = np.zeros((workers, 2), np.int64)  # nodes ever made, and free ones
+
+    def reserve(self, new: int, slots: int) -> None:
+        """Make room for ``new`` more nodes of each worker, and for ``slots`` keys."""
+        while slots > self.head.shape[1]:
+            more = np.full_like(self.head, -1)
+            self.head, self.tail = np.concatenate([self.head, more], axis=1), np.concatenate([self.tail, more], axis=1)
+        while int((self._sizes[:, 0] - self._sizes[:, 1]).max()) + new > self.times.shape[1]:
+            self.next, self.times, self.rows, self._free = (
+                np.concatenate([a, np.empty_like(a)], axis=1) for a in (self.next, self.times, self.rows, self._free))
+
+    def insert(self, worker: int, rows: StoredRows, first: int, writers: npt.NDArray[np.int32]) -> None:
+        """Insert those of the ``rows`` from ``first`` on whose number in ``writers`` is ``worker``."""
+        _insert(rows.keys, rows.times, rows.mask, first, rows.end, writers, worker, self.head[worker],
+                self.tail[worker], self.next[worker], self.times[worker], self.rows[worker], self._free[worker],
+                self._sizes[worker])
+
+    def evict(self, worker: int, horizon: int) -> None:
+        """Remove the nodes of ``worker`` with times before ``horizon``."""
+        _evict(horizon, self.head[worker], self.tail[worker], self.next[worker], self.times[worker],
+               self._free[worker], self._sizes[worker])
+
+
+@compiled
+def _height(row: Any) -> Any:
+    """The number of levels of a row's node: pseudo-random, and the same in every run."""
+    h = row * np.int64(-7046029254386353131)
+    h ^= h >> np.int64(29)
+    h *= np.int64(-4658895280553007687)
+    h ^= h >> np.int64(32)
+    levels = 1
+    while levels < LEVELS and h & 3 == 0:
+        levels += 1
+        h >>= np.int64(2)
+    return levels
+
+
+@compiled
+def _insert(keys: Any, row_times: Any, mask: Any, first: Any, end: Any, writers: Any, worker: Any, head: Any,
+            tail: Any, following: Any, times: Any, rows: Any, free: Any, sizes: Any) -> None:
+    for row in range(first, end):
+        if writers[row - first] != worker:
+            continue
+        key, time = keys[row & mask], row_times[row & mask]
+        if sizes[1]:
+            sizes[1] -= 1
+            node = free[sizes[1]]
+        else:
+            node = sizes[0]
+            sizes[0] += 1
+        times[node], rows[node] = time, row
+        levels = _height(row)
+        last = tail[key, 0]
+        if last < 0 or times[last] <= time:  # in order: behind the last node of each level
+            for level in range(levels):
+                before = tail[key, level]
+                if before < 0:
+                    head[key, level] = node
+                else:
+                    following[before, level] = node
+                following[node, level] = -1
+                tail[key, level] = node
+            continue
+        before = np.int64(-1)
+        for level in range(LEVELS - 1, -1, -1):  # Algorithm 2, "Put A New Tuple"
+            after = head[key, level] if before < 0 else following[before, level]
+            while after >= 0 and times[after] <= time:
+                before, after = after, following[after, level]
+            if level < levels:
+                following[node, level] = after
+                if before < 0:
+                    head[key, level] = node
+                else:
+                    following[before, level] = node
+                if after < 0:
+                    tail[key, level] = node
+
+
+@compiled
+def _evict(horizon: Any, head: Any, tail: Any, following: Any, times: Any, free: Any, sizes: Any) -> None:
+    for key in range(len(head)):
+        while head[key, 0] >= 0 and times[head[key, 0]] < horizon:
+            node = head[key, 0]
+            for level in range(LEVELS):
+                if head[key, level] != node:
+                    break
+                head[key, level] = following[node, level]
+                if head[key, level] < 0:
+                    tail[key, level] = -1
+            free[sizes[1]] = node
+            sizes[1] += 1

@@ -1,0 +1,105 @@
+"""Result columns: their choice, and gathering them by row id (late materialization)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.base.errors import SchemaError
+from splitjoin.lang.kind import INNER, Kind
+from splitjoin.lang.layouts import take
+from splitjoin.lang.schema import Side, suggest
+
+__all__ = ["OutputColumn", "gather", "indices", "output_columns", "output_schema"]
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """A result column: its name, and the stream and column it is gathered from."""
+
+    name: str
+    side: Side
+    source: str
+    field: pa.Field
+
+
+def output_columns(r: pa.Schema, s: pa.Schema, select: Iterable[str] | None = None,
+                   kind: Kind = INNER) -> tuple[OutputColumn, ...]:
+    """All columns of r, then all of s, colliding names with ``_r`` / ``_s``; or those that ``select`` names.
+
+    Rows of a ``kind`` such as semi have columns of r only; where a kind has rows without a tuple of one stream, that
+    stream's columns may hold NULL. Names match exactly first, then without regard to case. Raises `SchemaError` for a
+    name in ``select`` that does not exist or is ambiguous, and when a suffixed name collides again.
+    """
+    if "s" not in kind.sides:
+        s = pa.schema([])
+    both = set(r.names) & set(s.names)
+    made = [OutputColumn(f"{f.name}_{side}" if f.name in both else f.name, side, f.name,
+                         f.with_nullable(True) if kind.may_lack(side) else f)
+            for side, schema in _sides(r, s) for f in schema]
+    chosen = made if select is None else [_find(made, name) for name in _names(select)]
+    names = [c.name for c in chosen]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise SchemaError(f"result columns must have distinct names, but {', '.join(map(repr, twice))} would occur "
+                          f"more than once; rename the input columns or choose with select")
+    return tuple(chosen)
+
+
+def _names(select: Iterable[str]) -> list[str]:
+    if isinstance(select, str):
+        raise SchemaError(f"select must be a list of column names, not the text {select!r}; write [{select!r}]")
+    if not isinstance(select, Iterable):
+        raise SchemaError(f"select must be a list of column names, not {select!r}")
+    names = list(select)
+    for name in names:
+        if not isinstance(name, str):
+            raise SchemaError(f"select must be a list of column names, but it holds {name!r}; columns are chosen by "
+                              f"name, such as 'x' or 'r.x'")
+    return names
+
+
+def _find(made: Sequence[OutputColumn], name: str) -> OutputColumn:
+    """The one among ``made`` that is called ``name``, by its own name or by its side and source."""
+    found = [c for c in made if name in (c.name, _qualified(c))]
+    found = found or [c for c in made if name.lower() in (c.name.lower(), _qualified(c).lower())]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise SchemaError(f"the result column {name!r} is ambiguous: it could be "
+                          f"{' or '.join(map(_qualified, found))}; write which, or rename the input columns")
+    known = [n for c in made for n in (c.name, _qualified(c))]
+    raise SchemaError(f"the result has no column {name!r}{suggest(name, known)}; its columns are "
+                      f"{', '.join(c.name for c in made)}")
+
+
+def _qualified(column: OutputColumn) -> str:
+    return f"{column.side}.{column.source}"
+
+
+def output_schema(columns: Sequence[OutputColumn]) -> pa.Schema:
+    """The Arrow schema of the result."""
+    return pa.schema([c.field.with_name(c.name) for c in columns])
+
+
+def gather(columns: Sequence[OutputColumn], r: pa.Table, s: pa.Table, r_rows: npt.NDArray[np.int64],
+           s_rows: npt.NDArray[np.int64]) -> pa.Table:
+    """The result rows for pairs of row ids: ``r_rows`` and ``s_rows`` are int64 (n,), −1 for NULL."""
+    rows = {"r": indices(r_rows), "s": indices(s_rows)}
+    tables = {"r": r, "s": s}
+    data = [take(tables[c.side].column(c.source), rows[c.side]) for c in columns]
+    return pa.table(data, schema=output_schema(columns))
+
+
+def indices(rows: npt.NDArray[np.int64]) -> pa.Array:
+    """Row ids as what `take` takes: NULL, which gives NULL, where they are −1."""
+    lacking = rows < 0
+    return pa.array(rows, mask=lacking if lacking.any() else None)
+
+
+def _sides(r: pa.Schema, s: pa.Schema) -> tuple[tuple[Side, pa.Schema], tuple[Side, pa.Schema]]:
+    return ("r", r), ("s", s)

@@ -1,0 +1,298 @@
+"""`ScaleGate`: merges the tuples of time-sorted sources into arrival order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import RLock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from splitjoin.base.errors import InputError
+from splitjoin.engines.arrival import Arrivals, R, S, event_ticks, shown
+from splitjoin.lang.query import TimeColumns, TimeSpec, time_columns
+from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.windows import Span
+from splitjoin.tables.inputs import as_batch
+
+from .late import LateRows
+from .source import GateState, Source, SourceState, check_side, check_unfinished
+from .source_queue import Run, SourceQueue, take_rows
+from .times import parse_lateness, to_ticks
+
+__all__ = ["ScaleGate"]
+
+#: A place in arrival order: event time in ticks, then the rank of the source. `_END` ranks behind every source.
+_Place = tuple[int, tuple[int, int]]
+_END = (2, 0)
+
+
+class ScaleGate:
+    """Merges time-sorted sources of streams R and S into arrival order: ``(ts, R before S, source index, position)``.
+
+    A tuple is ready when no tuple that precedes it can still arrive: every other source has delivered past it, promised
+    past it by a heartbeat, or is closed (semantics, section 1). No tuple is ready before both streams have had a
+    source. Several threads may use a gate.
+
+    Args:
+        r: The Arrow schema of stream R.
+        s: The Arrow schema of stream S.
+        time: The event-time column, as in `splitjoin.join`.
+        lateness: The time by which a source may be out of order: ``"5 SECONDS"``, or a whole number for integer times.
+            Tuples within it are sorted; later ones are refused, counted and kept for `late`. None, the default, raises
+            for the first tuple out of order.
+        keep_late: Largest number of late tuples of a stream that are kept until `late` takes them; beyond it the oldest
+            are dropped.
+        columns: The columns of each stream that `ready` returns, ``{"r": …, "s": …}``; all by default. The time column
+            must be among them.
+    """
+
+    def __init__(self, r: pa.Schema, s: pa.Schema, *, time: TimeSpec | TimeColumns,
+                 lateness: int | str | Span | None = None, keep_late: int = 1 << 16,
+                 columns: Mapping[Side, Sequence[str]] | None = None):
+        self._schemas: dict[Side, pa.Schema] = {"r": r, "s": s}
+        self._time = time if isinstance(time, TimeColumns) else time_columns(
+            Schema.from_arrow("r", r), Schema.from_arrow("s", s), time)
+        self._columns: Mapping[Side, Sequence[str]] = columns or {"r": r.names, "s": s.names}
+        self._kept = {side: schema.empty_table().select(self._columns[side]) for side, schema in self._schemas.items()}
+        self._lateness = None if lateness is None else parse_lateness(lateness, self._time)
+        self._queues: dict[Side, list[SourceQueue]] = {"r": [], "s": []}
+        self._finished: dict[Side, bool] = {"r": False, "s": False}
+        self._late: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
+        self._frontier: _Place | None = None
+        self._lock = RLock()
+
+    @property
+    def lateness(self) -> int | None:
+        """The time in ticks by which a source may be out of order; None: not at all."""
+        return self._lateness
+
+    @property
+    def waiting(self) -> int:
+        """The number of tuples that were delivered and that `ready` has not returned."""
+        return sum(q.waiting for queues in self._queues.values() for q in queues)
+
+    @property
+    def frontier(self) -> int | None:
+        """The event time in ticks below which no tuple can arrive any more; None at first."""
+        return None if self._frontier is None else self._frontier[0]
+
+    @property
+    def done(self) -> bool:
+        """True if both streams are finished."""
+        return all(self._finished.values())
+
+    def add(self, side: Side) -> Source:
+        """Add a source to stream ``side`` ("r" or "s"); at equal times it follows the stream's earlier sources.
+
+        It may be added at any time; its tuples must not precede those that were ready already. Raises `InputError` when
+        the stream is finished.
+        """
+        with self._lock:
+            check_side(side)
+            check_unfinished(side, self._finished[side])
+            queues = self._queues[side]
+            queue = SourceQueue(self._lateness)
+            if self._frontier is not None:
+                ts, rank = self._frontier
+                queue.promise = ts if (_number(side), len(queues)) > rank else ts + 1
+            queues.append(queue)
+            return Source(self, side, len(queues) - 1)
+
+    def deliver(self, side: Side, index: int, data: Any) -> None:
+        """Take the next tuples of source ``index`` of stream ``side``; `Source.push` calls this."""
+        table = as_batch(data, side, self._schemas[side])
+        with self._lock:
+            queue = self._open_queue(side, index)
+            ts = event_ticks(self._time, side, table)
+            late = queue.late(ts)
+            if late.any():
+                if self._lateness is None:
+                    raise self._out_of_order(side, index, table, int(np.flatnonzero(late)[0]))
+                self._late[side].add(take_rows(table, np.flatnonzero(late)))
+                kept = np.flatnonzero(~late)
+                ts, table = ts[kept], take_rows(table, kept)
+            queue.add(ts, table.select(self._columns[side]))
+            self._advance()
+
+    def behind(self) -> list[str]:
+        """The sources that all others wait for, as ``r[0]``; or the streams that never had one, as ``r``."""
+        with self._lock:
+            return self._behind()[1]
+
+    def held_up(self, side: Side, index: int | None) -> bool:
+        """True if a source (None: one still to be added) waits for another one.
+
+        A source that is behind never waits, nor does a closed one, whose tuples are refused at once.
+        """
+        with self._lock:
+            if self._finished[side] or (index is not None and self._queue(side, index).closed):
+                return False
+            _, names = self._behind()
+            return bool(names) and (f"{side}[{index}]" if index is not None else side) not in names
+
+    def promise(self, side: Side, index: int, time: Any) -> None:
+        """Record the promise of a source; `Source.heartbeat` calls this. A lower promise has no effect."""
+        ticks = to_ticks(time, self._time, side, self._schemas[side])
+        with self._lock:
+            queue = self._open_queue(side, index)
+            if queue.promise is None or ticks > queue.promise:
+                queue.promise = ticks
+                self._advance()
+
+    def remove(self, side: Side, index: int) -> None:
+        """Close a source; `Source.close` calls this. The tuples that it delivered stay."""
+        with self._lock:
+            self._queue(side, index).closed = True
+            self._advance()
+
+    def finish(self, side: Side) -> None:
+        """Close all sources of stream ``side``, and refuse new ones."""
+        with self._lock:
+            check_side(side)
+            self._finished[side] = True
+            for queue in self._queues[side]:
+                queue.closed = True
+            self._advance()
+
+    def ready(self) -> Arrivals:
+        """The tuples that became ready since the last call: the next slice of arrival order, which may be empty."""
+        with self._lock:
+            taken: list[tuple[int, Run]] = []
+            for side in SIDES:
+                for index, queue in enumerate(self._queues[side]):
+                    if queue.waiting and self._frontier is not None:
+                        ts, rank = self._frontier
+                        cut = ts if (_number(side), index) <= rank else ts - 1
+                        taken += [(_number(side), run) for run in queue.take(cut)]
+            return self._merge(taken)
+
+    def late(self, side: Side) -> pa.Table:
+        """The late tuples of stream ``side`` since the last call, in the order in which they were delivered."""
+        with self._lock:
+            return self._late[side].take()
+
+    def counters(self) -> dict[str, int]:
+        """Counters by name. ``waiting``: tuples not yet returned; ``late_r``, ``late_s``: tuples refused;
+        ``forgotten_r``, ``forgotten_s``: late tuples that were dropped before they were taken.
+        """
+        with self._lock:
+            out = {"waiting": self.waiting}
+            for side, late in self._late.items():
+                out |= {f"late_{side}": late.count, f"forgotten_{side}": late.forgotten}
+            return out
+
+    def state(self) -> GateState:
+        """The state from which `restore` continues."""
+        with self._lock:
+            return GateState(
+                self._frontier, dict(self._finished),
+                {side: [SourceState(q.highest, q.promise, q.closed, pa.concat_tables(
+                    [run.table for run in q.runs] or [self._kept[side]])) for q in queues]
+                 for side, queues in self._queues.items()},
+                {side: (late.count, late.forgotten, late.peek()) for side, late in self._late.items()})
+
+    def restore(self, state: GateState) -> None:
+        """Continue from ``state`` of a gate with the same arguments, instead of this one's."""
+        with self._lock:
+            self._frontier, self._finished = state.frontier, dict(state.finished)
+            for side in SIDES:
+                self._queues[side] = []
+                for source in state.sources[side]:
+                    queue = SourceQueue(self._lateness)
+                    queue.add(event_ticks(self._time, side, source.waiting), source.waiting)
+                    queue.highest, queue.promise, queue.closed = source.highest, source.promise, source.closed
+                    self._queues[side].append(queue)
+                self._late[side].restore(*state.late[side])
+
+    def is_closed(self, side: Side, index: int) -> bool:
+        """True if a source is closed. Raises `InputError` if no source has this index."""
+        return self._queue(side, index).closed
+
+    def count(self, side: Side) -> int:
+        """The number of sources that stream ``side`` has had."""
+        check_side(side)
+        return len(self._queues[side])
+
+    def _advance(self) -> None:
+        """Move the frontier forward to the least place that an open source can still deliver."""
+        key, names = self._behind()
+        if names and key is None:
+            return
+        if key is None:  # no source is open: all delivered tuples are ready
+            reached = [q.highest for queues in self._queues.values() for q in queues if q.highest is not None]
+            key = (max(reached), _END) if reached else None
+        if key is not None and (self._frontier is None or key > self._frontier):
+            self._frontier = key
+
+    def _behind(self) -> tuple[_Place | None, list[str]]:
+        """The least place that an open source can still deliver, None if that is not known, and the sources (or
+        streams without one) that are behind.
+        """
+        key: _Place | None = None
+        unknown: list[str] = []
+        for side in SIDES:
+            if not self._queues[side] and not self._finished[side]:
+                unknown.append(side)
+            for index, queue in enumerate(self._queues[side]):
+                if queue.closed:
+                    continue
+                if (mark := queue.watermark) is None:
+                    unknown.append(f"{side}[{index}]")
+                else:
+                    reached = (mark, (_number(side), index))
+                    key = reached if key is None else min(key, reached)
+        if unknown or key is None:
+            return None, unknown
+        return key, [f"{'rs'[key[1][0]]}[{key[1][1]}]"]
+
+    def _merge(self, taken: list[tuple[int, Run]]) -> Arrivals:
+        """Merge the runs, given by (stream, source, position), into one slice of arrival order."""
+        parts = {side: [run for number, run in taken if number == _number(side)] for side in SIDES}
+        tables = {side: pa.concat_tables([run.table for run in runs]) if runs else self._kept[side]
+                  for side, runs in parts.items()}
+        if not taken:
+            return Arrivals(np.empty(0, np.uint8), np.empty(0, np.int64), tables["r"], tables["s"])
+        ts = np.concatenate([run.ts for _, run in taken])
+        n = [sum(map(len, parts[side])) for side in SIDES]
+        stream = np.repeat(np.array([R, S], np.uint8), n)
+        if not (ts[1:] >= ts[:-1]).all():
+            order = np.argsort(ts, kind="stable")  # timsort: it merges the runs; stable: ties stay as given
+            ts, stream = ts[order], stream[order]
+            for number, side in enumerate(SIDES):
+                if len(parts[side]) > 1:
+                    rows = order[stream == number] - number * n[0]
+                    if not (rows[1:] > rows[:-1]).all():
+                        tables[side] = take_rows(tables[side], rows)
+        return Arrivals(stream, ts, tables["r"], tables["s"])
+
+    def _queue(self, side: Side, index: int) -> SourceQueue:
+        check_side(side)
+        if not 0 <= index < len(self._queues[side]):
+            raise InputError(f"stream {side} has no source {index}; it has {len(self._queues[side])}")
+        return self._queues[side][index]
+
+    def _open_queue(self, side: Side, index: int) -> SourceQueue:
+        queue = self._queue(side, index)
+        check_unfinished(side, self._finished[side])
+        if queue.closed:
+            raise InputError(f"source {side}[{index}] is closed and takes no more; add a new one")
+        return queue
+
+    def _out_of_order(self, side: Side, index: int, table: pa.Table, row: int) -> InputError:
+        name, queue = self._time.name(side), self._queues[side][index]
+        column = table.column(name)
+        if row and (before := shown(column[row - 1])) and event_ticks(
+                self._time, side, table.slice(row - 1, 1))[0] > event_ticks(self._time, side, table.slice(row, 1))[0]:
+            reason = f"after {before}"
+        elif queue.promise is not None and queue.promise == queue.watermark:
+            reason = f"although nothing below {queue.promise} was to come, by a heartbeat or as arrival order got there"
+        else:
+            reason = f"after {queue.highest} in an earlier batch"
+        return InputError(f"the time column {side}.{name} of source {side}[{index}] must not decrease, but row {row} "
+                          f"of the batch has {shown(column[row])} {reason}; sort it first, or declare a lateness")
+
+
+def _number(side: Side) -> int:
+    return R if side == "r" else S

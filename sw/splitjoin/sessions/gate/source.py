@@ -1,0 +1,106 @@
+"""Sources: the handle through which one producer delivers its tuples, and the state of sources and gates as plain
+values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from splitjoin.base.errors import InputError
+from splitjoin.lang.schema import SIDES, Side
+
+__all__ = ["GateState", "Source", "SourceOwner", "SourceState", "check_side", "check_unfinished"]
+
+
+class SourceOwner(Protocol):
+    """The receiver of sources' tuples: a gate, or a session that has one."""
+
+    def deliver(self, side: Side, index: int, data: Any) -> None:
+        """Take the next tuples of a source."""
+
+    def promise(self, side: Side, index: int, time: Any) -> None:
+        """Record a source's promise."""
+
+    def remove(self, side: Side, index: int) -> None:
+        """Close a source."""
+
+
+class Source:
+    """One producer of tuples. ``side`` is its stream, ``index`` its place among sources of that stream at equal times.
+
+    Use as a context manager to close it at the end.
+    """
+
+    def __init__(self, owner: SourceOwner, side: Side, index: int):
+        self._owner = owner
+        self.side: Side = side
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"<source {self.side}[{self.index}]>"
+
+    def push(self, data: Any) -> None:
+        """Deliver the source's next tuples: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
+
+        If it raises, no tuple of ``data`` was taken.
+        """
+        self._owner.deliver(self.side, self.index, data)
+
+    def heartbeat(self, time: Any) -> None:
+        """Promise that this source delivers no more tuples below ``time`` (semantics, section 1)."""
+        self._owner.promise(self.side, self.index, time)
+
+    def close(self) -> None:
+        """End the source, so that no other source waits for it. Closing it again has no effect."""
+        self._owner.remove(self.side, self.index)
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """The state of one source: its highest event time and its promise in ticks, and its tuples that are not ready, by
+    position.
+    """
+
+    highest: int | None
+    promise: int | None
+    closed: bool
+    waiting: pa.Table
+
+
+@dataclass(frozen=True)
+class GateState:
+    """The state of a gate in a snapshot.
+
+    Attributes:
+        frontier: The place up to which arrival order is known: event time in ticks, then the source's rank.
+        finished: True for a stream that takes no more tuples.
+        sources: The sources of each stream.
+        late: For each stream the number of late tuples, the number of forgotten ones, and the kept ones.
+    """
+
+    frontier: tuple[int, tuple[int, int]] | None
+    finished: dict[Side, bool]
+    sources: dict[Side, list[SourceState]]
+    late: dict[Side, tuple[int, int, pa.Table]] = field(default_factory=dict)
+
+
+def check_side(side: str) -> None:
+    """Raise `InputError` unless ``side`` is "r" or "s"."""
+    if side not in SIDES:
+        raise InputError(f"a stream must be 'r' or 's', not {side!r}")
+
+
+def check_unfinished(side: Side, finished: bool) -> None:
+    """Raise `InputError` if stream ``side`` is ``finished``."""
+    if finished:
+        raise InputError(f"stream {side} is finished and takes no more tuples or sources; push before it is closed, or "
+                         f"open a new session")

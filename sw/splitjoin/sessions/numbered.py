@@ -1,0 +1,190 @@
+"""A device session within a stream, with row ids that count over the whole stream instead of the session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from splitjoin.base.errors import WindowOverflow
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.device import ITEM, STAR, Device, Items
+from splitjoin.lang.order import Order
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES
+
+if TYPE_CHECKING:
+    from splitjoin.circuit.driver import CircuitSession
+    from splitjoin.circuit.folded_states import FoldedStates
+
+__all__ = ["NumberedSession"]
+
+
+class NumberedSession:
+    """Runs the pairs that decide ``query`` in a fresh session of ``device`` whose first tuples have row ids ``first``,
+    R's and S's.
+
+    Items of probes before ``settled`` were delivered by an earlier session and are dropped. Groups of ``outer(N)``
+    count from the beginning of the stream, not of the session: the device closes every probe's group, and this class
+    drops the stars that are not due. On devices whose results lag, these stars also tell which probes are finished.
+
+    ``folds``: True if the device folds the aggregates of ``query`` (`states`).
+
+    Attributes:
+        pushed: The row ids (R's, S's) of the next tuples.
+    """
+
+    def __init__(self, query: Query, device: Device, first: tuple[int, int] = (0, 0),
+                 settled: tuple[int, int] = (0, 0), *, folds: bool = False):
+        self._order = query.pairs.order
+        kind = self._order.kind
+        if kind == "outer" or (kind == "none" and not device.immediate):
+            query = replace(query, order=Order("outer", 1))
+        self._immediate = device.immediate
+        self._session = device.open(query) if folds else device.open_deciding(query)
+        self._first = dict(zip(SIDES, first, strict=True))
+        self._given_out = np.array(settled, np.int64)  # by earlier sessions
+        self._settled = np.array(settled, np.int64)
+        self.pushed = dict(self._first)
+        self._unsettled = np.empty(0, ITEM)
+
+    @property
+    def settled(self) -> tuple[int, int]:
+        """Row ids (R's, S's) before which all probes' items have been delivered."""
+        return int(self._settled[0]), int(self._settled[1])
+
+    @property
+    def rotation(self) -> int:
+        """Row ids at which retained rows may begin are multiples of this (`Session.rotation`)."""
+        return self._session.rotation
+
+    @property
+    def lags(self) -> bool:
+        """True if items may arrive without a push."""
+        return not self._immediate
+
+    def fits(self, arrivals: Arrivals) -> bool:
+        """True if the device session can number ``arrivals`` too."""
+        limit = self._session.row_limit
+        return limit is None or all(self.pushed[side] - self._first[side] + len(arrivals.table(side)) <= limit
+                                    for side in SIDES)
+
+    def push(self, arrivals: Arrivals) -> Items:
+        """Push the next slice of arrival order, and return the items that are settled since the last call."""
+        try:
+            self._session.push(arrivals)
+        except WindowOverflow as error:
+            raise self._numbered_overflow(error) from error
+        for side in SIDES:
+            self.pushed[side] += len(arrivals.table(side))
+        return self.poll()
+
+    def poll(self) -> Items:
+        """The items that are settled since the last call."""
+        return self._settle(self._session.poll())
+
+    def settle(self) -> Items:
+        """Wait until all pushed tuples are settled, and return the items since the last call (`Session.settle`)."""
+        return self._settle(self._session.settle())
+
+    def advance(self, now: int) -> None:
+        """Tell a device whose states leave whole that no tuple below event time ``now`` will be pushed."""
+        cast("CircuitSession", self._session).advance(now)
+
+    def settled_to(self, rows: tuple[int, int]) -> None:
+        """Note that all tuples before row ids ``rows`` are settled, as the states tell where they leave whole."""
+        self._settled = np.maximum(self._settled, rows)
+
+    def flush(self) -> Items:
+        """End the input, and return the remaining items."""
+        try:
+            items = self._session.flush()
+        except WindowOverflow as error:
+            raise self._numbered_overflow(error) from error
+        self._immediate = True  # nothing lags any more
+        items = self._settle(items)
+        ends = [self.pushed[side] for side in SIDES]
+        last = [(STAR, n, -1 if n else end - 1, end - 1 if n else -1) for n, end in enumerate(ends)
+                if self._order.kind == "outer" and end % self._order.n]
+        return np.concatenate([items, np.array(last, ITEM)]) if last else items
+
+    def states(self, end: int | None = None) -> FoldedStates:
+        """The states since the last call, with row ids of the stream: of settled tuples of R, without those that an
+        earlier session delivered; or, where states leave whole, of all expired ones. ``end``: the first row id whose
+        state is dropped, as are all after it.
+        """
+        session = cast("CircuitSession", self._session)
+        assert session.folding is not None
+        found = session.states()
+        first = found.first + self._first["r"]
+        again = 0 if session.folding.whole else min(max(int(self._given_out[0]) - first, 0), len(found))
+        stop = len(found) if end is None else max(again, end - first)
+        return replace(found, first=first + again,
+                       fields={name: values[again:stop] for name, values in found.fields.items()})
+
+    def rescued(self, limit: tuple[int, int]) -> Items:
+        """The items that the device gave before it lost the session, as far as they are settled, of probes with row ids
+        below ``limit``; there is no use of the session afterwards.
+        """
+        if self._immediate:
+            return np.empty(0, ITEM)
+        items = self._session.poll()
+        below = np.array([limit[n] - self._first[side] for n, side in enumerate(SIDES)])
+        return self._settle(items[_probes(items) < below[items["side"]]])
+
+    def counters(self) -> dict[str, int]:
+        """The device's counters since its session began."""
+        return self._session.counters()
+
+    def close(self) -> None:
+        """Close the device session."""
+        self._session.close()
+
+    def _settle(self, items: Items) -> Items:
+        """The settled items among ``items`` and those held back before, without the stars that are not due."""
+        items = self._numbered(items)
+        if self._immediate:
+            self._settled = np.maximum(self._settled, [self.pushed[side] for side in SIDES])
+            if len(self._unsettled):
+                items, self._unsettled = np.concatenate([self._unsettled, items]), self._unsettled[:0]
+        elif len(items):
+            stars = items[items["kind"] == STAR]
+            for n, side in enumerate(SIDES):
+                done = stars[side][stars["side"] == n]
+                if len(done):
+                    # In inner order the last star of a probe looks like the stars between its slices.
+                    self._settled[n] = max(int(self._settled[n]), int(done[-1]) + (self._order.kind != "inner"))
+            items = np.concatenate([self._unsettled, items])
+            done = _probes(items) < self._settled[items["side"]]
+            items, self._unsettled = items[done], items[~done]
+        return self._without_early_stars(items)
+
+    def _numbered(self, items: Items) -> Items:
+        """``items`` with row ids of the stream, without those that an earlier session delivered."""
+        if not self._given_out.any() or not len(items):
+            return items
+        items = items.copy()
+        for side in SIDES:
+            items[side] += np.where(items[side] >= 0, self._first[side], 0)
+        again = _probes(items) < self._given_out[items["side"]]
+        return items[~again] if again.any() else items
+
+    def _numbered_overflow(self, error: WindowOverflow) -> WindowOverflow:
+        return WindowOverflow(error.stream, self._first["r" if error.stream == "r" else "s"] + error.row,
+                              error.capacity)
+
+    def _without_early_stars(self, items: Items) -> Items:
+        """``items`` without the stars that are not due by the query's order."""
+        kind, n = self._order.kind, self._order.n
+        if kind in ("inner", "total") or (kind == "outer" and n == 1) or not len(items):
+            return items
+        stars = items["kind"] == STAR
+        if kind == "outer":
+            stars &= (_probes(items) + 1) % n != 0
+        return items[~stars] if stars.any() else items
+
+
+def _probes(items: Items) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The row id of each item's probe."""
+    return np.where(items["side"] == 0, items["r"], items["s"])

@@ -1,0 +1,91 @@
+"""`open`, `open_async` and `query`: start a streaming session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from splitjoin.base.errors import SchemaError
+from splitjoin.engines.cpu.compiler import has_numba, needs_numba
+from splitjoin.engines.device import Device
+from splitjoin.engines.registry import device as find_device, merged_options
+from splitjoin.joins.statement import Select
+from splitjoin.lang.order import Order
+from splitjoin.lang.query import Predicate, Query, TimeSpec
+from splitjoin.lang.schema import Schema, Side
+from splitjoin.lang.windows import Span, WindowSpec
+from splitjoin.tables.inputs import as_table
+
+from .aio import AsyncStreamJoin
+from .pipeline import Limit
+from .session import StreamJoin
+
+if TYPE_CHECKING:
+    from .unsorted import UnsortedJoin
+
+__all__ = ["open", "open_async", "open_unsorted", "query"]
+
+
+def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
+          order: str | Order = "total", how: str = "inner", direction: str | None = None,
+          allow_exact: bool | None = None, by: str | None = None,
+          aggregate: Mapping[str, Any] | None = None) -> Query:
+    """Make a checked query over two streams of these Arrow schemas.
+
+    ``r_schema`` and ``s_schema`` are each a `pyarrow.Schema`, anything with ``__arrow_c_schema__``, or a DataFrame
+    or table, whose rows do not matter. A field that is not nullable must never hold NULL, and circuits may be smaller
+    for it. The other arguments are those of `splitjoin.join`.
+
+    Raises a `SplitJoinError` that names the part that is wrong.
+    """
+    return Query.make(_schema("r", r_schema), _schema("s", s_schema), on=on, window=window, time=time, order=order,
+                      how=how, direction=direction, allow_exact=allow_exact, by=by, aggregate=aggregate)
+
+
+def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called
+         lateness: int | str | Span | None = None, limit: Limit | int | None = None,  # as splitjoin.open
+         when_full: Literal["raise", "block"] = "raise", punctuation: bool = False,
+         device_options: Mapping[str, Any] | None = None, **options: object) -> StreamJoin:
+    """Start ``query`` as a streaming session; `StreamJoin` documents its arguments and methods.
+
+    ``device``, ``device_options`` and ``options`` are those of `splitjoin.join`: ``device="sim", cores=8``.
+    """
+    chosen = find_device(device, **merged_options(device_options, options, device, open))
+    return StreamJoin(query, chosen, select=select, lateness=lateness, limit=limit,
+                      when_full=when_full, punctuation=punctuation)
+
+
+def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,
+               lateness: int | str | Span | None = None, limit: Limit | int | None = None, punctuation: bool = False,
+               device_options: Mapping[str, Any] | None = None, **options: object) -> AsyncStreamJoin:
+    """Start ``query`` as a streaming session for asyncio, like `open`: a push waits while the session is full."""
+    return AsyncStreamJoin(open(query, device, select=select, lateness=lateness, limit=limit, when_full="raise",
+                                punctuation=punctuation, device_options=device_options, **options))
+
+
+def open_unsorted(query: Query, *, lateness: int | str | Span, engine: Literal["key-oij", "scale-oij"] = "scale-oij",
+                  threads: int | None = None, select: Sequence[str] | None = None) -> UnsortedJoin:
+    """Start a query with aggregates over streams in any order within the ``lateness``, without a gate that sorts them.
+
+    The rows are those of `open` with the same lateness. ``engine`` and ``threads`` are those of the device ``"cpu"``;
+    docs/aggregates.md says which queries the engines run. Raises `UnsupportedError` for others.
+    """
+    if not has_numba():
+        raise needs_numba("open_unsorted", "use open with the same lateness")
+    from .unsorted import UnsortedJoin  # here, as numba takes a third of a second to import
+
+    return UnsortedJoin(query, lateness=lateness, engine=engine, threads=threads, select=select)
+
+
+def _schema(side: Side, given: Any) -> Schema:
+    if not isinstance(given, pa.Schema):
+        if hasattr(given, "__arrow_c_schema__"):
+            given = pa.schema(given)
+        elif hasattr(given, "__arrow_c_stream__"):
+            given = as_table(given, side).schema
+        else:
+            raise SchemaError(f"the schema of stream {side} must be a pyarrow.Schema, or a table of Arrow, pandas or "
+                              f"Polars, not {type(given).__name__}")
+    return Schema.from_arrow(side, given)

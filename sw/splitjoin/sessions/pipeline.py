@@ -1,0 +1,472 @@
+"""The pipeline of a session: sources, gate, slices of arrival order, device, result rows; and its bounds."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.base.errors import DeviceError, DeviceLost, InputError, plural
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.device import ITEM, PAIR, Device, Items
+from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.windows import Span
+from splitjoin.rows.aggregates import Decided, FoldedRows, Gather
+from splitjoin.rows.aggregates.state_operator import FoldedBases, StateOperator, WholeStateOperator
+from splitjoin.rows.interval_joins.operators import BaseOperator, aggregate_operator
+from splitjoin.rows.kinds import KindOperator
+
+from .gate import PushOrder, ScaleGate
+from .numbered import NumberedSession
+from .results import ResultQueue
+from .retained import RetainedWindows
+from .schemas import SessionSchemas
+from .snapshot import Snapshot, identity
+
+if TYPE_CHECKING:
+    from splitjoin.rows.interval_joins.operator import FoldedRowsOf
+    from splitjoin.rows.interval_joins.session import IntervalOperator
+
+__all__ = ["Limit", "Pipeline"]
+
+#: Rows of a slice of arrival order, which a device gets at once: few at first, more if they have few results.
+_MIN_SLICE, _MAX_SLICE = 256, 1 << 16
+#: Target number of results of a slice, unless the limit is lower; and result rows in one batch.
+_SLICE_RESULTS = 1 << 18
+_BATCH_ROWS = 1 << 16
+Answer = TypeVar("Answer")
+_NO_ITEMS: Items = np.empty(0, ITEM)
+#: Fresh device sessions tried in one call without any progress, when a device loses its session again and again.
+_ATTEMPTS = 3
+#: What a user can do when a device has failed.
+_KEPT = ("what was pushed is kept: restart() goes on in a fresh device session, restart('cpu') on another device")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """Bounds at which `push` blocks or raises; None is no bound.
+
+    Attributes:
+        rows: Number of result rows that were not polled.
+        nbytes: Their bytes.
+        waiting: Number of input rows that are not ready because another source is behind. The bound never holds up a
+            source that others wait for.
+        late: Number of late rows of a stream that are kept until they are taken; beyond it the oldest are forgotten.
+
+    A push is held up only after a bound is reached, so one push may exceed it: the result rows by those of one slice of
+    arrival order, the waiting rows by the batch itself.
+    """
+
+    rows: int | None = 1 << 20
+    nbytes: int | None = 1 << 30
+    waiting: int | None = 1 << 22
+    late: int = 1 << 16
+
+    def __post_init__(self) -> None:
+        for name, value in (("rows", self.rows), ("nbytes", self.nbytes), ("waiting", self.waiting)):
+            if value is not None and (type(value) is not int or value < 1):
+                raise InputError(f"the limit of {name} must be a whole number from 1, or None, not {value!r}")
+        if type(self.late) is not int or self.late < 0:
+            raise InputError(f"the limit of late must be a whole number from 0, not {self.late!r}")
+
+
+class Pipeline:
+    """Runs the query of ``schemas`` on ``device``. Not thread-safe, except for ``results``.
+
+    The state between two calls, without the device session, suffices to continue in another device session: of the same
+    or another device (`restart`), or from the bytes of a ``snapshot`` of this or another session (`restored`).
+
+    Attributes:
+        gate: The gate, which merges the tuples of all sources into arrival order.
+        windows: The rows of both streams that results and fresh device sessions need.
+        results: The result rows that were not polled; thread-safe.
+        device: Where the query runs.
+        device_session: Its session.
+        ended: True if the input was ended, and all results are in ``results``.
+        failure: The exception of a device that failed, else None.
+    """
+
+    def __init__(self, schemas: SessionSchemas, device: Device, *, lateness: int | str | Span | None,
+                 limit: Limit, punctuation: bool, snapshot: Snapshot | None = None):
+        query = schemas.query
+        self._query, self._schemas, self._lateness = query, schemas, lateness
+        self._limit, self._punctuation = limit, punctuation
+        self._slice_results = min(limit.rows or _SLICE_RESULTS, _SLICE_RESULTS)
+        self._slice_rows = _MIN_SLICE
+        self._gathered_names = {side: list(dict.fromkeys(c.source for c in schemas.columns if c.side == side))
+                                for side in SIDES}
+        self._default: dict[Side, int] = {}
+        self._ready: deque[Arrivals] = deque()
+        self.device = device
+        self.gate = _gate(schemas, lateness, limit.late)
+        self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES})
+        self.results = ResultQueue(schemas.gathered, punctuation)
+        self._gather: Gather = lambda side, names, rows: self.windows.streams[side].gather(names, rows)
+        self._kind = self._operator(device)
+        self._folded = FoldedRows(query, self._gather)
+        self.restarts = 0
+        self.ended = False
+        self.failure: Exception | None = None
+        self._replayed_to = (0, 0)
+        self._identity = identity(query, schemas.gathered, self.gate.lateness, punctuation)
+        self.device_session = (
+            self._again_if_lost(lambda: NumberedSession(query, self._runs_on(device), folds=self._folds))
+            if snapshot is None else self._resumed(snapshot))
+
+    def default_source(self, side: Side) -> int:
+        """The index of the default source, which a stream's own pushes belong to; the first use adds it."""
+        if side not in self._default:
+            self._default[side] = self.gate.add(side).index
+        return self._default[side]
+
+    def heartbeat(self, time: Any, sides: Sequence[Side]) -> None:
+        """Promise for every open source of ``sides`` that it delivers no more tuples below ``time``."""
+        for side in sides:
+            if not self.gate.count(side):
+                self.default_source(side)
+            for index in range(self.gate.count(side)):
+                if not self.gate.is_closed(side, index):
+                    self.gate.promise(side, index, time)
+
+    def work(self, *, unlimited: bool = False) -> None:
+        """Push the ready tuples to the device, up to a limit unless ``unlimited``, and queue its results.
+
+        When a device has lost its session, the live windows are replayed into a fresh one, as long as each gets further
+        than the one before, and a few times otherwise. An exception is also kept as ``failure``. The slice on which a
+        device failed will be pushed again.
+        """
+        with self._noting_failures():
+            self._collect()
+            self._persisting(lambda: self._advance(unlimited))
+
+    def full(self, side: Side, index: int | None) -> str | None:
+        """The reason why a batch of source ``index`` (None: the stream's default source) must wait now, or None."""
+        limit = self._limit
+        if index is None:
+            index = self._default.get(side)
+        if self._results_full():
+            rows, nbytes = self.results.rows, self.results.nbytes
+            most = [f"{n} {plural(n, unit)}" for n, unit in ((limit.rows, "row"), (limit.nbytes, "byte"))
+                    if n is not None]
+            return (f"{rows} result {plural(rows, 'row')} ({nbytes} bytes) {'was' if rows == 1 else 'were'} "
+                    f"not polled, and the limit is {' or '.join(most)}; poll first")
+        if limit.waiting is not None and self.gate.waiting >= limit.waiting and self.gate.held_up(side, index):
+            waiting = self.gate.waiting
+            return (f"{waiting} {'tuple waits' if waiting == 1 else 'tuples wait'} for "
+                    f"{', '.join(self.gate.behind())}, and the limit is {limit.waiting}; push or heartbeat "
+                    f"there, or close it")
+        return None
+
+    def counters(self) -> dict[str, int]:
+        """The counters of `StreamJoin.counters`. A device that has lost its session is opened again, as by `work`."""
+        if self.failure is None:
+            with self._noting_failures():
+                of_device = self._persisting(lambda: (self._interval or self.device_session).counters())
+        else:
+            of_device = {}
+        kept = self.windows.streams
+        out = {f"tuples_{side}": kept[side].end for side in SIDES}
+        out |= {"rows": self.results.total, "unread_rows": self.results.rows, "unread_bytes": self.results.nbytes}
+        out |= {f"retained_{side}": len(kept[side]) for side in SIDES}
+        out |= {"retained_bytes": sum(k.nbytes for k in kept.values()), "restarts": self.restarts}
+        out |= self.gate.counters()
+        return out | {f"device_{name}": n for name, n in of_device.items()}
+
+    def snapshot(self) -> bytes:
+        """The bytes of `StreamJoin.snapshot`."""
+        self._collect()
+        return Snapshot.of(self._identity, self.gate.state(), self._default, self.windows, self._ready, self.results,
+                           settled=self.device_session.settled, ended=self.ended, restarts=self.restarts,
+                           kind={} if self._kind is None else self._kind.state()).to_bytes()
+
+    def restored(self, snapshot: bytes) -> Pipeline:
+        """A fresh pipeline of the same query and device in the state of ``snapshot``. Raises `SnapshotError`."""
+        found = Snapshot.from_bytes(snapshot)
+        found.check(self._identity)
+        return Pipeline(self._schemas, self.device, lateness=self._lateness, limit=self._limit,
+                        punctuation=self._punctuation, snapshot=found)
+
+    def restart(self, device: Device) -> None:
+        """Continue in a fresh session of ``device``, to which the live windows are replayed."""
+        self._move(device)
+        self.failure = None
+        self.results.recover()
+
+    def failed(self) -> DeviceError:
+        """The error to raise after a ``failure``."""
+        said = repr(self.failure)
+        return DeviceError(f"the device failed: {said if _KEPT in said else f'{said}; {_KEPT}'}")
+
+    def close(self) -> None:
+        """Close the device session; there will be no more results."""
+        self.device_session.close()
+        if self._interval is not None:
+            self._interval.close()
+        self.results.end()
+
+    @contextmanager
+    def _noting_failures(self) -> Iterator[None]:
+        """Keep an exception as ``failure`` too."""
+        try:
+            yield
+        except Exception as error:
+            self.failure = error
+            self.results.fail()
+            raise
+
+    def _persisting(self, act: Callable[[], Answer]) -> Answer:
+        """The answer of ``act`` on the device session; if the device has lost that session, on a fresh one."""
+        attempt, settled = 0, self._settled
+        while True:
+            try:
+                if attempt:
+                    self._move(self.device)
+                return act()
+            except DeviceLost as error:
+                self._rescue(self.device_session)
+                attempt, settled = 1 if self._settled != settled else attempt + 1, self._settled
+                if attempt > _ATTEMPTS:
+                    raise DeviceLost(f"the device must keep its session, but lost {attempt} in a row, as after resets "
+                                     f"or losses of power, and got no further although its windows were reloaded each "
+                                     f"time; check its power and its cable; {_KEPT}") from error
+
+    @staticmethod
+    def _again_if_lost(opened: Callable[[], NumberedSession]) -> NumberedSession:
+        """The first device session, which a device may lose as any other."""
+        for _ in range(_ATTEMPTS):
+            with suppress(DeviceLost):
+                return opened()
+        return opened()
+
+    def _rescue(self, session: NumberedSession) -> None:
+        """Queue the results that the device gave before it lost ``session``: else a long flush might never end."""
+        ends = self.windows.streams["r"].end, self.windows.streams["s"].end
+        items = session.rescued(ends)
+        self._note_states(session, ends[0])
+        self._put(items if self._kind is None else self._kind.take(items, session.settled))
+        self._trim(session)
+
+    @property
+    def _interval(self) -> IntervalOperator | None:
+        """The operator, if it needs no pairs."""
+        return None if self._kind is None or self._kind.needs_pairs else cast("IntervalOperator", self._kind)
+
+    @property
+    def _folds(self) -> bool:
+        """True if the device folds aggregates."""
+        return isinstance(self._kind, StateOperator)
+
+    def _operator(self, device: Device) -> KindOperator | BaseOperator | None:
+        """The operator that decides the rows from the results of ``device``; None for pairs."""
+        if self._query.is_pairs:
+            return None
+        if not self._query.aggregates:
+            return KindOperator(self._query)
+        return aggregate_operator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()),
+                                  self._gather)
+
+    def _runs_on(self, device: Device) -> Device:
+        """The device that gets the arrivals: ``device``, or one that finds no pairs if the operator needs none."""
+        if self._interval is None:
+            return device
+        from splitjoin.rows.interval_joins.session import StarDevice
+
+        return StarDevice(self._punctuation)
+
+    def _results_full(self) -> bool:
+        rows, nbytes = self._limit.rows, self._limit.nbytes
+        return (rows is not None and self.results.rows >= rows) or (
+            nbytes is not None and self.results.nbytes >= nbytes)
+
+    def _advance(self, unlimited: bool) -> None:
+        """Push what is ready, and take what the device found."""
+        while self._ready and (unlimited or not self._results_full()):
+            self._push_slice()
+        self._poll_device()
+        if not self._ready:
+            if self.gate.frontier is not None:
+                if isinstance(self._kind, WholeStateOperator) and not self.ended and self._kind.awaits(
+                        self.gate.frontier):
+                    self.device_session.advance(self.gate.frontier)
+                    self._emit(self.device_session.settle(), self.device_session)
+                self._put(self._kind.advance(self.gate.frontier) if self._kind is not None else _NO_ITEMS)
+                self.windows.advance(self.gate.frontier)
+                self._trim()
+            if self.gate.done:
+                self._end()
+
+    def _collect(self) -> None:
+        arrivals = self.gate.ready()
+        if len(arrivals):
+            self._ready.append(arrivals)
+
+    def _push_slice(self) -> None:
+        """Push the next slice of arrival order to the device, and queue its results."""
+        head, rest = self._ready[0].split(self._slice_rows)
+        if not self.device_session.fits(head):
+            self._move(self.device)
+        items = self.device_session.push(head)
+        self.windows.append(head)
+        if self._kind is not None:
+            self._kind.arrive(head)
+        if rest is None:
+            self._ready.popleft()
+        else:
+            self._ready[0] = rest
+        found = self._emit(items, self.device_session)
+        self._trim()
+        # The number of arrivals that gave the target number of results, with slow growth, as results may come in
+        # bursts.
+        fitting = len(head) * self._slice_results // max(found, 1)
+        self._slice_rows = min(max(fitting, _MIN_SLICE), 2 * self._slice_rows, _MAX_SLICE)
+
+    def _poll_device(self) -> None:
+        """Fetch the results that a device found by itself since the last call."""
+        if self.device_session.lags and not self.ended:
+            self._emit(self.device_session.poll(), self.device_session)
+            self._trim()
+
+    def _end(self) -> None:
+        """End the device's input; all of it must have been pushed."""
+        if not self.ended:
+            items = self.device_session.flush()
+            self._note_states(self.device_session)
+            self._put(items if self._kind is None else self._kind.finish(items))
+            self.ended = True
+            self.windows.clear()
+            self.results.end()
+
+    def _move(self, device: Device) -> None:
+        old = self.device_session
+        if device is self.device:
+            old.close()  # before the next one opens: a board has one user
+        elif self._kind is not None and self._query.aggregates:
+            operator, state = self._operator(device), self._kind.state()
+            if self._interval is not None:
+                self._interval.close()
+            self._kind = operator
+            self._restore_kind(state)
+        fresh = self._replayed(device, self._settled)
+        if device is not self.device:
+            old.close()
+        self.device_session, self.device = fresh, device
+        self.restarts += 1
+
+    def _resumed(self, snapshot: Snapshot) -> NumberedSession:
+        """A device session that continues from ``snapshot``; the pipeline's other state is restored from it."""
+        with snapshot.reading():
+            snapshot.check_tables(self._schemas)
+            self.gate.restore(snapshot.gate())
+            self._default = snapshot.default
+            self.results.restore(*snapshot.results())
+            if len(ready := snapshot.ready(self._query)):
+                self._ready.append(ready)
+            self.ended, self.restarts = snapshot.ended, snapshot.restarts
+            self.windows.restore(snapshot.retained(self._query), snapshot.now)
+            snapshot.check_ends(*(self.windows.streams[side].end for side in SIDES))
+            self._restore_kind(snapshot.kind_state())
+            session = self._again_if_lost(lambda: self._replayed(self.device, self._furthest(snapshot.settled)))
+            self._trim(session)
+        if self.ended:
+            self.results.end()
+        return session
+
+    def _restore_kind(self, state: Mapping[str, npt.NDArray[np.int64]]) -> None:
+        """Continue from the ``state`` of an operator, with the retained rows."""
+        if self._kind is not None:
+            self._kind.restore(state)
+        if self._interval is not None and not self.ended:
+            self._interval.replay(self.windows.first, self.windows.arrivals())
+
+    @property
+    def _settled(self) -> tuple[int, int]:
+        """Row ids before which all probes' items have been given out: a replay that failed may have given out more than
+        the session before it.
+        """
+        return self._furthest(self.device_session.settled)
+
+    def _furthest(self, settled: tuple[int, int]) -> tuple[int, int]:
+        """The greater of the row ids ``settled`` and those to which a failed replay gave items out."""
+        return max(settled[0], self._replayed_to[0]), max(settled[1], self._replayed_to[1])
+
+    def _replayed(self, device: Device, settled: tuple[int, int]) -> NumberedSession:
+        """A fresh session of ``device`` to which all retained rows were replayed."""
+        session = NumberedSession(self._query, self._runs_on(device), self.windows.first, settled, folds=self._folds)
+        try:
+            rest = None if self.ended else self.windows.arrivals()
+            while rest is not None and len(rest):
+                head, rest = rest.split(self._slice_rows)
+                self._emit(session.push(head), session)
+        except BaseException as error:
+            if isinstance(error, DeviceLost):
+                self._rescue(session)
+            self._replayed_to = session.settled
+            session.close()
+            raise
+        return session
+
+    def _trim(self, session: NumberedSession | None = None) -> None:
+        """Drop the retained rows that nothing needs any more."""
+        session = session or self.device_session
+        self.windows.trim(session.settled, None if self._kind is None else self._kind.needed, session.rotation)
+
+    def _emit(self, items: Items, session: NumberedSession) -> int:
+        """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""
+        self._note_states(session)
+        return self._put(items if self._kind is None else self._kind.take(items, session.settled))
+
+    def _note_states(self, session: NumberedSession, end: int | None = None) -> None:
+        """Give the operator the states that ``session`` has folded, of base tuples before ``end``."""
+        if isinstance(self._kind, StateOperator):
+            self._kind.note(session.states(end))
+        if isinstance(self._kind, WholeStateOperator):
+            session.settled_to(self._kind.settled)
+
+    def _put(self, found: Items | Decided | FoldedRowsOf | FoldedBases) -> int:
+        """Queue the rows that were ``found``, and return how many there are."""
+        if isinstance(found, np.ndarray):
+            items, values = found, list[pa.ChunkedArray]()
+        else:
+            items, values = found.items, self._folded.arrays(found) if isinstance(found, Decided) else found.values
+        if not len(items):
+            return 0
+        at = np.flatnonzero(items["kind"] == PAIR)
+        if len(at) <= _BATCH_ROWS:
+            self.results.put(self._gathered(items[at] if len(at) < len(items) else items, values), items)
+            return len(at)
+        done = 0
+        for start in range(0, len(at), _BATCH_ROWS):
+            end = len(items) if start + _BATCH_ROWS >= len(at) else int(at[start + _BATCH_ROWS])
+            part = [column.slice(start, _BATCH_ROWS) for column in values]
+            self.results.put(self._gathered(items[at[start:start + _BATCH_ROWS]], part), items[done:end])
+            done = end
+        return len(at)
+
+    def _gathered(self, pairs: Items, values: Sequence[pa.ChunkedArray]) -> pa.RecordBatch:
+        """The columns for ``pairs`` from which result rows are computed; the last ones are ``values``."""
+        columns, arrays = self._schemas.columns, dict[tuple[Side, str], pa.Array]()
+        for side in SIDES:
+            rows: npt.NDArray[np.int64] = np.ascontiguousarray(pairs[side])
+            names = self._gathered_names[side]
+            found = self.windows.streams[side].gather(names, rows)
+            arrays |= zip([(side, name) for name in names], found, strict=True)
+        flat = [pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+                for column in values]
+        return pa.RecordBatch.from_arrays([*(arrays[c.side, c.source] for c in columns), *flat],
+                                          schema=self._schemas.gathered)
+
+
+def _gate(schemas: SessionSchemas, lateness: int | str | Span | None, late: int) -> ScaleGate | PushOrder:
+    """The gate of a session's streams."""
+    r, s = schemas.streams["r"], schemas.streams["s"]
+    if schemas.query.time is not None:
+        return ScaleGate(r, s, time=schemas.query.time, lateness=lateness, keep_late=late, columns=schemas.kept)
+    if lateness is not None:
+        raise InputError("a lateness needs a query with a time column; without one, tuples arrive as they are pushed")
+    return PushOrder(r, s, columns=schemas.kept)

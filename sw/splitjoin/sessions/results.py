@@ -1,0 +1,115 @@
+"""`ResultQueue`: a FIFO of result rows from the pipeline to polls."""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Condition
+
+import numpy as np
+import pyarrow as pa
+
+from splitjoin.engines.device import ITEM, Items
+
+__all__ = ["ResultQueue"]
+
+#: Bytes that one polled batch may have, so that the offsets of its strings stay below 2 GiB.
+_MAX_BYTES = 1 << 30
+
+
+class ResultQueue:
+    """A thread-safe FIFO of result batches, and with ``punctuated`` of the items they come from.
+
+    Attributes:
+        schema: The Arrow schema of the batches.
+        rows, nbytes: Rows in the queue, and their bytes.
+        total: Rows put since the beginning.
+    """
+
+    def __init__(self, schema: pa.Schema, punctuated: bool):
+        self.schema, self._punctuated = schema, punctuated
+        self._queue: deque[tuple[pa.RecordBatch, Items]] = deque()
+        self._changed = Condition()
+        self._ended = self._failed = False
+        self.rows = self.nbytes = 0
+        self.total = 0
+
+    @property
+    def finished(self) -> bool:
+        """True if no more rows will be put and all are taken."""
+        with self._changed:
+            return self._ended and not self._queue
+
+    def put(self, batch: pa.RecordBatch, items: Items) -> None:
+        """Add a batch; ``items`` are its pairs, and stars among them."""
+        with self._changed:
+            if not len(batch) and not (self._punctuated and len(items)):
+                return
+            self._queue.append((batch, items if self._punctuated else np.empty(0, ITEM)))
+            self.rows += len(batch)
+            self.nbytes += batch.nbytes
+            self.total += len(batch)
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Note that no more rows will be put."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def fail(self) -> None:
+        """Make `wait` return at once, until `recover`; its callers must check for the failure."""
+        with self._changed:
+            self._failed = True
+            self._changed.notify_all()
+
+    def recover(self) -> None:
+        """Make `wait` wait again, after `fail`."""
+        with self._changed:
+            self._failed = False
+
+    def wait(self, seconds: float | None) -> None:
+        """Wait until there are rows, no more rows will be put, the device has failed, or ``seconds`` have passed."""
+        with self._changed:
+            if not self._queue and not self._ended and not self._failed:
+                self._changed.wait(seconds)
+
+    def take(self) -> tuple[pa.RecordBatch, Items]:
+        """Remove the oldest rows, as one batch of at most about 1 GiB, which may be empty."""
+        with self._changed:
+            taken: list[tuple[pa.RecordBatch, Items]] = []
+            nbytes = 0
+            while self._queue and (not taken or nbytes + self._queue[0][0].nbytes <= _MAX_BYTES):
+                taken.append(self._queue.popleft())
+                nbytes += taken[-1][0].nbytes
+            self.rows -= sum(len(batch) for batch, _ in taken)
+            self.nbytes -= nbytes
+        if not taken:
+            return _empty(self.schema), np.empty(0, ITEM)
+        if len(taken) == 1:
+            return taken[0]
+        batches = pa.Table.from_batches([b for b, _ in taken], self.schema).combine_chunks().to_batches()
+        assert len(batches) <= 1, "batches of 1 GiB together fit one"
+        return batches[0] if batches else _empty(self.schema), np.concatenate([i for _, i in taken])
+
+    def put_back(self, batch: pa.RecordBatch, items: Items) -> None:
+        """Undo a `take`."""
+        with self._changed:
+            self._queue.appendleft((batch, items))
+            self.rows += len(batch)
+            self.nbytes += batch.nbytes
+
+    def restore(self, batches: list[pa.RecordBatch], items: Items, total: int) -> None:
+        """Put the batches and items that `peek` of another queue returned, and take over its ``total``."""
+        for n, batch in enumerate(batches or [_empty(self.schema)]):
+            self.put(batch, items if n == 0 else items[:0])
+        self.total = total
+
+    def peek(self) -> tuple[list[pa.RecordBatch], Items]:
+        """All batches and items, which stay in the queue."""
+        with self._changed:
+            return ([batch for batch, _ in self._queue],
+                    np.concatenate([np.empty(0, ITEM), *(items for _, items in self._queue)]))
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -1,0 +1,267 @@
+"""The tuples of both streams that a later pair, or a fresh device session, may need."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.base.sliding import FixedWidthColumn, SlidingArray
+from splitjoin.engines.arrival import Arrivals, interleave, s_before_each_r
+from splitjoin.lang.layouts import take
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.windows import Extent
+
+__all__ = ["RetainedRows", "RetainedState", "RetainedWindows"]
+
+RowIds = npt.NDArray[np.int64]
+
+#: Chunks of up to this many rows together are merged.
+_SMALL_CHUNK = 1 << 15
+
+
+@dataclass(frozen=True)
+class RetainedState:
+    """The retained rows of a stream from row id ``first`` on, their event times in ticks (None without a time column),
+    and the number of S tuples that precede each R tuple (None for S).
+    """
+
+    first: int
+    table: pa.Table
+    ts: npt.NDArray[np.int64] | None
+    s_before: npt.NDArray[np.int64] | None
+
+
+class RetainedWindows:
+    """The retained rows of both streams: those that a later probe can still see, and those whose probes' results the
+    device has not delivered yet.
+
+    Attributes:
+        streams: The rows of each stream.
+        now: The event time in ticks below which no tuple will arrive any more; None at first.
+    """
+
+    def __init__(self, query: Query, schemas: Mapping[Side, pa.Schema]):
+        self._query = query
+        self.streams = {side: RetainedRows(schemas[side], query.window(side)) for side in SIDES}
+        self.now: int | None = None
+        #: After each slice: the number of rows (R's, S's) so far, and the first rows that later probes need.
+        self._checkpoints: deque[tuple[tuple[int, int], tuple[int, int]]] = deque()
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """The row ids of the first retained rows: R's, S's."""
+        return self.streams["r"].first, self.streams["s"].first
+
+    def append(self, arrivals: Arrivals) -> None:
+        """Retain the next slice of arrival order."""
+        s = self.streams["s"].end
+        for number, side in enumerate(SIDES):
+            ts = None if arrivals.ts is None else arrivals.ts[arrivals.stream == number]
+            s_before = s_before_each_r(arrivals.stream, s) if side == "r" else None
+            self.streams[side].append(arrivals.table(side), ts, s_before)
+        if arrivals.ts is not None and len(arrivals):
+            self.now = int(arrivals.ts[-1])
+        self._checkpoint()
+
+    def advance(self, now: int) -> None:
+        """Note that after the appended rows no tuple below event time ``now`` will arrive."""
+        if self.now is None or now > self.now:
+            self.now = now
+            self._checkpoint()
+
+    def trim(self, settled: tuple[int, int], needed: tuple[int, int] | None = None, rotation: int = 1) -> None:
+        """Drop the rows that only probes before row ids ``settled`` needed, whose results have all been delivered; none
+        from the row ids ``needed`` on. The rows that stay begin at a multiple of ``rotation`` (`Session.rotation`).
+        """
+        first = None
+        while self._checkpoints and all(a <= b for a, b in zip(self._checkpoints[0][0], settled, strict=True)):
+            first = self._checkpoints.popleft()[1]
+        if first is not None:
+            for side, row, limit in zip(SIDES, first, needed or first, strict=True):
+                self.streams[side].trim(min(row, limit) // rotation * rotation)
+
+    def clear(self) -> None:
+        """Drop all rows: there will be no more probes."""
+        self._checkpoints.clear()
+        for rows in self.streams.values():
+            rows.trim(rows.end)
+
+    def arrivals(self) -> Arrivals:
+        """All retained rows, in arrival order."""
+        r, s = self.streams["r"], self.streams["s"]
+        ts = None if self._query.time is None else (r.ts.values, s.ts.values)
+        s_before = np.clip(r.s_before.values - s.first, 0, len(s))  # of the retained ones
+        return interleave(r.table(), s.table(), ts, s_before)
+
+    def restore(self, states: Mapping[Side, RetainedState], now: int | None) -> None:
+        """Replace the retained rows by ``states``, of windows whose time was ``now``."""
+        for side, state in states.items():
+            self.streams[side].restore(state)
+        self.now = now
+        self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        rows = [self.streams[side] for side in SIDES]
+        if self._checkpoints and self._checkpoints[-1][0] == (rows[0].end, rows[1].end):
+            self._checkpoints.pop()  # time advanced without tuples: heartbeats must not pile up
+        self._checkpoints.append(((rows[0].end, rows[1].end), (rows[0].needed(self.now), rows[1].needed(self.now))))
+
+
+class RetainedRows:
+    """The rows ``first`` to before ``end`` of a stream, by row id: columns of fixed width as arrays, the others in
+    chunks.
+
+    Beside the columns: ``ts``, the event times in ticks (empty without a time column), and ``s_before``, the number of
+    S tuples that precede each R tuple in arrival order (kept for R only, which determines the whole arrival order).
+    """
+
+    def __init__(self, schema: pa.Schema, extent: Extent):
+        self._schema, self._extent = schema, extent
+        self._fixed = {f.name: FixedWidthColumn(f.type) for f in schema if FixedWidthColumn.holds(f.type)}
+        self._other = pa.schema([f for f in schema if f.name not in self._fixed])
+        self._chunks: list[pa.RecordBatch] = []  # of the other columns, if there are any
+        self._starts: list[int] = []
+        self.first = self.end = 0
+        self.ts = SlidingArray()
+        self.s_before = SlidingArray()
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns."""
+        return sum(int(c.nbytes) for c in self._chunks) + sum(c.nbytes for c in self._fixed.values())
+
+    def append(self, table: pa.Table, ts: RowIds | None, s_before: RowIds | None) -> None:
+        """Add tuples at the end."""
+        if not len(table):
+            return
+        for name, column in self._fixed.items():
+            column.append(table.column(name))
+        if ts is not None:
+            self.ts.append(ts)
+        if s_before is not None:
+            self.s_before.append(s_before)
+        if len(self._other):
+            self._append_chunks(table.select(self._other.names))
+        self.end += len(table)
+
+    def _append_chunks(self, table: pa.Table) -> None:
+        start = self.end
+        for batch in table.combine_chunks().to_batches():
+            self._starts.append(start)
+            self._chunks.append(batch)
+            start += len(batch)
+        while len(self._chunks) > 1:
+            a, b = self._chunks[-2:]
+            if len(a) + len(b) > _SMALL_CHUNK or 2 * len(b) < len(a):
+                break
+            merged = pa.Table.from_batches([a, b]).combine_chunks().to_batches()
+            if len(merged) > 1:  # too many bytes for one array
+                break
+            self._chunks[-2:] = merged
+            self._starts.pop()
+
+    def needed(self, now: int | None) -> int:
+        """The id of the first row that a future probe, at event time ``now`` or later, can still see."""
+        first = self.first
+        if self._extent.rows is not None:
+            first = max(first, self.end - self._extent.rows)
+        if self._extent.length is not None and now is not None:
+            oldest = max(now - self._extent.length, -(2**63))
+            first = max(first, self.first + (len(self.ts) if oldest >= 2**63 else
+                                            int(np.searchsorted(self.ts.values, oldest))))
+        return first
+
+    def trim(self, first: int) -> None:
+        """Drop the rows before row id ``first``."""
+        if first <= self.first:
+            return
+        drop = first - self.first
+        for kept in (self.ts, self.s_before):
+            if len(kept):
+                kept.drop(drop)
+        for column in self._fixed.values():
+            column.drop(drop)
+        self.first = first
+        gone = bisect_right(self._starts, first) - 1 if first < self.end else len(self._starts)
+        del self._chunks[:gone], self._starts[:gone]
+        if self._chunks and (dead := first - self._starts[0]) > len(self._chunks[0]) // 2:
+            # A slice would keep the whole chunk alive; a copy of less than half of it soon pays off.
+            rows = pa.array(np.arange(dead, len(self._chunks[0])))
+            self._chunks[0] = pa.RecordBatch.from_arrays([_flat(take(pa.chunked_array([c]), rows))
+                                                          for c in self._chunks[0].columns], schema=self._other)
+            self._starts[0] = first
+
+    def restore(self, state: RetainedState) -> None:
+        """Take over the rows of ``state``; there must be no rows yet."""
+        self.first = self.end = state.first
+        self.append(state.table, state.ts, state.s_before)
+
+    def table(self) -> pa.Table:
+        """All rows, from ``first`` on."""
+        if not len(self):
+            return self._schema.empty_table()
+        others = pa.Table.from_batches(self._chunks, self._other)
+        if self._chunks:
+            others = others.slice(self.first - self._starts[0])
+        return pa.table([self._fixed[name].gather(slice(None)) if name in self._fixed else others.column(name)
+                         for name in self._schema.names], schema=self._schema)
+
+    def gather(self, names: Sequence[str], rows: RowIds) -> list[pa.Array]:
+        """Columns ``names`` of the rows with these ids, in this order, each id from ``first`` to ``end``, or −1 for a
+        row of NULL.
+        """
+        if (lacking := rows < 0).any():
+            at = pa.array(np.cumsum(~lacking) - 1, mask=lacking)
+            return [_flat(take(pa.chunked_array([column]), at)) for column in self.gather(names, rows[~lacking])]
+        local = rows - self.first
+        others = [name for name in names if name not in self._fixed]
+        found = dict(zip(others, self._gather_chunks(others, rows), strict=True))
+        return [self._fixed[name].gather(local) if name in self._fixed else found[name] for name in names]
+
+    def _gather_chunks(self, names: Sequence[str], rows: RowIds) -> list[pa.Array]:
+        if not len(rows):
+            return [pa.array([], self._schema.field(name).type) for name in names]
+        if not names:
+            return []
+        first, last = (bisect_right(self._starts, int(row)) - 1 for row in (rows.min(), rows.max()))
+        if first == last:
+            chunk, local = self._chunks[first], pa.array(rows - self._starts[first])
+            return [_flat(take(pa.chunked_array([chunk.column(name)]), local)) for name in names]
+        # Gather chunk by chunk, as Arrow would first join all chunks into one; then restore the requested order.
+        which = np.searchsorted(np.array(self._starts[first:last + 1]), rows, side="right") - 1
+        order = None
+        if not (which[1:] >= which[:-1]).all():
+            order = np.argsort(which.astype(np.uint16) if last - first < 2**16 else which, kind="stable")
+            which, rows = which[order], rows[order]
+        cuts = np.searchsorted(which, np.arange(last - first + 2)).tolist()
+        parts = [(self._chunks[first + i], pa.array(rows[a:b] - self._starts[first + i]))
+                 for i, (a, b) in enumerate(pairwise(cuts)) if a < b]
+        back = None
+        if order is not None:
+            inverse = np.empty(len(order), np.int64)
+            inverse[order] = np.arange(len(order))
+            back = pa.array(inverse)
+        out = []
+        for name in names:
+            found = pa.chunked_array([_flat(take(pa.chunked_array([c.column(name)]), local)) for c, local in parts])
+            out.append(_flat(found if back is None else take(found, back)))
+        return out
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    """``column`` as one array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    flat = column.combine_chunks()
+    return flat if isinstance(flat, pa.Array) else pa.concat_arrays(flat.chunks)

@@ -1,0 +1,91 @@
+"""Schemas of a session: of its streams, their kept columns and the results; and the checks of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from splitjoin.base.errors import InputError, SchemaError
+from splitjoin.joins.join import result_columns
+from splitjoin.joins.statement import Select, refuse_ordering
+from splitjoin.lang.ir import columns as columns_of
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.types import plain
+from splitjoin.rows.aggregates import aggregate_fields
+from splitjoin.rows.output import output_schema
+from splitjoin.tables.inputs import as_batch
+
+__all__ = ["SessionSchemas"]
+
+
+class SessionSchemas:
+    """Schemas of streams and results of ``query`` with ``select``.
+
+    Attributes:
+        query: The query that the device runs.
+        streams: The Arrow schema of each stream.
+        kept: The columns of each stream that results, condition and time need.
+        columns, gathered: The columns that are gathered for the pairs, and their Arrow schema.
+        result: The Arrow schema of the result, which is computed from the gathered columns if ``query`` is a `Select`.
+    """
+
+    def __init__(self, query: Query | Select, select: Sequence[str] | None):
+        self._projection = query.projection if isinstance(query, Select) else None
+        if isinstance(query, Select):
+            if select is not None:
+                raise SchemaError("the result columns are those of the statement's SELECT list; leave select out")
+            refuse_ordering(query.statement, "leave it out, and sort or cut what a session gives")
+            query = query.query
+        if not isinstance(query, Query):
+            raise InputError(f"a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes "
+                             f"it, or a Select, as splitjoin.sql makes it of schemas, not {query!r}")
+        self.query = query
+        self.streams: dict[Side, pa.Schema] = {side: _arrow(query, side) for side in SIDES}
+        self.columns = (self._projection.gathered if self._projection is not None else
+                        result_columns(query, self.streams["r"], self.streams["s"], select))
+        self.gathered = pa.schema([*output_schema(self.columns), *aggregate_fields(query)])
+        self.result = self.gathered if self._projection is None else self._projection.schema
+        self.kept: dict[Side, list[str]] = {side: self._needed(side) for side in SIDES}
+        self._not_null = {side: [c.name for c in columns_of(query.predicate) if c.side == side
+                                 and not query.schema(side)[c.name].nullable] for side in SIDES}
+
+    def kept_schema(self, side: Side) -> pa.Schema:
+        """The schema of the kept columns of a stream."""
+        return pa.schema([self.streams[side].field(name) for name in self.kept[side]])
+
+    def batch(self, side: Side, data: Any) -> pa.Table:
+        """``data`` as a checked batch of stream ``side``. Raises `InputError` and `SchemaError`."""
+        table = as_batch(data, side, self.streams[side])
+        for name in self._not_null[side]:
+            if plain(table.column(name)).null_count:
+                raise InputError(f"column {side}.{name} must not hold NULL, as the query's schema says, but a batch "
+                                 f"has one; declare the column nullable in the schema of the query")
+        self.query.schema(side).check(table)
+        return table
+
+    def rows(self, gathered: pa.RecordBatch) -> pa.RecordBatch:
+        """The result rows for gathered ones. Raises `InputError` when a value does not fit the type of its column."""
+        return gathered if self._projection is None else self._projection.rows(gathered)
+
+    def _needed(self, side: Side) -> list[str]:
+        """The columns to keep of a stream: one at least, as a table without columns has no rows."""
+        names = {c.source for c in self.columns if c.side == side}
+        read = [self.query.predicate, *(e for a in self.query.aggregates for e in a.args)]
+        names |= {c.name for e in read for c in columns_of(e) if c.side == side}
+        if self.query.time is not None:
+            names.add(self.query.time.name(side))
+        all_names = self.streams[side].names
+        return [name for name in all_names if name in names] or all_names[:1]
+
+
+def _arrow(query: Query, side: Side) -> pa.Schema:
+    schema = query.schema(side).arrow
+    if schema is None:
+        raise SchemaError(f"a session needs the Arrow schema of stream {side}, but the query was made without one; "
+                          f"make it with splitjoin.query(r_schema, s_schema, on=…, window=…)")
+    if not len(schema):
+        raise SchemaError(f"stream {side} must have at least one column")
+    return schema

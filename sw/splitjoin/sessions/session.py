@@ -1,0 +1,349 @@
+"""`StreamJoin`: a running join of two streams, with pushes of batches and polls of results, on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Condition, RLock
+from types import TracebackType
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from splitjoin.base.errors import BackPressure, DeviceError, InputError, SplitJoinError
+from splitjoin.engines.device import Device, Items
+from splitjoin.engines.registry import device as find_device, merged_options
+from splitjoin.joins.statement import Select
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.windows import Span
+
+from .gate import Source, check_side
+from .pipeline import Limit, Pipeline
+from .schemas import SessionSchemas
+
+__all__ = ["POLL_SECONDS", "StreamJoin"]
+
+#: Seconds between two polls of a device that finds results by itself.
+POLL_SECONDS = 0.01
+
+
+class StreamJoin:
+    """A running query; `splitjoin.open` makes it. Several threads may call its methods.
+
+    Use as a context manager. Iteration waits for batches and yields them as they become complete, until both streams
+    are closed and drained: with the pushes in another thread, or after `close_r` and `close_s`.
+
+    Args:
+        query: The query, from Arrow schemas (`splitjoin.query`), or a `Select` (`splitjoin.sql`).
+        device: The device that runs it.
+        select: Result columns, as in `splitjoin.join`.
+        lateness: The time by which each source may be out of order, ``"5 SECONDS"`` or a whole number for integer
+            times; later tuples are refused, counted, and kept for `late_r` and `late_s`. None: input out of order
+            raises.
+        limit: Bounds on the rows that the session holds; a whole number is short for ``Limit(rows=…)``.
+        when_full: ``"raise"``: a push beyond them raises `BackPressure`; ``"block"``: it blocks until another thread
+            makes room.
+        punctuation: True if `poll_items` is to give row ids and stars too.
+    """
+
+    def __init__(self, query: Query | Select, device: Device, *, select: Sequence[str] | None = None,
+                 lateness: int | str | Span | None = None, limit: Limit | int | None = None,
+                 when_full: Literal["raise", "block"] = "raise", punctuation: bool = False):
+        self._schemas = SessionSchemas(query, select)
+        if when_full not in ("raise", "block"):
+            raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
+        limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
+        self._blocks, self._punctuation = when_full == "block", punctuation
+        self._pipeline = Pipeline(self._schemas, device, lateness=lateness, limit=limit, punctuation=punctuation)
+        self._lock = Condition(RLock())  # held while the pipeline works; pushes wait on it for room
+        self._blocked = 0  # pushes that wait, or are about to
+        self._closed = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the results."""
+        return self._schemas.result
+
+    def push_r(self, data: Any) -> None:
+        """Deliver tuples of R: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
+
+        They belong to R's default source, which the first push adds. Raises `SchemaError` or `InputError` for data that
+        does not fit, and `BackPressure` if the session is full and ``when_full="raise"``; then no tuple was taken.
+        """
+        self._push("r", None, data)
+
+    def push_s(self, data: Any) -> None:
+        """Deliver tuples of S; see `push_r`."""
+        self._push("s", None, data)
+
+    def source(self, stream: Side) -> Source:
+        """Add a source of stream ``stream`` ("r" or "s"), with ``push``, ``heartbeat`` and ``close`` of its own.
+
+        Each source delivers in order of time. Sources may be added and closed at any time; at equal times, tuples of
+        sources added earlier are first.
+        """
+        check_side(stream)
+        with self._usable():
+            return Source(self, stream, self._pipeline.gate.add(stream).index)
+
+    def heartbeat(self, time: Any, stream: Side | None = None) -> None:
+        """Promise that no source of ``stream`` (None: of both) delivers any more tuples below ``time``.
+
+        ``time`` is an integer, a date or a datetime as the time column has it, or an Arrow scalar of its type. Raises
+        `InputError` without a time column.
+        """
+        if stream is not None:
+            check_side(stream)
+        with self._usable():
+            self._pipeline.heartbeat(time, SIDES if stream is None else (stream,))
+            self._work()
+
+    def close_r(self) -> None:
+        """Close R: it delivers no more tuples, so S does not wait for it."""
+        self._close_stream("r")
+
+    def close_s(self) -> None:
+        """Close S; see `close_r`."""
+        self._close_stream("s")
+
+    def deliver(self, side: Side, index: int, data: Any) -> None:
+        """Deliver tuples of one source; `Source.push` calls this."""
+        self._push(side, index, data)
+
+    def promise(self, side: Side, index: int, time: Any) -> None:
+        """The promise of one source; `Source.heartbeat` calls this."""
+        with self._usable():
+            self._pipeline.gate.promise(side, index, time)
+            self._work()
+
+    def remove(self, side: Side, index: int) -> None:
+        """Close one source; `Source.close` calls this."""
+        with self._lock:
+            if not self._closed:
+                self._pipeline.gate.remove(side, index)
+                self._work()
+
+    def poll(self) -> pa.RecordBatch:
+        """The complete result rows that were not returned yet, in order: at most about 1 GiB of them.
+
+        If there are none, the batch is empty. A poll also continues with input that a limit had held up.
+        """
+        return self._rows(*self._take())
+
+    def poll_items(self) -> tuple[Items, pa.RecordBatch]:
+        """The rows of a `poll`, with the items (pairs of row ids, and stars) that they belong to, in order.
+
+        Row ids count each stream's tuples from 0 over the whole session, restarts and restored snapshots included.
+        """
+        if not self._punctuation:
+            raise InputError("poll_items needs a session opened with punctuation=True")
+        batch, items = self._take()
+        return items, self._rows(batch, items)
+
+    def flush(self) -> pa.RecordBatch:
+        """End both streams, and return all remaining rows, regardless of the limits.
+
+        Raises `InputError` if they do not fit one batch of 1 GiB; no row is lost then, and `poll` returns them.
+        """
+        with self._usable():
+            for side in SIDES:
+                self._pipeline.gate.finish(side)
+            self._work(unlimited=True)
+        batch, items = self._pipeline.results.take()
+        if self._pipeline.results.rows:
+            self._pipeline.results.put_back(batch, items)
+            raise InputError("the remaining rows do not fit one batch of 1 GiB; call close_r() and close_s() instead "
+                             "of flush(), and iterate")
+        return self._rows(batch, items)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield batches as they become complete, each with at least one row, until both streams are drained."""
+        while True:
+            batch = self.poll()
+            if len(batch):
+                yield batch
+            elif self._pipeline.results.finished:
+                return
+            else:
+                self._pipeline.results.wait(POLL_SECONDS if self.lags else None)
+
+    @property
+    def lags(self) -> bool:
+        """True if the device may find results by itself, after the push that they belong to."""
+        return self._pipeline.device_session.lags
+
+    @property
+    def finished(self) -> bool:
+        """True if both streams are closed and all rows have been given out."""
+        return self._pipeline.results.finished
+
+    def late_r(self) -> pa.Table:
+        """R's late tuples since the last call, with all columns, in the order in which they were delivered."""
+        return self._pipeline.gate.late("r")
+
+    def late_s(self) -> pa.Table:
+        """S's late tuples since the last call; see `late_r`."""
+        return self._pipeline.gate.late("s")
+
+    def counters(self) -> dict[str, int]:
+        """Counters of the session since its beginning:
+
+        ``tuples_r``, ``tuples_s`` (joined), ``rows`` (found), ``unread_rows``, ``unread_bytes``, ``retained_r``,
+        ``retained_s``, ``retained_bytes`` (rows kept for later pairs), ``waiting`` (input that is not ready),
+        ``late_…`` and ``forgotten_…`` (of both streams), ``restarts``; and as ``device_…`` the device's counters since
+        its session began: after a restart, they count what was replayed and what came later. A board that has lost its
+        state is opened again first, as by a push. After a device failed, its counters are missing.
+        """
+        with self._lock:
+            return self._pipeline.counters()
+
+    def snapshot(self) -> bytes:
+        """The state of the session as bytes, from which `restore` continues on any device.
+
+        It holds the live windows, tuples that are not ready, rows that were not polled, late tuples, watermarks and
+        counts. The format is the project's own, versioned and with a checksum; it contains no code.
+        """
+        with self._opened():
+            return self._pipeline.snapshot()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Continue from a snapshot of a session of the same query, taken on any device, instead of this one's state.
+
+        The windows are replayed into a fresh device session. Sources keep their numbers: `source_at` finds them. Raises
+        `SnapshotError` when the bytes are no snapshot, damaged, of another version, or of another query, and then
+        changes nothing.
+        """
+        with self._opened():
+            fresh, old = self._pipeline.restored(snapshot), self._pipeline
+            self._pipeline = fresh
+            old.close()
+            self._lock.notify_all()
+
+    def source_at(self, stream: Side, index: int) -> Source:
+        """The source ``index`` of ``stream``, in the order in which they were added, for example after `restore`."""
+        check_side(stream)
+        with self._lock:
+            self._pipeline.gate.is_closed(stream, index)
+            return Source(self, stream, index)
+
+    def restart(self, device: str | Device | None = None, *, device_options: Mapping[str, Any] | None = None,
+                **options: object) -> None:
+        """Continue in a fresh device session, of another device if one is given: after a device failed, or to move.
+
+        ``device``, ``device_options`` and ``options`` are those of `splitjoin.join`. The live
+        windows are replayed into it; no result is lost or delivered twice.
+        """
+        with self._opened():
+            chosen = self._pipeline.device if device is None else device
+            self._pipeline.restart(find_device(
+                chosen, **merged_options(device_options, options, chosen, self.restart)))
+            self._work()
+
+    def close(self) -> None:
+        """Release the device. Blocked pushes are woken, and raise. Rows that were not polled are lost."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._pipeline.close()
+                self._lock.notify_all()
+
+    def __enter__(self) -> StreamJoin:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def _push(self, side: Side, index: int | None, data: Any) -> None:
+        table = self._schemas.batch(side, data)
+        with self._room(side, index):
+            self._pipeline.gate.deliver(side, self._pipeline.default_source(side) if index is None else index, table)
+            self._work()
+
+    def _close_stream(self, side: Side) -> None:
+        with self._usable():
+            self._pipeline.gate.finish(side)
+            self._work()
+
+    def _rows(self, found: pa.RecordBatch, items: Items) -> pa.RecordBatch:
+        """The result rows for a batch from the queue, which is put back if they cannot be computed."""
+        try:
+            return self._schemas.rows(found)
+        except SplitJoinError:
+            self._pipeline.results.put_back(found, items)
+            raise
+
+    def _take(self) -> tuple[pa.RecordBatch, Items]:
+        """Take a batch from the queue, and continue with input that a limit had held up, unless another thread is at
+        work.
+        """
+        self._check_open()
+        taken = self._pipeline.results.take()
+        # A thread that holds the lock is already working, and wakes the others when done; but a blocked push needs this
+        # thread.
+        if self._lock.acquire(blocking=self._blocked > 0):
+            try:
+                if self._pipeline.failure is not None:
+                    if not len(taken[0]):
+                        raise self._pipeline.failed()
+                elif not self._closed and not self._pipeline.ended:
+                    self._work()
+            except SplitJoinError:
+                if not len(taken[0]):
+                    raise
+            finally:
+                self._lock.notify_all()
+                self._lock.release()
+        return taken if len(taken[0]) or len(taken[1]) else self._pipeline.results.take()
+
+    def _work(self, *, unlimited: bool = False) -> None:
+        """Let the pipeline work, and wake the threads that wait for it. The caller holds the lock."""
+        try:
+            self._pipeline.work(unlimited=unlimited)
+        finally:
+            self._lock.notify_all()
+
+    @contextmanager
+    def _room(self, side: Side, index: int | None) -> Iterator[None]:
+        """Hold the lock like `_usable`, once there is room for a batch of source ``index`` (None: the default source).
+
+        Raises `BackPressure` if there is no room and the session does not block.
+        """
+        with self._lock:
+            self._blocked += 1  # before looking, so that whoever makes room afterwards sees that a thread may wait
+            try:
+                while True:
+                    self._check_usable()
+                    reason = self._pipeline.full(side, index)
+                    if reason is None:
+                        break
+                    if not self._blocks:
+                        raise BackPressure(f"the session is full: {reason}; the batch was not taken")
+                    self._lock.wait()
+            finally:
+                self._blocked -= 1
+            yield
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        """Hold the lock; raises `DeviceError` after `close`."""
+        with self._lock:
+            self._check_open()
+            yield
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Hold the lock like `_opened`; raises `DeviceError` also if the device has failed."""
+        with self._lock:
+            self._check_usable()
+            yield
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise DeviceError("the session is closed")
+
+    def _check_usable(self) -> None:
+        self._check_open()
+        if self._pipeline.failure is not None:
+            raise self._pipeline.failed()

@@ -1,0 +1,342 @@
+"""Snapshots: the state of a streaming session as bytes, readable by any device's session of the same query.
+
+Layout: 8 bytes magic, version (uint32, little endian), SHA-256 of all that follows, length of the header (uint64), the
+header (JSON), and the blobs whose lengths it lists: Arrow IPC streams and arrays of integers. The header has a digest
+of its own, so that one that was edited is refused even under a fitting checksum. Nothing in a snapshot is code. Neither
+sum is a signature: whoever may write a snapshot decides what a session continues from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.base.errors import InputError, SchemaError, SnapshotError, first_line
+from splitjoin.base.ipc import read_ipc_stream
+from splitjoin.engines.arrival import Arrivals, event_ticks
+from splitjoin.engines.device import ITEM, Items
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Side
+
+from .gate import GateState, SourceState
+from .results import ResultQueue
+from .retained import RetainedState, RetainedWindows
+from .schemas import SessionSchemas
+
+__all__ = ["VERSION", "Snapshot", "identity"]
+
+MAGIC = b"SPLJSNAP"
+#: Version of the layout and its contents; a reader accepts its own version only.
+VERSION = 2
+_HEAD = struct.Struct("<8sI32sQ")
+#: Blobs that every snapshot has, beside those of its sources and of its `KindOperator`.
+_BLOBS = {"seen", "inbox", "rows", "items",
+          *(f"{name}_{side}" for name in ("retained", "late", "inbox") for side in SIDES)}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A session's state. ``header``: plain values; ``blobs``: tables and arrays by name."""
+
+    header: Mapping[str, Any]
+    blobs: Mapping[str, bytes]
+
+    @classmethod
+    def of(cls, identity: Mapping[str, str], gate: GateState, default: Mapping[Side, int], windows: RetainedWindows,
+           ready: Iterable[Arrivals], results: ResultQueue, *, settled: tuple[int, int], ended: bool,
+           restarts: int, kind: Mapping[str, npt.NDArray[np.int64]]) -> Snapshot:
+        """The state of a session.
+
+        Args:
+            identity: The properties that two sessions must have in common, from `identity`.
+            gate: The state of its gate, which has given out all that is ready.
+            default: The index of each stream's default source, if there is one.
+            windows: The rows that are retained.
+            ready: Slices of arrival order that the device did not get.
+            results: The rows that were not polled.
+            settled: Row ids (R's, S's) before which the results of all probes have been given out.
+            ended: True if the device's input was ended.
+            restarts: The number of moves to a fresh device session.
+            kind: The state of its `KindOperator`, empty for an inner join.
+        """
+        arrivals = list(ready)
+        # The layout calls what is ready "inbox", and how many S precede each R "seen".
+        blobs: dict[str, bytes] = {}
+        header: dict[str, Any] = {
+            "about": identity, "default": dict(default), "frontier": gate.frontier,
+            "finished": gate.finished, "now": windows.now, "ended": ended, "restarts": restarts,
+            "total": results.total, "settled": settled, "first": {}, "sources": {}, "late": {},
+        }
+        for side in SIDES:
+            table = windows.streams[side].table()
+            header["first"][side] = windows.streams[side].first
+            blobs[f"retained_{side}"] = _ipc(table)
+            header["sources"][side] = [[s.highest, s.promise, s.closed] for s in gate.sources[side]]
+            for index, source in enumerate(gate.sources[side]):
+                blobs[f"waiting_{side}_{index}"] = _ipc(source.waiting)
+            count, forgotten, late = gate.late[side]
+            header["late"][side] = [count, forgotten]
+            blobs[f"late_{side}"] = _ipc(late)
+            blobs[f"inbox_{side}"] = _ipc(pa.concat_tables([table.slice(0, 0), *(a.table(side) for a in arrivals)]))
+        blobs["seen"] = windows.streams["r"].s_before.values.astype("<i8").tobytes()
+        blobs["inbox"] = np.concatenate([np.empty(0, np.uint8), *(a.stream for a in arrivals)]).tobytes()
+        blobs |= {f"kind_{name}": values.astype("<i8").tobytes() for name, values in kind.items()}
+        batches, items = results.peek()
+        blobs["rows"] = _ipc(pa.Table.from_batches(batches, results.schema))
+        blobs["items"] = items.tobytes()
+        return cls(header, blobs)
+
+    def to_bytes(self) -> bytes:
+        """The snapshot in its layout."""
+        lengths = {name: len(blob) for name, blob in self.blobs.items()}
+        fields = {**self.header, "blobs": lengths}
+        header = json.dumps({**fields, "digest": _digest(fields)}).encode()
+        rest = b"".join([header, *self.blobs.values()])
+        return _HEAD.pack(MAGIC, VERSION, _checksum(len(header), rest), len(header)) + rest
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Snapshot:
+        """The snapshot in ``data``. Raises `SnapshotError` unless it is whole and of this version."""
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise SnapshotError(f"a snapshot must be bytes, not {type(data).__name__}")
+        data = bytes(data)
+        if len(data) < _HEAD.size or not data.startswith(MAGIC):
+            raise SnapshotError("these bytes are no snapshot of a streaming session: they do not begin as one")
+        _, version, checksum, length = _HEAD.unpack_from(data)
+        if version != VERSION:
+            raise SnapshotError(f"the snapshot must be of version {VERSION}, but is of version {version}; restore it "
+                                f"with the release of splitjoin that took it")
+        rest = data[_HEAD.size:]
+        if _checksum(length, rest) != checksum:
+            raise SnapshotError("the snapshot is damaged: its checksum is wrong; it may have been cut off")
+        try:
+            header = json.loads(rest[:length])
+        except (ValueError, RecursionError):
+            raise _damaged("its header is no JSON") from None
+        if not isinstance(header, dict) or header.pop("digest", None) != _digest(header):
+            raise _damaged("the digest of its header is wrong; the header may have been edited")
+        _check_header(header, len(rest) - length)
+        blobs, at = {}, length
+        for name, size in header.pop("blobs").items():
+            blobs[name] = rest[at:at + size]
+            at += size
+        return cls(header, blobs)
+
+    def check(self, identity: Mapping[str, str]) -> None:
+        """Raise `SnapshotError` unless it is of a session of this ``identity``."""
+        theirs = self.header["about"]
+        for name in {**identity, **theirs}:
+            its, ours = theirs.get(name, "(none)"), identity.get(name, "(none)")
+            if its != ours:
+                raise SnapshotError(f"the snapshot is of another query: its {name} is {its}, and this "
+                                    f"session's is {ours}; open the session as the other one was")
+
+    def check_tables(self, schemas: SessionSchemas) -> None:
+        """Raise `SnapshotError` unless its tables have the columns that sessions of ``schemas`` write."""
+        for name in self.blobs:
+            kind, _, rest = name.partition("_")
+            if kind in ("retained", "waiting", "late", "inbox") and rest:
+                side: Side = "r" if rest[0] == "r" else "s"
+                want = schemas.streams[side] if kind == "late" else schemas.kept_schema(side)
+            elif name == "rows":
+                want = schemas.gathered
+            else:
+                continue
+            found = self._table(name).schema
+            if (found.names, found.types) != (want.names, want.types):
+                raise _damaged(f"its table {name} has other columns than its session")
+
+    def check_ends(self, r: int, s: int) -> None:
+        """Raise `SnapshotError` unless the results that were given out are of probes before row ids ``r`` and ``s``."""
+        if self.settled[0] > r or self.settled[1] > s:
+            raise _damaged(f"results of {self.settled[0]} and {self.settled[1]} probes cannot be there, as {r} and {s} "
+                           f"tuples arrived")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Within the block, in which a session takes the state over, `SnapshotError` is raised for values that no
+        session can have written.
+        """
+        try:
+            yield
+        except (InputError, SchemaError, ArithmeticError, AssertionError, LookupError, TypeError, ValueError,
+                pa.ArrowException) as error:
+            raise _damaged(f"no session has such a state ({type(error).__name__}: {first_line(error)})") from error
+
+    @property
+    def default(self) -> dict[Side, int]:
+        """The index of each stream's default source, if there is one."""
+        return dict(self.header["default"])
+
+    @property
+    def now(self) -> int | None:
+        """The event time in ticks of the windows."""
+        now: int | None = self.header["now"]
+        return now
+
+    @property
+    def settled(self) -> tuple[int, int]:
+        """Row ids (R's, S's) before which the results of all probes have been given out."""
+        r, s = self.header["settled"]
+        return r, s
+
+    @property
+    def ended(self) -> bool:
+        """True if the device's input was ended."""
+        return bool(self.header["ended"])
+
+    @property
+    def restarts(self) -> int:
+        """The number of moves to a fresh device session."""
+        return int(self.header["restarts"])
+
+    def gate(self) -> GateState:
+        """The gate's state."""
+        frontier = self.header["frontier"]
+        return GateState(
+            None if frontier is None else (frontier[0], (frontier[1][0], frontier[1][1])), self.header["finished"],
+            {side: [SourceState(source[0], source[1], source[2], self._table(f"waiting_{side}_{index}"))
+                    for index, source in enumerate(self.header["sources"][side])] for side in SIDES},
+            {side: (*self.header["late"][side], self._table(f"late_{side}")) for side in SIDES})
+
+    def retained(self, query: Query) -> dict[Side, RetainedState]:
+        """The retained rows of both streams."""
+        found: dict[Side, RetainedState] = {}
+        for side in SIDES:
+            table = self._table(f"retained_{side}")
+            ts = None if query.time is None else event_ticks(query.time, side, table)
+            s_before = np.frombuffer(self.blobs["seen"], "<i8").astype(np.int64) if side == "r" else None
+            if s_before is not None and (len(s_before) != len(table) or (np.diff(s_before, prepend=0) < 0).any()):
+                raise _damaged("the order of its retained rows is none")
+            found[side] = RetainedState(self.header["first"][side], table, ts, s_before)
+        return found
+
+    def ready(self, query: Query) -> Arrivals:
+        """The slices of arrival order that the device did not get, as one."""
+        tables = {side: self._table(f"inbox_{side}") for side in SIDES}
+        stream = np.frombuffer(self.blobs["inbox"], np.uint8)
+        if [int(np.count_nonzero(stream == n)) for n in (0, 1)] != [len(tables[side]) for side in SIDES] or (
+                stream > 1).any():
+            raise _damaged("the order of its ready rows is none")
+        times = None
+        if query.time is not None:
+            times = np.empty(len(stream), np.int64)
+            for n, side in enumerate(SIDES):
+                times[stream == n] = event_ticks(query.time, side, tables[side])
+        return Arrivals(stream, times, tables["r"], tables["s"])
+
+    def kind_state(self) -> dict[str, npt.NDArray[np.int64]]:
+        """The state of the `KindOperator`."""
+        return {name.removeprefix("kind_"): np.frombuffer(blob, "<i8").astype(np.int64)
+                for name, blob in self.blobs.items() if name.startswith("kind_")}
+
+    def results(self) -> tuple[list[pa.RecordBatch], Items, int]:
+        """The rows that were not polled, in batches, their items, and how many rows there ever were."""
+        return (self._table("rows").combine_chunks().to_batches(), np.frombuffer(self.blobs["items"], ITEM).copy(),
+                self.header["total"])
+
+    def _table(self, name: str) -> pa.Table:
+        try:
+            return read_ipc_stream(self.blobs[name])
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(f"its table {name} cannot be read ({first_line(error)})") from None
+
+
+def identity(query: Query, gathered: pa.Schema, lateness: int | None, punctuation: bool) -> dict[str, str]:
+    """The properties that two sessions must have in common for one to continue where the other was, by name.
+
+    ``gathered``: the schema of the columns that results are made of; ``lateness``: in ticks.
+    """
+    about = {"condition": str(query.predicate), "order": str(query.order), "results": _columns(gathered)}
+    for side in SIDES:
+        schema = query.schema(side)
+        assert schema.arrow is not None
+        window = query.window(side)
+        about[f"schema of {side}"] = _columns(schema.arrow)
+        about[f"columns of {side} without NULL"] = ", ".join(c.name for c in schema if not c.nullable) or "(none)"
+        about[f"window of {side}"] = " ".join(
+            f"{word} {n}" for word, n in (("ROWS", window.rows), ("RANGE", window.length)) if n is not None)
+    about["time"] = "(none)" if query.time is None else f"{query.time.r}, {query.time.s}"
+    about["lateness"] = "(none)" if lateness is None else f"{lateness}"
+    about["kind"] = str(query.kind)
+    if query.aggregates:
+        about["aggregates"] = ", ".join(a.digest_text for a in query.aggregates)
+    about["punctuation"] = f"{punctuation}"
+    return about
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _digest(header: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(dict(header), sort_keys=True).encode()).hexdigest()
+
+
+def _checksum(length: int, rest: bytes) -> bytes:
+    return hashlib.sha256(struct.pack("<Q", length) + rest).digest()
+
+
+def _ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.unify_dictionaries())
+    return bytes(sink.getvalue())
+
+
+def _damaged(why: str) -> SnapshotError:
+    return SnapshotError(f"the snapshot is damaged: {why}; take another one")
+
+
+def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
+    """Raise `SnapshotError` unless ``header`` has the fields of a header, and its blobs have ``nbytes`` together."""
+    def sides(name: str, holds: Callable[[Any], bool]) -> bool:
+        value = header.get(name)
+        return isinstance(value, dict) and set(value) == set(SIDES) and all(map(holds, value.values()))
+
+    def time(value: Any) -> bool:
+        return value is None or _is_int(value, -(2**63))
+
+    def source(value: Any) -> bool:
+        return isinstance(value, list) and len(value) == 3 and all(map(time, value[:2])) and type(value[2]) is bool
+
+    def counts(value: Any) -> bool:
+        return isinstance(value, list) and len(value) == 2 and all(map(_is_int, value))
+
+    def place(value: Any) -> bool:
+        return value is None or (isinstance(value, list) and len(value) == 2 and _is_int(value[0], -(2**63))
+                                 and counts(value[1]) and value[1][0] <= len(SIDES))
+
+    about, default, blobs = header.get("about"), header.get("default"), header.get("blobs")
+    wrong = [name for name, right in {
+        "about": isinstance(about, dict) and all(isinstance(value, str) for value in about.values()),
+        "sources": sides("sources", lambda value: isinstance(value, list) and all(map(source, value))),
+        "default": isinstance(default, dict) and set(default) <= set(SIDES) and all(map(_is_int, default.values())),
+        "frontier": place(header.get("frontier", "")), "finished": sides("finished", lambda value: type(value) is bool),
+        "now": time(header.get("now", "")), "ended": type(header.get("ended")) is bool,
+        "restarts": _is_int(header.get("restarts")), "total": _is_int(header.get("total")),
+        "settled": counts(header.get("settled")), "first": sides("first", _is_int), "late": sides("late", counts),
+        "blobs": isinstance(blobs, dict) and all(map(_is_int, blobs.values())) and sum(blobs.values()) == nbytes,
+    }.items() if not right]
+    if not wrong:
+        assert isinstance(default, dict) and isinstance(blobs, dict)
+        waiting = {f"waiting_{side}_{n}" for side in SIDES for n in range(len(header["sources"][side]))}
+        if {name for name in blobs if not name.startswith("kind_")} != _BLOBS | waiting:
+            wrong = ["blobs"]
+        elif any(index >= len(header["sources"][side]) for side, index in default.items()):
+            wrong = ["default"]
+    if wrong:
+        raise _damaged(f"the field {wrong[0]} of its header is none that a session writes")
+
+
+def _is_int(value: Any, least: int = 0) -> bool:
+    return type(value) is int and least <= value < 2**63

@@ -1,0 +1,180 @@
+"""`UnsortedJoin`: an interval join with aggregates of late and unordered streams, without a gate that sorts them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.base.errors import InputError
+from splitjoin.engines.arrival import event_ticks
+from splitjoin.engines.cpu.device import CpuDevice
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.windows import Span
+from splitjoin.rows.aggregates import aggregate_fields
+from splitjoin.rows.interval_joins.choice import interval_choice
+from splitjoin.rows.interval_joins.encoding import Encoder
+from splitjoin.rows.interval_joins.key_oij import KeyOijEngine
+from splitjoin.rows.interval_joins.rows import StoredRows
+from splitjoin.rows.interval_joins.scale_oij import ScaleOijEngine
+from splitjoin.rows.interval_joins.sliding import Bases
+from splitjoin.rows.interval_joins.times import interval_lengths
+from splitjoin.rows.interval_joins.user_state import partners_between
+from splitjoin.rows.interval_joins.values import aggregate_values
+
+from .gate import SourceQueue, parse_lateness
+from .retained import RetainedRows
+from .schemas import SessionSchemas
+
+__all__ = ["UnsortedJoin"]
+
+Ints = npt.NDArray[np.int64]
+
+#: Tuples for which threads are woken.
+_MIN_PARALLEL = 1 << 13
+
+
+class UnsortedJoin:
+    """Folds aggregates over partners straight from delivery order; `splitjoin.open_unsorted` makes it.
+
+    Each stream has one source, which may be out of order by the lateness. Tuples go into the engine's index as they
+    come, and a base tuple is folded once no tuple within its interval can come any more. The rows are those of a
+    session with the same ``lateness``, whose gate sorts first, in the same order. Tuples that are later are left out
+    and counted.
+
+    Attributes:
+        engine: The engine, with its counters and figures.
+        late: The number of late tuples, by stream.
+    """
+
+    def __init__(self, query: Query, *, lateness: int | str | Span,
+                 engine: Literal["key-oij", "scale-oij"] = "scale-oij",
+                 threads: int | None = None,
+                 select: Sequence[str] | None = None):
+        if engine not in ("key-oij", "scale-oij"):
+            raise InputError(f"engine must be 'key-oij' or 'scale-oij', which need no order, not {engine!r}; others "
+                             f"run in splitjoin.open, whose gate sorts")
+        if not query.aggregates:
+            raise InputError("a join of unsorted streams gives aggregates, but the query gives pairs; use "
+                             "splitjoin.open with a lateness")
+        choice = interval_choice(query, CpuDevice(engine=engine, threads=threads))
+        assert choice is not None, "these engines are chosen or refused"
+        assert query.time is not None, "the engines need times"
+        self._query, self._form = query, choice.form
+        self._schemas = SessionSchemas(query, select)
+        self._pre, self._follow = interval_lengths(query)
+        self._sources = {side: SourceQueue(parse_lateness(lateness, query.time)) for side in SIDES}
+        self._encoder, self._stored = Encoder(self._form), StoredRows(len(self._form.feeds))
+        self._rows = {side: RetainedRows(self._schemas.kept_schema(side), query.window(side)) for side in SIDES}
+        self.engine: KeyOijEngine | ScaleOijEngine = (
+            ScaleOijEngine(self._form, choice.workers) if engine == "scale-oij" else
+            KeyOijEngine(self._form, choice.workers, in_order=False))
+        self._pool = ThreadPoolExecutor(choice.workers - 1, "splitjoin fold") if choice.workers > 1 else None
+        none = np.empty(0, np.int64)
+        self._waiting = {"row": none, "time": none, "key": none}  # base tuples that are not decided
+        self._new = 0
+        self.late: dict[Side, int] = dict.fromkeys(SIDES, 0)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the results."""
+        return self._schemas.result
+
+    def push_r(self, data: Any) -> None:
+        """Deliver base tuples in any order within the lateness. Raises as `StreamJoin.push_r`."""
+        table, ts, first = self._take("r", data)
+        encoded = self._encoder.encode("r", table)
+        for name, values in (("row", first + np.arange(len(ts))), ("time", ts), ("key", encoded.keys)):
+            self._waiting[name] = np.concatenate([self._waiting[name], values])
+
+    def push_s(self, data: Any) -> None:
+        """Deliver tuples of S; see `push_r`."""
+        table, ts, _ = self._take("s", data)
+        self._stored.append(ts, self._encoder.encode("s", table))
+
+    def heartbeat(self, time: int) -> None:
+        """Promise that no tuple below ``time`` (in ticks of the time columns) will come any more."""
+        for source in self._sources.values():
+            source.promise = time if source.promise is None else max(source.promise, time)
+
+    def poll(self) -> pa.RecordBatch:
+        """The rows of the base tuples that are decided since the last call, by time, then by delivery."""
+        marks = [source.watermark for source in self._sources.values()]
+        return self._folded(None if None in marks else min(mark for mark in marks if mark is not None))
+
+    def flush(self) -> pa.RecordBatch:
+        """The rows of all remaining base tuples; no more tuples may come."""
+        return self._folded(2**64)
+
+    def close(self) -> None:
+        """Stop the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def __enter__(self) -> UnsortedJoin:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take(self, side: Side, data: Any) -> tuple[pa.Table, Ints, int]:
+        """The tuples of ``data`` that are not late, their times, and the first one's row id by delivery."""
+        table = self._schemas.batch(side, data)
+        assert self._query.time is not None
+        ts = event_ticks(self._query.time, side, table)
+        source = self._sources[side]
+        late = source.late(ts)
+        if late.any():
+            self.late[side] += int(late.sum())
+            table, ts = table.filter(pa.array(~late)), ts[~late]
+        if len(ts):
+            source.highest = max(int(ts.max()), int(ts.max()) if source.highest is None else source.highest)
+        rows = self._rows[side]
+        first = rows.end
+        rows.append(table.select(self._schemas.kept[side]), ts, None)
+        self._new += len(ts)
+        return table, ts, first
+
+    def _folded(self, frontier: int | None) -> pa.RecordBatch:
+        """The rows of the base tuples whose intervals end before ``frontier``."""
+        row, time, key = (self._waiting[name] for name in ("row", "time", "key"))
+        latest = -(2**63) if frontier is None else max(frontier - self._follow, -(2**63))
+        decided = np.ones(len(row), np.bool_) if latest >= 2**63 else time < latest
+        at = np.flatnonzero(decided)
+        at = at[np.lexsort((row[at], time[at]))]
+        bases = Bases(key[at], time[at], row[at], row[at])
+        pool = self._pool if self._new + len(at) >= _MIN_PARALLEL else None
+        found = self.engine.fold(self._stored, bases, self._encoder.codes, pool)
+        for n in found.uncertain.tolist():
+            now = int(bases.times[n])
+            found.partners[n] = partners_between(self._stored, int(bases.keys[n]), now - self._pre, now + self._follow)
+        ids = row[at]
+        self._new = 0
+        self._waiting = {name: values[~decided] for name, values in self._waiting.items()}
+        if self._query.kind.is_inner:
+            kept = found.counts > 0
+            ids, found = ids[kept], found.chosen(kept)
+        values = aggregate_values(self._form, found, ids,
+                                  lambda side, names, rows: self._rows[side].gather(names, rows))
+        columns = self._schemas.columns
+        names = list(dict.fromkeys(c.source for c in columns))
+        gathered = dict(zip(names, self._rows["r"].gather(names, ids), strict=True))
+        arrays = [*(gathered[c.source] for c in columns), *(pa.concat_arrays(v.chunks) for v in values)]
+        assert len(arrays) == len(columns) + len(aggregate_fields(self._query))
+        self._forget(latest)
+        return self._schemas.rows(pa.RecordBatch.from_arrays(arrays, schema=self._schemas.gathered))
+
+    def _forget(self, latest: int) -> None:
+        """Forget rows that no undecided or later base tuple, at ``latest`` or after it, needs."""
+        r, s = self._rows["r"], self._rows["s"]
+        r.trim(int(self._waiting["row"].min()) if len(self._waiting["row"]) else r.end)
+        gone = s.ts.values >= latest - self._pre  # of those delivered first, all that are too old
+        old = int(gone.argmax()) if gone.any() else len(gone)
+        first = min(s.first + old, self.engine.needed)
+        s.trim(first)
+        self._stored.drop(first)

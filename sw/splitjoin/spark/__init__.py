@@ -1,0 +1,26 @@
+"""Joins of Spark DataFrames on splitjoin's devices: `stream_join`, `stream_sql`, `joined_with`, and their tools.
+
+Needs the extra ``spark`` (``pip install 'splitjoin[spark]'``) and Java 17 or later.
+"""
+
+from splitjoin.base.errors import ToolError
+
+try:
+    from .errors import task_error
+    from .explain import explain
+    from .join import joined_with, stream_join
+    from .metrics import JoinMetrics, Latencies
+    from .progress_log import ProgressLog
+    from .replay_source import replay
+    from .session import local_session
+    from .sql import stream_sql
+except ModuleNotFoundError as error:
+    if error.name not in ("pyspark", "pandas"):
+        raise
+    raise ToolError(f"splitjoin.spark needs the Python package {error.name!r}, which is not installed; "
+                    f"pip install 'splitjoin[spark]'") from error
+
+__all__ = [
+    "JoinMetrics", "Latencies", "ProgressLog", "explain", "joined_with", "local_session", "replay", "stream_join",
+    "stream_sql", "task_error",
+]

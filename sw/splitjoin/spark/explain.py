@@ -1,0 +1,144 @@
+"""`explain`: describes, as text, how a join will run, and which of its parts run on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from splitjoin.base.errors import InputError
+from splitjoin.engines.device import Device
+from splitjoin.engines.registry import DeviceOption, merged_options
+from splitjoin.lang.order import Order
+from splitjoin.lang.query import Predicate, Query, TimeSpec
+from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.windows import WindowSpec
+
+from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_streaming_join
+from .placement import device_name, folding, parts
+from .streaming.group import GroupJoin
+from .streaming.plan import Idle, Lateness, StreamingJoin, StreamOptions
+from .text import WHICH, duration, extent
+
+__all__ = ["explain"]
+
+#: The values of ``mode``.
+MODES = ("PLAN", "NOT_ON_DEVICE", "ALL")
+
+
+def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None = None,
+            time: TimeSpec | None = None, ties: Ties = (), order: str | Order = "none",
+            select: Sequence[str] | None = None, device: str | Device = "cpu",
+            device_options: Mapping[str, Any] | None = None,
+            partitions: Partitions | None = None, late: Lateness | None = None, late_to: str | None = None,
+            null_time: str | None = None, idle: Idle | None = None, groups: int | None = None,
+            state: str | None = None, name: str | None = None, fail_on_fallback: bool = True, how: str = "inner",
+            direction: str | None = None,
+            allow_exact: bool | None = None, by: str | None = None, aggregate: Mapping[str, str] | None = None,
+            mode: str = "PLAN", **options: DeviceOption) -> str:
+    """Describe, as text, how `stream_join` will run with these arguments.
+
+    ``mode``: ``"PLAN"`` shows the device, condition, windows, order, and the partitions or groups. ``"NOT_ON_DEVICE"``
+    lists the parts of the join that run on the host, each with the reason. ``"ALL"`` lists all parts, and marks those
+    on the device with ``*``, the others with ``!``.
+
+    For batch DataFrames, ``"PLAN"`` runs the Spark jobs that `stream_join` runs, and one more, which counts rows.
+    Raises what `stream_join` raises.
+    """
+    if mode not in MODES:
+        raise InputError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
+    device_options = merged_options(device_options, options, device, explain)
+    streaming = StreamOptions(late, late_to, null_time, idle, groups, state, name)
+    kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
+    joined: PartitionedJoin | StreamingJoin
+    if check_kinds(left, right, streaming, partitions):
+        joined = made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order,
+                                     select=select, device=device, device_options=device_options,
+                                     fail_on_fallback=fail_on_fallback, metrics=None, options=streaming, kind=kind)
+        query, its_device, its_options = joined.join.query, joined.join.device, joined.join.options
+    else:
+        joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order,
+                                      select=select, device=device, device_options=device_options,
+                                      partitions=partitions if mode == "PLAN" else 1,
+                                      fail_on_fallback=fail_on_fallback, kind=kind)
+        query, its_device, its_options = joined.query, joined.device, joined.options
+    if mode != "PLAN":
+        found = parts(query, its_device, its_options, joined.refused, gathered=joined.result.names)
+        return "\n".join(str(part) for part in found if mode == "ALL" or not part.on_device)
+    lines = _streaming(joined) if isinstance(joined, StreamingJoin) else _batch(joined, partitions, device_options)
+    return "\n".join(f"{label:<11}{said}" for label, said in lines)
+
+
+def _common(query: Query, ties: Mapping[Side, Sequence[str]], device: str | Device,
+            options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    assert query.time is not None
+    keys = [f"{side}: {', '.join(ties[side])}" for side in SIDES if ties[side]]
+    return [
+        *([] if query.kind.is_inner else
+          [("kind", f"{query.kind}" + ", decided in the Spark task from the pairs" * (not query.aggregates))]),
+        *([("aggregates", f"{', '.join(a.text for a in query.aggregates)}, {folding(query, device, options)[1]}")]
+          if query.aggregates else []),
+        ("condition", str(query.predicate)),
+        ("windows", f"r: {extent(query, 'r')}; s: {extent(query, 's')}"),
+        ("time", f"r.{query.time.r}, s.{query.time.s} ({query.time.type}); equal times: R before S"
+                 + (f", then {'; '.join(keys)}" if keys else "; within a stream their order does not matter here")),
+        ("order", str(query.order)),
+    ]
+
+
+def _batch(joined: PartitionedJoin, partitions: Partitions | None,
+           options: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    sizes = joined.sizes().collect()
+    rows, warm = sum(r["home"] for r in sizes), sum(r["warm"] for r in sizes)
+    said = "".join(f", {k}={v}" for k, v in (options or {}).items())
+    chosen = "at quantiles of the event time" if partitions is None or isinstance(partitions, int) else "as given"
+    return [
+        ("device", f"{device_name(joined.device)}{said}; every partition runs on it, in its Spark task"),
+        *_common(joined.query, {s.side: s.ties for s in joined.streams}, joined.device, joined.options),
+        ("partitions", f"{len(joined.cuts)} {chosen}, the largest of {max((r['home'] for r in sizes), default=0)} "
+                       f"rows"),
+        ("rows", f"{rows}, and {warm} warm ones ({warm / max(rows, 1):.1%}), which fill the windows at the start of a "
+                 f"partition and are read twice"),
+    ]
+
+
+def _streaming(joined: StreamingJoin) -> list[tuple[str, str]]:
+    join, query = joined.join, joined.join.query
+    assert query.time is not None
+    if join.slots.keys is not None:
+        spread = (f"a row goes to the group of its key ({join.slots.keys['r']} = {join.slots.keys['s']}); rows of very "
+                  f"frequent keys go to all groups" if query.is_pairs else
+                  f"a row goes to the group of its key ({join.slots.keys['r']} = {join.slots.keys['s']})")
+    elif not query.is_pairs:
+        spread = "a row of left goes to one of them, a row of right to all"
+    else:
+        spread = "a row goes to all groups, and one of them stores it"
+    decided = "when the watermark has decided them: no later row can find their row in its window"
+    when = (f"{decided}, but those of pairs in the micro-batch that brings their second row" if join.by_matches else
+            decided if not query.is_pairs else
+            "in the micro-batch that brings their second row" if not join.waits else
+            "when the watermark has passed their later row: ROWS windows and order 'total' need arrival order")
+    return [
+        ("device", f"{device_name(join.device)}; every group runs on it, in its Spark task"),
+        *_common(query, join.ties, join.device, join.options),
+        ("late", f"rows below the watermark: {_watermark(join)}"),
+        ("results", f"{'pairs' if query.is_pairs else 'rows'} come out {when}"),
+        ("groups", f"{join.groups}; {spread if join.groups > 1 else 'one task joins all rows'}"),
+        ("state", f"{joined.root}, of the last {joined.retained} micro-batches"),
+    ]
+
+
+def _watermark(join: GroupJoin) -> str:
+    """The rule of the watermark in words."""
+    assert join.query.time is not None
+    tick, rule = join.query.time.tick, join.rule
+    times = []
+    for side in SIDES:
+        if (delay := rule.delays[side]) is not None:
+            times.append(f"{WHICH[side]}'s greatest time less {delay if tick is None else duration(delay, tick)}")
+    both = f"the {'lesser' if rule.policy == 'min' else 'greater'} of {' and '.join(times)}"
+    idle = [f"{WHICH[side]} has had no row for {duration(limit, 'ms')}" for side in SIDES
+            if (limit := rule.idle[side]) is not None and len(times) == 2 and rule.policy == "min"]
+    return (both if len(times) == 2 else times[0]) + (f"; of the other one alone while {' or '.join(idle)}" if idle
+                                                      else "")

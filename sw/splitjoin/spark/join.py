@@ -1,0 +1,457 @@
+"""`stream_join`: joins two DataFrames as streams, under any condition, on any device."""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+import pyarrow as pa
+from pyspark.errors import PySparkTypeError
+from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
+
+from splitjoin.base.errors import InputError, OrderError, SchemaError, UnsupportedError
+from splitjoin.engines.device import Device
+from splitjoin.engines.registry import DeviceOption, device as find_device, merged_options
+from splitjoin.joins.join import result_columns
+from splitjoin.joins.statement import Projection
+from splitjoin.lang.order import Order, parse_order
+from splitjoin.lang.query import Predicate, Query, TimeSpec
+from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.types import TIME_UNITS, Date, Int, Timestamp
+from splitjoin.lang.windows import WindowSpec
+from splitjoin.rows.aggregates import aggregate_fields
+from splitjoin.rows.output import OutputColumn
+
+from .columns import condition as column_condition
+from .metrics import JoinMetrics
+from .packed import PackedTask, packed
+from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
+from .placement import choose_device
+from .resources import check_resources
+from .streaming.plan import Idle, Lateness, StreamingJoin, StreamOptions
+from .task import HOME, PARTITION, Task
+from .windows import ANY_WINDOW, windowed
+from .workers import check_workers, cores, shipped
+
+__all__ = [
+    "PartitionedJoin", "Partitions", "Ties", "check_kinds", "check_metrics", "checked_order", "checked_schemas",
+    "computed_field", "joined_with", "made_query", "stream_join", "streaming_join",
+]
+
+#: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
+Ties = Union[str, Sequence[str], Mapping[str, Union[str, Sequence[str]]]]
+#: Number of time partitions, or the times at which the second, third, … begin.
+Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
+
+
+def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None = None,
+                time: TimeSpec | None = None, ties: Ties = (), order: str | Order = "none",
+                select: Sequence[str] | None = None,
+                device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
+                partitions: Partitions | None = None, metrics: JoinMetrics | None = None, late: Lateness | None = None,
+                late_to: str | None = None, null_time: str | None = None, idle: Idle | None = None,
+                groups: int | None = None, state: str | None = None, name: str | None = None,
+                fail_on_fallback: bool = True, how: str = "inner",
+                direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
+                aggregate: Mapping[str, str] | None = None, **options: DeviceOption) -> DataFrame:
+    """Join two DataFrames, both batch or both streaming, as streams R and S within sliding windows.
+
+    The result is that of `splitjoin.join` for the same rows in arrival order: by event time; at equal times R before S,
+    then by ``ties``. Batch DataFrames are cut into time partitions that overlap by the length of the windows, and each
+    Spark task joins one partition on the device. Tasks share no state, so Spark may run a task again. Streaming
+    DataFrames are joined micro-batch by micro-batch, with the state in files: each pair comes out exactly once, even if
+    tasks or the query fail and run again.
+
+    Args:
+        left: The stream R. Its columns may have any type that Spark can convert to Arrow.
+        right: The stream S, likewise.
+        on: The condition, as for `splitjoin.join`: SQL over ``r`` and ``s``, or a Python function; or a Spark
+            `Column` over ``F.col("r.x")`` and ``F.col("s.x")``, or ``left["x"]`` and ``right["x"]``.
+        window: ``"RANGE 15 MINUTES"``, ``"ROWS 4096"``, or both in one text; a pair or mapping gives one per stream. It
+            may be left out if the condition itself bounds the times of a pair, as in ``s.ts BETWEEN r.ts AND r.ts +
+            INTERVAL '1 HOUR'``: then the windows are as long as the condition needs. A RANGE that is shorter than that
+            gets a warning.
+        time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Required, because
+            the rows of a DataFrame have no order of their own.
+        ties: Columns that order rows of one stream with equal times, ascending, NULL first. The order of such rows
+            matters only with ROWS windows, order ``"total"``, as-of joins, aggregates that choose a partner, or classes
+            of your own. There, rows that are equal in these columns too are ordered by all other columns, so that the
+            result depends on nothing but the rows.
+        order: ``"none"``, or ``"total"``: ``collect()``, ``toArrow()``, ``show()`` and written files have the rows in
+            the order of `splitjoin.join`, as after ``orderBy``; a later shuffle loses this order.
+        select: Names of result columns to keep, in order; all by default.
+        device: The name of a device, as for `splitjoin.join`, or a `Device` that can be pickled.
+        device_options: Parameters of a device given by name, as a mapping: ``{"cores": 8}``.
+        partitions: Number of time partitions, or the times at which the second, third, … begin: ints in the unit of an
+            integer time column, dates for a date column, datetimes for a timestamp column (naive ones are UTC if it is
+            zoned). By default one for each 250,000 rows, of about equal size; at least one for each core, and at most
+            256.
+        metrics: Collects the devices' counters when the result is computed.
+        late: Streaming only. The delay of the watermark, which is the lesser of both streams' greatest event times in
+            earlier micro-batches, each less its delay, and never falls. (With
+            ``spark.sql.streaming.multipleWatermarkPolicy=max`` it is the greater.) A row below the watermark is late:
+            it is counted, and left out of the join. ``"10 SECONDS"``, a whole number for integer times, or a pair
+            (left's, right's), in which None stands for a stream that has no say in the watermark; by default the delays
+            of both DataFrames' ``withWatermark``.
+        late_to: Streaming only. A folder to which late rows are written as Parquet, in ``left/`` and ``right/``.
+        null_time: Streaming only. The treatment of a row whose event time is NULL. ``"error"``, the default, stops the
+            query; ``"late"`` leaves the row out of the join, counts it, and writes it where late rows are written.
+        idle: Streaming only. A time without rows, such as ``"30 SECONDS"``, after which a stream no longer holds the
+            watermark back, until it has a row again; that row may be late then. A pair (left's, right's) may have None
+            for a stream that is to be waited for. By default both are. The time is that of Spark's micro-batches.
+        groups: Streaming only. The number of tasks that join a micro-batch, at most 32,768; by default the number of
+            Spark's cores, and 1 with order ``"total"``. It may change when a query starts again.
+        state: Streaming only. A folder for the state files, as a path or URI that driver and executors reach; by
+            default below ``spark.sql.streaming.checkpointLocation``, or a temporary folder in local mode.
+        name: Streaming only. A name for the state files and the observed metrics, by default ``"splitjoin"``; two joins
+            in one streaming query need different names.
+        fail_on_fallback: False to run the join on the CPU engine, with a warning, if the device refuses the query.
+        how: The kind of join, as for `splitjoin.join`. For batch DataFrames, kinds other than inner and aggregates need
+            RANGE windows without ROWS. For streaming ones, a row that depends on all partners of its tuple waits until
+            the watermark has decided it.
+        direction: Of as-of joins, as for `splitjoin.join`.
+        allow_exact: Likewise.
+        by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``.
+        aggregate: Names of result columns and the aggregates of all partners that they hold, as for `splitjoin.join`.
+        options: Parameters of the device by their names, as in ``device="sim", cores=8``.
+
+    Returns:
+        A lazy DataFrame: all columns of left, then all of right, or those of ``select``; names that occur in both get
+        ``_r`` and ``_s``. With ``aggregate``, columns of left, then the aggregates.
+
+    Checks the arguments before it runs any Spark job. For batch DataFrames, unless ``partitions`` is 1 or a list, one
+    small job over the time columns then finds quantiles; a ROWS window needs another job, which counts rows.
+    Before the first join of a session, one task checks that the Python workers have this splitjoin.
+
+    Raises:
+        SplitJoinError: Says what must hold, which value was given, and what to do. An error that only a task can find
+            (a NULL time, a RANGE window that holds more than the device can) fails the Spark action instead;
+            `task_error` finds splitjoin's error in Spark's.
+    """
+    if select is not None and not isinstance(select, str) and isinstance(select, Iterable):
+        select = list(select)  # it is read twice
+    check_metrics(metrics)
+    device_options = merged_options(device_options, options, device, stream_join)
+    streaming = StreamOptions(late, late_to, null_time, idle, groups, state, name)
+    kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
+    if check_kinds(left, right, streaming, partitions):
+        return made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+                                   device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
+                                   metrics=metrics, options=streaming, kind=kind).plan()
+    joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+                                  device=device, device_options=device_options, partitions=partitions,
+                                  fail_on_fallback=fail_on_fallback, kind=kind)
+    return joined.plan(metrics)
+
+
+def joined_with(right: DataFrame, **arguments: Any) -> Callable[[DataFrame], DataFrame]:
+    """A function for ``left.transform(…)`` that joins ``left`` with ``right``.
+
+    ``arguments`` are those of `stream_join`, so that these two are the same::
+
+        left.where("x > 0").transform(joined_with(right, on="r.x < s.a", window="RANGE 9", time="ts"))
+        stream_join(left.where("x > 0"), right, on="r.x < s.a", window="RANGE 9", time="ts")
+
+    Raises `TypeError` at once for an argument that `stream_join` needs and does not get, and `DeviceError` for one that
+    neither `stream_join` nor the device has.
+    """
+    bound = inspect.signature(stream_join).bind(None, right, **arguments).arguments
+    device = bound.get("device", "cpu")
+    find_device(device, **merged_options(bound.get("device_options"), bound.get("options", {}), device, stream_join))
+
+    def join(left: DataFrame) -> DataFrame:
+        return stream_join(left, right, **arguments)
+
+    return join
+
+
+def made_streaming_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None,
+                        time: TimeSpec | None, ties: Ties, order: str | Order, select: Sequence[str] | None,
+                        device: str | Device, device_options: Mapping[str, Any] | None, fail_on_fallback: bool,
+                        metrics: JoinMetrics | None, options: StreamOptions,
+                        kind: Mapping[str, Any] | None = None) -> StreamingJoin:
+    """Check the arguments of `stream_join` for streaming DataFrames, and make the join of them."""
+    query, result, chosen = made_query(left, right, on=on, window=window, time=time, order=order, select=select,
+                                       kind=kind)
+    return streaming_join(query, left, right, result, chosen, None, ties=ties, device=device,
+                          device_options=device_options, fail_on_fallback=fail_on_fallback, metrics=metrics,
+                          options=options)
+
+
+def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: StructType,
+                   gathered: Sequence[OutputColumn], projection: Projection | None, *, ties: Ties, device: str | Device,
+                   device_options: Mapping[str, Any] | None, fail_on_fallback: bool, metrics: JoinMetrics | None,
+                   options: StreamOptions) -> StreamingJoin:
+    """The join of two streaming DataFrames by ``query``; its result rows have the schema ``result``."""
+    # Aggregates hold numbers of partners, which all groups must number alike.
+    always = bool(query.aggregates)
+    order: dict[Side, tuple[str, ...]] = {"r": _ties(query, "r", left.schema, ties, always),
+                                          "s": _ties(query, "s", right.schema, ties, always)}
+    chosen, its_options, refused = choose_device(query, device, device_options or {}, fail_on_fallback)
+    check_workers(left.sparkSession)
+    return StreamingJoin.make(query, {"r": left, "s": right}, result, gathered, projection, order, chosen, its_options,
+                              refused, metrics, options, cores(left.sparkSession))
+
+
+def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Partitions | None) -> bool:
+    """True if both are streaming DataFrames, False if both are batch ones.
+
+    Raises a `SplitJoinError` for one of each kind, for anything but a DataFrame, and for an argument that only the
+    other kind has.
+    """
+    for name, data in (("left", left), ("right", right)):
+        if not isinstance(data, DataFrame):
+            raise InputError(f"{name} must be a Spark DataFrame, not {type(data).__name__}; splitjoin.join takes "
+                             f"Arrow tables")
+    check_resources(left.sparkSession)
+    if left.isStreaming != right.isStreaming:
+        streams, batch = ("left", "right") if left.isStreaming else ("right", "left")
+        raise UnsupportedError(f"{streams} is a streaming DataFrame and {batch} is a batch one, but stream_join needs "
+                               f"two of one kind; read {batch} with spark.readStream too")
+    if left.isStreaming and partitions is not None:
+        raise InputError("partitions cuts batch DataFrames by time; for streaming DataFrames give groups=… instead")
+    if not left.isStreaming and options.given():
+        raise InputError(f"{', '.join(options.given())}: for streaming DataFrames only, but left and right are batch "
+                         f"ones; leave it out")
+    return bool(left.isStreaming)
+
+
+def check_metrics(metrics: Any) -> None:
+    """Raise `InputError` unless ``metrics`` is a `JoinMetrics` or None."""
+    if metrics is not None and not isinstance(metrics, JoinMetrics):
+        raise InputError(f"metrics must be a JoinMetrics(spark), which is read after an action, not {metrics!r}")
+
+
+def check_windows(query: Query) -> None:
+    """Raise `UnsupportedError` unless time partitions can decide the rows of ``query``."""
+    if not query.is_pairs and any(query.window(side).rows is not None for side in SIDES):
+        what = "with aggregates" if query.aggregates else f"of kind {query.kind.how!r}"
+        raise UnsupportedError(f"a join {what} of batch DataFrames needs RANGE windows without ROWS, as a partition "
+                               f"cannot see when a ROWS window decides; give window='RANGE …', or join streaming "
+                               f"DataFrames")
+
+
+def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None, time: TimeSpec | None,
+               order: str | Order, select: Sequence[str] | None,
+               kind: Mapping[str, Any] | None = None) -> tuple[Query, StructType, Sequence[OutputColumn]]:
+    """The query of a ``stream_join``, Spark's schema of its result, and the input columns that its rows consist of."""
+    schema_r, schema_s = checked_schemas(left, right, time)
+    if isinstance(on, Column):
+        on = column_condition(on, schema_r, schema_s, {"r": left, "s": right})
+    query = Query.make(schema_r, schema_s, on=on, window=ANY_WINDOW if window is None else window, time=time,
+                       order=checked_order(order), **(kind or {}))
+    query = windowed(query, window, 4)
+    chosen = result_columns(query, schema_r.arrow, schema_s.arrow, select)
+    types = {"r": left.schema, "s": right.schema}
+    result = StructType([StructField(c.name, types[c.side][c.source].dataType,
+                                     types[c.side][c.source].nullable or query.kind.may_lack(c.side)) for c in chosen])
+    for field, aggregate in zip(aggregate_fields(query), query.aggregates, strict=True):
+        result.add(computed_field(field, aggregate.text))
+    check_names(left, result.names, "leave one out by select=…")
+    return query, result, chosen
+
+
+def check_names(frame: DataFrame, names: Sequence[str], cure: str) -> None:
+    """Raise `SchemaError` if two result columns differ in case only, unless Spark is set to tell case apart.
+
+    ``frame``: a DataFrame of the session that has the setting; ``cure``: what to do about it in the call.
+    """
+    if str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
+        return
+    met: dict[str, str] = {}
+    for name in names:
+        if (other := met.setdefault(name.lower(), name)) != name:
+            raise SchemaError(f"Spark does not tell the result columns {other!r} and {name!r} apart, as their names "
+                              f"differ in case only; rename an input column, {cure}, or set "
+                              f"spark.sql.caseSensitive to true")
+
+
+def computed_field(field: pa.Field, text: str) -> StructField:
+    """Spark's field for values that are computed, by ``text``. Raises `SchemaError` for a type that Spark lacks."""
+    try:
+        return StructField(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
+    except PySparkTypeError:
+        raise SchemaError(f"the values of {text!r} have the type {field.type}, which Spark has not; select what they "
+                          f"are computed from") from None
+
+
+@dataclass(frozen=True)
+class PartitionedJoin:
+    """A join of batch DataFrames, checked by the driver and cut into time partitions.
+
+    Attributes:
+        query: The query that devices run.
+        streams: R and S.
+        result: Spark's schema of the result.
+        gathered: The columns that are gathered for a pair.
+        projection: The SELECT list of a statement over the gathered columns; None for `stream_join`.
+        cuts: The beginnings of the partitions.
+        device: The device that runs in tasks.
+        options: Its options there.
+        refused: The error by which the device that was asked for refused the query; empty if it did not.
+    """
+
+    query: Query
+    streams: tuple[InputStream, InputStream]
+    result: StructType
+    gathered: Sequence[OutputColumn]
+    projection: Projection | None
+    cuts: Cuts
+    device: str | Device
+    options: Mapping[str, Any]
+    refused: str
+
+    @classmethod
+    def make(cls, left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None, time: TimeSpec | None,
+             ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
+             device_options: Mapping[str, Any], partitions: Partitions | None, fail_on_fallback: bool,
+             kind: Mapping[str, Any] | None = None) -> PartitionedJoin:
+        query, result, gathered = made_query(left, right, on=on, window=window, time=time, order=order, select=select,
+                                             kind=kind)
+        return cls.of(query, left, right, result, gathered, None, ties=ties, device=device,
+                      device_options=device_options, partitions=partitions, fail_on_fallback=fail_on_fallback)
+
+    @classmethod
+    def of(cls, query: Query, left: DataFrame, right: DataFrame, result: StructType, gathered: Sequence[OutputColumn],
+           projection: Projection | None, *, ties: Ties, device: str | Device, device_options: Mapping[str, Any],
+           partitions: Partitions | None, fail_on_fallback: bool) -> PartitionedJoin:
+        """The join by ``query``; its tasks return rows of the schema ``result``."""
+        check_windows(query)
+        streams = (InputStream("r", left, _ties(query, "r", left.schema, ties)),
+                   InputStream("s", right, _ties(query, "s", right.schema, ties)))
+        starts = _starts(query, partitions)
+        chosen, options, refused = choose_device(query, device, device_options, fail_on_fallback)
+        # From here on Spark jobs run.
+        check_workers(left.sparkSession)
+        cuts = starts if isinstance(starts, Cuts) else balanced_cuts(query, left, right, starts,
+                                                                     cores(left.sparkSession))
+        if query.window_r.rows is not None or query.window_s.rows is not None:
+            cuts = count_rows(query, streams, cuts)
+        return cls(query, streams, result, gathered, projection, cuts, chosen, options, refused)
+
+    @property
+    def packs(self) -> bool:
+        """True if rows cross the shuffle packed: with RANGE windows."""
+        return all(self.query.window(s.side).rows is None for s in self.streams)
+
+    def plan(self, metrics: JoinMetrics | None) -> DataFrame:
+        """The result rows, and with them the work of Spark and of the tasks."""
+        task = Task(self.query, self.device, self.options, self.gathered, self.cuts.counts, metrics, self.projection,
+                    self.cuts.starts)
+        work = PackedTask(task, {s.side: s.ties for s in self.streams}) if self.packs else task
+        return self._task_rows().mapInArrow(shipped(work), self.result)
+
+    def sizes(self) -> DataFrame:
+        """The numbers of ``home`` and ``warm`` rows of each partition that has any."""
+        home, warm = F.sum("home"), F.sum("warm")
+        if not self.packs:
+            at_home = F.col(HOME) == F.col(PARTITION)
+            home, warm = F.count_if(at_home), F.count_if(~at_home)
+        return self._task_rows().groupBy(PARTITION).agg(home.alias("home"), warm.alias("warm"))
+
+    def _task_rows(self) -> DataFrame:
+        if not self.packs:
+            return partitioned(self.query, self.streams, self.cuts)
+        return packed(self.query, self.streams, self.cuts, self.gathered)
+
+
+def checked_schemas(left: DataFrame, right: DataFrame, time: object) -> tuple[Schema, Schema]:
+    """The schemas of R and S. Raises `SchemaError` for types that Arrow does not have, and if ``time`` is None."""
+    if time is None:
+        raise SchemaError("stream_join needs time=…, the event-time column: the rows of a DataFrame have no order "
+                          "of their own, so without it there is no arrival order; a column of row numbers will do")
+    return (Schema.from_arrow("r", _arrow("left", left.schema)), Schema.from_arrow("s", _arrow("right", right.schema)))
+
+
+def _arrow(which: str, schema: StructType) -> pa.Schema:
+    fields = []
+    for field in schema:
+        try:
+            fields.append(pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC"), field.nullable))
+        except PySparkTypeError:
+            raise SchemaError(f"column {field.name!r} of the {which} DataFrame has type "
+                              f"{field.dataType.simpleString()}, which Spark cannot hand to Python through Arrow; cast "
+                              f"or drop it before the join") from None
+    return pa.schema(fields)
+
+
+def checked_order(order: str | Order) -> Order:
+    """The parsed ``order``. Raises `OrderError` for orders with stars, which a DataFrame cannot hold."""
+    parsed = parse_order(order)
+    if parsed.kind not in ("none", "total"):
+        raise OrderError(f"order {str(parsed)!r} marks groups of results with stars, for which a DataFrame has no "
+                         f"place; use 'none' or 'total'")
+    return parsed
+
+
+def _ties(query: Query, side: Side, schema: StructType, ties: Ties, always: bool = False) -> tuple[str, ...]:
+    """The columns that order rows of stream ``side`` with equal times; none if their order cannot matter, unless
+    ``always``.
+    """
+    given = ties
+    if isinstance(given, Mapping):
+        if not set(given) <= {"r", "s"}:
+            raise SchemaError(f"a mapping of ties must have the keys 'r' and 's', not {sorted(map(str, given))}")
+        given = given.get(side, ())
+    if not isinstance(given, (str, Sequence)):
+        raise SchemaError(f"ties must be column names, or a mapping with 'r' and 's', not {ties!r}")
+    names = [query.schema(side).find(name).name for name in ([given] if isinstance(given, str) else given)]
+    for name in names:
+        if not _orderable(schema[name].dataType):
+            raise SchemaError(f"column {side}.{name} cannot break ties: {schema[name].dataType.simpleString()} has no "
+                              f"order")
+    ordered = ("first", "last", "argmin", "argmax", "user")  # the order of partners counts, or may count
+    chooses = query.kind.is_asof or any(a.function in ordered for a in query.aggregates)
+    if query.window(side).rows is None and query.order.kind != "total" and not chooses and not always:
+        return ()
+    assert query.time is not None
+    others = [f for f in schema if f.name not in (*names, query.time.name(side))]
+    without = [f.name for f in others if not _orderable(f.dataType)]
+    if without and not names:
+        raise SchemaError(f"rows of stream {side} with equal times need an order here, but column {without[0]!r} has "
+                          f"a type without one ({schema[without[0]].dataType.simpleString()}); name the columns that "
+                          f"give it with ties=…, for example a row number")
+    return (*names, *(f.name for f in others if f.name not in without))
+
+
+def _orderable(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _orderable(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(_orderable(f.dataType) for f in kind)
+    return not isinstance(kind, (MapType, VariantType, CalendarIntervalType))
+
+
+def _starts(query: Query, partitions: Partitions | None) -> Cuts | int | None:
+    if partitions is None or isinstance(partitions, int):
+        if isinstance(partitions, int) and not 1 <= partitions <= 100_000:
+            raise InputError(f"partitions must be 1 to 100000, or a list of times, not {partitions}")
+        return partitions
+    if not isinstance(partitions, Sequence) or isinstance(partitions, str):
+        raise InputError(f"partitions must be a number or a list of times, not {partitions!r}")
+    return check_starts([_tick(query, p) for p in partitions])
+
+
+def _tick(query: Query, value: object) -> int:
+    """A time that the user gave, in ticks of the event time."""
+    assert query.time is not None
+    match query.time.type, value:
+        case Int(), int():
+            return value
+        case Timestamp(), dt.datetime():
+            epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+            if value.tzinfo is not None and query.time.type.tz is None:
+                raise InputError(f"the time columns have no time zone, so the start of a partition must have none, but "
+                                 f"{value} does")
+            assert query.time.tick is not None
+            moment = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
+            return (moment - epoch) // dt.timedelta(microseconds=1) * TIME_UNITS["us"] // TIME_UNITS[query.time.tick]
+        case Date(), dt.date() if not isinstance(value, dt.datetime):
+            return (value - dt.date(1970, 1, 1)).days
+    raise InputError(f"the start of a partition must be a value of the time columns' type, {query.time.type}, not "
+                     f"{value!r}")

@@ -1,0 +1,123 @@
+"""Placement: which parts of a join run on the device, which run on the host, and why."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from splitjoin.base.errors import CapacityError, DeviceError, OrderError, SplitJoinError, ToolError, UnsupportedError
+from splitjoin.circuit.driver import CircuitDevice
+from splitjoin.circuit.lowering import plan_for
+from splitjoin.engines.device import Device
+from splitjoin.engines.registry import device as find_device
+from splitjoin.lang.ir import text
+from splitjoin.lang.query import Query
+from splitjoin.rows.interval_joins.form import interval_form
+from splitjoin.rows.interval_joins.operators import interval_engine, states_leave
+
+__all__ = ["FALLBACK", "Part", "choose_device", "device_name", "folding", "parts"]
+
+#: The device that takes every query.
+FALLBACK = "cpu"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a join.
+
+    Attributes:
+        name: Its name, such as "condition".
+        on_device: True if it runs on the device, False if it runs on the host.
+        reason: How it runs, or why it does not run on the device.
+    """
+
+    name: str
+    on_device: bool
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{'*' if self.on_device else '!'} {self.name:<11}{self.reason}"
+
+
+def device_name(device: str | Device) -> str:
+    """The name of a device."""
+    return device if isinstance(device, str) else device.name
+
+
+def choose_device(query: Query, device: str | Device, options: Mapping[str, Any],
+                  fail_on_fallback: bool) -> tuple[str | Device, dict[str, Any], str]:
+    """Choose the device that runs ``query``. Returns the device, its options in a task, and the error by which the
+    device that was asked for refused the query (empty if it did not).
+
+    Opens the device once on the driver. So a device refuses a query before any task runs, and a circuit is built once,
+    not in every task. A daemon's device is not opened, as the driver's machine may have no daemon. Raises what the
+    device raises; with ``fail_on_fallback=False`` warns instead, and chooses the CPU engine.
+    """
+    try:
+        made = _made(device, options)
+        if states_leave(query, made):
+            made.open(query).close()
+        elif interval_engine(query, made) is None and device_name(device) != "daemon":
+            made.open_deciding(query).close()
+    except (CapacityError, OrderError, ToolError, UnsupportedError) as error:
+        if fail_on_fallback or device_name(device) == FALLBACK:
+            raise
+        warnings.warn(f"the join runs on the device {FALLBACK!r}, since {device_name(device)!r} refuses it: {error}",
+                      stacklevel=2)
+        return FALLBACK, {"threads": 1}, str(error)
+    # The CPU engine has one thread by default, as Spark runs a task on each core.
+    return device, {**({"threads": 1} if device == FALLBACK else {}), **options}, ""
+
+
+def folding(query: Query, device: str | Device, options: Mapping[str, Any]) -> tuple[bool, str]:
+    """True if the device folds the aggregates of ``query``, so that no pairs leave it, and a sentence on that."""
+    made = _made(device, options)
+    if states_leave(query, made):
+        assert isinstance(made, CircuitDevice)
+        pairs = "" if made.folding(query).whole else ", and partners that come after it leave as pairs"
+        return True, f"folded in the circuit: one state leaves for each row of left{pairs}"
+    if (choice := interval_engine(query, made)) is not None:
+        return True, f"folded in the Spark task without pairs, by engine {choice}"
+    form = interval_form(query)
+    why = f": {form}" if made.name == "cpu" and isinstance(form, str) else ""
+    return False, f"folded in the Spark task from the pairs{why}"
+
+
+def parts(query: Query, device: str | Device, options: Mapping[str, Any], refused: str, *,
+          gathered: Sequence[str]) -> list[Part]:
+    """The parts of the join by ``query``.
+
+    ``refused``: the error by which the device that was asked for refused the query, or empty. ``gathered``: the names
+    of the result columns.
+    """
+    name = device_name(device)
+    found = [Part("device", False, f"{FALLBACK} in place of the one asked for: {refused}")] if refused else []
+    found.append(Part("windows", not refused, f"{name}: both windows, arrival order and expiry"))
+    made = _made(device, options)
+    keys, condition = "computed once for each tuple, with NumPy, in the Spark task", text(query.predicate)
+    if isinstance(made, CircuitDevice):
+        try:
+            residual = plan_for(query, made).residual
+        except SplitJoinError as error:
+            return [*found, Part("condition", False, str(error))]
+        found.append(Part("condition", True, f"{name}: interval tests of {condition}"))
+        if residual is not None:
+            found.append(Part("residual", False, f"the host verifies candidates by {text(residual)}, for which a "
+                                                 f"circuit has no operation"))
+        found.append(Part("keys", False, keys))
+    else:
+        found.append(Part("condition", not refused, f"{name}: {condition}"))
+    if query.aggregates:
+        found.append(Part("aggregates", *folding(query, device, options)))
+    found.append(Part("columns", False, f"{', '.join(gathered)}: gathered by row number in the Spark task (late "
+                                        f"materialization)"))
+    return found
+
+
+def _made(device: str | Device, options: Mapping[str, Any]) -> Device:
+    try:
+        return find_device(device, **options)
+    except (TypeError, ValueError) as error:
+        raise DeviceError(f"the device {device!r} does not take the options {dict(options)}: {error}") from error

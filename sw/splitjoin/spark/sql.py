@@ -1,0 +1,98 @@
+"""`stream_sql`: a SELECT over two DataFrames as streams, on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
+
+from splitjoin.base.errors import InputError
+from splitjoin.engines.device import Device
+from splitjoin.engines.registry import DeviceOption, merged_options
+from splitjoin.joins.statement import Select, refuse_ordering
+from splitjoin.joins.statement.inputs import bind_tables, check_named, check_options
+from splitjoin.joins.statement.parts import parse
+from splitjoin.joins.statement.projection import Output
+from splitjoin.lang.order import Order
+from splitjoin.lang.query import TimeSpec
+from splitjoin.lang.windows import WindowSpec
+
+from .join import (
+    PartitionedJoin,
+    Partitions,
+    Ties,
+    check_kinds,
+    check_metrics,
+    check_names,
+    checked_order,
+    checked_schemas,
+    computed_field,
+    streaming_join,
+)
+from .streaming.plan import Idle, Lateness, StreamOptions
+from .windows import ANY_WINDOW, windowed
+
+if TYPE_CHECKING:
+    from .metrics import JoinMetrics
+
+__all__ = ["stream_sql"]
+
+
+def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSpec | None = None,
+               ties: Ties = (),
+               order: str | Order = "none", device: str | Device = "cpu",
+               device_options: Mapping[str, Any] | None = None, partitions: Partitions | None = None,
+               metrics: JoinMetrics | None = None, tables: Mapping[str, DataFrame] | None = None,
+               late: Lateness | None = None, late_to: str | None = None, null_time: str | None = None,
+               idle: Idle | None = None, groups: int | None = None, state: str | None = None, name: str | None = None,
+               fail_on_fallback: bool = True, aggregates: Mapping[str, Any] | None = None,
+               **streams: DataFrame | DeviceOption) -> DataFrame:
+    """Run a SELECT over two DataFrames, both batch or both streaming, as streams.
+
+    ``text``, ``time``, ``tables``, ``aggregates`` and ``streams`` are as for `splitjoin.sql`, with DataFrames for
+    tables, which are given by name; the other arguments are those of `stream_join`, and so is the way that it runs.
+    ``ties`` by a mapping are those of ``"r"``, the first table, and ``"s"``.
+
+    Returns:
+        A lazy DataFrame of the SELECT list. Where rows with equal times need no order (RANGE windows, order "none"),
+        only the columns needed are read.
+
+    Raises:
+        SplitJoinError: As `splitjoin.sql` and `stream_join`. A value that does not fit its type fails the action;
+            `task_error` gets splitjoin's error out of Spark's.
+    """
+    if not isinstance(text, str):
+        raise InputError(f"a statement must be a text, not {type(text).__name__}")
+    statement = parse(text)
+    check_named(statement, unnamed)
+    left, right, more = bind_tables(statement, tables, streams)
+    check_options(statement, more, device, stream_sql)
+    refuse_ordering(statement, "leave it out, and use the DataFrame's orderBy and limit")
+    check_metrics(metrics)
+    device_options = merged_options(device_options, more, device, stream_sql)
+    options = StreamOptions(late, late_to, null_time, idle, groups, state, name)
+    streaming = check_kinds(left, right, options, partitions)
+    r, s = checked_schemas(left, right, time)
+    select = Select.make(statement, r, s, window=ANY_WINDOW if window is None else window, time=time,
+                         order=checked_order(order), aggregates=aggregates)
+    query = windowed(select.query, window, 2)
+    result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
+    check_names(left, result.names, "give one of them another name by AS")
+    if streaming:
+        return streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
+                              device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
+                              metrics=metrics, options=options).plan()
+    return PartitionedJoin.of(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
+                              device=device, device_options=device_options, partitions=partitions,
+                              fail_on_fallback=fail_on_fallback).plan(metrics)
+
+
+def _field(output: Output, schemas: Mapping[str, StructType]) -> StructField:
+    """The field of a result column: as in its DataFrame, or of the computed type."""
+    if output.source is not None and "." in output.source:  # not an aggregate
+        side, name = output.source.split(".", 1)
+        field = schemas[side][name]
+        return StructField(output.field.name, field.dataType, field.nullable or output.field.nullable)
+    return computed_field(output.field, output.text)

@@ -1,0 +1,203 @@
+"""Groups that fold aggregates without pairs: an operator, and where a circuit folds, its device session.
+
+The state of a group holds no pairs then. The rows that it stores are those that undecided base tuples need, so a task
+that goes on from a state which its worker does not have folds these rows anew.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.engines.arrival import Arrivals, interleave
+from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.device import ITEM, PAIR, Device
+from splitjoin.lang.layouts import take
+from splitjoin.lang.order import Order
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Side
+from splitjoin.rows.aggregates import AggregateOperator
+from splitjoin.rows.aggregates.state_operator import FoldedBases, StateOperator, WholeStateOperator
+from splitjoin.rows.interval_joins.operators import aggregate_operator
+from splitjoin.rows.interval_joins.session import IntervalOperator
+from splitjoin.sessions.numbered import NumberedSession
+
+from .rows import Rows
+
+__all__ = ["FoldCache", "GroupFold", "in_arrival_order", "restored_pairs"]
+
+Numbers = npt.NDArray[np.int64]
+
+#: Operators that a Python worker keeps.
+_MOST_KEPT = 8
+
+
+class GroupFold:
+    """Folds the aggregates of a group's base tuples, micro-batch by micro-batch.
+
+    Each micro-batch calls `begin`, then `join`; the first one of a fresh object calls `restore` between them, if there
+    is a state.
+
+    Attributes:
+        pushed: The number of tuples that were given to the device or the engine.
+    """
+
+    def __init__(self, query: Query, device: Device):
+        self._query, self._device = query, device
+        self._session: NumberedSession | None = None
+        self._first: dict[Side, int] = dict.fromkeys(SIDES, 0)
+        self._known: dict[Side, pa.Table] = {}
+        self._stored = self._all = Arrivals(np.empty(0, np.uint8), None, pa.table({}), pa.table({}))
+        self._comparisons = self.pushed = 0
+        self.fresh = True
+        self._operator = aggregate_operator(query, device, lambda: (self._ids, self._all), self._gathered)
+
+    @property
+    def folds(self) -> bool:
+        """False if the device gives pairs, which the host folds: then this object is of no use."""
+        return not isinstance(self._operator, AggregateOperator)
+
+    @property
+    def done(self) -> tuple[int, int]:
+        """The numbers of tuples of R and of S that were joined."""
+        return self._operator.done
+
+    @property
+    def needed(self) -> tuple[int, int]:
+        """The ids of the first rows (R's, S's) that later rows may have."""
+        return self._operator.needed
+
+    def begin(self, first: Mapping[Side, int], stored: Arrivals, known: Arrivals) -> None:
+        """Take over the rows of a micro-batch: those ``stored`` before it, and all that are ``known`` now; the first
+        ones have row ids ``first``.
+        """
+        self._first, self._stored, self._all = dict(first), stored, known
+        self._known = {side: known.table(side).combine_chunks() for side in SIDES}
+
+    def restore(self, undecided: Mapping[str, Numbers]) -> None:
+        """Go on from a state, `GroupState.undecided`, with the stored rows."""
+        state = {name: values for name, values in undecided.items() if not name.startswith("pairs_")}
+        if isinstance(self._operator, IntervalOperator):
+            self._operator.restore(state)
+            self._operator.replay(self._ids, self._stored)
+            self.pushed += len(self._stored)
+        elif isinstance(self._operator, StateOperator):
+            self._operator.restore_bases(state)
+            self._replay()
+
+    def join(self, new: Arrivals, watermark: int | None) -> list[FoldedBases]:
+        """The base tuples that are decided now, with the ``new`` arrivals."""
+        operator, self.fresh = self._operator, False
+        assert not isinstance(operator, AggregateOperator)
+        operator.arrive(new)
+        self.pushed += len(new)
+        items, settled = np.empty(0, ITEM), (operator.done[0] + len(new.r), operator.done[1] + len(new.s))
+        if isinstance(operator, StateOperator):
+            if self._session is None or not self._session.fits(new):
+                self._replay()
+            assert self._session is not None
+            items = self._session.push(new)
+            if isinstance(operator, WholeStateOperator) and watermark is not None:
+                self._session.advance(watermark)
+            items = np.concatenate([items, self._session.settle()])
+            operator.note(self._session.states())
+        found = [operator.take(items, settled)]
+        if watermark is not None:
+            found.append(operator.advance(watermark))
+        return [FoldedBases(part.items[part.items["kind"] == PAIR], part.values) for part in found]
+
+    def state(self) -> dict[str, Numbers]:
+        """Columns of the base tuples' states, which `restore` takes beside the stored rows."""
+        assert not isinstance(self._operator, AggregateOperator)
+        return self._operator.base_state()
+
+    def comparisons(self) -> int:
+        """Comparisons since the last call."""
+        counters = (self._operator.counters() if isinstance(self._operator, IntervalOperator) else
+                    {} if self._session is None else self._session.counters())
+        before, self._comparisons = self._comparisons, counters.get("comparisons", 0)
+        return self._comparisons - before
+
+    def close(self) -> None:
+        """End its threads and its device session."""
+        if isinstance(self._operator, IntervalOperator):
+            self._operator.close()
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    @property
+    def _ids(self) -> tuple[int, int]:
+        return self._first["r"], self._first["s"]
+
+    def _replay(self) -> None:
+        """Open a device session anew, and push the stored rows, whose states it folds again."""
+        assert isinstance(self._operator, StateOperator)
+        if self._session is not None:
+            self._session.close()
+        self._comparisons = 0
+        self._session = NumberedSession(self._query, self._device, self._ids, self._ids, folds=True)
+        items = np.concatenate([self._session.push(self._stored), self._session.settle()])
+        self.pushed += len(self._stored)
+        self._operator.note_again(items, self._session.states())
+
+    def _gathered(self, side: Side, names: Sequence[str], rows: Numbers) -> list[pa.Array | pa.ChunkedArray]:
+        at = pa.array(rows - self._first[side])
+        return [take(self._known[side].column(name), at) for name in names]
+
+
+@dataclass
+class FoldCache:
+    """The folds that a Python worker keeps, by group, each with the token of the version that it can go on from."""
+
+    _kept: OrderedDict[str, tuple[str, GroupFold]] = field(default_factory=OrderedDict)
+
+    def take(self, key: str, token: str, query: Query, device: Device) -> GroupFold | None:
+        """The fold of ``key`` that goes on from ``token``, or a fresh one; None if ``device`` does not fold."""
+        was, kept = self._kept.pop(key, ("", None))
+        if kept is not None and was == token:
+            return kept
+        if kept is not None:
+            kept.close()
+        made = GroupFold(query, device)
+        return made if made.folds else None
+
+    def keep(self, key: str, token: str, fold: GroupFold) -> None:
+        """Keep a fold, which can go on from the version with ``token``."""
+        self._kept[key] = token, fold
+        while len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)[1][1].close()
+
+    def clear(self) -> None:
+        """Close and forget all."""
+        for _, fold in self._kept.values():
+            fold.close()
+        self._kept.clear()
+
+
+def in_arrival_order(r: Rows, s: Rows) -> Arrivals:
+    """The tuples of both streams in arrival order."""
+    return interleave(r.table, s.table, (r.ts, s.ts), np.searchsorted(s.ts, r.ts, side="left"))
+
+
+def restored_pairs(query: Query, operator: AggregateOperator, undecided: Mapping[str, Numbers], first: tuple[int, int],
+                   stored: Arrivals) -> None:
+    """Let ``operator``, which folds pairs, go on from a state that may be without them: then the CPU finds the pairs of
+    the undecided base tuples again among the ``stored`` rows, the first ones of which have row ids ``first``.
+    """
+    none = np.empty(0, np.int64)
+    operator.restore({"pairs_r": none, "pairs_s": none, **undecided})
+    if "pairs_r" in undecided or not len(stored):
+        return
+    with CpuDevice(threads=1).open(replace(query.pairs, order=Order("total"))) as session:
+        session.push(stored)
+        items = session.flush()
+    found = items[items["kind"] == PAIR].copy()
+    found["r"] += first[0]
+    found["s"] += first[1]
+    operator.add_pairs(found[found["r"] >= operator.needed[0]])

@@ -1,0 +1,58 @@
+"""Rows of outer, semi and anti joins where arrival order does not matter: with RANGE windows and order "none".
+
+A pair, and the row of a semi join, comes out in the micro-batch in which it is found. A tuple that may still be the row
+of one that met nothing waits until the watermark has passed its window. Then it leaves the stored tuples too, so it is
+decided at that moment. The state has the ids of the stored tuples that are in a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from splitjoin.lang.schema import SIDES
+
+from .decisions import Decided
+from .group import GroupJoin, Step
+from .rows import Numbers, Rows
+
+__all__ = ["decided_by_matches"]
+
+_NONE = np.empty(0, np.int64)
+
+
+def decided_by_matches(join: GroupJoin, step: Step, found: Iterable[tuple[Rows, Rows, Numbers, Numbers]]) -> Decided:
+    """The rows of ``step``: by the pairs ``found`` in it, and those of tuples that it decides."""
+    kind = join.query.kind
+    empty = {side: join.schemas[side].empty_table() for side in SIDES}
+    matched = {side: step.state.undecided.get(side, _NONE) for side in SIDES}
+    given: list[tuple[pa.Table, pa.Table, Numbers, Numbers]] = []
+    for r, s, r_at, s_at in found:
+        ids, firsts = np.unique(r.ids[r_at], return_index=True)
+        if kind.has_pairs:
+            given.append((r.table, s.table, r_at, s_at))
+        elif kind.how == "semi":
+            at = r_at[firsts[~np.isin(ids, matched["r"])]]
+            given.append((r.table, empty["s"], at, np.full(len(at), -1, np.int64)))
+        matched["r"] = np.union1d(matched["r"], ids)
+        if kind.gives_unmatched("s"):
+            matched["s"] = np.union1d(matched["s"], s.ids[s_at])
+    for side in SIDES:
+        stored = step.state.stored[side]
+        if kind.gives_unmatched(side):
+            whole = Rows.concat([step.before[side], step.own[side]]).sorted()  # of which the state has the last ones
+            gone = whole.slice(0, len(whole) - len(stored))
+            gone = gone.where(~np.isin(gone.ids, matched[side]))
+            at, none = np.arange(len(gone)), np.full(len(gone), -1, np.int64)
+            given.append((gone.table, empty["s"], at, none) if side == "r" else (empty["r"], gone.table, none, at))
+        matched[side] = np.intersect1d(matched[side], stored.ids)
+    state = replace(step.state, undecided={side: matched[side] for side in SIDES})
+
+    def tables() -> Iterator[pa.Table]:
+        for part in given:
+            yield from join.result.of_pairs(*part)
+
+    return Decided(replace(step, state=state), sum(len(r_at) for _, _, r_at, _ in given), tables())

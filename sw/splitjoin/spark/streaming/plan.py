@@ -1,0 +1,322 @@
+"""The plan of a join of streaming DataFrames, made on the driver: checks, and the two stages of a micro-batch."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, Union
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
+
+from splitjoin.base.errors import InputError, SchemaError, WindowError
+from splitjoin.engines.device import Device
+from splitjoin.engines.registry import device as find_device
+from splitjoin.joins.statement import Projection
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.types import TIME_UNITS, UNIT_NS
+from splitjoin.lang.windows import Span, parse_window
+from splitjoin.rows.output import OutputColumn
+from splitjoin.sessions.gate.times import parse_lateness
+
+from ..partitions import needed_columns, numbered
+from ..placement import device_name
+from ..text import WHICH, extent
+from ..windows import asof_windows
+from ..workers import in_a_task, is_remote, shipped
+from .group import GroupJoin
+from .slots import SLOTS, Slots
+from .spread import NOW, PACKED, Spread
+from .store import TEMPORARY, check_root
+from .task import COUNTS, METRICS, GroupTask
+from .watermark import WatermarkRule
+
+if TYPE_CHECKING:
+    from ..metrics import JoinMetrics
+
+__all__ = ["SHOW_CONDITION", "Idle", "Lateness", "StreamOptions", "StreamingJoin"]
+
+#: How late rows may come: of both streams, or of each; None for a stream that has no say in the watermark.
+Lateness = Union[int, str, Span, Sequence[Union[int, str, Span, None]], Mapping[str, Union[int, str, Span, None]]]
+#: After what time without rows a stream no longer holds the watermark back: both, or each; None for never.
+Idle = Union[str, Span, Sequence[Union[str, Span, None]], Mapping[str, Union[str, Span, None]]]
+
+#: Spark's name for the delay of a watermark, in the metadata of its column.
+_DELAY = "spark.watermarkDelayMs"
+#: The setting that leaves conditions, whose literals may be secret, out of the names in Spark's plans: true or false.
+SHOW_CONDITION = "spark.splitjoin.showCondition"
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """The arguments of ``stream_join`` that streaming DataFrames have beside those of batch ones."""
+
+    late: Lateness | None = None
+    late_to: str | None = None
+    null_time: str | None = None
+    idle: Idle | None = None
+    groups: int | None = None
+    state: str | None = None
+    name: str | None = None
+
+    def given(self) -> list[str]:
+        """The names of the arguments that were given."""
+        return [f.name for f in fields(self) if getattr(self, f.name) is not None]
+
+
+@dataclass(frozen=True)
+class StreamingJoin:
+    """A join of streaming DataFrames, checked.
+
+    Attributes:
+        join: What its tasks get.
+        frames: Both DataFrames.
+        result: Spark's schema of the result.
+        root: The folder of the state files.
+        name: The name of the join.
+        retained: The number of micro-batches whose state is kept.
+        refused: Why its device is not the one that was asked for, or empty.
+        metrics: Counts for the driver's `JoinMetrics`, or None.
+        late_to: Where late rows are written, or None.
+    """
+
+    join: GroupJoin
+    frames: Mapping[Side, DataFrame]
+    result: StructType
+    root: str
+    name: str
+    retained: int
+    refused: str
+    metrics: JoinMetrics | None
+    late_to: str | None
+
+    @classmethod
+    def make(cls, query: Query, frames: Mapping[Side, DataFrame], result: StructType, gathered: Sequence[OutputColumn],
+             projection: Projection | None, ties: Mapping[Side, Sequence[str]], device: str | Device,
+             device_options: Mapping[str, Any], refused: str, metrics: JoinMetrics | None, options: StreamOptions,
+             cores: int) -> StreamingJoin:
+        """Check the arguments that streaming DataFrames have beside those of batch ones.
+
+        ``gathered`` and ``projection``: the columns that are gathered for pairs, and what becomes of them. ``ties``:
+        the columns that order rows with equal times, where that matters.
+        """
+        spark = frames["r"].sparkSession
+        query = asof_windows(query)
+        rule = _rule(query, frames, options.late, options.idle)
+        name = _name(options.name)
+        _check_name_is_free(frames, name)
+        if options.null_time not in (None, "error", "late"):
+            raise InputError(f"null_time must be 'error' or 'late', not {options.null_time!r}")
+        slots = Slots.make(query)
+        groups = _groups(options.groups, cores, query, slots)
+        if options.late_to is not None:
+            _check_root(spark, options.late_to, "late_to")
+        schemas = {side: _schema(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
+        found = find_device(device, **device_options)
+        join = GroupJoin(query, schemas, gathered, projection, rule, ties, groups, device, device_options, slots,
+                         found.settles, options.null_time == "late")
+        retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)
+        return cls(join, frames, result, _root(spark, options.state), name, retained, refused, metrics,
+                   options.late_to)
+
+    def plan(self) -> DataFrame:
+        """The streaming DataFrame of the results."""
+        title = _title(self.join, _shows_condition(self.frames["r"].sparkSession))
+        packed = []
+        for side in SIDES:
+            spread = shipped(Spread(self.join, side, self.root, self.name))
+            rows = numbered(self.frames[side], self.join.schemas[side].names)
+            spread_rows = rows.mapInArrow(_named(spread, f"splitjoin_spread_{side}"), PACKED)
+            # In a streaming query, the time of the micro-batch: the same if it runs again after a restart.
+            packed.append(spread_rows.withColumn(NOW, F.unix_millis(F.current_timestamp())))
+        arrow = self.join.result.schema
+        # The result's own names come last, since any may be equal to `METRICS`.
+        numbers = [f"c{n}" for n in range(len(arrow))]
+        arrow = pa.schema([f.with_name(number) for f, number in zip(arrow, numbers, strict=True)])
+        task = GroupTask(self.join, arrow, self.root, self.name, self.retained, self.late_to, self.metrics)
+        counted = StructType([*(StructField(c, f.dataType, True) for c, f in zip(numbers, self.result, strict=True)),
+                              StructField(METRICS, StructType([StructField(c, LongType()) for c in COUNTS]))])
+        rows = packed[0].union(packed[1]).repartitionById(self.join.groups, "group").mapInArrow(
+            _named(shipped(task), title), counted)
+        sums = [F.coalesce(F.sum(f"{METRICS}.{c}"), F.lit(0)).alias(c) for c in COUNTS]
+        return rows.observe(self.name, *sums).where(F.col(METRICS).isNull()).drop(METRICS).toDF(
+            *self.result.names)
+
+
+def _schema(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Sequence[str],
+            everything: bool) -> pa.Schema:
+    """The columns of stream ``side`` that the join needs, or all of them."""
+    schema = query.schema(side).arrow
+    assert schema is not None
+    needed = needed_columns(query, side, gathered, ties)
+    return pa.schema([f for f in schema if everything or f.name in needed])
+
+
+def _rule(query: Query, frames: Mapping[Side, DataFrame], late: Lateness | None, idle: Idle | None) -> WatermarkRule:
+    """The rule of the watermark, by the arguments ``late`` and ``idle`` and by Spark's settings."""
+    time = query.time
+    assert time is not None
+    delays: dict[Side, int | None]
+    if late is None:
+        delays = {side: _watermark(query, side, frames[side]) for side in SIDES}
+    else:
+        given = _by_side(late, "late", "one lateness")
+        delays = {side: None if given[side] is None else parse_lateness(given[side], time) for side in SIDES}
+        if all(delay is None for delay in delays.values()):
+            raise WindowError(f"late={late!r} leaves the join without a watermark, so that it would have to keep all "
+                              f"rows; give the lateness of one stream at least")
+    silences = dict.fromkeys(SIDES) if idle is None else _by_side(idle, "idle", "one time")
+    policy = str(frames["r"].sparkSession.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min")).lower()
+    if policy not in ("min", "max"):
+        raise InputError(f"spark.sql.streaming.multipleWatermarkPolicy must be 'min' or 'max', not {policy!r}")
+    return WatermarkRule(delays, {side: _milliseconds(silences[side]) for side in SIDES},
+                         "max" if policy == "max" else "min")
+
+
+def _by_side(value: Any, argument: str, one: str) -> dict[Side, Any]:
+    """The ``argument`` of each stream: it is ``one`` for both, a pair, or a mapping."""
+    if isinstance(value, Mapping):
+        if set(value) != {"r", "s"}:
+            raise WindowError(f"a mapping of {argument} must have the keys 'r' and 's', not {sorted(map(str, value))}")
+        return {side: value[side] for side in SIDES}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if len(value) != 2:
+            raise WindowError(f"{argument} must be {one}, or a pair (left's, right's), not {value!r}")
+        return dict(zip(SIDES, value, strict=True))
+    return dict.fromkeys(SIDES, value)
+
+
+def _milliseconds(idle: Any) -> int | None:
+    """A time without rows in milliseconds, rounded up; None for None."""
+    if idle is None:
+        return None
+    try:
+        window = parse_window(f"RANGE {idle}" if isinstance(idle, str) else idle)
+        if window.rows is not None or window.length is None or window.unit is None:
+            raise WindowError("it is no number with a unit")
+    except WindowError as error:
+        raise WindowError(f"idle must be a number and a unit, such as '30 SECONDS', but {idle!r} is not: "
+                          f"{error}") from None
+    return -(-window.length * UNIT_NS[window.unit] // UNIT_NS["MILLISECOND"])
+
+
+def _watermark(query: Query, side: Side, frame: DataFrame) -> int:
+    """The delay of the watermark that ``frame`` has."""
+    time = query.time
+    assert time is not None
+    which = WHICH[side]
+    marked = {f.name: int(f.metadata[_DELAY]) for f in frame.schema if _DELAY in f.metadata}
+    name = time.name(side)
+    if name in marked:
+        if time.tick is None:
+            raise WindowError(f"the watermark of {which}.{name} is in milliseconds, but the time column is a "
+                              f"{time.type}; give late=… instead")
+        return marked[name] * 10**6 // TIME_UNITS[time.tick]
+    if marked:
+        raise SchemaError(f"the {which} DataFrame has its watermark on {next(iter(marked))!r}, but the event time of "
+                          f"the join is {name!r}; call withWatermark for that column, or give late=…")
+    # withWatermark takes columns of type TIMESTAMP only.
+    own = frame.schema[name].dataType
+    late, none = ("late=10", "late=0") if time.tick is None else ("late='10 seconds'", "late='0 seconds'")
+    write = f"write {which}.withWatermark({name!r}, '10 seconds'), or " if isinstance(own, TimestampType) else ""
+    raise WindowError(f"a streaming join must know how late rows may come, and the {which} DataFrame has no "
+                      f"watermark; {write}give late=…, how far a row's {name!r} may lie behind the greatest so far, "
+                      f"such as {late} ({none} if rows come in order)")
+
+
+def _groups(groups: int | None, cores: int, query: Query, slots: Slots) -> int:
+    # Rows for tuples of S, and those that a count of rows decides, need all pairs and all tuples in one place.
+    by_rows = any(query.window(side).rows is not None for side in SIDES)
+    alone = not query.is_pairs and not slots.hashed and (by_rows or query.kind.gives_unmatched("s"))
+    if groups is None:
+        return 1 if query.order.kind == "total" or alone else max(1, min(cores, SLOTS))
+    if isinstance(groups, bool) or not isinstance(groups, int) or not 1 <= groups <= SLOTS:
+        raise InputError(f"groups must be a number from 1 to {SLOTS}, not {groups!r}")
+    if groups > 1 and query.order.kind == "total":
+        raise InputError(f"order 'total' is one sequence, which one group makes, so groups must be 1, not {groups}; "
+                         f"with order 'none' there may be more")
+    if groups > 1 and alone:
+        what = "with aggregates" if query.aggregates else f"of kind {query.kind.how!r}"
+        raise InputError(f"a join {what} needs one group here, not {groups}: more are possible with RANGE windows, if "
+                         f"the condition has an equality, or no row is for a tuple of right alone; leave groups out")
+    return groups
+
+
+def _name(name: str | None) -> str:
+    if name is None:
+        return "splitjoin"
+    if not isinstance(name, str) or not name or not all(c.isalnum() or c in "_-" for c in name):
+        raise InputError(f"name must be letters, digits, '_' and '-', since state files are named by it, not {name!r}")
+    return name
+
+
+def _check_name_is_free(frames: Mapping[Side, DataFrame], name: str) -> None:
+    """Raise `InputError` if a join of the same name is among the inputs; Spark would refuse the query with its plan."""
+    for side, frame in frames.items():
+        # The client of Spark Connect has no plan.
+        plan = "" if is_remote(frame.sparkSession) else frame._jdf.queryExecution().analyzed().toString()
+        if f"CollectMetrics {name}, [" in plan:
+            raise InputError(f"the {WHICH[side]} DataFrame has a join with the name {name!r} in it already, but the "
+                             f"joins of one query need different names, as their states and metrics are kept by name; "
+                             f"give name='…' to this one or to that one")
+
+
+def _root(spark: SparkSession, state: str | None) -> str:
+    """The folder of the state files: as given, else beside Spark's checkpoints, else a temporary one."""
+    if state is not None:
+        _check_root(spark, state, "state")
+        return state
+    checkpoints = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
+    if checkpoints:
+        root = f"{checkpoints.rstrip('/')}/splitjoin"
+        _check_root(spark, root, "spark.sql.streaming.checkpointLocation")
+        return root
+    master = spark.conf.get("spark.master", None) or ""
+    if not master.startswith("local") or is_remote(spark):
+        raise InputError("a streaming join keeps its state in files that all executors reach: give state='hdfs://…', "
+                         "'s3://…' or another shared folder, or set spark.sql.streaming.checkpointLocation")
+    folder = tempfile.mkdtemp(prefix=TEMPORARY)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _check_root(spark: SparkSession, root: str, argument: str) -> None:
+    """Check a folder for files where they are written: for Spark Connect not on this machine but on an executor."""
+    if is_remote(spark):
+        in_a_task(spark, partial(check_root, root, argument))
+    else:
+        check_root(root, argument)
+
+
+def _shows_condition(spark: SparkSession) -> bool:
+    """True unless the user wants no conditions in Spark's plans and pages, where others may read them."""
+    said = spark.conf.get(SHOW_CONDITION, None)
+    if said not in (None, "true", "false"):
+        raise InputError(f"{SHOW_CONDITION} must be true or false, not {said!r}")
+    return said != "false"
+
+
+def _title(join: GroupJoin, shows_condition: bool) -> str:
+    """A name for the plan's node and the description in Spark's pages."""
+    windows = " and ".join(f"{side}: {extent(join.query, side)}" for side in SIDES)
+    kind = "" if join.query.kind.is_inner else f"{join.query.kind}; "
+    folded = "".join(f"{aggregate.text}; " for aggregate in join.query.aggregates if shows_condition)
+    condition = join.query.predicate if shows_condition else "condition not shown"
+    return (f"splitjoin[{condition}; {kind}{folded}{windows}; groups={join.groups}; "
+            f"device={device_name(join.device)}]")
+
+
+def _named(function: Any, name: str) -> Any:
+    """``function`` under a name that Spark shows."""
+    def named(batches: Any) -> Any:
+        return function(batches)
+
+    named.__name__ = named.__qualname__ = name
+    return named
+

@@ -1,0 +1,189 @@
+"""`Spread`: the stage before the shuffle. It packs the rows of one stream for the groups that get them.
+
+Packed rows cross the shuffle as a few binary values instead of one row each: Spark converts every row to Arrow once,
+and sorts and copies none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.engines.arrival import R, S, event_ticks
+from splitjoin.lang.schema import SIDES, Side
+
+from ..task import null_time
+from .group import GroupJoin
+from .micro_batch import micro_batch
+from .rows import Rows
+from .slots import are_hot
+from .store import StateFiles
+
+__all__ = ["NOW", "PACKED", "Spread", "Unpacked", "unpacked"]
+
+#: The columns of packed rows: the group; the stream (0 = R, 1 = S); how many tuples the partition of the input had, and
+#: their greatest event time (once in each partition and group, else 0 and NULL); and the tuples with their slots. If
+#: ``timeless`` is true, ``rows`` holds tuples whose event time is NULL.
+PACKED = "`group` int, stream int, tuples bigint, greatest bigint, timeless boolean, `rows` binary"
+_ARROW = pa.schema([("group", pa.int32()), ("stream", pa.int32()), ("tuples", pa.int64()), ("greatest", pa.int64()),
+                    ("timeless", pa.bool_()), ("rows", pa.binary())])
+
+#: A column that the driver adds to them: the time of the micro-batch, which Spark keeps in the checkpoint, in
+#: milliseconds since 1970.
+NOW = "now"
+
+#: Rows that are packed together.
+_PACK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Packs the rows of stream ``side``; given to ``mapInArrow``. ``root`` and ``name``: where the state files are."""
+
+    join: GroupJoin
+    side: Side
+    root: str
+    name: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self.packed(*micro_batch(), batches)
+
+    def packed(self, batch: int, query: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition of micro-batch ``batch`` as `PACKED` ones, with a last one for every group."""
+        hot = frozenset[int]()
+        if self.join.slots.hashed and self.join.groups > 1:
+            hot = StateFiles(self.root, query, self.name).hot_before(batch, self.join.groups)
+        tuples, greatest = 0, None
+        for table in _tables(batches, self.join.schemas[self.side]):
+            time = self.join.query.time
+            assert time is not None
+            times = table.column(time.name(self.side))
+            if times.null_count:
+                if not self.join.nulls_are_late:
+                    raise null_time(self.join.query, self.side, "give null_time='late' to leave such rows out, or ")
+                lost = table.filter(times.is_null())
+                yield self._batch(0, 0, None, _encoded(lost, np.zeros(len(lost), np.uint16)), timeless=True)
+                table = table.filter(times.is_valid())
+            if not len(table):
+                continue
+            ts = event_ticks(time, self.side, table)
+            tuples += len(ts)
+            greatest = max(int(ts.max()), greatest if greatest is not None else int(ts.min()))
+            yield from self._slotted(table, hot)
+        for group in range(self.join.groups):
+            yield self._batch(group, tuples, greatest, b"")
+
+    def _slotted(self, table: pa.Table, hot: frozenset[int]) -> Iterator[pa.RecordBatch]:
+        join = self.join
+        if not join.slots.hashed:
+            data = _encoded(table, join.slots.of_values(table))
+            for group in range(join.groups):
+                yield self._batch(group, 0, None, data)
+            return
+        everywhere = are_hot(join.slots.of_keys(self.side, table), hot)
+        slots = join.slots.of(self.side, table, hot)
+        for group in range(join.groups):
+            mask = everywhere | (slots % join.groups == group)
+            if mask.any():
+                yield self._batch(group, 0, None, _encoded(table.filter(pa.array(mask)), slots[mask]))
+
+    def _batch(self, group: int, tuples: int, greatest: int | None, data: bytes, *,
+               timeless: bool = False) -> pa.RecordBatch:
+        stream = R if self.side == "r" else S
+        return pa.RecordBatch.from_pylist([{"group": group, "stream": stream, "tuples": tuples, "greatest": greatest,
+                                            "timeless": timeless, "rows": data}], schema=_ARROW)
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """The packed rows of a group in a micro-batch.
+
+    Attributes:
+        now: The time of the micro-batch in milliseconds since 1970; 0 if there are no packed rows.
+        group: The number of the group; None if there are no packed rows, because no input had a partition.
+        rows: The tuples of each stream with their slots.
+        greatest: The greatest event time of each stream in all groups; None for a stream without tuples.
+        tuples: The number of tuples in all groups.
+        timeless: The tuples of each stream whose event time is NULL, of all groups; group 0 gets them.
+    """
+
+    group: int | None
+    rows: Mapping[Side, tuple[Rows, npt.NDArray[np.uint16]]]
+    greatest: Mapping[Side, int | None]
+    tuples: int
+    timeless: Mapping[Side, pa.Table]
+    now: int
+
+
+def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
+    """The packed rows ``batches`` of one group."""
+    groups: set[int] = set()
+    tables, timeless = ({side: [join.schemas[side].empty_table()] for side in SIDES} for _ in range(2))
+    slots: dict[Side, list[npt.NDArray[np.uint16]]] = {side: [np.empty(0, np.uint16)] for side in SIDES}
+    greatest: dict[Side, int | None] = dict.fromkeys(SIDES)
+    tuples = dict.fromkeys(SIDES, 0)
+    now = 0
+    for batch in batches:
+        now = max([now, *batch.column(batch.schema.get_field_index(NOW)).to_pylist()])
+        groups.update(batch.column("group").to_pylist())
+        for stream, n, last, lost, data in zip(*(batch.column(batch.schema.get_field_index(name)) for name in
+                                                 ("stream", "tuples", "greatest", "timeless", "rows")), strict=True):
+            side = SIDES[stream.as_py()]
+            tuples[side] += n.as_py()
+            if last.is_valid:
+                most = greatest[side]
+                greatest[side] = last.as_py() if most is None else max(most, last.as_py())
+            buffer = data.as_buffer()
+            if buffer.size:
+                packed = pa.ipc.open_stream(buffer).read_all()
+                schema = join.schemas[side]
+                table = pa.table(packed.columns[:len(schema)], schema=schema)
+                if lost.as_py():
+                    timeless[side].append(table)
+                else:
+                    slots[side].append(packed.column("slot").to_numpy())
+                    tables[side].append(table)
+    assert join.query.time is not None
+    rows = {}
+    for side in SIDES:
+        table = pa.concat_tables(tables[side])
+        ts = event_ticks(join.query.time, side, table)
+        rows[side] = Rows(table, ts, np.full(len(ts), -1, np.int64)), np.concatenate(slots[side])
+    assert len(groups) <= 1, f"a task got the rows of the groups {sorted(groups)}"
+    return Unpacked(min(groups, default=None), rows, greatest, sum(tuples.values()),
+                    {side: pa.concat_tables(timeless[side]) for side in SIDES}, now)
+
+
+def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows as tables of ``schema`` of about `_PACK` rows each; Spark's own batches are smaller."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            rows += batch.num_rows
+        if rows >= _PACK:
+            yield _typed(held, schema)
+            held, rows = [], 0
+    if held:
+        yield _typed(held, schema)
+
+
+def _typed(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    table = pa.Table.from_batches(batches)
+    # Spark names the session's time zone in the type of timestamps; the values are the same.
+    return pa.table([c if c.type == f.type else c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)],
+                    schema=schema)
+
+
+def _encoded(table: pa.Table, slots: npt.NDArray[np.uint16]) -> bytes:
+    names = [*(str(n) for n in range(table.num_columns)), "slot"]
+    packed = pa.table([*table.columns, pa.array(slots)], names=names).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, packed.schema) as writer:
+        writer.write_table(packed)
+    return bytes(sink.getvalue())

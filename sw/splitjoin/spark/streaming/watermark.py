@@ -1,0 +1,80 @@
+"""The watermark of a streaming join: what is late, and how far it advances when a stream is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from splitjoin.lang.schema import SIDES, Side
+
+__all__ = ["Progress", "WatermarkRule"]
+
+
+def _none() -> dict[Side, int | None]:
+    return dict.fromkeys(SIDES)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Record of the event times of both streams after a micro-batch.
+
+    Attributes:
+        greatest: The greatest event time of each stream so far, in ticks; None before its first tuple.
+        silent: For each stream the time, in milliseconds since 1970, of the first micro-batch since its last tuple;
+            None if the last micro-batch had one.
+        watermark: The event time below which tuples are late, in ticks; None if none is. It never falls.
+    """
+
+    greatest: Mapping[Side, int | None] = field(default_factory=_none)
+    silent: Mapping[Side, int | None] = field(default_factory=_none)
+    watermark: int | None = None
+
+
+@dataclass(frozen=True)
+class WatermarkRule:
+    """The rule by which the watermark advances.
+
+    Attributes:
+        delays: For each stream, how far behind its greatest event time a tuple may come, in ticks; None for a stream
+            that has no say in the watermark.
+        idle: For each stream, after how many milliseconds without a tuple it no longer holds the watermark back; None
+            for never.
+        policy: "min": the watermark is the least of both streams'; "max": the greatest.
+    """
+
+    delays: Mapping[Side, int | None]
+    idle: Mapping[Side, int | None] = field(default_factory=_none)
+    policy: Literal["min", "max"] = "min"
+
+    def after(self, before: Progress, greatest: Mapping[Side, int | None], now: int) -> Progress:
+        """The progress after a micro-batch at the time ``now``, in milliseconds since 1970.
+
+        ``greatest``: the greatest event time of each stream in the micro-batch; None for a stream without tuples.
+        """
+        whole = {side: max((t for t in (before.greatest[side], greatest[side]) if t is not None), default=None)
+                 for side in SIDES}
+        # Counted from the first micro-batch without a tuple: so the time in which the query was stopped does not count
+        # unless the stream was silent before.
+        silent = {side: None if greatest[side] is not None else now if before.silent[side] is None else
+                  before.silent[side] for side in SIDES}
+        mark = self._watermark(whole, silent, now)
+        known = [t for t in (before.watermark, mark) if t is not None]
+        return Progress(whole, silent, max(known, default=None))
+
+    def _watermark(self, greatest: Mapping[Side, int | None], silent: Mapping[Side, int | None],
+                   now: int) -> int | None:
+        times: list[int] = []
+        for side in SIDES:
+            delay, time = self.delays[side], greatest[side]
+            if delay is None or (self.policy == "min" and self._is_idle(side, silent[side], now)):
+                continue
+            if time is not None:
+                times.append(time - delay)
+            elif self.policy == "min":
+                return None  # nothing is known of a stream that counts
+        return (min if self.policy == "min" else max)(times, default=None)
+
+    def _is_idle(self, side: Side, silent: int | None, now: int) -> bool:
+        limit = self.idle[side]
+        return limit is not None and silent is not None and now - silent >= limit

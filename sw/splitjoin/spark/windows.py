@@ -1,0 +1,74 @@
+"""Windows that follow from a condition's own time band or from the direction of an as-of join, and a warning for
+windows that are shorter than the time band.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+from splitjoin.base.errors import WindowError
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Side, other_side
+from splitjoin.lang.windows import Extent, WindowSpec
+from splitjoin.plan.time_band import time_band
+
+from .text import WHICH, duration
+
+__all__ = ["ANY_WINDOW", "asof_windows", "windowed"]
+
+#: A window for `Query.make` where none is given; `windowed` replaces it.
+ANY_WINDOW = "ROWS 1"
+
+
+def windowed(query: Query, window: WindowSpec | None, stacklevel: int) -> Query:
+    """``query``, made with the argument ``window``: if that is None, with the RANGE windows that its condition needs.
+
+    Warns, at the caller ``stacklevel`` calls up, of a RANGE that is shorter than the condition's time band. Raises
+    `WindowError` where there is no window and the condition has no time band.
+    """
+    assert query.time is not None
+    band = time_band(query.predicate, query.time)
+    if window is None:
+        return replace(query, window_r=_needed(query, "r", band["r"]), window_s=_needed(query, "s", band["s"]))
+    for side in SIDES:
+        length, needed = query.window(side).length, band[side]
+        if length is not None and needed is not None and length < needed:
+            other = WHICH[other_side(side)]
+            warnings.warn(f"the condition lets a row of {other} come up to {_said(query, needed)} after a row of "
+                          f"{WHICH[side]}, but the window of {WHICH[side]} is only {_said(query, length)} long, so "
+                          f"pairs that are further apart are left out; give a longer window, or leave window out: "
+                          f"then it is as long as the condition needs", stacklevel=stacklevel + 1)
+    return query
+
+
+def asof_windows(query: Query) -> Query:
+    """``query``, with windows no longer than an as-of join of one direction looks into: the same rows, known earlier.
+
+    The partner of a row of left that looks backward comes before it, or at the same time. So that row need not stay in
+    its window, and is decided once arrival order has passed its time. A row of right that rows look forward to need not
+    stay in its window either. Windows that count rows remain, since they have a say among equal times.
+    """
+    if not query.kind.is_asof or query.kind.direction == "nearest":
+        return query
+    side: Side = "r" if query.kind.direction == "backward" else "s"
+    if query.window(side).rows is not None:
+        return query
+    return replace(query, window_r=Extent(None, 0)) if side == "r" else replace(query, window_s=Extent(None, 0))
+
+
+def _needed(query: Query, side: Side, length: int | None) -> Extent:
+    if length is None:
+        assert query.time is not None
+        name, other = query.time.name(side), other_side(side)
+        late = f"{other}.{query.time.name(other)} <= {side}.{name} + …"
+        raise WindowError(f"a join of DataFrames needs window=…, such as 'RANGE 15 MINUTES', unless the condition "
+                          f"itself bounds the times of a pair on both sides, and this one does not say how long after "
+                          f"a row of {WHICH[side]} one of {WHICH[other]} may come; give window=…, or add {late} to "
+                          f"the condition")
+    return Extent(None, length)
+
+
+def _said(query: Query, ticks: int) -> str:
+    assert query.time is not None
+    return str(ticks) if query.time.tick is None else duration(ticks, query.time.tick)

@@ -1,0 +1,169 @@
+"""Rows as users give them, in memory or in files, as Arrow tables: the one rule for what joins take."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, Protocol, Union
+
+import numpy as np
+import pyarrow as pa
+
+from splitjoin.base.errors import InputError, SchemaError, first_line
+from splitjoin.lang.schema import Side, suggest
+
+from . import TableFiles
+
+__all__ = ["ArrowSchema", "ArrowStream", "Rows", "as_batch", "as_table", "table_or_files"]
+
+
+class ArrowStream(Protocol):
+    """Whatever offers its rows as Arrow: tables and readers of PyArrow, DataFrames of pandas and Polars, relations of
+    DuckDB, a `JoinResult`.
+    """
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """A PyCapsule with an Arrow C stream (the Arrow PyCapsule interface)."""
+
+
+class ArrowSchema(Protocol):
+    """Whatever offers a schema as Arrow, without rows: a `pyarrow.Schema`."""
+
+    def __arrow_c_schema__(self) -> Any:
+        """A PyCapsule with an Arrow C schema (the Arrow PyCapsule interface)."""
+
+
+class LazyRows(Protocol):
+    """Rows that are computed when they are asked for: a LazyFrame of Polars."""
+
+    def collect(self) -> Any:
+        """The rows, as something that offers Arrow."""
+
+
+#: A table as users give it: anything that offers Arrow, a LazyFrame, columns by name, or the path of a Parquet, CSV or
+#: Arrow file, a pattern such as "day-*.parquet", or a list of those.
+Rows = Union[ArrowStream, LazyRows, Mapping[str, Any], str, "os.PathLike[str]",
+             Sequence[Union[str, "os.PathLike[str]"]]]
+
+
+def table_or_files(data: Any, name: str) -> pa.Table | TableFiles:
+    """``data``, of the stream or table ``name``, as an Arrow table; or the files that hold it, not read yet.
+
+    Raises `InputError` unless it is of `Rows`.
+    """
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, (str, os.PathLike)):
+        return TableFiles.find(data)
+    if isinstance(data, (list, tuple)) and data and all(isinstance(one, (str, os.PathLike)) for one in data):
+        return TableFiles.find(data)
+    made = data
+    try:
+        if type(data).__name__ == "LazyFrame":
+            made = data.collect()
+        elif type(data).__module__ == "pyarrow._dataset":  # which imports pandas, so it is not imported here
+            return data.to_table()
+        elif isinstance(data, Mapping):
+            return pa.table({column: _column(column, values) for column, values in data.items()})
+        if hasattr(made, "__arrow_c_stream__") or hasattr(made, "__arrow_c_array__"):
+            table = pa.table(made)
+            if type(made).__module__.partition(".")[0] == "duckdb":
+                return _with_enums(table, made)
+            if type(made).__module__.partition(".")[0] != "pandas":  # all of it since pandas 3
+                return table
+            if any(isinstance(index, dict) and index["name"] is not None for index in _pandas_index(table)):
+                table = pa.Table.from_pandas(made, preserve_index=True)  # a range is in the metadata alone
+            return _with_named_index(table, name)
+    except InputError:
+        raise
+    except Exception as error:  # whatever the object itself raises
+        raise InputError(f"stream {name} must be a table, but {type(data).__name__} does not give one: "
+                         f"{first_line(error)}") from error
+    rows = isinstance(data, list) and data and isinstance(data[0], Mapping)
+    raise InputError(f"stream {name} must be an Arrow table, a DataFrame, a dict of columns, the path of a file, or "
+                     f"offer __arrow_c_stream__, not {type(data).__name__}"
+                     + ("; pyarrow.Table.from_pylist makes a table of a list of rows" if rows else ""))
+
+
+def as_table(data: Any, name: str) -> pa.Table:
+    """``data``, of the stream or table ``name``, as an Arrow table. Raises `InputError` unless it is of `Rows`."""
+    found = table_or_files(data, name)
+    return found.read() if isinstance(found, TableFiles) else found
+
+
+def _pandas_index(table: pa.Table) -> list[Any]:
+    """The levels of the index of the DataFrame of pandas that ``table`` was made of: the name of a column of ``table``,
+    or of a range a dict.
+    """
+    return list((table.schema.pandas_metadata or {}).get("index_columns", []))
+
+
+def _with_enums(table: pa.Table, relation: Any) -> pa.Table:
+    """``table``, made of a ``relation`` of DuckDB, with ordered dictionaries where DuckDB has enums: it compares these
+    by their order, which Arrow is not told.
+    """
+    for at, type_ in enumerate(getattr(relation, "types", ())):
+        field = table.schema.field(at)
+        if getattr(type_, "id", "") == "enum" and pa.types.is_dictionary(field.type):
+            ordered = pa.dictionary(field.type.index_type, field.type.value_type, ordered=True)
+            chunks = [pa.DictionaryArray.from_arrays(c.indices, c.dictionary, ordered=True)
+                      for c in table.column(at).chunks]
+            table = table.set_column(at, field.with_type(ordered), pa.chunked_array(chunks, ordered))
+    return table
+
+
+def _with_named_index(table: pa.Table, name: str) -> pa.Table:
+    """``table``, made of a DataFrame of pandas, without levels of the index that have no name, such as the row labels
+    that a filter leaves: pandas' own joins drop them, too.
+
+    Raises `InputError` for a level with the name of a column, which Arrow takes as one without a name.
+    """
+    columns = [index for index in _pandas_index(table) if isinstance(index, str)]
+    unnamed = [column for column in columns if re.fullmatch(r"__index_level_\d+__", column)]
+    for column in (table.schema.pandas_metadata or {}).get("columns", []):
+        if column["field_name"] in unnamed and column["name"] is not None:
+            raise InputError(f"a named index is a column, but the DataFrame of stream {name} has both an index and a "
+                             f"column with the name {column['name']!r}; rename one of them, or drop the index with "
+                             f"reset_index(drop=True)")
+    return table.drop_columns(unnamed)
+
+
+def _column(name: str, values: Any) -> Any:
+    """``values`` of the column ``name`` of a dict as what Arrow makes a column of."""
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise ValueError(f"the column {name!r} must be an array of one dimension, not of shape {values.shape}")
+    if isinstance(values, (str, bytes, Mapping, Set)):  # of which Arrow takes letters and keys
+        raise ValueError(f"the column {name!r} must be a list or an array of values, not {type(values).__name__}")
+    try:
+        return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise ValueError(f"the column {name!r} is none for Arrow: {first_line(error)}") from error
+
+
+def as_batch(data: Any, side: Side, schema: pa.Schema) -> pa.Table:
+    """``data`` as a table with the columns of ``schema``, in its order.
+
+    Columns may come in any order; declared nullability and metadata do not matter. Raises `InputError` unless ``data``
+    offers Arrow, and `SchemaError` when names or types of columns differ.
+    """
+    table = as_table(data, side)
+    if table.schema.names != schema.names:
+        names = table.schema.names
+        for name in names:
+            if name not in schema.names:
+                raise SchemaError(f"stream {side} has no column {name!r}{suggest(name, schema.names)}; a batch must "
+                                  f"have its columns {', '.join(schema.names)}")
+        missing = [name for name in schema.names if name not in names]
+        if missing or len(names) != len(schema.names):
+            twice = sorted({n for n in names if names.count(n) > 1})
+            raise SchemaError(f"a batch of stream {side} must have its columns {', '.join(schema.names)}, but "
+                              + (f"lacks {', '.join(missing)}" if missing else f"has {', '.join(twice)} twice"))
+        table = table.select(schema.names)
+    for have, want in zip(table.schema, schema, strict=True):
+        if have.type != want.type:
+            raise SchemaError(f"column {side}.{want.name} must be {want.type}, but a batch has {have.type}; cast it "
+                              f"before it is pushed")
+    return table

@@ -1,0 +1,191 @@
+"""Tables from files: Parquet, CSV or Arrow IPC, by suffix; and patterns that name several files."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from splitjoin.base.errors import InputError, first_line
+from splitjoin.base.ipc import ipc_schema, read_ipc_file, read_ipc_stream, translated, validated
+from splitjoin.lang.layouts import decoded, is_encoded
+
+from .common_types import common_type
+from .csv_source import CsvSource
+from .csv_values import read_csv
+from .names import IPC, is_url, known, short
+
+__all__ = ["TableFiles", "read_piped", "read_schema", "read_table"]
+
+
+#: The first bytes of an Arrow IPC stream: the continuation marker of its first message.
+_STREAM = b"\xff\xff\xff\xff"
+
+
+def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """The table in ``path``, or some ``columns``.
+
+    Raises `InputError` for a missing, unreadable, damaged or unknown file, and for a CSV file that is not in UTF-8 or
+    has a column of whole numbers that no type holds exactly.
+    """
+    path = _input(path)
+    if path.suffix.lower() == ".csv":
+        with _reading(path):  # which refuses columns whose name is there twice
+            table = _read_csv(CsvSource.of_file(path))
+            return table if columns is None else table.select(columns)
+    with _reading(path):
+        if path.suffix.lower() in IPC:
+            return read_ipc_file(path, columns)
+        return validated(pyarrow.parquet.read_table(path, columns=columns))
+
+
+def read_schema(path: str | Path) -> pa.Schema:
+    """The schema of the table in ``path``, without its rows where the format allows that.
+
+    The columns of a CSV file without rows, whose types are not known, are not nullable: there is no NULL in them.
+    """
+    path = _input(path)
+    if path.suffix.lower() == ".csv":
+        table = read_table(path)
+        return table.schema if len(table) else pa.schema([field.with_nullable(False) for field in table.schema])
+    with _reading(path):
+        if path.suffix.lower() in IPC:
+            return ipc_schema(path)
+        schema = pyarrow.parquet.read_schema(path)
+        _ = schema.names  # raises for names that are not in UTF-8
+        return schema
+
+
+def read_piped(data: pa.Buffer, name: str) -> pa.Table:
+    """The table in ``data``, an Arrow IPC stream, or else CSV, which is read like a file.
+
+    ``name``: its name in messages. Raises `InputError`.
+    """
+    if not data.size:
+        raise InputError(f"{name} must hold a table, as an Arrow IPC stream or as CSV, but it is empty")
+    is_stream = data.slice(0, len(_STREAM)).to_pybytes() == _STREAM
+    try:
+        return read_ipc_stream(data) if is_stream else _read_csv(CsvSource(data, name))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{name} cannot be read as {'an Arrow IPC stream' if is_stream else 'CSV'}: "
+                         f"{first_line(error)}; it must be an Arrow IPC stream or CSV") from None
+
+
+def _read_csv(source: CsvSource) -> pa.Table:
+    with translated():
+        try:
+            return read_csv(source)
+        except UnicodeDecodeError:
+            raise InputError(f"{source.name} must have column names in UTF-8, but its header holds other bytes; save "
+                             f"it as UTF-8") from None
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Within the block, `InputError` is raised for bytes of ``path`` that Arrow cannot read."""
+    try:
+        with translated():
+            yield
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {first_line(error)}") from None
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """A table in files, whose rows follow each other in the order of ``paths``; ``name``: the user's name of it."""
+
+    paths: tuple[Path, ...]
+    name: str
+
+    @property
+    def columnar(self) -> bool:
+        """True if schema and single columns can be read without all the rest."""
+        return all(path.suffix.lower() != ".csv" for path in self.paths)
+
+    @classmethod
+    def find(cls, given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> TableFiles:
+        """The file ``given``, the files of a pattern such as ``day-*.parquet`` by name, or of a list as it is.
+
+        ``~`` is the home folder. Raises `InputError` where there is none.
+        """
+        if isinstance(given, (str, os.PathLike)):
+            name = os.path.expanduser(given)
+            if glob.has_magic(name) and not is_url(name) and not Path(name).exists():
+                found = tuple(Path(path) for path in sorted(glob.glob(name, recursive=True)))
+                if not found:
+                    raise InputError(f"no file fits the pattern {name}")
+                return cls(found, name)
+            return cls((_input(name),), name)
+        parts = [cls.find(one) for one in given]
+        if not parts:
+            raise InputError("a list of files must name at least one")
+        return cls(tuple(path for part in parts for path in part.paths), f"{parts[0].name}, …")
+
+    def schema(self) -> pa.Schema:
+        """The schema, as `read` gives it, without reading rows where the format allows that."""
+        return _unified(self, [read_schema(path) for path in self.paths])
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The table, or some ``columns``. Raises `InputError`, also for files whose columns or their types differ."""
+        if len(self.paths) == 1:
+            return read_table(self.paths[0], columns)
+        tables = [read_table(path, columns) for path in self.paths]
+        schema = _unified(self, [table.schema for table in tables])
+        return pa.concat_tables([_converted(table, schema, path)
+                                 for path, table in zip(self.paths, tables, strict=True)])
+
+
+def _unified(files: TableFiles, schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """The one schema of several files: the columns of the first, with types that hold the values of all."""
+    first = schemas[0]
+    for path, schema in zip(files.paths[1:], schemas[1:], strict=True):
+        if sorted(schema.names) != sorted(first.names):
+            raise InputError(f"the files of {files.name} must have the same columns, but {files.paths[0]} has "
+                             f"{', '.join(first.names)}, and {path} {', '.join(schema.names)}")
+        for at, name in enumerate(first.names):
+            a, b = first.field(at), schema.field(name)
+            type_ = common_type(a.type, b.type)
+            if type_ is None:
+                raise InputError(f"the files of {files.name} must have columns whose types have one in common, but "
+                                 f"{name!r} is {a.type} in {files.paths[0]} and {b.type} in {path}; write both as "
+                                 f"Parquet files of one type")
+            first = first.set(at, a.with_type(type_).with_nullable(a.nullable or b.nullable))
+    return first
+
+
+def _converted(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
+    """``table``, from the file ``path``, with the columns of ``schema``, their values unchanged."""
+    columns = []
+    for field in schema:
+        column = table.column(field.name)
+        try:
+            if is_encoded(column.type) and not is_encoded(field.type):
+                column = decoded(column)
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except pa.ArrowInvalid as error:
+            raise InputError(f"the column {field.name!r} has type {field.type} because of the other files, which must "
+                             f"hold all values of {path}, where it is {column.type}: {first_line(error)}; write all "
+                             f"as Parquet files of one type") from None
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _input(path: str | Path) -> Path:
+    """``path``, if it is a file that a table can be in."""
+    if is_url(path):
+        raise InputError(f"the input must be a file of this machine, but {path} is a URL; download it first")
+    path = Path(path)
+    try:
+        if path.is_dir():
+            raise InputError(f"the input must be one file, but {path} is a folder; give a pattern for the files "
+                             f"in it, such as '{path}/*.parquet'")
+        if not known(path).is_file():
+            raise InputError(f"there is no file {path}")
+    except OSError as error:  # a name that is too long
+        raise InputError(f"{short(path)} cannot be read: {error.strerror or error}; give another file") from None
+    return path

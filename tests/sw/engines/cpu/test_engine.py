@@ -1,0 +1,222 @@
+"""The CPU engine gives the golden model's items, one for one, in every order."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import splitjoin
+import splitjoin.engines.arrival
+from splitjoin.base.errors import DeviceError, InputError, UnsupportedError
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.cpu import (
+    CpuDevice,
+    engine,
+    index,
+    levels,
+    nested,
+    runs,
+    search,
+    session as sessions,
+    sorted_runs,
+    store,
+)
+from splitjoin.engines.cpu.search import ExpressionSearch
+from splitjoin.engines.device import Items
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.plan import leading_tests
+from tests.support.conformance import assert_conforms, run, slices
+from tests.support.sampling import at_length
+from tests.support.scenarios import SCENARIOS, Scenario, arrivals_of
+from tests.support.strategies import Scenario as RandomScenario, scenario
+
+#: Every way in which the engine can run a query.
+WAYS = {"auto": CpuDevice(threads=1), "index": CpuDevice(engine="index", threads=1),
+        "nested": CpuDevice(engine="nested", threads=1),
+        "exact": CpuDevice(engine="nested", threads=1, prefilter=False),
+        "three workers": CpuDevice(threads=5), "three indexes": CpuDevice(engine="index", threads=5),
+       "sorted": CpuDevice(engine="sorted", threads=1), "three sorted": CpuDevice(engine="sorted", threads=5)}
+#: Scenarios of sorted runs, each of which compiles for two seconds: guards, factors and floats. `test_sorted` has more.
+IN_RUNS = {"one-sided", "scaled", "float-greater"}
+#: Those that look for keys.
+SEEKING = ("index", "three indexes", "sorted", "three sorted")
+#: How results are put in order does not depend on how they were found, but on the number of workers: one way goes
+#: through all of them, another through stars as well.
+ORDERS = ["total", "none", "outer(1)", "outer(3)", "inner(1)", "inner(2)"]
+
+
+@pytest.fixture
+def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small inputs in one batch, and cut so small that every boundary is crossed and memory is given back."""
+    if request.param == "tiny":
+        monkeypatch.setattr(sessions, "_BATCH", 7)
+        monkeypatch.setattr(engine, "_MIN_PARALLEL", 0.0)
+        monkeypatch.setattr(search, "_RECHOOSE_ARRIVALS", 5)
+        monkeypatch.setattr(store, "_SLACK", 4)
+        monkeypatch.setattr(nested, "_ROOM", 1)
+        monkeypatch.setattr(index, "_ROOM", 1)
+        monkeypatch.setattr(index, "_SPARE", 0)
+        monkeypatch.setattr(index, "_MOST_TUPLES", 60)
+        monkeypatch.setattr(levels, "_EARLY", 2)
+        monkeypatch.setattr(sorted_runs, "_ROOM", 1)
+        monkeypatch.setattr(runs, "_TAIL", 1)
+
+
+@cache
+def golden(name: str, order: str) -> Items:
+    """The golden model's answer to a scenario: one for all ways and batches."""
+    case = next(case for case in SCENARIOS if case.name == name)
+    return run(GoldenDevice(), case.query(order), case.r, case.s)
+
+
+#: Indexes of kinds that others have too, of keys with NULL and of 64 bits; nested loops run them as well.
+ALIKE = {"null-band", "string-not-equal", "int64-extremes", "float-greater", "one-sided", "date-and-timestamp"}
+
+
+def needed(case: Scenario, way: str, order: str, batches: str) -> bool:
+    """True unless `make test-long` is soon enough."""
+    if "sorted" in way:
+        return case.name in IN_RUNS and (order, batches) == ("total", "tiny")
+    if way in SEEKING and case.name in ALIKE:
+        return False
+    return order == "total" or (way, batches) == ("three workers", "tiny") or (
+        way, order, batches) == ("auto", "inner(2)", "tiny")
+
+
+@pytest.mark.usefixtures("batches")
+@pytest.mark.parametrize(("case", "way", "order", "batches"), [
+    each if needed(*each) else at_length(*each) for each in product(SCENARIOS, WAYS, ORDERS, ("whole", "tiny"))],
+    indirect=["batches"], ids=str)
+def test_scenarios(case: Scenario, way: str, order: str) -> None:
+    query = case.query(order)
+    if way in SEEKING and not leading_tests(make_plan(query.predicate)):
+        with pytest.raises(UnsupportedError, match=r"an index needs|sorted runs need"):
+            WAYS[way].open(query)
+        return
+    got, expected = run(WAYS[way], query, case.r, case.s, [5, 50]), golden(case.name, order)
+    assert_conforms(got, expected, order)
+    if order != "none":
+        assert got.tolist() == expected.tolist()
+
+
+def expressions(query: Query) -> engine.CpuSession:
+    """A session that evaluates the whole expression: a kernel for each random condition would take a second."""
+    return engine.CpuSession(query, ExpressionSearch(query.predicate, 2))
+
+
+@settings(max_examples=60)
+@given(scenario(), st.lists(st.integers(0, 20), max_size=3))
+def test_random(case: RandomScenario, cuts: list[int]) -> None:
+    query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,
+                       window=case.windows.spec, time=case.time, order=case.order)
+    found = []
+    with expressions(query) as session:
+        for part in slices(splitjoin.engines.arrival.arrivals(query, case.r, case.s), cuts):
+            session.push(part)
+            found.append(session.poll())
+        found.append(session.flush())
+    assert_conforms(np.concatenate(found), run(GoldenDevice(), query, case.r, case.s), case.order)
+
+
+def tables(n: int) -> tuple[pa.Table, pa.Table]:
+    random = np.random.default_rng(3)
+    whole = [random.integers(0, 500, n).astype(np.int32) for _ in "ra"]
+    part = [(random.random(n) * 500).astype(np.float32) for _ in "yb"]
+    return pa.table({"x": whole[0], "y": part[0]}), pa.table({"a": whole[1], "b": part[1]})
+
+
+@pytest.mark.parametrize("way", [at_length(way) if "sorted" in way else way for way in WAYS])
+@pytest.mark.parametrize("on", ["abs(r.x - s.a) <= 3 AND abs(r.y - s.b) <= 3", "r.x = s.a AND r.y < s.b",
+                                at_length("r.x = s.a"), "r.x < s.a AND abs(r.y - s.b) <= 3",
+                                "r.x = s.a OR r.y = s.b",
+                                at_length("r.x BETWEEN 100 AND 300 AND abs(r.x - s.a) <= 3")])
+def test_many_batches_and_chunks(way: str, on: str) -> None:
+    """More arrivals than a batch, windows of more than a chunk; tables that are learnt, thought over and rebuilt."""
+    r, s = tables(20_000)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window=("ROWS 5000", "ROWS 3000"))
+    with expressions(query) as session:
+        session.push(splitjoin.engines.arrival.arrivals(query, r, s))
+        expected, counters = session.flush(), session.counters()
+    if way in SEEKING and " OR " in on:
+        return
+    got = splitjoin.join(r, s, on=on, window=("ROWS 5000", "ROWS 3000"), device=WAYS[way])
+    assert np.array_equal(got.items, expected)
+    assert {**got.counters, "candidates": 0} == {**counters, "candidates": 0}
+    assert got.counters["matches"] == got.table.num_rows > 10_000
+    assert got.counters["candidates"] <= got.counters["comparisons"]
+
+
+def test_memory_is_bounded_by_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_SLACK", 64)
+    monkeypatch.setattr(sessions, "_BATCH", 128)
+    r, s = tables(5_000)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 50")
+    with CpuDevice(threads=4).open(query) as session:
+        assert isinstance(session, engine.CpuSession)
+        session.push(splitjoin.engines.arrival.arrivals(query, r, s))
+        for worker in session._search._workers:
+            for kept in worker.stores.values():
+                assert kept.end == 2_500
+                assert kept.end - kept.base < 50 + 2 * 128 + 64
+
+
+def test_takes_what_circuits_refuse() -> None:
+    r, s = tables(60)
+    on = "abs(r.x - s.a) + abs(r.y - s.b) <= 100"
+    golden = splitjoin.join(r, s, on=on, window="ROWS 9", device="golden")
+    assert golden.num_rows > 0
+    assert splitjoin.join(r, s, on=on, window="ROWS 9", device="cpu") == golden
+
+
+def test_range_lengths_beyond_64_bits() -> None:
+    ts = pa.array([-(2**63), 0, 2**63 - 1], pa.int64())
+    r, s = pa.table({"ts": ts, "x": [1, 1, 1]}), pa.table({"ts": ts, "a": [1, 1, 1]})
+    assert (splitjoin.join(r, s, on="r.x = s.a", window=f"ROWS {2**63}", device="cpu").num_rows
+            == splitjoin.join(r, s, on="r.x = s.a", window="ROWS 9", device="golden").num_rows)
+    for length in (2**63 - 1, 2**63, 2**63 + 5, 2**64):
+        answers = [splitjoin.join(r, s, on="r.x = s.a", window=f"RANGE {length}", time="ts", device=device)
+                   for device in ("cpu", "golden")]
+        assert answers[0] == answers[1]
+        assert answers[0].num_rows > 3
+
+
+@pytest.mark.parametrize("way", [at_length(way) if way == "sorted" else way for way in WAYS])
+def test_one_stream_after_the_other(way: str) -> None:
+    """Engines take over windows of which one is still empty."""
+    r, s = tables(3_000)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), window="ROWS 4000",
+                       on="abs(r.x - s.a) <= 3 AND abs(r.y - s.b) <= 3")
+    with WAYS[way].open(query) as session, expressions(query) as plain:
+        for start, n in ((0, 2), (2, 60), (62, 600), (662, 2_338)):
+            for side, table in ((0, r), (1, s)):
+                part = table.slice(start, n)
+                push = Arrivals(np.full(n, side, np.uint8), None, part if side == 0 else r.slice(0, 0),
+                                part if side else s.slice(0, 0))
+                for one in (session, plain):
+                    one.push(push)
+        got, expected = session.flush(), plain.flush()
+    assert np.array_equal(got, expected)
+
+
+def test_push_after_flush() -> None:
+    case = SCENARIOS[0]
+    session = CpuDevice().open(case.query())
+    session.flush()
+    with pytest.raises(DeviceError, match="open a new session"):
+        session.push(arrivals_of(case))
+
+
+def test_times_must_not_decrease() -> None:
+    case = next(c for c in SCENARIOS if c.name == "band-range")
+    session = CpuDevice().open(case.query())
+    session.push(arrivals_of(case))
+    with pytest.raises(InputError, match="must not decrease"):
+        session.push(arrivals_of(case))

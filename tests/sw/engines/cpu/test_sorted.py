@@ -1,0 +1,255 @@
+"""Sorted runs: their order and extremes, and joins by two inequalities, beside the golden model and beside NumPy."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import splitjoin
+from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin.engines.cpu import CpuDevice, runs, sorted_runs
+from splitjoin.engines.cpu.choice import choose, measure
+from splitjoin.engines.cpu.codes import LaneCoder
+from splitjoin.engines.cpu.engine import CpuSession
+from splitjoin.engines.cpu.runs import Runs
+from splitjoin.engines.cpu.search import ExpressionSearch
+from splitjoin.engines.cpu.store import Store
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin.plan.passes.pipeline import make_plan
+from tests.support.conformance import run
+
+SORTED = CpuDevice(engine="sorted", threads=1)
+#: Spellings of a value between two columns, and other pairs of inequalities.
+BETWEEN = ["r.x BETWEEN s.lo AND s.hi", "s.lo <= r.x AND r.x <= s.hi", "s.hi >= r.x AND NOT (r.x < s.lo)"]
+PAIRS = ["r.x < s.hi AND r.y > s.lo", "r.x - 3 BETWEEN s.lo AND 2 * s.hi", "r.x BETWEEN s.lo AND s.hi AND r.y <> s.lo",
+         "r.x BETWEEN s.lo AND s.hi AND r.y BETWEEN s.lo AND s.hi"]
+
+
+def query_of(r: pa.Table, s: pa.Table, on: str, window: Any, **options: Any) -> Query:
+    return Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window=window, **options)
+
+
+@pytest.fixture
+def short_tails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every 64 tuples become a run."""
+    monkeypatch.setattr(runs, "_TAIL", 1)
+    monkeypatch.setattr(sorted_runs, "_ROOM", 1)
+    monkeypatch.setattr(sorted_runs, "_MANY", 20)
+
+
+def integers(n: int, span: int, width: int, seed: int = 0) -> tuple[pa.Table, pa.Table]:
+    random = np.random.default_rng(seed)
+    low = random.integers(0, span, n)
+    return (pa.table({"x": random.integers(0, span, n), "y": random.integers(0, span, n)}),
+            pa.table({"lo": low, "hi": low + random.integers(-1, width, n)}))
+
+
+def of_type(kind: str) -> tuple[pa.Table, pa.Table]:
+    """Values with NULL, ties and the ends of their type; of floats also NaN, infinities and both zeros."""
+    random = np.random.default_rng(len(kind))
+    ends: dict[str, list[Any]] = {
+        "int64": [-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 2, 2**63 - 1],
+        "uint64": [0, 1, 2**63, 2**64 - 2, 2**64 - 1],
+        "float64": [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 5e-324, 1.5],
+        "decimal128": [Decimal("-9999999.99"), Decimal("0.00"), Decimal("0.01"), Decimal("9999999.99")],
+        "timestamp": [0, 1, 2**40, 2**50], "date32": [-1000, 0, 1, 20000], "uint8": [0, 1, 254, 255],
+        "float32": [float("nan"), float("inf"), 0.0, -0.0, 1.25, -1.25]}
+    types = {"decimal128": pa.decimal128(9, 2), "timestamp": pa.timestamp("us")}
+
+    def column() -> pa.Array:
+        values: list[Any] = [None, *ends[kind]]
+        return pa.array([values[i] for i in random.integers(0, len(values), 150)],
+                        types[kind] if kind in types else getattr(pa, kind)())
+
+    return pa.table({"x": column(), "y": column()}), pa.table({"lo": column(), "hi": column()})
+
+
+@pytest.mark.usefixtures("short_tails")
+@pytest.mark.parametrize("kind", ["int64", "uint64", "float64", "decimal128", "timestamp", "date32", "uint8",
+                                  "float32"])
+def test_types_as_golden(kind: str) -> None:
+    r, s = of_type(kind)
+    for one, other, on in ((r, s, BETWEEN[0]), (s.rename_columns(["lo", "hi"]), r, "s.x BETWEEN r.lo AND r.hi"),
+                           (r, s, PAIRS[0])):
+        query = query_of(one, other, on, f"ROWS {len(r)}")
+        found = run(SORTED, query, one, other, [70])
+        assert len(found)
+        assert found.tolist() == run(GoldenDevice(), query, one, other).tolist()
+
+
+@pytest.mark.usefixtures("short_tails")
+@settings(max_examples=12)
+@given(st.integers(0, 110), st.integers(1, 60), st.integers(1, 40), st.sampled_from(BETWEEN[:1] + PAIRS[:1]),
+       st.sampled_from(["ROWS 1000", "ROWS 70", "RANGE 90", "ROWS 100 RANGE 60"]),
+       st.lists(st.integers(0, 400), max_size=4), st.sampled_from([1, 5]))
+def test_random_joins_as_golden(n: int, span: int, width: int, on: str, window: str, cuts: list[int],
+                                threads: int) -> None:
+    tables = [table.append_column("ts", pa.array(np.sort(np.random.default_rng(n + i).integers(0, 2 * n + 1, n))))
+              for i, table in enumerate(integers(n, span, width, n))]
+    query = query_of(*tables, on, window, time="ts")
+    found = run(CpuDevice(engine="sorted", threads=threads), query, *tables, cuts)
+    assert found.tolist() == run(GoldenDevice(), query, *tables).tolist()
+
+
+@pytest.mark.usefixtures("short_tails")
+@pytest.mark.parametrize("on", BETWEEN[1:] + PAIRS[1:])
+def test_other_conditions_as_golden(on: str) -> None:
+    r, s = integers(110, 40, 12)
+    query = query_of(r, s, on, "ROWS 1000")
+    assert run(SORTED, query, r, s, [70]).tolist() == run(GoldenDevice(), query, r, s).tolist()
+
+
+def test_long_runs_as_numpy() -> None:
+    """Runs of three levels of blocks, found by both streams, some of whose intervals are very wide."""
+    rng = np.random.default_rng(1)
+    n, probes = 300_000, 300
+    low = rng.integers(0, 10**6, n)
+    wide = np.where(rng.random(n) < 1e-4, 10**6, rng.integers(0, 9, n))
+    s = pa.table({"lo": low, "hi": low + wide})
+    r = pa.table({"x": rng.integers(0, 10**6, probes), "y": np.zeros(probes, np.int64)})
+    query = query_of(r, s, BETWEEN[0], f"ROWS {n}")
+    with SORTED.open_compiled(query) as session:
+        for at, size in ((0, 210_000), (210_000, 90_000)):  # the second run goes across a block of 64³
+            session.push(Arrivals(np.ones(size, np.uint8), None, r.slice(0, 0), s.slice(at, size)))
+        session.push(Arrivals(np.zeros(probes, np.uint8), None, r, s.slice(0, 0)))
+        found, counters = session.flush(), session.counters()
+    x, high = r["x"].to_numpy()[:, None], low + wide
+    expected = np.argwhere((low <= x) & (x <= high))
+    pairs = found[found["kind"] == 0]
+    assert np.array_equal(np.stack([pairs["r"], pairs["s"]], axis=1), expected)
+    assert counters["candidates"] < 500 * len(expected) < counters["comparisons"]
+
+
+@pytest.mark.parametrize("window", ["ROWS 5000", "ROWS 20000"])
+@pytest.mark.parametrize("dense", [False, True])
+def test_windows_that_move_as_by_numpy(window: str, dense: bool) -> None:
+    """Runs that expire, and probes that find so many rows that these are sorted by other means."""
+    r, s = integers(20_000, 20_000, 2_000 if dense else 20)
+    query = query_of(r, s, BETWEEN[0], window)
+    with CpuSession(query, ExpressionSearch(query.predicate, 1, compiling=False)) as session:
+        session.push(arrivals(query, r.slice(0, 6_000), s.slice(0, 6_000)))
+        expected = session.flush()
+    assert np.array_equal(run(SORTED, query, r.slice(0, 6_000), s.slice(0, 6_000), [5_000]), expected)
+
+
+@pytest.mark.parametrize("kind", [np.uint32, np.uint64])
+@pytest.mark.parametrize(("window", "tail"), [(None, 100), (700, 100), (70, 1)])
+def test_runs(kind: type[Any], window: int | None, tail: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "_TAIL", tail)
+    rng, store, top = np.random.default_rng(2), Store(), int(np.iinfo(kind).max)
+    kept, whole = Runs([0, 1], 0, [1]), np.empty((2, 0), kind)
+    for n in [3, 60, 1, 64, 700, 2, 5_000, 0, 130, *[90] * 100]:
+        new = rng.integers(0, top, (2, n), dtype=kind, endpoint=True) if n % 2 else rng.integers(
+            0, 5, (2, n)).astype(kind)
+        store.append(list(new), n)
+        whole = np.concatenate([whole, new], axis=1)
+        dead = 0 if window is None else max(0, store.end - window)
+        kept.update(store, dead)
+        check_runs(kept, whole, dead)
+    assert len(kept.bounds) <= (8 if window is None else 12)
+
+
+def check_runs(kept: Runs, whole: np.ndarray[Any, Any], dead: int) -> None:
+    assert kept.origin + kept.used == whole.shape[1]
+    assert kept.origin <= dead or kept.origin == 0
+    edges = [*kept.bounds[:, 0], kept.tail]
+    assert edges[1:] == [*kept.bounds[:, 1]]
+    for begin, end in [*kept.bounds, (kept.tail, kept.used)]:
+        assert sorted(kept.order[begin:end]) == list(range(begin, end))
+        for slot in (0, 1):
+            assert np.array_equal(kept.keys[slot][begin:end],
+                                  whole[slot][kept.origin + kept.order[begin:end].astype(np.int64)])
+        assert end == kept.used or np.all(np.diff(kept.keys[0][begin:end].astype(object)) >= 0)
+    for n, (least, most) in enumerate(kept.extremes[1], 1):
+        for block in range(edges[0] >> 6 * n, -(-kept.tail >> 6 * n)):
+            own = kept.keys[1][max(edges[0], block << 6 * n):min((block + 1) << 6 * n, kept.tail)]
+            assert least[block] <= own.min()
+            assert most[block] >= own.max()
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 33, 400, 5_000])
+@pytest.mark.parametrize("run_length", [64, 1 << 13, 1 << 22])
+def test_rows_are_sorted(n: int, run_length: int) -> None:
+    first = 128
+    places = np.random.default_rng(n).permutation(run_length)[:n] + first
+    rows, words = np.concatenate([[7], places, [3]]), np.zeros((first + run_length) // 64 + 1, np.uint64)
+    runs.sort_rows(rows, 1, 1 + len(places), first, first + run_length, words, np.empty(len(words) + 64, np.int64))
+    assert rows.tolist() == [7, *sorted(places), 3]
+    assert not words.any()
+
+
+@pytest.mark.parametrize("kind", [np.uint32, np.uint64])
+def test_searches_from_a_near_place(kind: type[Any]) -> None:
+    """From any place of the run, those behind what is searched too."""
+    rng, begin, end = np.random.default_rng(4), 128, 128 + 64 * 300
+    for span in (5, 1000, int(np.iinfo(kind).max)):
+        keys = np.sort(rng.integers(0, span, end + 64, dtype=kind, endpoint=True))
+        firsts = np.concatenate([keys[::64], np.full(64, np.iinfo(kind).max, kind)])
+        own = keys[begin:end]
+        for key in [*rng.choice(own, 40), own[0], own[-1], kind(0), np.iinfo(kind).max]:
+            for near in (begin, end - 1, *rng.integers(begin, end, 8)):
+                low, high = (begin + np.searchsorted(own, kind(key), way) for way in ("left", "right"))
+                if key:
+                    assert runs.first_not_below(keys, firsts, begin, end, near, kind(key)) == low
+                assert runs.first_above(keys, firsts, begin, end, near, kind(key)) == high
+
+
+@pytest.mark.parametrize("most", [3, 200])
+def test_matches_by_probe(most: int) -> None:
+    rng = np.random.default_rng(most)
+    counts = rng.integers(0, most, 50)
+    probe_of = rng.permutation(np.repeat(np.arange(50, dtype=np.uint32), counts))
+    rows = rng.permutation(len(probe_of))
+    found = runs.by_probe(probe_of, rows, counts)
+    assert found.tolist() == rows[np.lexsort((rows, probe_of))].tolist()
+
+
+@pytest.mark.parametrize(("on", "walks"), [(BETWEEN[0], True), (PAIRS[0], False)])
+def test_many_probes_go_past_the_runs(on: str, walks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where their intervals rise together, and not where those of one key fall while those of the other rise."""
+    ways = []
+    walk = sorted_runs.SortedWorker._walk
+
+    def noted(*args: Any) -> Any:
+        found = walk(*args)
+        ways.append(found is not None)
+        return found
+
+    monkeypatch.setattr(sorted_runs.SortedWorker, "_walk", noted)
+    r, s = integers(20_000, 20_000, 20)
+    query = query_of(r, s, on, "ROWS 3000")
+    with CpuSession(query, ExpressionSearch(query.predicate, 1, compiling=False)) as session:
+        session.push(arrivals(query, r.slice(0, 6_000), s.slice(0, 6_000)))
+        expected = session.flush()
+    assert np.array_equal(run(SORTED, query, r.slice(0, 6_000), s.slice(0, 6_000), [5_000]), expected)
+    assert set(ways) == {walks}
+
+
+@pytest.mark.parametrize(("on", "engine"), [
+    (BETWEEN[0], "sorted"), ("s.x BETWEEN r.lo AND r.hi", "sorted"), ("r.x < s.hi AND r.y > s.lo", "nested"),
+    ("abs(r.x - s.hi) <= 2", "index"), ("r.x = s.lo AND r.y < s.hi", "index")])
+def test_choice(on: str, engine: str) -> None:
+    r, s = integers(20_000, 10**6, 20)
+    if "s.x" in on:
+        r, s = s, r
+    query = query_of(r, s, on, "ROWS 9")
+    plan = make_plan(query.predicate)
+    coder = LaneCoder(plan)
+    for live, found in ((100_000, engine), (4_000, engine), (50, "nested")):
+        assert choose(plan, measure(plan, coder.codes("r", r), coder.codes("s", s)), live, None, True).engine == found
+
+
+def test_join_without_a_window_takes_sorted_runs() -> None:
+    r, s = integers(30_000, 10**6, 20)
+    found = splitjoin.join(r, s, on=BETWEEN[0], device=SORTED.__class__(threads=1, compiling="first"))
+    assert found.plan.startswith("sorted runs")
+    assert found.counters["candidates"] < found.counters["comparisons"] // 50
+
+

@@ -1,0 +1,95 @@
+"""Sessions under asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import splitjoin
+from splitjoin import DeviceError, Limit
+
+from ...support.lagging import LaggingDevice
+from ...support.sessions import query, r, s
+
+
+def test_asyncio_waits_for_room_and_for_rows() -> None:
+    most = 0
+
+    async def produce(session: splitjoin.AsyncStreamJoin) -> None:
+        nonlocal most
+        for at in range(0, 300, 10):
+            await session.push_r(r(*range(at, at + 10)))
+            await session.push_s(s(*range(at, at + 10)))
+            most = max(most, (await session.counters())["unread_rows"])
+        await session.close_r()
+        await session.close_s()
+
+    async def run() -> list[Any]:
+        async with splitjoin.open_async(query(window="RANGE 3"), "golden", limit=7) as session:
+            task = asyncio.create_task(produce(session))
+            rows = [row async for batch in session for row in batch.to_pylist()]
+            await task
+            assert session.finished
+            assert [b async for b in session] == []
+            return rows
+
+    rows = asyncio.run(run())
+    expected = splitjoin.join(r(*range(300)), s(*range(300)), on="r.x = s.a", window="RANGE 3", time="ts",
+                              device="golden")
+    assert rows == expected.to_pylist()
+    assert most <= 7 + 10 * 14
+
+
+def test_asyncio_has_all_that_sessions_have() -> None:
+    async def run() -> None:
+        made = query()
+        async with splitjoin.open_async(made, "golden", lateness=3, punctuation=True) as session:
+            async with await session.source("r") as source:
+                await source.push(r(5, 1, 6))
+                await source.heartbeat(7)
+            await session.push_s(s(4))
+            await session.heartbeat(9)
+            items, rows = await session.poll_items()
+            assert (len(items), len(rows)) == (5, 2)
+            assert (await session.late_r())["ts"].to_pylist() == [1]
+            assert (await session.late_s()).num_rows == 0
+            saved = await session.snapshot()
+            await session.restart("golden")
+            assert (await session.source_at("r", 0)).index == 0
+            async with splitjoin.open_async(made, LaggingDevice(3), lateness=3, punctuation=True) as other:
+                await other.restore(saved)
+                await other.push_s(s(20))
+                reader = asyncio.create_task(anext(aiter(other)))
+                await asyncio.sleep(0.05)
+                await other.push_r(r(30))
+                await other.close_r()
+                await other.close_s()
+                assert len(await reader) + sum([len(batch) async for batch in other]) == 4
+                assert len(await other.flush()) == 0
+                assert other.schema == rows.schema
+            await other.close()
+            with pytest.raises(DeviceError, match="the session is closed"):
+                await other.poll()
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_push_that_waits_takes_nothing() -> None:
+    async def run() -> None:
+        async with splitjoin.open_async(query(), "golden", limit=Limit(waiting=2)) as session:
+            await session.push_r(r(1, 2))
+            push = asyncio.create_task(session.push_r(r(3)))
+            await asyncio.sleep(0.05)
+            push.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await push
+            await session.push_s(s(9))
+            assert (await session.counters())["waiting"] == 1  # S itself
+            closing = asyncio.create_task(session.push_s(s(10)))
+            await asyncio.sleep(0)
+            await session.close()
+            assert isinstance((await asyncio.gather(closing, return_exceptions=True))[0], (DeviceError, type(None)))
+
+    asyncio.run(run())
