@@ -1,4 +1,4 @@
-"""docs/guides/ and docs/index.md: their examples print what they say, and their commands run.
+"""README, docs/guides/ and docs/index.md: their examples print what they say, and their commands run.
 
 After a change that is meant: python -m tests.test_guides
 """
@@ -15,7 +15,7 @@ from splitjoin.cli import main
 
 from .support.page_examples import DOCS, check_examples, write_examples
 
-PAGES = ("index.md", "devices.md", "guides/analyst.md", "guides/fpga.md", "guides/researcher.md")
+PAGES = ("../README.md", "index.md", "devices.md", "guides/analyst.md", "guides/fpga.md", "guides/researcher.md")
 
 
 @pytest.mark.parametrize("page", PAGES)

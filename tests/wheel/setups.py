@@ -5,7 +5,7 @@ It is run in the installed wheel's environment, so it is text here.
 
 from __future__ import annotations
 
-__all__ = ["BAND", "FEATURES", "JOB", "JOBS", "RATES", "SPARK", "STOP", "board", "files", "loaded"]
+__all__ = ["BAND", "FEATURES", "JOB", "JOBS", "SPARK", "STOP", "board", "files", "loaded"]
 
 #: A session of Spark, and rows with timestamps for its DataFrames.
 SPARK = """
@@ -14,11 +14,6 @@ spark = local_session("wheel", cores=2)
 def moments(*rows):
     from datetime import UTC, datetime
     return [(datetime(2024, 5, 1, 12, minute, tzinfo=UTC), *more) for minute, *more in rows]
-"""
-#: Two streams as well.
-RATES = SPARK + """
-ticks = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
-left, right = ticks.selectExpr("timestamp AS ts", "value AS x"), ticks.selectExpr("timestamp AS ts", "value AS a")
 """
 #: Streaming queries are stopped after their first rows; what one has raised is raised.
 STOP = """
