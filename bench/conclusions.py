@@ -12,7 +12,7 @@ from bench.hour_joins import JOINS, LIMIT, MEMORY, SPLITJOIN
 HEAD = """# Benchmarks
 
 This page says how fast splitjoin is, beside what you would use instead, and when you should use that. The scripts of
-`bench/` measured every figure on one machine with two processor cores; [all figures](figures.md) says how.
+`bench/` measured every figure on one machine with two processor cores; [all figures](#all-figures) are CSV files.
 `python -m bench.tables` generates this page and its numbers. Where no other condition is named, the condition is that
 of the papers' band benchmark, |x − a| ≤ 10 AND |y − b| ≤ 10.
 """
@@ -23,7 +23,7 @@ def page(files: Files) -> str:
     parts = [HEAD, *where_others_win(files), *(first_hour(files) if "first_hour" in files else ()), *engines(files),
              *(interval_joins(files) if "oij" in files else ()), *(folded(files) if "states" in files else ()),
              *(kinds(files) if "kinds" in files else ()),
-             *sessions(files), *spark(files), *circuit(files)]
+             *sessions(files), *spark(files), *circuit(files), *all_figures(files)]
     return "\n".join(parts)
 
 
@@ -319,3 +319,33 @@ cycles, where the CPU needs milliseconds.
 
 ![Efficiency, latency, cells, clock and time to build, against the number of cores](pictures/against-cores.svg)
 """
+
+
+#: Results file → its topic.
+TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "kinds": "kinds of join",
+          "oij": "aggregates over interval joins", "latency": "from push to result in a session",
+          "soak": "a session for an hour", "spark": "joins in Spark", "spark_skew": "a skewed batch join in Spark",
+          "spark_paths": "ways for rows of a Spark stream through Python", "circuits": "the circuit",
+          "stages": "latency of a probe, by stage", "states": "aggregates folded in circuits",
+          "folds": "user-defined aggregates as circuits", "costs": "predicted cells and mapped ones",
+          "predicates": "conditions on circuits", "boards": "bitstreams for boards",
+          "external": "a window in external memory, by a model", "link": "the link to boards",
+          "link_states": "the link, with pairs and with states", "link_soak": "a board behind a bad line, for an hour",
+          "link_schedules": "a board behind a bad line, 1,000 times"}
+
+
+def all_figures(files: Files) -> Iterator[str]:
+    """The CSV files of all figures, by topic."""
+    yield """## All figures
+
+Each row of a file is one figure, with its metric, its configuration and its unit;
+[`figures/measured.csv`](figures/measured.csv) says how and where each metric was measured. The scripts of `bench/`
+write `bench/results/*.json`, from which `python -m bench.tables` makes these files. A run with `--quick` takes a minute
+and writes to `build/bench/`; `make soak` takes an hour for its part.
+
+| topic | file | figures |
+|---|---|---|"""
+    for name, topic in TOPICS.items():
+        if name in files:
+            yield f"| {topic} | [`{name}.csv`](figures/{name}.csv) | {len(files[name]['rows'])} |"
+    yield ""

@@ -76,7 +76,7 @@ def folded(files: Files) -> Iterator[str]:
 **Conclusion.** A circuit that folds runs at the speed of its scan, whatever matches: over all shapes and shares, cycles
 a probe differ from those of a scan that finds nothing by at most {most:.1%}.{in_turn} As soon as a probe finds more
 than a few partners, folding is faster, and a slow link suffices. The part that folds, placed and routed alone on ECP5,
-reaches {min(clocks):.0f} to {max(clocks):.0f} MHz ([its cells](figures.md#aggregates-folded-in-circuits)).
+reaches {min(clocks):.0f} to {max(clocks):.0f} MHz ([its cells](aggregates.md#in-circuits)).
 """
 
 
