@@ -45,6 +45,10 @@ class Expr:
         """Operands, left to right."""
         return ()
 
+    def __getstate__(self) -> dict[str, object]:
+        # What a condition carries besides, such as its plan, stays in this process: pickles are compared and kept.
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     def __str__(self) -> str:
         return text(self)
 

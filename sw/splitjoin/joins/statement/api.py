@@ -122,23 +122,30 @@ def _opened(data: Any, name: str) -> pa.Table | TableFiles:
 
 def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort: bool,
          to: Path | None, *, window: WindowSpec | None, **how: Any) -> JoinResult:
-    schemas: dict[Side, Schema] = {side: schema_of(side, data) for side, data in tables.items()}
-    first = Select.make(statement, schemas["r"], schemas["s"], window="ROWS 1" if window is None else window, **how)
-    if to is not None:  # before any work
-        check_columns(first.schema, to)
-    rows: dict[Side, pa.Table] = {side: read_columns(data, first.needed(side)) for side, data in tables.items()}
+    def made(schemas: Mapping[Side, Schema], window: WindowSpec) -> Select:
+        select = Select.make(statement, schemas["r"], schemas["s"], window=window, **how)
+        if to is not None:  # before any work
+            check_columns(select.schema, to)
+        return select
+
+    rows, declared = dict(tables), {side: schema_of(side, data) for side, data in tables.items()}
+    files = any(isinstance(data, TableFiles) for data in tables.values())
+    if files:  # of which the columns that are needed are read, and no others
+        first = made(declared, "ROWS 1" if window is None else window)
+        rows = {side: read_columns(data, first.needed(side)) for side, data in tables.items()}
+    # The rows show which columns contain NULL.
+    measured = {side: _measured(declared[side], rows[side]) for side in rows}
+    select = made(measured, whole_window(rows["r"], rows["s"]) if window is None else window)
+    if not files:
+        rows = {side: read_columns(data, select.needed(side)) for side, data in tables.items()}
     same = statement.grouped and identical_rows(rows["r"]) is not None
     if same:  # in the columns that are needed; perhaps not in others
-        rows["r"] = read_columns(tables["r"], schemas["r"].names)
+        rows["r"] = read_columns(tables["r"], declared["r"].names)
     if sort:
-        times = first.query.time
+        times = select.query.time
         rows["r"], rows["s"] = sorted_tables(rows["r"], rows["s"], None if times is None else (times.r, times.s))
-    # The rows show which columns contain NULL.
-    measured = {side: _measured(schemas[side], rows[side]) for side in rows}
     for side, schema in measured.items():
         schema.check(rows[side])
-    window = whole_window(rows["r"], rows["s"]) if window is None else window
-    select = Select.make(statement, measured["r"], measured["s"], window=window, **how)
     groups = identical_rows(rows["r"]) if same else None
     output = Output(select.projection.gathered, select.projection.rows, select.schema)
     if statement.ordering.is_empty:

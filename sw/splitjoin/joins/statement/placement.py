@@ -67,21 +67,26 @@ class Placement:
         return [t for t in self.terms if t.stage in ("post", "join+post")]
 
 
-def place(on: Expr | None, where: Expr | None) -> Placement:
-    """Place the terms of ``on`` and ``where``; None is no condition."""
+def place(on: Expr | None, where: Expr | None, whole: Expr) -> Placement:
+    """Place the terms of ``on`` and ``where``; None is no condition. ``whole``: their `conjunction`, as devices run
+    it.
+    """
     clauses: Sequence[tuple[Clause, Expr | None]] = (("ON", on), ("WHERE", where))
     terms = tuple(_term(c, clause) for clause, e in clauses if e is not None for c in _terms(e))
-    return Placement(terms, _main(terms))
+    return Placement(terms, _main(terms, make_plan(whole)))
 
 
-def conjunction(terms: Sequence[PlacedTerm]) -> Expr:
-    """The condition of the whole join, as devices take it."""
-    conditions = [t.condition for t in terms if t.stage != "always"]
-    if any(t.stage == "never" for t in terms):
-        return Lit(BOOL, False)
-    if not conditions:
+def conjunction(*conditions: Expr | None) -> Expr:
+    """The condition of the whole join, as devices take it: all of ``conditions``, of which None is none."""
+    kept = []
+    for term in (c for e in conditions if e is not None for c in _terms(e)):
+        if sides(term):
+            kept.append(term)
+        elif constant(term) is not True:
+            return Lit(BOOL, False)
+    if not kept:
         return Lit(BOOL, True)
-    return conditions[0] if len(conditions) == 1 else And(BOOL, tuple(conditions))
+    return kept[0] if len(kept) == 1 else And(BOOL, tuple(kept))
 
 
 def _terms(e: Expr) -> Iterator[Expr]:
@@ -99,10 +104,11 @@ def _terms(e: Expr) -> Iterator[Expr]:
             yield e
 
 
-def _main(terms: Sequence[PlacedTerm]) -> PlacedTerm | None:
-    """The term by which an index finds candidates: that of the main test, else the first by hash, else by range."""
+def _main(terms: Sequence[PlacedTerm], plan: Plan) -> PlacedTerm | None:
+    """The term by which an index finds candidates: that of the main test of the whole condition's ``plan``, else the
+    first by hash, else by range.
+    """
     known = [t for t in terms if t.index is not None]
-    plan = make_plan(conjunction(terms))
     if plan.main is not None and plan.main.test is not None:
         test = plan.tests[plan.main.test]
         for t in known:

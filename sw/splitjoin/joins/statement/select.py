@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from splitjoin.base.errors import SchemaError, WindowError, plural
 from splitjoin.lang.aggregate import named_folds
-from splitjoin.lang.ir import columns, text
+from splitjoin.lang.ir import Expr, columns, text
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query, TimeSpec
 from splitjoin.lang.schema import SIDES, Schema, Side
@@ -35,14 +36,15 @@ class Select:
         statement: The text and its parts.
         query: The join that a device runs.
         projection: The result columns, computed from the pairs that the device finds.
-        placement: The stage of every term of ON and WHERE.
+        on, where: The conditions of these clauses; None where the statement has none.
         sort_keys: The terms of ORDER BY; results of tables are sorted by them, streams have no such end.
     """
 
     statement: Statement
     query: Query
     projection: Projection
-    placement: Placement
+    on: Expr | None
+    where: Expr | None
     sort_keys: Sequence[SortKey] = ()
 
     @classmethod
@@ -62,13 +64,17 @@ class Select:
             found = as_of(on, match, r, s, times)
             on, times = found.on, found.time
             kind |= {"direction": found.direction, "allow_exact": found.allow_exact}
-        placement = place(on, where)
         projection = project(statement, tables, named_folds(aggregates))
-        query = Query.make(r, s, on=conjunction(placement.terms), window=_by_stream(window, statement.tables, "window"),
-                           time=times, order=order, **kind)
+        query = Query.make(r, s, on=conjunction(on, where), time=times, order=order,
+                           window=_by_stream(window, statement.tables, "window"), **kind)
         if projection.aggregates:
             query = query.aggregated(projection.aggregates)
-        return cls(statement, query, projection, placement, sort_keys(statement, tables, projection))
+        return cls(statement, query, projection, on, where, sort_keys(statement, tables, projection))
+
+    @cached_property
+    def placement(self) -> Placement:
+        """The stage of every term of ON and WHERE. Only explanations need it, and it takes as long as a small join."""
+        return place(self.on, self.where, self.query.predicate)
 
     @property
     def schema(self) -> pa.Schema:

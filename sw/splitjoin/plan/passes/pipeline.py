@@ -103,6 +103,8 @@ class TreeOfTests:
         return node_text(self.root)
 
 
+#: The attribute of a condition that holds its plan.
+_PLAN = "_plan"
 #: The types that passes take and return.
 Phase = Union[Conjuncts, Forms, SplitForms, TreeOfTests, Shared]
 
@@ -125,8 +127,16 @@ Observer = Callable[["Pass[object, object] | None", Phase], None]
 
 
 def make_plan(predicate: Expr) -> Plan:
-    """The plan of condition ``predicate``; its residual holds the conjuncts that interval tests cannot decide."""
-    return compiled(predicate).plan
+    """The plan of condition ``predicate``; its residual holds the conjuncts that interval tests cannot decide.
+
+    A condition is compiled once, and carries its plan from then on. The plan belongs to the object: conditions that are
+    equal may differ, as 0.0 and -0.0 do.
+    """
+    carried = vars(predicate)
+    if _PLAN not in carried:
+        carried[_PLAN] = compiled(predicate).plan
+    plan: Plan = carried[_PLAN]
+    return plan
 
 
 def compiled(predicate: Expr, computed: ComputedTests | None = None, observe: Observer | None = None) -> Shared:
