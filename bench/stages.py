@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from tests.testbench.models import Operation, Window, packed_operation, packed_window
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.testbench import Testbench
+
 from bench.circuits import CORES, measured_latency
 from bench.record import Recorder, arguments
 from splitjoin.circuit.geometry import levels
@@ -21,9 +25,6 @@ from splitjoin_hw.core.core import Core
 from splitjoin_hw.gather.tree import GatherTree
 from splitjoin_hw.layouts import result_layout, settings_layout
 from splitjoin_hw.network.tree import DistributionTree
-from splitjoin_sim.testbench.models import Operation, Window, packed_operation, packed_window
-from splitjoin_sim.testbench.on_amaranth import simulate
-from splitjoin_sim.testbench.testbench import Testbench
 
 #: Children of a distributor and inputs of a merger.
 FAN = 2

@@ -6,9 +6,9 @@ from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.wire import ItemKind, Record, item_record
 from splitjoin_hw.top import SplitJoin, padded
-from splitjoin_sim.testbench.bodies import combined
-from splitjoin_sim.testbench.driver import answer, case, check_counters, overflowing, top_configuration
-from splitjoin_sim.testbench.pauses import MATRIX, Stalls
+from tests.testbench.bodies import combined
+from tests.testbench.driver import answer, case, check_counters, overflowing, top_configuration
+from tests.testbench.pauses import MATRIX, Stalls
 
 from ..support.sampling import at_length, examples
 from ..support.simulations import simulation

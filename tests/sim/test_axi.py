@@ -10,10 +10,10 @@ from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import pairs_circuit
 from splitjoin.engines.arrival import arrivals
 from splitjoin_hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
-from splitjoin_sim.testbench.axi_masters import MASTERS
-from splitjoin_sim.testbench.pauses import MATRIX
-from splitjoin_sim.testbench.runner import run_bench
-from splitjoin_sim.testbench.sampling import sampled
+from tests.testbench.axi_masters import MASTERS
+from tests.testbench.pauses import MATRIX
+from tests.testbench.runner import run_bench
+from tests.testbench.sampling import sampled
 
 from ..support.scenarios import SCENARIOS
 

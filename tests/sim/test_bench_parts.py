@@ -10,13 +10,13 @@ from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit.wire import ItemKind, Op
 from splitjoin_hw.network.skid_buffer import SkidBuffer
-from splitjoin_sim.testbench.checks import check_answer, check_combined, check_merged
-from splitjoin_sim.testbench.contract import Contract
-from splitjoin_sim.testbench.designs import REGIONS, design
-from splitjoin_sim.testbench.models import Item
-from splitjoin_sim.testbench.on_amaranth import simulate
-from splitjoin_sim.testbench.pauses import MATRIX, bursts, random_pauses
-from splitjoin_sim.testbench.stimuli import random_groups, random_operations, random_window
+from tests.testbench.checks import check_answer, check_combined, check_merged
+from tests.testbench.contract import Contract
+from tests.testbench.designs import REGIONS, design
+from tests.testbench.models import Item
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.pauses import MATRIX, bursts, random_pauses
+from tests.testbench.stimuli import random_groups, random_operations, random_window
 
 PAIR, STAR, END, SLICE = ItemKind.PAIR, ItemKind.STAR, ItemKind.END, ItemKind.SLICE
 

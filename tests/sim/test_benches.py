@@ -2,8 +2,8 @@
 
 import pytest
 
-from splitjoin_sim.testbench.designs import DESIGNS, TOPS
-from splitjoin_sim.testbench.runner import run_bench
+from tests.testbench.designs import DESIGNS, TOPS
+from tests.testbench.runner import run_bench
 
 #: Design → how many tests its bench has at least; every stall meets every other choice in each.
 BENCHES = {"gate": 20, "tree": 68, "merger": 20, "region": 96, "combiner": 24,

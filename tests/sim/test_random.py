@@ -16,7 +16,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
-from splitjoin_sim.testbench.models import NO_LIMIT, Window, first_without_room
+from tests.testbench.models import NO_LIMIT, Window, first_without_room
 
 from ..support.conformance import assert_conforms, run
 from ..support.sampling import at_length, examples

@@ -20,7 +20,7 @@ from splitjoin.circuit.registers import MAGIC, REGION_COUNTERS, REGISTERS, regis
 from splitjoin.circuit.wire import Configuration, OrderMode
 from splitjoin_hw.link.axi import AxiJoin
 from splitjoin_hw.verilog import AXI_TOP, sidecar
-from splitjoin_sim.testbench.on_amaranth import Simulation
+from tests.testbench.on_amaranth import Simulation
 
 from ..support.sampling import at_length
 

@@ -17,7 +17,7 @@ from splitjoin.circuit.query_circuit import pairs_circuit
 from splitjoin.cli import main
 from splitjoin.engines.arrival import arrivals
 from splitjoin_hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
-from splitjoin_sim.testbench.runner import run_bench
+from tests.testbench.runner import run_bench
 
 from ..support.icarus import needs_icarus
 from ..support.scenarios import SCENARIOS

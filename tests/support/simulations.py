@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from splitjoin_sim.testbench.on_amaranth import Simulation
+from tests.testbench.on_amaranth import Simulation
 
 __all__ = ["simulation"]
 

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
-from splitjoin_sim.testbench.models import NO_LIMIT, Item, Operation, Window
-from splitjoin_sim.testbench.pauses import MATRIX, Pauses, Stalls, scripted
+from tests.testbench.models import NO_LIMIT, Item, Operation, Window
+from tests.testbench.pauses import MATRIX, Pauses, Stalls, scripted
 
 __all__ = ["cells", "configurations", "indexed", "merger_inputs", "operations", "pauses", "windows", "with_tables"]
 

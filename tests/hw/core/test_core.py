@@ -5,7 +5,7 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.circuit.wire import Configuration, Op
 from splitjoin_hw.core.core import Core
 from splitjoin_hw.layouts import settings_layout
-from splitjoin_sim.testbench.models import Operation, RegionModel, Window, item_of, packed_operation, packed_window
+from tests.testbench.models import Operation, RegionModel, Window, item_of, packed_operation, packed_window
 
 from ...support.sampling import examples
 from ...support.simulations import simulation

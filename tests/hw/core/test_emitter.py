@@ -12,8 +12,8 @@ from splitjoin.circuit.wire import Configuration, ItemKind
 from splitjoin_hw.core.layouts import batch_layout, found_layout
 from splitjoin_hw.core.listing import ListEmitter
 from splitjoin_hw.core.sorter import SortingEmitter
-from splitjoin_sim.testbench.models import Item, Window, item_of, packed_window
-from splitjoin_sim.testbench.pauses import flowing, scripted
+from tests.testbench.models import Item, Window, item_of, packed_window
+from tests.testbench.pauses import flowing, scripted
 
 from ...support.sampling import examples
 from ...support.simulations import simulation

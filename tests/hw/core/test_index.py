@@ -9,10 +9,10 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.circuit.core_kinds.hash import POLYNOMIALS
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from splitjoin_hw.core.region import Region
-from splitjoin_sim.testbench.bodies import region
-from splitjoin_sim.testbench.core_kinds import HashModel
-from splitjoin_sim.testbench.models import Operation, Window, item_of, packed_operation, packed_window
-from splitjoin_sim.testbench.pauses import Stalls
+from tests.testbench.bodies import region
+from tests.testbench.core_kinds import HashModel
+from tests.testbench.models import Operation, Window, item_of, packed_operation, packed_window
+from tests.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells, indexed, operations, windows

@@ -18,7 +18,7 @@ from splitjoin_hw.core.emitter import Emitter
 from splitjoin_hw.core.interfaces import OutcomeSignature, ProcessingSignature, RingSignature, interface
 from splitjoin_hw.core.kinds import CORE_COMPONENTS
 from splitjoin_hw.core.storage import Storage
-from splitjoin_sim.testbench.core_kinds import CORE_MODELS
+from tests.testbench.core_kinds import CORE_MODELS
 
 SCAN = Configuration(keys_r=(4,), keys_s=(4,), tests=((0, 0),), tree=0, capacity=16)
 CONFIGS = {name: replace(SCAN, core=name, index=(0,) * kind.has_index) for name, kind in KINDS.items()}

@@ -14,8 +14,8 @@ from splitjoin.circuit.geometry import PASSES, STORES, position_bits, ring_rows
 from splitjoin.circuit.wire import Configuration
 from splitjoin_hw.core.kinds import CORE_COMPONENTS
 from splitjoin_hw.core.layouts import batch_layout, found_layout, task_layout
-from splitjoin_sim.testbench.core_kinds import CORE_MODELS, cell_of
-from splitjoin_sim.testbench.pauses import flowing, scripted
+from tests.testbench.core_kinds import CORE_MODELS, cell_of
+from tests.testbench.pauses import flowing, scripted
 
 from ...support.sampling import examples
 from ...support.simulations import simulation

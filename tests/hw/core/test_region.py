@@ -6,9 +6,9 @@ from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from splitjoin_hw.core.region import Region
-from splitjoin_sim.testbench.bodies import region
-from splitjoin_sim.testbench.models import NO_LIMIT, Operation, Window, item_of, packed_operation, packed_window
-from splitjoin_sim.testbench.pauses import Stalls, scripted
+from tests.testbench.bodies import region
+from tests.testbench.models import NO_LIMIT, Operation, Window, item_of, packed_operation, packed_window
+from tests.testbench.pauses import Stalls, scripted
 
 from ...support.sampling import at_length, examples
 from ...support.simulations import simulation

@@ -7,7 +7,7 @@ from splitjoin.circuit.geometry import STORES, ring_rows
 from splitjoin.circuit.wire import Configuration, Op
 from splitjoin_hw.core.layouts import task_layout
 from splitjoin_hw.core.storage import Storage
-from splitjoin_sim.testbench.models import Operation, RegionModel, Window, packed_operation, packed_window
+from tests.testbench.models import Operation, RegionModel, Window, packed_operation, packed_window
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells, configurations, operations, windows

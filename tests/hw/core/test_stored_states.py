@@ -16,8 +16,8 @@ from splitjoin.circuit.fold_parts import FoldValue, count_part, extreme_part, su
 from splitjoin.circuit.wire import Configuration, Op
 from splitjoin_hw.core.region import Region
 from splitjoin_hw.core.stored_states import StoredStates
-from splitjoin_sim.testbench.on_amaranth import simulate
-from splitjoin_sim.testbench.pauses import Stalls
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.pauses import Stalls
 
 from ...formal.proofs import Fault, planted
 from ...support.sampling import at_length

@@ -9,9 +9,9 @@ import pytest
 from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.sessions.gate import ScaleGate as SoftwareGate
 from splitjoin_hw.gate.gate import ScaleGate
-from splitjoin_sim.testbench.gating import gate, record_of
-from splitjoin_sim.testbench.models import Operation
-from splitjoin_sim.testbench.pauses import MATRIX
+from tests.testbench.gating import gate, record_of
+from tests.testbench.models import Operation
+from tests.testbench.pauses import MATRIX
 
 from ...support.scenarios import SCENARIOS, arrivals_of
 from ...support.simulations import simulation

@@ -9,10 +9,10 @@ from splitjoin.circuit.wire import Configuration, Op
 from splitjoin_hw.gate.gate import ScaleGate
 from splitjoin_hw.gate.merger import ReadyMerger
 from splitjoin_hw.parts import Instances
-from splitjoin_sim.testbench.gating import GATE, GateModel, gate, merged, random_sources, record_of
-from splitjoin_sim.testbench.models import Operation, packed_operation
-from splitjoin_sim.testbench.on_amaranth import simulate
-from splitjoin_sim.testbench.pauses import Stalls, random_pauses
+from tests.testbench.gating import GATE, GateModel, gate, merged, random_sources, record_of
+from tests.testbench.models import Operation, packed_operation
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.pauses import Stalls, random_pauses
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells

@@ -6,8 +6,8 @@ from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.wire import ItemKind
 from splitjoin_hw.gather.combiner import Combiner
-from splitjoin_sim.testbench.bodies import combine, combined
-from splitjoin_sim.testbench.models import Item, packed_item
+from tests.testbench.bodies import combine, combined
+from tests.testbench.models import Item, packed_item
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells

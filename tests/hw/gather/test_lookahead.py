@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.wire import ItemKind
 from splitjoin_hw.gather.lookahead import LookaheadFifo, offer_of
-from splitjoin_sim.testbench.models import Item, packed_item
+from tests.testbench.models import Item, packed_item
 
 from ...support.simulations import simulation
 from ...support.stimuli import pauses

@@ -6,10 +6,10 @@ from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.wire import ItemKind
 from splitjoin_hw.gather.merger import ComparisonSelect, Merger
-from splitjoin_sim.testbench.bodies import STANDING, merge
-from splitjoin_sim.testbench.models import Item, item_of, packed_item
-from splitjoin_sim.testbench.on_amaranth import simulate
-from splitjoin_sim.testbench.pauses import Stalls
+from tests.testbench.bodies import STANDING, merge
+from tests.testbench.models import Item, item_of, packed_item
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells, merger_inputs

@@ -6,10 +6,10 @@ import pytest
 from splitjoin.circuit.wire import NO_ITEM, ItemKind, item_record
 from splitjoin_hw.gather.root import Root, RowCombiner
 from splitjoin_hw.gather.rows import RowQueue
-from splitjoin_sim.testbench.bodies import combined
-from splitjoin_sim.testbench.checks import check_combined
-from splitjoin_sim.testbench.models import Item, packed_item
-from splitjoin_sim.testbench.pauses import Stalls
+from tests.testbench.bodies import combined
+from tests.testbench.checks import check_combined
+from tests.testbench.models import Item, packed_item
+from tests.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 

@@ -5,10 +5,10 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.circuit.geometry import levels
 from splitjoin.circuit.wire import ItemKind
 from splitjoin_hw.gather.tree import GatherTree
-from splitjoin_sim.testbench.bodies import STANDING, merge
-from splitjoin_sim.testbench.models import Item
-from splitjoin_sim.testbench.on_amaranth import simulate
-from splitjoin_sim.testbench.pauses import Stalls
+from tests.testbench.bodies import STANDING, merge
+from tests.testbench.models import Item
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells, merger_inputs

@@ -13,8 +13,8 @@ from splitjoin import UnsupportedError
 from splitjoin.circuit.fold_schedule import FoldPlan, plan_fold
 from splitjoin.lang.fold import Fold, Overflow
 from splitjoin_hw.hls.fold import FoldUnit, partner_layout, result_layout, state_layout
-from splitjoin_sim.testbench.on_amaranth import simulate
-from splitjoin_sim.testbench.pauses import Stalls
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.pauses import Stalls
 
 from ...support.random_aggregates import RandomAggregate, random_aggregates
 from ...support.sampling import at_length, examples

@@ -7,7 +7,7 @@ from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Axis, Configuration, Sum
 from splitjoin.lang.schema import other_side
 from splitjoin_hw.hls.matcher import Matcher
-from splitjoin_sim.testbench.models import holds, pack
+from tests.testbench.models import holds, pack
 
 from ...support.sampling import examples
 from ...support.simulations import simulation

@@ -9,7 +9,7 @@ from splitjoin.circuit.registers import REGISTERS
 from splitjoin.circuit.wire import ItemKind
 from splitjoin_hw.link.axil import AxiLiteSlave
 from splitjoin_hw.link.packets import Packetizer
-from splitjoin_sim.testbench.pauses import random_pauses
+from tests.testbench.pauses import random_pauses
 
 from ...support.simulations import simulation
 

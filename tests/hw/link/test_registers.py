@@ -5,7 +5,7 @@ from splitjoin.circuit.registers import MAGIC, REGISTERS, register
 from splitjoin.circuit.wire import Configuration, OrderMode
 from splitjoin_hw.layouts import settings_layout
 from splitjoin_hw.link.registers import RegisterBlock
-from splitjoin_sim.testbench.driver import Registers
+from tests.testbench.driver import Registers
 
 from ...support.simulations import simulation
 

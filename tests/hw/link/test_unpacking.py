@@ -6,7 +6,7 @@ import pytest
 
 from splitjoin.circuit.wire import NO_ITEM, Configuration, ItemKind
 from splitjoin_hw.link.unpacking import RecordUnpacker
-from splitjoin_sim.testbench.pauses import Stalls
+from tests.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from splitjoin_hw.network.block_fifo import BlockFifo, HalfRateFifo
-from splitjoin_sim.testbench.on_amaranth import simulate
-from splitjoin_sim.testbench.pauses import scripted
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.pauses import scripted
 
 from ...support.simulations import simulation
 from ...support.stimuli import pauses

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from splitjoin_hw.network.distributor import Distributor
-from splitjoin_sim.testbench.pauses import flowing, scripted
+from tests.testbench.pauses import flowing, scripted
 
 from ...support.simulations import simulation
 from ...support.stimuli import pauses

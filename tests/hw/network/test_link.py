@@ -6,8 +6,8 @@ import pytest
 from splitjoin.circuit.geometry import credit_fifo_depth
 from splitjoin_hw.network.link import BroadcastRegister, CreditFifo
 from splitjoin_hw.network.tree import DistributionTree
-from splitjoin_sim.testbench.bodies import distribute
-from splitjoin_sim.testbench.pauses import Stalls
+from tests.testbench.bodies import distribute
+from tests.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 

@@ -3,8 +3,8 @@ from amaranth.lib import data
 from hypothesis import given, settings, strategies as st
 
 from splitjoin_hw.network.skid_buffer import SkidBuffer
-from splitjoin_sim.testbench.on_amaranth import simulate
-from splitjoin_sim.testbench.pauses import flowing, scripted
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.pauses import flowing, scripted
 
 from ...support.simulations import simulation
 from ...support.stimuli import pauses

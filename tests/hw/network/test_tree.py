@@ -4,9 +4,9 @@ from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.geometry import levels
 from splitjoin_hw.network.tree import DistributionTree
-from splitjoin_sim.testbench.bodies import distribute
-from splitjoin_sim.testbench.on_amaranth import simulate
-from splitjoin_sim.testbench.pauses import Stalls
+from tests.testbench.bodies import distribute
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.pauses import Stalls
 
 from ...support.simulations import simulation
 from ...support.stimuli import cells

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In
 from splitjoin.circuit.registers import REGISTERS, register
 from splitjoin.circuit.wire import Configuration
 from splitjoin_hw.small.registers import SmallRegisters, settings_layout
-from splitjoin_sim.testbench.driver import Registers
+from tests.testbench.driver import Registers
 
 from ...support.simulations import simulation
 

@@ -3,7 +3,7 @@ and a line here.
 
 The other layers have a file and a line each for their part of a kind: its cost (`splitjoin.circuit.cost.core_kinds`),
 its speed (`splitjoin.circuit.tuner.core_kinds`), its components (`splitjoin_hw.core.kinds`), and the golden model of
-what a probe is compared with (`splitjoin_sim.testbench.core_kinds`).
+what a probe is compared with (`tests.testbench.core_kinds`).
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ from cocotb_tools.runner import Icarus as CocotbIcarus, Verilator as CocotbVeril
 
 from splitjoin.base.cache import publish
 from splitjoin.base.processes import SAFE, python_command
+from splitjoin_sim.build import cached
+from splitjoin_sim.runtime import FLAGS, RUNTIME, compiler_version, header, objects, run_tool
+from splitjoin_sim.tools import Verilator, cxx, find_verilator
 
-from ..build import cached
-from ..runtime import FLAGS, RUNTIME, compiler_version, header, objects, run_tool
-from ..tools import Verilator, cxx, find_verilator
 from .designs import design
 
 __all__ = ["run_bench"]
@@ -76,7 +76,7 @@ def run_bench(name: str, folder: Path, *, module: str | None = None, seed: int =
                  "PYTHONWARNINGS": "error", "LD_LIBRARY_PATH": libraries, **SAFE, **(environment or {})}
     try:
         runner.test(
-            module or f"splitjoin_sim.testbench.bench_{name.partition('-')[0]}", top, hdl_toplevel_lang="verilog",
+            module or f"tests.testbench.bench_{name.partition('-')[0]}", top, hdl_toplevel_lang="verilog",
             seed=seed, extra_env=variables, waves=traced, build_dir=folder, test_dir=folder,
             results_xml=str(results.resolve()), log_file=log)
     except (SystemExit, RuntimeError) as error:  # raised by cocotb if the program or a test failed
