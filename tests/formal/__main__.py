@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from .proofs import alive, check, find
-from .table import ALL, table
+from .table import ALL, listed, table
 
 #: CPU minutes that all proofs and faults take, measured in one run.
 ALL_MINUTES = 13
@@ -31,12 +31,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--list", action="store_true", help="print the names of all proofs, those that take longer "
                         "than the tests may with an asterisk, and end")
     parser.add_argument("--table", action="store_true", help="print the table of docs/formal.md, and end")
+    parser.add_argument("--properties", action="store_true", help="print docs/proofs.csv, and end")
     options = parser.parse_args(arguments)
     if options.table:
         print(table(), end="")
+    if options.properties:
+        print(listed(), end="")
     if options.list:
         print("\n".join(proof.name + ("" if proof.quick else " *") for proof in ALL))
-    if options.table or options.list:
+    if options.table or options.properties or options.list:
         return 0
     names = options.names
     known = [proof.name for proof in ALL]

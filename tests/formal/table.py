@@ -1,7 +1,9 @@
-"""All proofs, and the table of proved properties in docs/formal.md."""
+"""All proofs, the table of proved circuits in docs/formal.md, and the list of all properties in docs/proofs.csv."""
 
 from __future__ import annotations
 
+import csv
+import io
 from itertools import groupby
 
 from . import (
@@ -26,7 +28,7 @@ from . import (
 )
 from .proofs import Proof
 
-__all__ = ["ALL", "table"]
+__all__ = ["ALL", "listed", "table"]
 
 ALL: tuple[Proof, ...] = (*network.PROOFS, *block_fifo.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PROOFS,
                           *matcher.PROOFS, *probe.PROOFS, *results.PROOFS, *sorting.PROOFS, *express.PROOFS,
@@ -34,16 +36,22 @@ ALL: tuple[Proof, ...] = (*network.PROOFS, *block_fifo.PROOFS, *tree.PROOFS, *co
                           *gate.PROOFS, *link.PROOFS)
 
 
+def _duration(proof: Proof) -> str:
+    return f"for ever (induction over {proof.depth})" if proof.inductive else f"{proof.depth} cycles from power-up"
+
+
 def table() -> str:
-    """A table in Markdown: circuits with the same properties, these properties, and for how long they are proved."""
-
-    def essence(proof: Proof) -> tuple[tuple[str, ...], str]:
-        how = f"for ever (induction over {proof.depth})" if proof.inductive else f"{proof.depth} cycles from power-up"
-        return proof.properties, how
-
-    rows = ["| circuit | property | holds |", "|---|---|---|"]
-    for (properties, how), proofs in groupby(ALL, essence):
-        names = "; ".join(proof.name for proof in proofs)
-        rows += [f"| {names if n == 0 else ''} | {name} | {how if n == 0 else ''} |"
-                 for n, name in enumerate(properties)]
+    """A table in Markdown: circuits with the same properties, how many these are, and for how long they are proved."""
+    rows = ["| circuit | properties | hold |", "|---|---|---|"]
+    for (properties, duration), proofs in groupby(ALL, lambda proof: (proof.properties, _duration(proof))):
+        rows.append(f"| {'; '.join(proof.name for proof in proofs)} | {len(properties)} | {duration} |")
     return "\n".join(rows) + "\n"
+
+
+def listed() -> str:
+    """A CSV file: each circuit with each of its properties, and for how long it is proved."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(
+        [("circuit", "property", "holds"),
+         *((proof.name, name, _duration(proof)) for proof in ALL for name in proof.properties)])
+    return text.getvalue()
