@@ -10,7 +10,7 @@ import pytest
 
 import splitjoin
 from splitjoin import UnsupportedError
-from splitjoin.circuit.deciding import deciding, needs_few_pairs
+from splitjoin.circuit.deciding import deciding
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR
 from splitjoin.engines.golden import GoldenDevice
@@ -98,7 +98,7 @@ def test_few_pairs_leave() -> None:
     of = {"on": "TRUE", "window": "RANGE 100", "time": "ts"}
     for how, most in (("semi", 2), ("asof", 1)):
         query = splitjoin.query(r.schema, s.schema, how=how, **of)
-        assert needs_few_pairs(query)
+        assert query.needs_few_pairs
         with device.open_deciding(query) as session:
             session.push(arrived := arrivals(query, r, s))
             items = session.flush()

@@ -22,7 +22,7 @@ from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .wire import ROW_BITS
 
-__all__ = ["Deciding", "check_decides", "deciding", "needs_few_pairs"]
+__all__ = ["Deciding", "check_decides", "deciding"]
 
 #: What of the earlier partners of a tuple of R is folded, in words.
 _FOLDED = {"": "whether there is one", "max": "the newest one", "min": "the oldest one"}
@@ -55,13 +55,8 @@ class Deciding:
                 f"after it, {self.later}")
 
 
-def needs_few_pairs(query: Query) -> bool:
-    """True if the rows of ``query`` depend on few of its pairs: kinds semi, anti and as-of, without aggregates."""
-    return not query.aggregates and (query.kind.is_asof or query.kind.how in ("semi", "anti"))
-
-
 def deciding(query: Query) -> Deciding:
-    """The deciding pairs of ``query``, which `needs_few_pairs`."""
+    """The deciding pairs of ``query``, which `Query.needs_few_pairs`."""
     kind = query.kind
     if not kind.is_asof:
         return Deciding(query.pairs, "", True)

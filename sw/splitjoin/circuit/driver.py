@@ -16,7 +16,7 @@ from splitjoin.engines.device import ITEM, PAIR, Device, Items, Session, check_i
 from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Codes
 
-from .deciding import Deciding, needs_few_pairs
+from .deciding import Deciding
 from .encode import Encoder, Words, decode, pack
 from .folded_states import FoldedStates, StateDecoder, partner_items
 from .folding import FoldChoice
@@ -111,7 +111,7 @@ class CircuitDevice(CircuitParameters, Device):
         """The circuit that `open` starts for ``query``. Raises `UnsupportedError`, with the reason, where pairs must
         leave: open ``query.pairs`` then.
         """
-        if query.aggregates or needs_few_pairs(query):
+        if query.aggregates or query.needs_few_pairs:
             return folding_circuit(query, self)
         check_inner(query)
         return pairs_circuit(query, self)
@@ -125,7 +125,7 @@ class CircuitDevice(CircuitParameters, Device):
         return found
 
     def open_deciding(self, query: Query) -> Session:
-        if self.fold == "never" or not needs_few_pairs(query):
+        if self.fold == "never" or not query.needs_few_pairs:
             return self.open(query.pairs)
         try:
             circuit = self.circuit(query)

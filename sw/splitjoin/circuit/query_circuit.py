@@ -11,7 +11,7 @@ from splitjoin.base.errors import UnsupportedError
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.query import Query
 
-from .deciding import Deciding, check_decides, deciding, needs_few_pairs
+from .deciding import Deciding, check_decides, deciding
 from .folding import FoldChoice
 from .lowering import configure, folding_of, plan_for, settings, whole_refused
 from .parameters import CircuitParameters
@@ -79,7 +79,7 @@ def chosen_circuit(query: Query, parameters: CircuitParameters) -> QueryCircuit:
     """The circuit that the parameter ``fold`` chooses for ``query``, of any kind. Raises `UnsupportedError` if ``fold``
     is ``always`` and no circuit can fold the query.
     """
-    if parameters.fold == "never" or not (query.aggregates or needs_few_pairs(query)):
+    if parameters.fold == "never" or not (query.aggregates or query.needs_few_pairs):
         return pairs_circuit(query, parameters)
     try:
         return folding_circuit(query, parameters)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar
 
@@ -19,8 +20,8 @@ from splitjoin.lang.query import Query
 
 from .arrival import Arrivals
 
-__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "check_inner", "check_masked", "joined_items", "pairs",
-           "stars"]
+__all__ = ["ITEM", "PAIR", "STAR", "DecidingPairs", "Device", "Items", "Session", "check_inner", "check_masked",
+           "joined_items", "pairs", "stars"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -31,6 +32,19 @@ ITEM = np.dtype([("kind", "u1"), ("side", "u1"), ("r", "i8"), ("s", "i8")])
 
 #: An array of `ITEM`.
 Items = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True)
+class DecidingPairs:
+    """The pairs that decide the rows of a query over whole tables.
+
+    ``items``: the pairs, and a star for each arrival, in total order. ``plan``: how they were found, in words.
+    ``counters``: as of `Session.counters`.
+    """
+
+    items: Items
+    plan: str
+    counters: dict[str, int]
 
 
 class Session(ABC):
@@ -126,6 +140,12 @@ class Device(ABC):
         for a partner of which it matters only that there is one. Raises what `open` raises.
         """
         return self.open(query.pairs)
+
+    def deciding_pairs(self, query: Query, arrivals: Arrivals) -> DecidingPairs | None:
+        """The pairs that decide the rows of ``query`` over ``arrivals``, which are whole tables, found without the
+        other pairs; None where all pairs must be made, or are expected to take less.
+        """
+        return None
 
 
 def check_inner(query: Query) -> None:

@@ -16,7 +16,7 @@ from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES
-from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, joined_items, pairs
+from splitjoin.engines.device import ITEM, PAIR, STAR, DecidingPairs, Device, Items, Session, joined_items, pairs
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.layouts import take
 from splitjoin.lang.query import Query
@@ -92,6 +92,8 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
         except StateOverflow:
             # The pairs tell, and a circuit that was built to fold gives none. (The CPU has no cores to mask.)
             device = device if cast("CircuitDevice", device).masked else CpuDevice()
+    if (found := device.deciding_pairs(query, incoming)) is not None:
+        return _run_without_others(query, incoming, output, found, to)
     if to is not None:
         return _stored(query, incoming, output, device, to, groups)
     with device.open_deciding(query) as session:
@@ -126,6 +128,24 @@ def _run_folding(query: Query, incoming: Arrivals, output: Output, device: Devic
     with TableWriter(to, table.schema) as writer:
         writer.write(table)
     return JoinResult(writer.stored(), None, **told)
+
+
+def _run_without_others(query: Query, incoming: Arrivals, output: Output, found: DecidingPairs,
+                        to: str | Path | None) -> JoinResult:
+    """As `run`, from the pairs that decide, which were ``found`` without the others."""
+    items = decide(query, incoming, found.items)
+    rows = items[items["kind"] != STAR]
+    told: dict[str, Any] = {"plan": found.plan, "counters": found.counters}
+    try:
+        if to is None:
+            check_memory(len(rows), len(rows) * _row_bytes(output.columns, incoming))
+            return JoinResult(output.finish(_gathered(query, incoming, output, rows, [])), items, **told)
+        with TableWriter(to, output.schema or output_schema(output.columns)) as writer:
+            for at in range(0, len(rows), _WRITTEN):
+                writer.write(output.finish(_gathered(query, incoming, output, rows[at:at + _WRITTEN], [])))
+        return JoinResult(writer.stored(), None, **told)
+    except MemoryError as error:
+        raise too_large(len(rows)) from error
 
 
 def _told(session: Session) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from splitjoin.base.errors import SplitJoinError, UnsupportedError, plural
 from splitjoin.circuit.cost.folding import first_hits, folding_emitter, stored_states
 from splitjoin.circuit.cost.resources import check_family
 from splitjoin.circuit.cost.text import cost_lines, family_name, resources_text
-from splitjoin.circuit.deciding import check_decides, deciding, needs_few_pairs
+from splitjoin.circuit.deciding import check_decides, deciding
 from splitjoin.circuit.geometry import comparators, comparisons, small_datapaths
 from splitjoin.circuit.lowering import configure, folding_of, lower, phases, plan_for, settings, sized, whole_refused
 from splitjoin.circuit.parameters import CircuitParameters, circuit_parameters
@@ -51,10 +51,12 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     """
     check_family(family)
     chosen = parameters or circuit_parameters(options)
-    folded, aggregates, few = _folded(query), query.aggregates, deciding(query) if needs_few_pairs(query) else None
+    folded, aggregates, few = _folded(query), query.aggregates, deciding(query) if query.needs_few_pairs else None
     if not query.kind.is_inner and not folded:
         pairs = "pairs" if few else "all pairs, which are rows"
         folded = [f"kind        {query.kind}, decided on the host from {pairs}"]
+    alone = "" if not query.needs_few_pairs else (
+        "; of whole tables, only partners that decide, unless all pairs are expected to take less")
     query = query.pairs
     asked = query.aggregated(aggregates) if aggregates else query
     lines = [f"condition   {text(query.predicate)}",
@@ -81,7 +83,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         except SplitJoinError as error:
             few, not_few = None, str(error)
     lines += plan.lines()
-    others = [f"cpu         yes: {_cpu(host)}", *(_own_tests(host) if plan.sums else ()), "golden      yes"]
+    others = [f"cpu         yes: {_cpu(host)}{alone}", *(_own_tests(host) if plan.sums else ()), "golden      yes"]
     try:
         if refused is not None:
             raise refused

@@ -132,6 +132,11 @@ class Query:
         """True if the rows are the pairs of the inner join."""
         return self.kind.is_inner and not self.aggregates
 
+    @property
+    def needs_few_pairs(self) -> bool:
+        """True if the rows depend on few pairs: kinds semi, anti and as-of, without aggregates."""
+        return not self.aggregates and (self.kind.is_asof or self.kind.how in ("semi", "anti"))
+
     def window(self, side: str) -> Extent:
         """The window of stream ``side``."""
         return self.window_r if side == "r" else self.window_s

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from splitjoin.base.errors import UnsupportedError
-from splitjoin.circuit.deciding import needs_few_pairs
 from splitjoin.circuit.driver import CircuitDevice, CircuitSession
 from splitjoin.circuit.query_circuit import QueryCircuit, folding_circuit, pairs_circuit
 from splitjoin.lang.query import Query
@@ -52,7 +51,7 @@ def designed_circuit(path: str, design: Sidecar, query: Query, device: CircuitDe
     `UnsupportedError` if the circuit gives all pairs of a query with aggregates, or of kind semi, anti or as-of. Raises
     `DeviceError` if the circuit was not built for the query at all.
     """
-    if not (query.aggregates or needs_few_pairs(query)):
+    if not (query.aggregates or query.needs_few_pairs):
         found = device.circuit(query)
         design.check(path, query, found.config)
         return found

@@ -13,11 +13,12 @@ from splitjoin.lang.query import Query
 from splitjoin.plan.passes.pipeline import make_plan
 
 from ..arrival import Arrivals
-from ..device import Device, Session, check_inner
+from ..device import DecidingPairs, Device, Session, check_inner
 from .compilation import Compilation, compile_query, compile_sample
 from .compiler import has_numba, needs_numba
 from .engines import check_engine
 from .numpy_session import NumpySession
+from .partners import deciding_pairs
 from .session import BatchSession
 from .tiered import TieredSession
 
@@ -86,6 +87,10 @@ class CpuDevice(Device):
             if not (compilation.is_known and compilation.is_loaded):
                 return TieredSession(query, lambda: self.open_compiled(query), compilation)
         return self.open_compiled(query)
+
+    def deciding_pairs(self, query: Query, arrivals: Arrivals) -> DecidingPairs | None:
+        """As `Device.deciding_pairs`, of semi, anti and as-of joins, unless the user asks for an engine."""
+        return None if self.engine != "auto" else deciding_pairs(query, arrivals)
 
     def _open_plain(self, query: Query) -> NumpySession:
         """Start a session by NumPy alone. Raises `ToolError` for what only compiled loops do."""

@@ -1,0 +1,109 @@
+"""As-of, semi and anti joins of whole tables without the pairs that decide nothing: golden's rows, and DuckDB's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from splitjoin.engines.cpu import CpuDevice, partners
+from splitjoin.joins.join import join
+
+from ....support.sampling import examples
+from ...sessions.test_feeding import rows_of
+
+TYPES = {"k": pa.int64(), "x": pa.int64(), "u": pa.uint64(), "f": pa.float64(), "t": pa.string()}
+VALUES: dict[str, list[Any]] = {
+    "k": [None, -1, 0, 1], "x": [None, -3, -1, 0, 1, 2, 5], "u": [None, 0, 2**61, 2**64 - 1],
+    "f": [None, -2.5, -0.0, 0.0, 1.5, float("inf"), float("nan")], "t": [None, "", "a", "abcdefghi", "abcdefghj"]}
+CONDITIONS = (
+    "TRUE", "r.k = s.k", "r.t = s.t", "r.f = s.f", "r.k = s.k AND r.t = s.t AND r.u = s.u AND r.f = s.f",
+    "r.x < s.x", "r.f >= s.f", "abs(r.x - s.x) <= 1", "abs(r.f - s.f) <= 1", "r.k = s.k AND r.x <= s.x",
+    "r.k = s.k AND abs(r.x - s.x) <= 2 AND r.f < s.f", "r.t < s.t", "r.x = s.x OR r.k = s.k", "r.x > 1 AND s.k > 0",
+    "r.x > 1 AND r.u = s.u AND s.f > 0", "r.u < s.u AND r.t <> s.t", "r.x + s.x > r.k * s.k", "r.x IS NULL")
+WINDOWS = (None, "ROWS 3", ("ROWS 1", "ROWS 5"), "RANGE 4", ("RANGE 0", "RANGE 9"), "ROWS 4 RANGE 3",
+           "RANGE 9223372036854775807", "ROWS 99999999999999999999")
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pa.Table:
+    n = draw(st.integers(0, 14))
+    columns = {name: draw(st.lists(st.sampled_from(values), min_size=n, max_size=n)) for name, values in VALUES.items()}
+    ts = sorted(draw(st.lists(st.sampled_from([-2**63, 0, 1, 2, 3, 5, 8, 2**63 - 1]), min_size=n, max_size=n)))
+    return pa.table({"ts": pa.array(ts, pa.int64()),
+                     **{name: pa.array(values, TYPES[name]) for name, values in columns.items()}})
+
+
+@settings(max_examples=examples(80), deadline=None)
+@given(tables(), tables(), st.data())
+def test_rows_and_their_order_are_goldens(r: pa.Table, s: pa.Table, data: st.DataObject) -> None:
+    window = data.draw(st.sampled_from(WINDOWS))
+    kind: dict[str, Any] = {"how": data.draw(st.sampled_from(["semi", "anti", "asof", "asof_left"]))}
+    if data.draw(st.booleans()) or "RANGE" in str(window):
+        kind["time"] = "ts"
+    if kind["how"].startswith("asof"):
+        kind["direction"] = data.draw(st.sampled_from(["backward", "forward", "nearest"]))
+        kind["allow_exact"] = "time" not in kind or data.draw(st.booleans())
+    on = data.draw(st.sampled_from(CONDITIONS))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partners, "suits_search", lambda *_: True)
+        found = join(r, s, on=on, window=window, **kind)
+    expected = join(r, s, on=on, window=window, device="golden", **kind)
+    assert found.plan.startswith("rows without pairs")
+    assert found.items.tolist() == expected.items.tolist()
+    assert rows_of(found.table) == rows_of(expected.table)
+
+
+def large(seed: int, n: int = 20_000) -> pa.Table:
+    chance = np.random.default_rng(seed)
+    return pa.table({"ts": np.sort(chance.permutation(8 * n)[:n]), "k": chance.integers(0, 300, n),
+                     "x": chance.integers(0, n, n)})
+
+
+def plain(table: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def test_as_of_joins_are_duckdbs() -> None:
+    r, s = large(1), large(2)
+    for how, op, on in (("asof", ">=", "r.k = s.k"), ("asof_left", "<", "r.k = s.k"), ("asof", ">=", "TRUE")):
+        direction = "backward" if op == ">=" else "forward"
+        found = join(r, s, on=on, time="ts", how=how, direction=direction, allow_exact=op == ">=")
+        expected = duckdb.sql(f"SELECT r.*, s.* FROM r ASOF {'LEFT' if how == 'asof_left' else ''} JOIN s "
+                              f"ON {on} AND r.ts {op} s.ts ORDER BY r.ts").fetchall()
+        assert plain(found.table) == expected
+
+
+@pytest.mark.parametrize("on", ["r.x < s.x - 2800", "abs(r.x - s.x) <= 0",
+                                "r.k = s.k AND r.x BETWEEN s.x AND s.x + 9"])
+def test_semi_and_anti_joins_are_duckdbs(on: str) -> None:
+    r, s = large(3, 3000), large(4, 3000)
+    for how, word in (("semi", ""), ("anti", "NOT")):
+        found = join(r, s, on=on, how=how)
+        expected = duckdb.sql(f"SELECT r.* FROM r WHERE {word} EXISTS (SELECT 1 FROM s WHERE {on})").fetchall()
+        assert found.plan.startswith("rows without pairs")
+        assert sorted(plain(found.table)) == sorted(expected)
+
+
+def test_a_condition_that_few_pairs_meet_is_left_to_the_loops_that_make_all_pairs() -> None:
+    r, s = large(5, 3000), large(6, 3000)
+    assert not join(r, s, on="r.x = s.x OR r.k + s.k = 1000", time="ts", how="asof").plan.startswith("rows without")
+    assert join(r, s, on="r.x < s.x OR r.k = s.k", time="ts", how="asof").plan.startswith("rows without pairs")
+
+
+def test_an_engine_that_is_asked_for_makes_pairs() -> None:
+    r, s = large(7, 500), large(8, 500)
+    found = join(r, s, on="r.x < s.x", how="semi", device=CpuDevice(engine="nested"))
+    assert "pairs" not in found.plan
+    assert rows_of(found.table) == rows_of(join(r, s, on="r.x < s.x", how="semi").table)
+
+
+def test_rows_go_to_a_file_as_to_memory(tmp_path: Any) -> None:
+    r, s = large(9), large(10)
+    there = join(r, s, on="r.k = s.k", time="ts", how="asof_left", to=tmp_path / "rows.parquet")
+    assert rows_of(there.table) == rows_of(join(r, s, on="r.k = s.k", time="ts", how="asof_left").table)
+    assert there.plan.startswith("rows without pairs")
