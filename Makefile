@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml constraints.txt sw/splitjoin/base/prerequisites.py
 setup: $(STAMP) ## Make .venv with everything installed.
 
 run: $(STAMP) ## Main job: New York's departures joined through Spark on the simulated circuit, checked against Spark.
-	$(BIN)/python -m splitjoin.spark.flights
+	$(BIN)/python -m examples.flights.batch
 
 test: $(STAMP) ## All tests but those that take long and find what others find too.
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup

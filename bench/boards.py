@@ -7,7 +7,7 @@ have a part are left out, so that a run that was ended goes on where it was; ``-
 
 For an ECP5 the tuner proposes the design, with as many cores as ``--luts`` LUT4 hold by its own cost model: larger ones
 take hours to place and route with the tools from PyPI. iCE40 and Gowin get a small circuit whose windows fill the block
-RAM. ``--flights`` builds the query of `splitjoin.spark.flights` instead, for one board of each family. ``--quick``: a
+RAM. ``--flights`` builds the query of `examples.flights` instead, for one board of each family. ``--quick``: a
 window of 64 tuples for the smallest board.
 """
 
@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from examples.flights.data import CONDITION, MINUTES
+
 from splitjoin.base.errors import SplitJoinError
 from splitjoin.circuit.cost.circuit import circuit_cost
 from splitjoin.circuit.lowering import configure, plan_for
@@ -26,7 +28,6 @@ from splitjoin.circuit.tuner import tune
 from splitjoin.circuit.tuner.workload import Workload
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.spark.flights_data import CONDITION, MINUTES
 from splitjoin.tables.schema_text import parse_schema
 from splitjoin_boards.catalog import CATALOG, Board
 from splitjoin_boards.flow.bitstream import TOOLS
@@ -99,7 +100,7 @@ def design(board: Board, luts: int, quick: bool) -> tuple[Query, dict[str, Any],
 
 
 def flights_design(board: Board) -> tuple[Query, dict[str, Any], str]:
-    """As `design`, for the query of `splitjoin.spark.flights`, whose windows hold up to 37 departures."""
+    """As `design`, for the query of `examples.flights`, whose windows hold up to 37 departures."""
     columns = parse_schema("departed:timestamp[us, UTC], origin:string, east:int32, north:int32")
     of = Query.make(*(Schema.from_arrow(side, columns) for side in ("r", "s")), on=CONDITION,
                     window=f"RANGE {MINUTES} MINUTES", time="departed", order="total")

@@ -176,12 +176,13 @@ def spark(environment: Environment) -> None:
 
 
 def flights(environment: Environment) -> None:
-    """The programs that come with the extra ``flights``."""
+    """The examples that need the extra ``flights``."""
     work = environment.work("flights")
     environment.run(["pip", "install", "--quiet", "splitjoin[flights]"], work)
-    printed = environment.run(["python", "-m", "splitjoin.spark.flights", "--quick"], work, compilers=True)
+    shutil.copytree(ROOT / "examples", work / "examples")
+    printed = environment.run(["python", "-m", "examples.flights.batch", "--quick"], work, compilers=True)
     assert "equal: " in printed
-    environment.run(["python", "-m", "splitjoin.spark.flights_stream"], work)
+    environment.run(["python", "-m", "examples.flights.stream"], work)
 
 
 def notebook(name: str) -> Callable[[Environment], None]:

@@ -9,24 +9,27 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from examples.flights import batch
+from examples.flights.data import departures
+from examples.flights.report import counter_lines, draw_latencies, table_lines
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812
 
 from splitjoin.base.errors import InputError, ToolError
-from splitjoin.spark import Latencies, flights
-from splitjoin.spark.flights_data import departures
-from splitjoin.spark.flights_report import counter_lines, draw_latencies, table_lines
+from splitjoin.spark import Latencies
 
 from ...support.sampling import at_length
 from ...support.spark_settings import JAVA
 
+ROOT = Path(__file__).parents[3]
 QUICK = ["--device", "golden", "--quick"]
 
 
 def test_the_job_in_its_own_process(tmp_path: Path) -> None:
     output = tmp_path / "out"
-    job = subprocess.run([sys.executable, "-m", "splitjoin.spark.flights", *QUICK, "--output", str(output)],
-                         env=os.environ | {"JAVA_TOOL_OPTIONS": JAVA}, capture_output=True, text=True, check=False)
+    job = subprocess.run([sys.executable, "-m", "examples.flights.batch", *QUICK, "--output", str(output)],
+                         cwd=ROOT, env=os.environ | {"JAVA_TOOL_OPTIONS": JAVA}, capture_output=True, text=True,
+                         check=False)
     assert (job.returncode, job.stderr) == (0, "")
     lines = job.stdout.splitlines()
     assert lines[0] == ("flights from New York, 2013-01-01 to 2013-01-02: 334 departures of UA, 1,439 of 13 other "
@@ -51,7 +54,7 @@ def test_the_job_in_its_own_process(tmp_path: Path) -> None:
 def test_wrong_usage(arguments: list[str], code: int, text: str, tmp_path: Path,
                      capsys: pytest.CaptureFixture[str]) -> None:
     try:
-        ended = flights.main(["--output", str(tmp_path), *arguments])
+        ended = batch.main(["--output", str(tmp_path), *arguments])
     except SystemExit as usage:  # argparse ends the program by itself
         ended = int(str(usage.code))
     out, err = capsys.readouterr()
@@ -61,7 +64,7 @@ def test_wrong_usage(arguments: list[str], code: int, text: str, tmp_path: Path,
 
 def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("splitjoin.spark.session._java_homes", list)
-    assert flights.main([*QUICK, "--output", str(tmp_path)]) == 1
+    assert batch.main([*QUICK, "--output", str(tmp_path)]) == 1
     err = capsys.readouterr().err
     assert err.startswith("error: Spark needs Java 17 or later, and none was found. ")
     assert err.count("\n") == 1
@@ -77,7 +80,7 @@ def options(tmp_path: Path) -> argparse.Namespace:
 def test_devices_without_cores(spark: SparkSession, options: argparse.Namespace, device: str,
                                capsys: pytest.CaptureFixture[str]) -> None:
     options.device = device
-    assert flights.work(spark, departures("UA", options.start, 1), options, 1) == 0
+    assert batch.work(spark, departures("UA", options.start, 1), options, 1) == 0
     text = capsys.readouterr().out
     assert "picture: none, since this device does not measure latencies" in text
     assert not (options.output / "latency.png").exists()
@@ -85,33 +88,33 @@ def test_devices_without_cores(spark: SparkSession, options: argparse.Namespace,
 
 def test_a_wrong_result_is_found(spark: SparkSession, options: argparse.Namespace, monkeypatch: pytest.MonkeyPatch,
                                  capsys: pytest.CaptureFixture[str]) -> None:
-    honest = flights.nested_loop
+    honest = batch.nested_loop
 
     def tampered(left: DataFrame, right: DataFrame) -> DataFrame:
         # One row less, another one twice: the number of rows stays the same.
         rows = honest(left, right).orderBy("departed_r", "flight_r", "departed_s", "flight_s")
         return rows.offset(1).union(rows.offset(1).limit(1))
 
-    monkeypatch.setattr(flights, "nested_loop", tampered)
+    monkeypatch.setattr(batch, "nested_loop", tampered)
     data = departures("UA", options.start, options.days)
-    assert flights.work(spark, data, options, options.days) == 1
+    assert batch.work(spark, data, options, options.days) == 1
     text = capsys.readouterr().err
     assert text.startswith("NOT equal: 165 pairs, but Spark's nested-loop join has 165; 2 rows are in one of them")
 
 
 def test_spark_plans_a_nested_loop(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     data = departures("UA", dt.date(2013, 1, 1), 1)
-    flights.nested_loop(spark.createDataFrame(data.r), spark.createDataFrame(data.s)).explain()
+    batch.nested_loop(spark.createDataFrame(data.r), spark.createDataFrame(data.s)).explain()
     assert "BroadcastNestedLoopJoin" in capsys.readouterr().out
 
 
 def test_compare_counts_repeated_rows(spark: SparkSession) -> None:
     a = spark.createDataFrame([(1, "x"), (1, "x"), (2, "y")], "k int, v string")
     b = spark.createDataFrame([(1, "x"), (2, "y"), (2, "y"), (3, None)], "k int, v string")
-    assert flights.compare(a, a.orderBy(F.desc("k"))) == (3, 3, 0)
-    assert flights.compare(a, b) == (3, 4, 3)
-    assert flights.compare(b, b) == (4, 4, 0)
-    assert flights.compare(a.where("false"), a.where("false")) == (0, 0, 0)
+    assert batch.compare(a, a.orderBy(F.desc("k"))) == (3, 3, 0)
+    assert batch.compare(a, b) == (3, 4, 3)
+    assert batch.compare(b, b) == (4, 4, 0)
+    assert batch.compare(a.where("false"), a.where("false")) == (0, 0, 0)
 
 
 def test_errors_of_the_job_become_one_paragraph(monkeypatch: pytest.MonkeyPatch,
@@ -119,8 +122,8 @@ def test_errors_of_the_job_become_one_paragraph(monkeypatch: pytest.MonkeyPatch,
     def fail(options: argparse.Namespace) -> int:
         raise InputError("the text")
 
-    monkeypatch.setattr(flights, "run", fail)
-    assert flights.main([]) == 1
+    monkeypatch.setattr(batch, "run", fail)
+    assert batch.main([]) == 1
     assert capsys.readouterr() == ("", "error: the text\n")
 
 

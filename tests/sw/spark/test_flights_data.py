@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow.compute as pc
 import pytest
+from examples.flights import data as flights_data
+from examples.flights.data import departures, disagreements, great_circle, on_map, places
 
 from splitjoin.base.errors import InputError, ToolError
-from splitjoin.spark import flights_data
-from splitjoin.spark.flights_data import departures, disagreements, great_circle, on_map, places
 
 JANUARY = dt.date(2013, 1, 1)
 

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
+from examples.flights import stream
 
 from splitjoin import ToolError
-from splitjoin.spark import flights_stream
 
 
 @pytest.mark.long  # starts Spark twice; `tests/chaos` kills a query in every run
 def test_killed_query_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert flights_stream.main(["--days", "5", "--output", str(tmp_path)]) == 0
+    assert stream.main(["--days", "5", "--output", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "killed the query" in said and "equal: " in said
 
@@ -19,8 +19,8 @@ def test_only_folders_of_an_earlier_run_are_removed(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "thesis.tex").write_text("mine")
     with pytest.raises(ToolError, match=r"--output must be .* that of an earlier run, as .*state is to be"):
-        flights_stream._cleared(tmp_path)
+        stream._cleared(tmp_path)
     assert (tmp_path / "state" / "thesis.tex").exists()
     (tmp_path / "carrier.parquet").touch()
-    flights_stream._cleared(tmp_path)
+    stream._cleared(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["carrier.parquet"]

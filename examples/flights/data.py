@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from splitjoin.base.errors import InputError, ToolError
+from splitjoin import InputError, ToolError
 
 __all__ = [
     "CONDITION", "EARTH", "MILES", "MINUTES", "Departures", "departures", "disagreements", "great_circle", "on_map",
