@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "rows": "base lang engines circuit tables",
     "joins": "base lang plan engines circuit hw tables rows",
     "sessions": "base lang engines circuit tables rows joins",
-    "qualify": "base lang",
+    "qualify": "base lang plan",
     "spark": "base lang plan engines circuit link rows joins sessions",
     "cli": "base lang engines circuit link hw sim boards tables rows joins qualify",
 }

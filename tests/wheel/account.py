@@ -115,8 +115,7 @@ import os
 from pyspark.sql import SparkSession
 os.mkdir("spark-events")
 spark = (SparkSession.builder.master("local[1]").config("spark.eventLog.enabled", "true")
-         .config("spark.eventLog.dir", "file://" + os.path.abspath("spark-events"))
-         .config("spark.eventLog.compress", "false").getOrCreate())
+         .config("spark.eventLog.dir", "file://" + os.path.abspath("spark-events")).getOrCreate())
 assert spark.sql("SELECT * FROM range(50) r JOIN range(50) s ON abs(r.id - s.id) <= 3").count() == 338
 spark.stop()
 """, after="""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,32 +10,42 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from splitjoin.base.errors import SplitJoinError
-from splitjoin.lang.schema import SIDES, Schema, Side
-from splitjoin.lang.sql.parser import parse_sql
+from splitjoin.base.errors import PredicateError
+from splitjoin.lang.schema import SIDES, Side
 
-from .events import Application, Execution, Node, read_logs
+from .attributes import JOINS, Attributes, Output, attributes_in, bracketed, cast_operand, formula_type, split
+from .conditions import Condition, read_condition
+from .counts import input_rows, own_rows
+from .events import CUT, MOST_TEXT, ROWS, Application, Execution, Node, read_logs
+from .printed import null_safe
 
-__all__ = ["RATE", "Candidate", "qualify"]
+__all__ = ["FIXED", "PAIRS", "RATE", "Candidate", "qualify"]
 
-#: Rows of both inputs that a batch join in Spark takes a second and core, as bench/spark.py measured them.
-RATE = 440_000.0
+#: What a batch join in Spark takes a second and core, as bench/spark.py measured it: rows of both inputs and pairs.
+RATE, PAIRS = 440_000.0, 5_600_000.0
+#: Task time that a join takes whatever its size, in seconds: workers begin, and input is sorted and cut.
+FIXED = 1.0
 
-#: Nodes that compare every row of one side with every row of the other.
+#: Nodes that compare every row of one side with every row of the other; the others join by equality first, and test
+#: what is left over for every pair of equal keys.
 _LOOPS = ("BroadcastNestedLoopJoin", "CartesianProduct")
-#: Nodes that join by equality first; what is left over is tested for every pair of equal keys.
-_BY_KEY = ("SortMergeJoin", "ShuffledHashJoin", "BroadcastHashJoin")
-_ROWS = "number of output rows"
+#: How many joins of an application are read.
+_MOST = 5000
 #: Kinds of join as Spark prints them, and the `how` of each.
 _HOW = {"Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "right", "FullOuter": "full",
         "LeftSemi": "semi", "LeftAnti": "anti"}
-_TYPE = re.compile(r"\b(Inner|Cross|LeftOuter|RightOuter|FullOuter|LeftSemi|LeftAnti|ExistenceJoin\([^)]*\))")
-_ATTRIBUTE = re.compile(r"(`(?:[^`]|``)+`|[A-Za-z_][\w.]*|<[^#]*>)#(\d+)(L?)")
+_TYPE = re.compile(r"\b(Inner|Cross|LeftOuter|RightOuter|FullOuter|LeftSemi|LeftAnti|ExistenceJoin\([^)]{0,300}\))")
 #: What else Spark prints of a join: the side that is built, and flags.
 _FLAG = re.compile(r"BuildLeft|BuildRight|true|false|isSkew=\w+|isNullAwareAntiJoin=\w+")
-_COMPARISON = re.compile(r"<=|>=|<(?!=>)|>|\babs\(")
-#: Types that columns are tried with, as a log does not tell them: of bigint columns Spark says so.
-_TYPES = (pa.int32(), pa.float64(), pa.string(), pa.timestamp("us", "UTC"), pa.date32(), pa.decimal128(18, 2))
+_COMPARISON = re.compile(r"<=|>=|<(?!=>)|>|\babs\(|\btimestampdiff\(|\bdatediff\(")
+#: Nodes between a join and the filter that tests the values of Python UDFs.
+_BETWEEN = re.compile(r"(Project|WholeStageCodegen|InputAdapter|ColumnarToRow)\b.*", re.DOTALL)
+_RESULT = re.compile(r"#\d{1,18}\Z", re.ASCII)
+_CALLED = re.compile(r"\w+(?=\()")
+#: Attributes that Spark makes of what occurs twice in a condition, and what is added to their numbers for that of the
+#: operand of a cast.
+_SHARED, _OPERAND = "_common_expr_", 10**12
+_SUBQUERY = re.compile(r"\br\.subquery_\d+\b", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,9 @@ class Candidate:
         rows: Rows of the left and of the right input, and of the result; None where the log does not say.
         seconds: Task time of the stages that the node ran in, which other nodes of these stages share.
         predicted: Seconds of task time that splitjoin would need, or None.
+        columns: The columns of the condition with their types, as the log tells them or as they were chosen so that
+            splitjoin takes the condition. Empty if it does not.
+        window: The arguments ``time`` and ``window`` that follow from the condition, or empty.
     """
 
     application: str
@@ -62,6 +76,8 @@ class Candidate:
     rows: tuple[int | None, int | None, int | None]
     seconds: float
     predicted: float | None
+    columns: str = ""
+    window: str = ""
 
 
 def qualify(paths: Sequence[str | Path], *, rate: float = RATE) -> tuple[list[Candidate], list[str]]:
@@ -70,43 +86,155 @@ def qualify(paths: Sequence[str | Path], *, rate: float = RATE) -> tuple[list[Ca
     ``rate``: rows of both inputs a second and core that splitjoin joins, for predictions. Raises `InputError` for
     what is no event log.
     """
-    found, damaged = list[Candidate](), list[str]()
-    for app in read_logs(paths):
+    applications, damaged = read_logs(paths)
+    found = list[Candidate]()
+    for app in applications:
         if app.damaged:
-            damaged.append(f"{app.name}: {app.damaged}")
-        for execution in app.executions.values():
-            found += _joins(app, execution, rate)
+            damaged.append(f"{app.name}: {'; '.join(app.damaged)}")
+        joins = list(itertools.islice(_joins(app, rate), _MOST + 1))
+        if len(joins) > _MOST:
+            damaged.append(f"{app.name}: of its joins, the first {_MOST:,} were read")
+        found += joins[:_MOST]
     return sorted(found, key=lambda c: -c.seconds), damaged
 
 
-def _joins(app: Application, execution: Execution, rate: float) -> Iterator[Candidate]:
-    for node in execution.plan.walk():
-        if node.name not in _LOOPS + _BY_KEY or len(node.children) != 2:
-            continue
+def _joins(app: Application, rate: float) -> Iterator[Candidate]:
+    seen = set[int]()
+    for execution in app.executions.values():
+        plan = _Plan(app, execution)
+        for node in execution.plan.walk():
+            if not node.name.startswith(JOINS):
+                continue
+            number = node.metrics.get(ROWS)
+            if number is not None:
+                if number in seen:  # of a cached table, which is in the plan of every query that reads it
+                    continue
+                seen.add(number)
+            made = plan.candidate(node, rate)
+            if made is not None:
+                yield made
+
+
+class _Plan:
+    """A plan whose joins are read."""
+
+    def __init__(self, app: Application, execution: Execution):
+        self.app, self.execution = app, execution
+        self._attributes = Attributes(execution.plan)
+        self._above = {id(child): node for node in execution.plan.walk() for child in node.children}
+
+    def candidate(self, node: Node, rate: float) -> Candidate | None:
+        """The join of ``node``, if it compares ranges or every pair."""
+        inputs = [child for child in node.children if not child.name.startswith(("Subquery", "ReusedSubquery"))]
+        if len(inputs) != 2:
+            return None
+        left, right = inputs
         keys, rest = _condition(node)
-        if node.name in _BY_KEY and not (rest and _COMPARISON.search(rest)):
-            continue  # Spark's equi-joins are the right tool for equality alone
-        rows = (_rows(app, node.children[0]), _rows(app, node.children[1]), _own_rows(app, node))
-        condition, reason, takes = _read(node, keys, rest)
-        seconds = app.seconds.get(node.metrics.get(_ROWS, -1), 0.0)
-        known = rows[0] is not None and rows[1] is not None
-        predicted = ((rows[0] or 0) + (rows[1] or 0)) / rate if takes and known else None
-        yield Candidate(app.name, f"{execution.number}: {execution.description}", node.name, condition, takes, reason,
-                        rows, seconds, predicted)
+        udf, called = self._udf(node, left, right)
+        if not (node.name.startswith(_LOOPS) or udf or (rest and _COMPARISON.search(rest))):
+            return None  # Spark's equi-joins are the right tool for equality alone
+        condition, reason, read = self._read(node, left, right, keys, rest, udf)
+        last = node if called is None else called
+        rows = (input_rows(self.app, node, 0, inputs), input_rows(self.app, node, 1, inputs), own_rows(self.app, last))
+        predicted = None
+        if read is not None and rows[0] is not None and rows[1] is not None:
+            predicted = FIXED + (rows[0] + rows[1]) / rate + (rows[2] or 0) / PAIRS
+        return Candidate(self.app.name, f"{self.execution.number}: {self.execution.description}", node.name, condition,
+                         read is not None, reason, rows, self.app.seconds.get(node.metrics.get(ROWS, -1), 0.0),
+                         predicted, *((read.columns, read.window) if read is not None else ()))
+
+    def _udf(self, node: Node, left: Node, right: Node) -> tuple[str, Node | None]:
+        """The test of Python UDFs over both inputs that a filter above the join makes, and the filter."""
+        values: dict[int, str] = {}
+        above = self._above.get(id(node))
+        while above is not None and (_BETWEEN.fullmatch(above.name) or above.name.endswith("EvalPython")):
+            if above.name.endswith("EvalPython"):
+                calls, after = bracketed(above.text[above.text.find("["):])
+                names = bracketed(after[after.find("["):])[0] if "[" in after else ""
+                for call, name in zip(split(calls), split(names), strict=False):
+                    for one in attributes_in(name, {}):
+                        values[one.number] = _RESULT.sub("", call)
+            above = self._above.get(id(above))
+        if above is None or above.name != "Filter" or not values:
+            return "", None
+        test = above.text.removeprefix("Filter ").removesuffix(": boolean")
+        used = [one for one in attributes_in(test, {}) if one.number in values]
+        sides = {self._attributes.side(inner.number, left, right)
+                 for one in used for inner in attributes_in(values[one.number], {})}
+        if not {0, 1} <= sides:
+            return "", None
+        parts, end = list[str](), 0
+        for one in used:
+            parts += [test[end:one.start], values[one.number]]
+            end = one.end
+        return "".join([*parts, test[end:]]), above
+
+    def _read(self, node: Node, left: Node, right: Node, keys: list[tuple[str, str]], rest: str, udf: str,
+              ) -> tuple[str, str, Condition | None]:
+        """The condition as it is shown, a reason, and what splitjoin takes."""
+        kind = _TYPE.search(node.text)
+        spoken = " AND ".join([*null_safe(keys), *(x for x in (rest, udf) if x)]) or "(none)"
+        how = "inner" if kind is None else _HOW.get(kind[1])
+        if how is None:
+            assert kind is not None
+            return spoken, (f"it is of the kind {kind[1]}, which splitjoin has not (Spark makes it of EXISTS and IN)"
+                            ), None
+        if udf:
+            name = _CALLED.findall(udf)
+            return spoken, (f"it calls the Python UDF {name[0] if name else ''}() for every pair; write what that "
+                            f"computes as the condition, in SQL or as a Python function of r and s"), None
+        if not keys and not rest:
+            return spoken, "it has no condition: every pair is a result", None
+        if node.text.endswith(CUT):
+            return spoken, f"Spark prints the join in more than the {MOST_TEXT:,} characters that are read here", None
+        if "..." in spoken:
+            return spoken, "Spark has cut the condition in the log; raise spark.sql.maxMetadataStringLength", None
+        outputs = [self._attributes.output(one) for one in (left, right)]
+        names = {**outputs[0].names, **outputs[1].names}
+        found = {one.number: one for one in attributes_in(spoken, names)}
+        names.update((number, one.name.strip("`").replace("``", "`")) for number, one in found.items())
+        types = {number: pa.int64() for number, one in found.items() if one.big}
+        types.update((number, type_) for output in outputs for number, type_ in output.types.items())
+
+        def side(number: int) -> Side | None:
+            n = self._attributes.side(number % _OPERAND, left, right)
+            return None if n is None else SIDES[n]
+
+        formulas = dict[int, str]()
+        for output in outputs:
+            for number in found.keys() & output.formulas.keys():
+                operand = cast_operand(output.formulas[number])
+                if operand and names[number].startswith(_SHARED):
+                    formulas[number] = _as_cast(number, operand, output, names, types)
+        try:
+            read = read_condition(spoken, side, names, types, formulas, self.app.zone)
+        except PredicateError as error:
+            return spoken, f"splitjoin cannot read the condition as Spark prints it: {error}", None
+        subqueries = sorted(set(_SUBQUERY.findall(read.text)))
+        reason = f"{how} join; "
+        if subqueries:
+            reason += f"compute the scalar subquery first, and write its value in place of {', '.join(subqueries)}; "
+        return read.text, reason + ("with this window no pair is lost" if read.window else
+                                    "choose the event-time column and the window that the query means"), read
 
 
-def _rows(app: Application, node: Node) -> int | None:
-    """The rows that ``node`` gives: of the first node from it downwards that counts them."""
-    while True:
-        own = _own_rows(app, node)
-        if own is not None or len(node.children) != 1:
-            return own
-        node = node.children[0]
-
-
-def _own_rows(app: Application, node: Node) -> int | None:
-    number = node.metrics.get(_ROWS)
-    return app.values.get(number) if number is not None else None
+def _as_cast(number: int, operand: str, output: Output, names: dict[int, str], types: dict[int, pa.DataType]) -> str:
+    """The cast to bigint that Spark has computed in attribute ``number``, of a column: the attribute that it is of, or
+    else one of its own, which is added to ``names`` and ``types``.
+    """
+    same = [n for n, formula in output.formulas.items() if formula == operand]
+    one = next(attributes_in(operand, output.names), None)
+    if one is not None and one.start == 0 and one.end == len(operand):
+        of = one.number
+    elif same:
+        of = same[0]
+    else:
+        of = number + _OPERAND
+        type_ = formula_type(operand)
+        if type_ is not None:
+            types[of] = type_
+    names.setdefault(of, names[number])
+    return f"cast({names[of]}#{of} as bigint)"
 
 
 def _condition(node: Node) -> tuple[list[tuple[str, str]], str]:
@@ -115,69 +243,12 @@ def _condition(node: Node) -> tuple[list[tuple[str, str]], str]:
     keys: list[tuple[str, str]] = []
     lists = []
     while text.startswith("["):
-        inside, text = _bracketed(text)
-        lists.append(_split(inside))
+        inside, text = bracketed(text)
+        lists.append(split(inside))
         text = text.removeprefix(",").strip()
     if len(lists) == 2:
         keys = list(zip(*lists, strict=False))
     found = _TYPE.search(text)
     rest = text[found.end():] if found else text
-    words = [part for part in _split(rest) if part and not _FLAG.fullmatch(part)]
+    words = [part for part in split(rest) if part and not _FLAG.fullmatch(part)]
     return keys, ", ".join(words)
-
-
-def _bracketed(text: str) -> tuple[str, str]:
-    depth = 0
-    for at, c in enumerate(text):
-        depth += (c in "[(") - (c in "])")
-        if depth == 0:
-            return text[1:at], text[at + 1:]
-    return text[1:], ""
-
-
-def _split(text: str) -> list[str]:
-    """The parts between the commas of ``text`` that are not inside brackets."""
-    parts, depth, start = [], 0, 0
-    for at, c in enumerate(text):
-        depth += (c in "[(") - (c in "])")
-        if c == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    return [*parts, text[start:].strip()]
-
-
-def _read(node: Node, keys: Sequence[tuple[str, str]], rest: str) -> tuple[str, str, bool]:
-    """The condition in splitjoin's words, a reason, and if splitjoin takes it."""
-    kind = _TYPE.search(node.text)
-    spoken = " AND ".join([*(f"{a} = {b}" for a, b in keys), *([rest] if rest else [])]) or "(none)"
-    how = "inner" if kind is None else _HOW.get(kind[1])
-    if how is None:
-        assert kind is not None
-        return spoken, f"it is of the kind {kind[1]}, which splitjoin has not (Spark makes it of EXISTS and IN)", False
-    if not keys and not rest:
-        return spoken, "it has no condition: every pair is a result", False
-    if "..." in spoken:
-        return spoken, "Spark has cut the condition in the log; raise spark.sql.maxMetadataStringLength", False
-    own = {number for part in node.children[0].walk() for _, number, _ in _ATTRIBUTE.findall(part.text)}
-    columns: dict[Side, dict[str, bool]] = {"r": {}, "s": {}}
-
-    def named(match: re.Match[str]) -> str:
-        name, number, big = match[1].strip("`").replace("``", "`"), match[2], bool(match[3])
-        side: Side = "r" if number in own else "s"
-        columns[side][name] = big
-        return f'{side}."{name.replace(chr(34), chr(34) * 2)}"'
-
-    condition = _ATTRIBUTE.sub(named, spoken)
-    error = ""
-    for kind_ in _TYPES:
-        try:
-            schemas = [Schema.from_arrow(side, pa.schema([(name, pa.int64() if big else kind_)
-                                                          for name, big in columns[side].items()]))
-                       for side in SIDES]
-            parse_sql(condition, *schemas)
-        except SplitJoinError as failed:
-            error = error or str(failed).splitlines()[0]
-            continue
-        pretty = re.sub(r'"([A-Za-z_]\w*)"', r"\1", condition)
-        return pretty, f"{how} join; choose the event-time column and the window that the query means", True
-    return condition, f"splitjoin cannot read the condition as Spark prints it: {error}", False

@@ -11,6 +11,8 @@ from .joins import Candidate
 
 __all__ = ["as_html", "as_json", "as_text"]
 
+#: The longest condition that is shown whole, in characters.
+_SHOWN = 2000
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Joins that splitjoin could run</title><style>
 body {{ font: 15px/1.45 sans-serif; margin: 2em auto; max-width: 75em; color: #222 }}
@@ -37,7 +39,8 @@ def as_text(found: Sequence[Candidate], damaged: Sequence[str]) -> str:
     """The joins as text, a block each."""
     lines = [_summary(found)]
     for c in found:
-        lines += ["", f"{c.node} in {c.application}, query {c.execution}", f"  condition  {c.condition}",
+        lines += ["", f"{c.node} in {c.application}, query {c.execution}", f"  condition  {_cut(c.condition)}",
+                  *(f"  {name:<9}  {said}" for name, said in (("columns", c.columns), ("window", c.window)) if said),
                   f"  rows       {_count(c.rows[0])} and {_count(c.rows[1])} in, {_count(c.rows[2])} out",
                   f"  task time  {c.seconds:.1f} s in the stages of the node; predicted: {_predicted(c)}",
                   f"  splitjoin  {'yes' if c.takes else 'no'}: {c.reason}"]
@@ -49,7 +52,7 @@ def as_html(found: Sequence[Candidate], damaged: Sequence[str]) -> str:
     rows = []
     for c in found:
         said = [f"<td>{_safe(c.node)}<br><small>{_safe(c.application)}<br>query {_safe(c.execution)}</small></td>",
-                f"<td><code>{_safe(c.condition)}</code></td>",
+                f"<td><code>{_safe(_cut(c.condition))}</code><br><small>{_safe(c.columns)}<br>{_safe(c.window)}</small></td>",
                 f"<td class=n>{_count(c.rows[0])}<br>{_count(c.rows[1])}</td><td class=n>{_count(c.rows[2])}</td>",
                 f"<td class=n>{c.seconds:.1f} s</td><td class=n>{_safe(_predicted(c))}</td>",
                 f"<td class={'yes' if c.takes else 'no'}>{'yes' if c.takes else 'no'}: {_safe(c.reason)}</td>"]
@@ -62,6 +65,11 @@ def _summary(found: Sequence[Candidate]) -> str:
     takes = [c for c in found if c.takes]
     return (f"{len(found)} {'join compares' if len(found) == 1 else 'joins compare'} ranges or every pair; splitjoin "
             f"takes {len(takes)} of them, whose stages ran for {sum(c.seconds for c in takes):.1f} s of task time.")
+
+
+def _cut(condition: str) -> str:
+    """``condition``, cut if it is too long to be shown."""
+    return condition if len(condition) <= _SHOWN else f"{condition[:_SHOWN]} … ({len(condition):,} characters)"
 
 
 def _count(n: int | None) -> str:
