@@ -41,20 +41,11 @@ class Whole:
     placer: str
     tables: bool = False
     capacity: int = CAPACITY
-    wide: bool = True
-    anneal_mhz: float | None = None
-    preroute_mhz: float | None = None
 
 
-#: Target clocks of annealing, in MHz (5.225 and 6.6 ns): above the clock that results, as some routed wires are slower
-#: than estimated.
-ANNEAL_MHZ, TABLES_ANNEAL_MHZ = 1e3 / 5.225, 1e3 / 6.6
-#: Target clock of pre-routing the first circuit (5.45 ns): nearer to the result, as critical wires are routed by then.
-PREROUTE_MHZ = 1e3 / 5.45
 #: With tables a batch of 16 probes takes 80 cycles to collect, and regions of 2,048 tuples 256 to read, in as many
 #: memories as those of 512.
-WHOLE = (Whole(8, 1, 4, "heap", wide=False, anneal_mhz=ANNEAL_MHZ, preroute_mhz=PREROUTE_MHZ),
-         Whole(2, 8, 16, "static", tables=True, capacity=2048, anneal_mhz=TABLES_ANNEAL_MHZ))
+WHOLE = (Whole(8, 1, 4, "heap"), Whole(2, 8, 16, "static", tables=True, capacity=2048))
 #: Of both bands of the whole circuits, how much more the high end is than the low one: abs(r.x - s.a) <= 10.
 WIDTHS = (20, 20)
 #: (cores, lanes, probes) of the circuits that are mapped with roots of each width.
@@ -152,15 +143,9 @@ def whole(out: Recorder, circuit: Whole, runs: int) -> None:
             "probes": circuit.probes, "sub_window": circuit.capacity, "bands": "of constant width",
             **({"tables": True} if circuit.tables else {})}
     comparisons = 2 * circuit.cores * circuit.lanes * circuit.probes
-    how = BY_PLACER[circuit.placer]
-    if circuit.anneal_mhz:
-        how += f", placement annealed for {circuit.anneal_mhz:.1f} MHz"
-        how += f", critical nets pre-routed for {circuit.preroute_mhz:.1f} MHz" if circuit.preroute_mhz else ""
-    how += f"; {ecp5.versions()}"
+    how = f"{BY_PLACER[circuit.placer]}; {ecp5.versions()}"
     design = whole_design(config, "ecp5")
-    found = {seed: ecp5.route(design, placer=circuit.placer, seed=seed, wide=circuit.wide,
-                              anneal_mhz=circuit.anneal_mhz, preroute_mhz=circuit.preroute_mhz)
-             for seed in SEEDS[:runs]}
+    found = {seed: ecp5.route(design, placer=circuit.placer, seed=seed) for seed in SEEDS[:runs]}
     best = max(found, key=lambda seed: found[seed].mhz)
     routed = found[best]
     clocks = ", ".join(f"seed {seed}: {run.mhz:.1f} MHz" for seed, run in found.items())
@@ -171,11 +156,8 @@ def whole(out: Recorder, circuit: Whole, runs: int) -> None:
     out.add("ecp5_block_ram", routed.block_ram, "of 208", what, f"{how}: DP16KD")
     out.add("ecp5_mhz", routed.mhz, "MHz", what, f"{how}: clock by nextpnr's report, whole circuit; its critical path "
             f"is from {routed.source} to {routed.sink}")
-    if routed.analysed_mhz is not None:
-        out.add("ecp5_analysed_mhz", routed.analysed_mhz, "MHz", what, f"{how}: clock by the placer's timing analysis "
-                "of the routed delays (SDF), which tells both halves of a carry cell apart")
     out.add("ecp5_peak_gcmps", comparisons * routed.mhz / 1000, "Gcmp/s", what, "regions × lanes × probes × ecp5_mhz")
-    out.add("route_seconds", routed.seconds, "s", what, "wall clock of placing, annealing, pre-routing and routing")
+    out.add("route_seconds", routed.seconds, "s", what, "wall clock of placing and routing")
 
 
 def root(out: Recorder, cores: int, lanes: int, probes: int, root_width: int) -> None:

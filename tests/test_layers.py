@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "link": "base lang engines circuit",
     "hw": "base lang circuit link",
     "sim": "base lang circuit link hw",
-    "boards": "base engines circuit link hw sim",
+    "boards": "base circuit link hw sim",
     "tables": "base lang",
     "rows": "base lang engines circuit tables",
     "joins": "base lang plan engines circuit hw tables rows",

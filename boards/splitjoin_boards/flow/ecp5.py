@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from splitjoin.base.errors import ToolError
 
@@ -16,11 +14,8 @@ from .design import Design
 from .floorplan import PLANNED_FROM, floorplan
 from .tools import NEXTPNR, YOSYS, cached
 
-if TYPE_CHECKING:
-    from .ecp5_placer import PlacerResult
-
-__all__ = ["CELLS", "PLACERS", "Ecp5Utilization", "RoutingReport", "mapped_verilog", "netlist", "route", "run_placer",
-           "utilization", "versions"]
+__all__ = ["CELLS", "PLACERS", "Ecp5Utilization", "RoutingReport", "mapped_verilog", "netlist", "route", "utilization",
+           "versions"]
 
 #: Device and package; speed grade 6 is the slowest.
 _DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6")
@@ -61,8 +56,7 @@ class RoutingReport:
 
     ``lut4`` = ``logic`` + ``carry`` + ``ram`` (LUT RAM and its write ports). ``mhz``: the highest clock by nextpnr's
     report. ``source``, ``sink``: cells in which its critical path begins and ends. ``seconds``: wall clock of placing
-    and routing. ``analysed_mhz``: the highest clock by `ecp5_placer`'s analysis of the routed delays, if that annealed
-    the placement: PyPI's nextpnr takes some carry cells of an annealed placement for slower ones than they are.
+    and routing.
     """
 
     lut4: int
@@ -75,7 +69,6 @@ class RoutingReport:
     source: str
     sink: str
     seconds: float
-    analysed_mhz: float | None = None
 
 
 def netlist(design: Design, *, wide: bool = True) -> Path:
@@ -161,49 +154,28 @@ def utilization(design: Design) -> dict[str, Ecp5Utilization]:
     return out
 
 
-def route(design: Design, *, seed: int = 1, placer: str = "heap", wide: bool = True,
-          anneal_mhz: float | None = None, preroute_mhz: float | None = None) -> RoutingReport:
+def route(design: Design, *, seed: int = 1, placer: str = "heap") -> RoutingReport:
     """Place and route on the largest ECP5; minutes to hours. Raises `ToolError` if it does not fit or route.
 
     ``placer``: one of `PLACERS`. Wires are shorter by a seventh with ``static``, which decides whether large comparator
     arrays can be routed. It considers timing only at the end, so that the clock of other designs is lower with it.
-    ``seed``: of that placer. ``wide``: as for `netlist`.
-
-    ``anneal_mhz``: target clock in MHz for which `ecp5_placer` anneals the placement before it is routed; None to
-    leave it as nextpnr made it. Without ``wide`` each LUT can move by itself. ``preroute_mhz``: target clock for
-    which critical nets of an annealed placement are routed first; None to route all nets at once.
+    ``seed``: of that placer.
     """
     if placer not in PLACERS:
         raise ValueError(f"Placer must be one of {', '.join(PLACERS)}, not {placer!r}")
-    # Checked here, as the placer needs them only after minutes.
-    for option, mhz in (("anneal_mhz", anneal_mhz), ("preroute_mhz", preroute_mhz)):
-        if mhz is not None and not (isinstance(mhz, int | float) and 0 < mhz < math.inf):
-            raise ValueError(f"{option} must be a positive number of MHz, or None, not {mhz!r}")
-    if preroute_mhz is not None and anneal_mhz is None:
-        raise ValueError("Nets are pre-routed only for an annealed placement: preroute_mhz needs anneal_mhz as well")
-    source, options = _nextpnr_input(design, placer, wide=wide)
+    source = _planned(design) if placer == "heap" else netlist(design).read_text()
+    options = [*_DEVICE, *PLACERS[placer], "--lpf-allow-unconstrained", "--timing-allow-fail", "--freq",
+               str(_TARGET_MHZ), "--router", _ROUTER]
 
     def make(folder: Path) -> None:
         start = time.monotonic()
-        if anneal_mhz is None:
-            (folder / "netlist.json").write_text(source)
-            log = NEXTPNR.run([*options, "--seed", str(seed), "--json", "netlist.json", "--report", "report.json"],
-                              folder)
-            found = parse(log, json.loads((folder / "report.json").read_text()), time.monotonic() - start)
-        else:
-            from .ecp5_placer import place_and_route  # optional, and slow to import
-
-            result = place_and_route(source, options, folder, anneal_mhz=anneal_mhz, preroute_mhz=preroute_mhz,
-                                     seed=seed)
-            found = replace(parse(result.log, result.report, time.monotonic() - start),
-                            analysed_mhz=result.analysed_mhz)
-        for large in (*folder.glob("*.json"), *folder.glob("*.sdf")):
-            if large.name != "report.json":
-                large.unlink()
+        (folder / "netlist.json").write_text(source)
+        log = NEXTPNR.run([*options, "--seed", str(seed), "--json", "netlist.json", "--report", "report.json"], folder)
+        found = parse(log, json.loads((folder / "report.json").read_text()), time.monotonic() - start)
+        (folder / "netlist.json").unlink()
         (folder / "routed.json").write_text(json.dumps(asdict(found)))
 
-    how = () if anneal_mhz is None else (f"annealed for {anneal_mhz}, {preroute_mhz}", *_placer_source())
-    folder = cached("ecp5-routed", (source, *options, str(seed), NEXTPNR.version, *how), make)
+    folder = cached("ecp5-routed", (source, *options, str(seed), NEXTPNR.version), make)
     return RoutingReport(**json.loads((folder / "routed.json").read_text()))
 
 
@@ -212,35 +184,9 @@ def versions() -> str:
     return f"{YOSYS.described}; {NEXTPNR.described}"
 
 
-def run_placer(design: Design, folder: Path, *, anneal_mhz: float, preroute_mhz: float | None = None,
-               seed: int = 1) -> PlacerResult:
-    """Run `ecp5_placer` in ``folder``, as `route` does with placer ``heap`` and without ``wide``, but without a cache.
-
-    The files of nextpnr stay in ``folder``.
-    """
-    from .ecp5_placer import place_and_route  # optional, and slow to import
-
-    source, options = _nextpnr_input(design, "heap", wide=False)
-    return place_and_route(source, options, folder, anneal_mhz=anneal_mhz, preroute_mhz=preroute_mhz, seed=seed)
-
-
-def _nextpnr_input(design: Design, placer: str, *, wide: bool) -> tuple[str, list[str]]:
-    """The netlist for nextpnr, and its options but for the seed."""
-    source = _planned(design, wide) if placer == "heap" else netlist(design, wide=wide).read_text()
-    # Without --freq nextpnr forgets the target clock when it reads a placed netlist.
-    return source, [*_DEVICE, *PLACERS[placer], "--lpf-allow-unconstrained", "--timing-allow-fail", "--freq",
-                    str(_TARGET_MHZ), "--router", _ROUTER]
-
-
-def _placer_source() -> list[str]:
-    """The placer's source files, which are part of the cache's key."""
-    folder = Path(__file__).with_name("ecp5_placer")
-    return [path.read_text() for path in sorted((*folder.glob("*.py"), *folder.glob("*.json")))]
-
-
-def _planned(design: Design, wide: bool) -> str:
+def _planned(design: Design) -> str:
     """The mapped netlist; if it is large, with the floorplan of its block RAMs."""
-    text, size = netlist(design, wide=wide).read_text(), utilization(design)[design.top]
+    text, size = netlist(design).read_text(), utilization(design)[design.top]
     if max(size.lut4, size.ff) < PLANNED_FROM:
         return text
     mapped = json.loads(text)

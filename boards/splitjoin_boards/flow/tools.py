@@ -57,16 +57,6 @@ class Tool:
         except ToolError:
             return False
 
-    @property
-    def scripted(self) -> bool:
-        """True if it runs Python scripts, which PyPI's does not. Raises `ToolError` if it is not there."""
-        native = self._native()
-        if native is None:
-            return False
-        found = subprocess.run([native, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               check=False)
-        return "--pre-place" in found.stdout
-
     def run(self, arguments: list[str], folder: Path, seconds: float | None = None) -> str:
         """Run in ``folder``, and return standard output and error together, which also go to ``log.txt`` there.
 

@@ -28,16 +28,6 @@ def test_without_any_program_the_error_names_the_package_to_install(tmp_path, mo
         ECHO.run([], tmp_path)
 
 
-def test_a_native_program_with_python_scripts_is_recognized(tmp_path, monkeypatch):
-    assert not Tool("echo", "no_such_package", "run", "SPLITJOIN_TEST_NOT_SET").scripted
-    for name, helps in (("with", "--pre-place arg  python file to run"), ("without", "--freq arg")):
-        program = tmp_path / name
-        program.write_text(f"#!/bin/sh\necho '{helps}'\nexit 1\n")
-        program.chmod(0o755)
-        monkeypatch.setenv("SPLITJOIN_TEST_ECHO", str(program))
-        assert ECHO.scripted == (name == "with")
-
-
 def test_a_cached_folder_is_made_once_for_each_key(tmp_path, monkeypatch):
     monkeypatch.setenv("SPLITJOIN_CACHE", str(tmp_path))
     made = []
