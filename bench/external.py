@@ -1,6 +1,7 @@
 """A region's scan of a sub-window in external memory: how many probes of a batch hide latency and bandwidth.
 
-A model of cycles, not a circuit: nothing like it is built. docs/external-windows.md has the arithmetic and the results.
+A model of cycles, not a circuit: nothing like it is built. docs/adr/0053-windows-in-external-memory.md has the
+arithmetic and the results.
 Run: python -m bench.external
 """
 

@@ -9,7 +9,7 @@ from bench.external import CLOCK_MHZ, MEMORIES, ExternalScan, Memory, bound, pro
 from hypothesis import given, settings, strategies as st
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "external-windows.md").read_text()
+PAGE = (ROOT / "docs" / "adr" / "0053-windows-in-external-memory.md").read_text()
 ROWS = json.loads((ROOT / "bench" / "results" / "external.json").read_text())["rows"]
 
 

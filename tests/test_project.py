@@ -193,3 +193,10 @@ def test_every_pin_has_a_reason() -> None:
     pins = [line for line in section.splitlines() if re.match(r'\s+"(?!splitjoin)', line)]
     assert pins
     assert [line for line in pins if not re.search(r"#\s*\S.{9,}", line)] == []
+
+
+def test_the_helpers_of_tests_are_listed_by_the_first_lines_of_their_docstrings() -> None:
+    folder = ROOT / "tests" / "support"
+    lines = [f"| `{path.name}` | {path.read_text(encoding='utf-8').split(chr(34) * 3)[1].splitlines()[0]} |"
+             for path in sorted(folder.glob("*.py")) if not path.name.startswith(("_", "test_"))]
+    assert (folder / "README.md").read_text(encoding="utf-8").splitlines()[-len(lines):] == lines

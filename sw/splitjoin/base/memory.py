@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from threading import Lock
@@ -28,14 +27,15 @@ def available_memory() -> int:
     for limit in (_system, _control_group, _address_space):
         try:
             found.append(limit())
-        except (OSError, KeyError, ValueError, ImportError):  # not on this system, or no limit
+        except (OSError, ValueError, ImportError):  # not on this system, or no limit
             continue
     return max(0, min(found))
 
 
 def _system() -> int:
-    found = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-    return 1024 * int(found["MemAvailable"].split()[0])
+    import psutil  # here, as small results never ask
+
+    return int(psutil.virtual_memory().available)
 
 
 def _control_group() -> int:
@@ -46,10 +46,10 @@ def _control_group() -> int:
 def _address_space() -> int:
     import resource  # not on Windows
 
+    import psutil
+
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft == resource.RLIM_INFINITY:
-        return sys.maxsize
-    return soft - int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft - int(psutil.Process().memory_info().vms)
 
 
 def check_memory(pairs: int, need: int) -> None:
