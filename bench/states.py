@@ -23,8 +23,9 @@ import splitjoin
 from bench.record import Recorder, arguments
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.circuit.cost.folding import folding_emitter, stored_states
+from splitjoin.circuit.folding import fold_choice
 from splitjoin.circuit.geometry import outcome_latency
-from splitjoin.circuit.lowering import configure, folding_of, plan_for
+from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin.engines.arrival import Arrivals, arrivals
@@ -197,7 +198,7 @@ def configuration(name: str, lanes: int, probes: int, *, whole: bool) -> Configu
                             aggregate=ROUTED[name])
     parameters = CircuitParameters(cores=4, capacity=1024, lanes=lanes, probes=probes, core="scan")
     plan = plan_for(query.pairs, parameters)
-    return configure(query.pairs, plan, parameters, folding_of(query, plan, parameters, whole=whole))
+    return configure(query.pairs, plan, parameters, fold_choice(query, plan, parameters, whole=whole))
 
 
 def route(out: Recorder, name: str, lanes: int, probes: int) -> None:

@@ -13,7 +13,7 @@ from splitjoin import InputError, UnsupportedError
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR, STAR
-from splitjoin.rows.aggregates import folds_on
+from splitjoin.rows.aggregates import states_circuit
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
@@ -58,7 +58,7 @@ def test_every_window_and_kind_on_sim(how: str) -> None:
     for seed, window in enumerate(WINDOWS):
         r, s = tables(220, seed)
         device = SimDevice(cores=3, capacity=64, lanes=2, probes=2, seed=seed, fold="always", **STALLS)
-        assert folds_on(device, query(r, s, AGGREGATES))
+        assert states_circuit(device, query(r, s, AGGREGATES))
         same(device, r, s, window=window, how=how)
     r, s = tables(40, 7)
     same(device, r, s.slice(0, 0), window=WINDOWS[0], how=how)
@@ -141,8 +141,8 @@ def test_which_states_leave_whole() -> None:
     device = SimDevice(capacity=64)
     for window, whole in (("RANGE 6", True), ({"r": "RANGE 0", "s": "RANGE 6"}, False), ("ROWS 6", False)):
         asked = query(r, s, aggregates, window=window)
-        assert device.folding(asked).whole == whole
-    assert device.folding(query(r, s, {"n": "count(*)"}, window="ROWS 6")).whole
+        assert device.circuit(asked).folding.whole == whole
+    assert device.circuit(query(r, s, {"n": "count(*)"}, window="ROWS 6")).folding.whole
 
 
 @pytest.mark.parametrize(("aggregate", "options", "reason"), [
@@ -160,8 +160,8 @@ def test_what_circuits_do_not_fold_is_refused_and_shipped_as_pairs(aggregate: An
     s = s.append_column("f", pa.array(np.ones(8)))
     asked = query(r, s, {"a": aggregate() if callable(aggregate) else aggregate})
     with pytest.raises(UnsupportedError, match=rf"fold='always' needs a circuit that folds .*{reason}"):
-        folds_on(SimDevice(capacity=64, fold="always", **options), asked)
-    assert not folds_on(SimDevice(capacity=64, **options), asked)
+        states_circuit(SimDevice(capacity=64, fold="always", **options), asked)
+    assert not states_circuit(SimDevice(capacity=64, **options), asked)
 
 
 @pytest.mark.parametrize(("how", "window"), [
@@ -215,8 +215,8 @@ def test_sessions_tell_where_a_state_leaves_its_width() -> None:
 def test_never_ships_pairs_and_always_refuses_what_does() -> None:
     r, s = tables(8, 1)
     asked = query(r, s, {"n": "count(*)"})
-    assert folds_on(SimDevice(capacity=64), asked)
-    assert not folds_on(SimDevice(capacity=64, fold="never"), asked)
+    assert states_circuit(SimDevice(capacity=64), asked)
+    assert not states_circuit(SimDevice(capacity=64, fold="never"), asked)
     with pytest.raises(UnsupportedError, match="fold='always' needs a circuit that folds"):
         splitjoin.open(query(r, s, {"n": "first(s.p)"}), device="sim", capacity=64, fold="always")
     with pytest.raises(UnsupportedError, match="fold must be one of auto, always, never, not 'maybe'"):

@@ -15,7 +15,7 @@ from splitjoin.circuit.query_circuit import chosen_circuit
 from splitjoin.joins import execution
 from splitjoin.link.items import PackedItems
 from splitjoin.link.sidecar import Sidecar
-from splitjoin.rows.aggregates import StateOverflow, folds_on
+from splitjoin.rows.aggregates import StateOverflow, states_circuit
 
 from ..support.linked_circuit import LinkedDevice
 from ..support.sampling import at_length
@@ -36,7 +36,7 @@ def test_states_cross_a_line_with_faults(window: Any, pack: bool) -> None:
     """Without tuples of S that come later, pairs of the same time leave beside states."""
     device = LinkedDevice(pack=pack, share=0.01, seed=5, **SHAPE)
     r, s = tables(60, 3)
-    assert folds_on(device, query(r, s, AGGREGATES, window=window))
+    assert states_circuit(device, query(r, s, AGGREGATES, window=window))
     same(device, r, s, window=window, how="left")
     (transport,) = device.transports
     assert transport.retransmissions > 0

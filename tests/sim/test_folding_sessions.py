@@ -110,7 +110,7 @@ def test_any_cut_into_pushes(window: Any) -> None:
     @given(st.data())
     def run(data: st.DataObject) -> None:
         made = query(R, S, SOME, window=window, how=data.draw(st.sampled_from(["left", "inner"])))
-        assert circuit.folding(made).whole
+        assert circuit.circuit(made).folding.whole
         others: list[Device] = [CpuDevice(threads=1), SimDevice(**{**SHAPE, "fold": "never"}), circuit]
         check(made, [circuit, data.draw(st.sampled_from(others))], data.draw(feeds(len(R), len(S))))
 

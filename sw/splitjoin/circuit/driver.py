@@ -116,14 +116,6 @@ class CircuitDevice(CircuitParameters, Device):
         check_inner(query)
         return pairs_circuit(query, self)
 
-    def folding(self, query: Query) -> FoldChoice:
-        """The values and parts of states that the device's circuit folds for ``query``; where possible, it also folds
-        the partners that come after their base tuples. Raises `UnsupportedError`, with the reason, if pairs must leave.
-        """
-        found = self.circuit(query).folding
-        assert found is not None
-        return found
-
     def open_deciding(self, query: Query) -> Session:
         if self.fold == "never" or not query.needs_few_pairs:
             return self.open(query.pairs)

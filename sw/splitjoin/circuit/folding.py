@@ -51,24 +51,29 @@ class StoredValue:
 @dataclass(frozen=True)
 class FoldChoice:
     """Values and parts of states that a circuit folds. ``outputs``: for each aggregate of the query the numbers of its
-    parts: one, but the sum and the count for averages. ``whole``: partners that come later are folded too.
+    parts: one, but the sum and the count for averages. ``whole``: partners that come later are folded too;
+    ``not_whole``: the reason why they are not, where that was tried.
     """
 
     values: tuple[StoredValue, ...]
     parts: tuple[FoldPart, ...]
     outputs: tuple[tuple[int, ...], ...]
     whole: bool = False
+    not_whole: str = ""
 
 
-def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters, stored: int,
+def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
                 built: Sequence[Aggregate] = (), *, whole: bool = False) -> FoldChoice:
-    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``.
+    """The choice for a circuit with ``parameters``, whose capacity is not None, and ``query``, whose condition has
+    ``plan``.
 
-    ``stored``: the most tuples of S that it holds. ``built``: the aggregates that an existing circuit was built for;
+    ``built``: the aggregates that an existing circuit was built for;
     their parts of a state come first, and those of ``query`` are looked up among them. ``whole``: states are to leave
     whole. Raises `UnsupportedError`, with the reason, if pairs must leave.
     """
     check_folds(plan, parameters)
+    assert parameters.capacity is not None
+    stored = parameters.cores * parameters.capacity
     found = _Choice(_most_partners(query, stored) if whole else stored, parameters.clock).of(query, built)
     return replace(found, whole=whole)
 

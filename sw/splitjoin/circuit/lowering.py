@@ -27,7 +27,7 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.plan.keys import ExactKey
 from splitjoin.plan.linear import ExactRelation
-from splitjoin.plan.passes.pipeline import Observer, Pass, Phase, compiled, make_plan
+from splitjoin.plan.passes.pipeline import Observer, Pass, Phase, compiled
 from splitjoin.plan.passes.strength import ComputedTests
 from splitjoin.plan.plan import Plan, Shared, Test
 from splitjoin.plan.relations import Relation
@@ -44,7 +44,7 @@ from .wire import ROW_BITS, Axis, Configuration, OrderMode, Sum
 
 __all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "configure", "constant_widths", "device_order", "folding_of",
            "longest_range", "lower", "phases", "pipelined", "plan_for", "plan_with_bounds", "settings", "sized",
-           "time_bits_for", "unlowered", "whole_refused"]
+           "time_bits_for", "unlowered"]
 
 #: Widest key in bits: a low end has one bit more, and record fields have at most 64.
 _BITS = 63
@@ -173,8 +173,8 @@ CircuitPhase = Union[Phase, CircuitPlan]
 _BESIDE, _INSTEAD = ComputedTests(sum_relation, True), ComputedTests(sum_relation, False)
 
 
-def lower(plan: Plan, parameters: CircuitParameters) -> CircuitPlan:
-    """``plan`` for a circuit with ``parameters``, whose capacity is not None.
+def lower(predicate: Expr, parameters: CircuitParameters) -> CircuitPlan:
+    """The plan of condition ``predicate`` for a circuit with ``parameters``, whose capacity is not None.
 
     Sum tests compute the comparisons that no interval test decides, where circuits can. The interval tests that these
     imply stay beside them only where an index finds candidates by them.
@@ -182,7 +182,7 @@ def lower(plan: Plan, parameters: CircuitParameters) -> CircuitPlan:
     Raises `UnsupportedError` if the condition has no test for the requested kind of core, and for a clock that no
     number of registers can reach.
     """
-    made = _front(plan, parameters)
+    made = _front(predicate, parameters)
     for step in PASSES:
         made = step.run((made, parameters.clock))
     return made
@@ -198,8 +198,8 @@ def plan_with_bounds(predicate: Expr) -> Plan:
     return compiled(predicate, _BESIDE).plan
 
 
-def phases(plan: Plan, parameters: CircuitParameters) -> Iterator[tuple[str, str, CircuitPhase]]:
-    """The name and purpose of each pass that leads from ``plan``'s condition to the result of `lower`, and the phase
+def phases(predicate: Expr, parameters: CircuitParameters) -> Iterator[tuple[str, str, CircuitPhase]]:
+    """The name and purpose of each pass that leads from condition ``predicate`` to the result of `lower`, and the phase
     that it made; first the condition itself, with an empty name.
     """
     seen: list[tuple[str, str, CircuitPhase]] = []
@@ -207,22 +207,22 @@ def phases(plan: Plan, parameters: CircuitParameters) -> Iterator[tuple[str, str
     def observe(step: Pass[object, object] | None, phase: Phase) -> None:
         seen.append(("", "", phase) if step is None else (step.name, step.what, phase))
 
-    made = _front(plan, parameters, observe)
+    made = _front(predicate, parameters, observe)
     yield from seen
     for step in PASSES:
         made = step.run((made, parameters.clock))
         yield step.name, step.what, made
 
 
-def _front(plan: Plan, parameters: CircuitParameters, observe: Observer | None = None) -> CircuitPlan:
+def _front(predicate: Expr, parameters: CircuitParameters, observe: Observer | None = None) -> CircuitPlan:
     """The passes that circuits share with other devices, for the chosen kind of core."""
-    shared = compiled(plan.predicate, _BESIDE)
+    shared = compiled(predicate, _BESIDE)
     core = choose_core(shared.plan, parameters)
     if not core.index and shared.computed:
-        shared = compiled(plan.predicate, _INSTEAD)
+        shared = compiled(predicate, _INSTEAD)
         core = choose_core(shared.plan, parameters)
     if observe is not None:
-        compiled(plan.predicate, _BESIDE if core.index else _INSTEAD, observe)
+        compiled(predicate, _BESIDE if core.index else _INSTEAD, observe)
     return _circuit_plan(shared, core)
 
 
@@ -241,7 +241,7 @@ _STARRED = Order("outer", 64)
 
 def plan_for(query: Query, parameters: CircuitParameters) -> CircuitPlan:
     """The plan of ``query`` for a circuit with ``parameters``. Raises what `lower` raises."""
-    return lower(make_plan(query.predicate), sized(query, parameters))
+    return lower(query.predicate, sized(query, parameters))
 
 
 #: The largest circuits that are built, in comparators of a region and in bits of a tuple on the link: 64 tests with 32
@@ -286,28 +286,23 @@ def too_large(config: Configuration) -> str:
             f"device='cpu'")
 
 
-def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters, built: Sequence[Aggregate] = (), *,
-               whole: bool = False) -> FoldChoice:
-    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``.
+def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
+               built: Sequence[Aggregate] = ()) -> FoldChoice:
+    """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``. States leave whole
+    where they can; else `FoldChoice.not_whole` tells why not.
 
-    ``built``: the aggregates that an existing circuit was built for, as of `fold_choice`. ``whole``: states are to
-    leave whole. Raises `UnsupportedError`, with the reason, if pairs must leave.
+    ``built``: the aggregates that an existing circuit was built for, as of `fold_choice`. Raises `UnsupportedError`,
+    with the reason, if pairs must leave.
     """
     chosen = sized(query, parameters)
-    assert chosen.capacity is not None
-    return fold_choice(query, plan, chosen, chosen.cores * chosen.capacity, built, whole=whole)
-
-
-def whole_refused(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
-                  built: Sequence[Aggregate] = ()) -> str | None:
-    """The reason why states do not leave whole, or None. Arguments as of `folding_of`."""
     if query.window_r.length == 0:
-        return "R's window is RANGE 0, so hardly any come after it"
-    try:
-        folding_of(query, plan, parameters, built, whole=True)
-    except UnsupportedError as error:
-        return str(error)
-    return None
+        reason = "R's window is RANGE 0, so hardly any come after it"
+    else:
+        try:
+            return fold_choice(query, plan, chosen, built, whole=True)
+        except UnsupportedError as error:
+            reason = str(error)
+    return replace(fold_choice(query, plan, chosen, built), not_whole=reason)
 
 
 def sized(query: Query, parameters: CircuitParameters) -> CircuitParameters:

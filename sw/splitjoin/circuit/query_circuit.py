@@ -13,7 +13,7 @@ from splitjoin.lang.query import Query
 
 from .deciding import Deciding, check_decides, deciding
 from .folding import FoldChoice
-from .lowering import configure, folding_of, plan_for, settings, whole_refused
+from .lowering import configure, folding_of, plan_for, settings
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .wire import Configuration
@@ -70,8 +70,7 @@ def folding_circuit(query: Query, parameters: CircuitParameters, built: Sequence
         return QueryCircuit(found.query, plan, config, found.folding, found)
     pairs = query.pairs
     asked, plan = pairs.aggregated(query.aggregates), plan_for(pairs, parameters)
-    whole = whole_refused(asked, plan, parameters, built) is None
-    folding = folding_of(asked, plan, parameters, built, whole=whole)
+    folding = folding_of(asked, plan, parameters, built)
     return QueryCircuit(pairs, plan, configure(pairs, plan, parameters, folding), folding)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -29,10 +30,10 @@ from splitjoin.rows.aggregates import (
     aggregate_fields,
     decide_bases,
     folded_rows,
-    folds_on,
     joined_bases,
     merged_bases,
     reference_aggregates,
+    states_circuit,
 )
 from splitjoin.rows.interval_joins.operators import interval_engine
 from splitjoin.rows.kinds import KindOperator, decide, reference_rows
@@ -43,7 +44,8 @@ from splitjoin.tables import TableWriter
 from .expected_size import ExpectedSize
 
 if TYPE_CHECKING:
-    from splitjoin.circuit.driver import CircuitDevice, CircuitSession
+    from splitjoin.circuit.driver import CircuitDevice
+    from splitjoin.circuit.query_circuit import QueryCircuit
     from splitjoin.rows.interval_joins.choice import IntervalChoice
 
 __all__ = ["Output", "run"]
@@ -84,14 +86,12 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
         return _run_without_pairs(query, incoming, output, choice, to)
     if groups is not None and isinstance(device, CpuDevice) and device.engine in INTERVAL_ENGINES:
         device = replace(device, engine="auto")  # states cannot be put together, but pairs can
-    elif groups is not None and folds_on(device, query):
-        device = device if cast("CircuitDevice", device).masked else CpuDevice()
-    elif folds_on(device, query):
-        try:
-            return _run_folding(query, incoming, output, device, to)
-        except StateOverflow:
-            # The pairs tell, and a circuit that was built to fold gives none. (The CPU has no cores to mask.)
-            device = device if cast("CircuitDevice", device).masked else CpuDevice()
+    elif (circuit := states_circuit(device, query)) is not None:
+        circuits = cast("CircuitDevice", device)
+        if groups is None:
+            with suppress(StateOverflow):  # the pairs tell, and a circuit that was built to fold gives none
+                return _run_folding(query, incoming, output, circuits, circuit, to)
+        device = device if circuits.masked else CpuDevice()  # which has no cores to mask
     if (found := device.deciding_pairs(query, incoming)) is not None:
         return _run_without_others(query, incoming, output, found, to)
     if to is not None:
@@ -115,12 +115,12 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
     return JoinResult(table, items, **told)
 
 
-def _run_folding(query: Query, incoming: Arrivals, output: Output, device: Device,
+def _run_folding(query: Query, incoming: Arrivals, output: Output, device: CircuitDevice, circuit: QueryCircuit,
                  to: str | Path | None) -> JoinResult:
-    """As `run`, on a circuit that folds aggregates itself."""
-    with cast("CircuitDevice", device).open(query) as session:
+    """As `run`, on the ``circuit`` of ``device`` that folds the aggregates itself."""
+    with device.start(circuit) as session:
         items = _items(query, incoming, output, device, session)
-        items, folded = folded_rows(query, incoming, items, cast("CircuitSession", session), _gather(incoming))
+        items, folded = folded_rows(query, incoming, items, session, _gather(incoming))
         told = _told(session)
     table = output.finish(_gathered(query, incoming, output, items, folded))
     if to is None:

@@ -13,13 +13,14 @@ from splitjoin.circuit.cost.folding import first_hits, folding_emitter, stored_s
 from splitjoin.circuit.cost.resources import check_family
 from splitjoin.circuit.cost.text import cost_lines, family_name, resources_text
 from splitjoin.circuit.deciding import check_decides, deciding
+from splitjoin.circuit.folding import FoldChoice
 from splitjoin.circuit.geometry import comparators, comparisons, small_datapaths
-from splitjoin.circuit.lowering import configure, folding_of, lower, phases, plan_for, settings, sized, whole_refused
+from splitjoin.circuit.lowering import configure, folding_of, lower, phases, plan_for, settings, sized
 from splitjoin.circuit.parameters import CircuitParameters, circuit_parameters
 from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.wire import Configuration
 from splitjoin.engines.cpu.engines import suits_runs
-from splitjoin.lang.ir import text
+from splitjoin.lang.ir import Expr, text
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 from splitjoin.lang.types import duration_text
@@ -67,13 +68,13 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
              *(f"aggregate   {a.name}: {a.text}" for a in aggregates if a.fold is not None)]
     host = make_plan(query.predicate)
     try:
-        plan, refused = lower(host, sized(query, chosen)), None
+        plan, refused = lower(query.predicate, sized(query, chosen)), None
     except SplitJoinError as error:
         # The plan for any circuit, to show the tests of the condition.
         chosen, refused = CircuitParameters(core="scan"), error
-        plan = lower(host, sized(query, chosen))
+        plan = lower(query.predicate, sized(query, chosen))
     if passes:
-        lines += _passes(host, sized(query, chosen))
+        lines += _passes(query.predicate, sized(query, chosen))
     not_few = ""
     if few is not None and refused is None:
         try:
@@ -87,13 +88,12 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     try:
         if refused is not None:
             raise refused
-        folding, not_whole = None if few is None else few.folding, None
+        folding = None if few is None else few.folding
         if not_few:
             lines.append(f"folded      not in circuits: {not_few}")
         if aggregates:
             try:
-                not_whole = whole_refused(asked, plan, chosen)
-                folding = folding_of(asked, plan, chosen, whole=not_whole is None)
+                folding = folding_of(asked, plan, chosen)
             except UnsupportedError as error:
                 lines.append(f"folded      not in circuits: {error}; so pairs leave them, which the host folds")
         config = configure(query, plan, chosen, folding, first_hits=few is not None and few.first)
@@ -102,7 +102,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         return "\n".join(_shortened([*lines, "circuits    no: " + str(error), *others]))
     if plan.clock is not None:
         lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
-    state = _state(config, family, "" if few is None else str(few), not_whole)
+    state = _state(config, family, "" if few is None else str(few), folding)
     return "\n".join(_shortened([*lines, *_circuit(config, plan), *state, *cost_lines(config, family), *others]))
 
 
@@ -120,11 +120,11 @@ def _folded(query: Query) -> list[str]:
             f"pairs"]
 
 
-def _state(config: Configuration, family: str, kind: str, not_whole: str | None) -> Iterator[str]:
+def _state(config: Configuration, family: str, kind: str, folding: FoldChoice | None) -> Iterator[str]:
     """The state that a circuit folds, and the cost of folding it in a core. ``kind``: what leaves for a kind of join;
-    empty for aggregates. ``not_whole``: the reason why later partners are not folded, if they are not.
+    empty for aggregates. ``folding``: what it folds.
     """
-    if not config.folds:
+    if folding is None:
         return
     known = check_family(family)
     items = config.beats + 1
@@ -135,7 +135,7 @@ def _state(config: Configuration, family: str, kind: str, not_whole: str | None)
         f"folded      in the circuit: the partners of a tuple of R, {pairs} when it expires"
         if config.whole_states else
         f"folded      in the circuit: the partners that come before a tuple of R, {pairs}; partners that come "
-        f"after it leave as pairs: {not_whole}")
+        f"after it leave as pairs: {folding.not_whole}")
     cost = folding_emitter(config, known)
     if config.first_hits:
         cost += first_hits(config, known)
@@ -165,10 +165,10 @@ def _own_tests(plan: Plan) -> Iterator[str]:
             yield f"  its own   {label} {said}"
 
 
-def _passes(plan: Plan, parameters: CircuitParameters) -> Iterator[str]:
+def _passes(predicate: Expr, parameters: CircuitParameters) -> Iterator[str]:
     """The condition after each pass towards a circuit that changed it; for a plan, only the new lines."""
     before, old = "", list[str]()
-    for name, what, phase in phases(plan, parameters):
+    for name, what, phase in phases(predicate, parameters):
         said = str(phase)
         if name and said != before:
             yield f"pass        {name}: {what}"

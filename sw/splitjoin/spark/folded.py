@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.circuit.driver import CircuitDevice, CircuitSession
+from splitjoin.circuit.driver import CircuitDevice
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, Device
 from splitjoin.lang.kind import Kind
@@ -52,10 +52,10 @@ def fold_between(query: Query, device: Device, arrivals: Arrivals, warm: int, st
     if (choice := interval_engine(query, device)) is not None:
         bases = np.concatenate(rows_between(KindOperator(query, bases=True), *between))["r"]
         return _by_engine(query, choice, arrivals, bases)
-    if not states_leave(query, device):
+    circuit = states_leave(query, device)
+    if circuit is None:
         return None
-    with cast(CircuitDevice, device).open(query) as opened:
-        session = cast(CircuitSession, opened)
+    with cast(CircuitDevice, device).start(circuit) as session:
         session.push(arrivals)
         items = session.flush()  # none where states leave whole
         states, counters, latencies = session.states().fields, session.counters(), session.latencies()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from splitjoin.base.errors import CapacityError, DeviceError, OrderError, SplitJoinError, ToolError, UnsupportedError
 from splitjoin.circuit.driver import CircuitDevice
@@ -57,8 +57,8 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
     """
     try:
         made = _made(device, options)
-        if states_leave(query, made):
-            made.open(query).close()
+        if (circuit := states_leave(query, made)) is not None:
+            cast(CircuitDevice, made).start(circuit).close()
         elif interval_engine(query, made) is None and device_name(device) != "daemon":
             made.open_deciding(query).close()
     except (CapacityError, OrderError, ToolError, UnsupportedError) as error:
@@ -74,9 +74,9 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
 def folding(query: Query, device: str | Device, options: Mapping[str, Any]) -> tuple[bool, str]:
     """True if the device folds the aggregates of ``query``, so that no pairs leave it, and a sentence on that."""
     made = _made(device, options)
-    if states_leave(query, made):
-        assert isinstance(made, CircuitDevice)
-        pairs = "" if made.folding(query).whole else ", and partners that come after it leave as pairs"
+    if (circuit := states_leave(query, made)) is not None:
+        assert circuit.folding is not None
+        pairs = "" if circuit.folding.whole else ", and partners that come after it leave as pairs"
         return True, f"folded in the circuit: one state leaves for each row of left{pairs}"
     if (choice := interval_engine(query, made)) is not None:
         return True, f"folded in the Spark task without pairs, by engine {choice}"

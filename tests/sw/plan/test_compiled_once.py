@@ -1,11 +1,13 @@
 """A condition is compiled once: the query carries its plan, and nothing makes one that is not asked for."""
 
 import pickle
+from collections import Counter
 
 import pyarrow as pa
 import pytest
 
 import splitjoin
+from splitjoin.circuit import driver, lowering
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes import pipeline
@@ -58,3 +60,31 @@ def test_pickled_condition_leaves_its_plan_behind():
     plan = pipeline.make_plan(query.predicate)
     assert pickle.dumps(query) == before
     assert pipeline.make_plan(pickle.loads(before).predicate) == plan
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often each step towards a circuit ran, by its name."""
+    found = Counter()
+    def count(module, name):
+        of = getattr(module, name)
+
+        def call(*args, **options):
+            found[f"{module.__name__}.{name}"] += 1
+            return of(*args, **options)
+
+        monkeypatch.setattr(module, name, call)
+
+    for module, name in ((pipeline, "compiled"), (lowering, "compiled"), (lowering, "fold_choice"),
+                         (driver, "folding_circuit")):
+        count(module, name)
+    return found
+
+
+def test_circuit_that_folds_is_chosen_once(counted):
+    aggregate = {"n": "count(*)", "most": "max(s.a)"}
+    found = splitjoin.join(R, S, on=ON, by="r", aggregate=aggregate, device="pysim", cores=1, core="scan",
+                           capacity=64, **TIMED)
+    assert found.table.equals(splitjoin.join(R, S, on=ON, by="r", aggregate=aggregate, device="golden", **TIMED).table)
+    assert counted == dict.fromkeys(("splitjoin.circuit.lowering.compiled", "splitjoin.circuit.lowering.fold_choice",
+                                   "splitjoin.circuit.driver.folding_circuit"), 1)

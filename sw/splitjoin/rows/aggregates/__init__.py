@@ -2,7 +2,7 @@
 section 8; the online interval join of Scale-OIJ).
 """
 
-from .device_states import StateOverflow, folded_rows, folds_on
+from .device_states import StateOverflow, folded_rows, states_circuit
 from .fold import (
     FoldedRows,
     Gather,
@@ -16,6 +16,6 @@ from .operator import AggregateOperator, Decided, decide_bases, decide_bases_bet
 from .reference import reference_aggregates
 
 __all__ = ["AggregateOperator", "Decided", "FoldedRows", "Gather", "StateOverflow", "aggregate_fields",
-           "aggregate_types", "decide_bases", "decide_bases_between", "folded_rows", "folds_on", "identical_rows",
+           "aggregate_types", "decide_bases", "decide_bases_between", "folded_rows", "identical_rows",
            "joined_bases", "may_have_values_without_partners", "merged_bases", "reference_aggregates",
-           "without_partners"]
+           "states_circuit", "without_partners"]

@@ -28,8 +28,9 @@ from .user_fold import fold_user
 if TYPE_CHECKING:  # most processes have no circuit, and the driver takes a fifth of a second to import
     from splitjoin.circuit.driver import CircuitSession
     from splitjoin.circuit.folding import FoldChoice
+    from splitjoin.circuit.query_circuit import QueryCircuit
 
-__all__ = ["StateOverflow", "folded_rows", "folds_on", "state_values"]
+__all__ = ["StateOverflow", "folded_rows", "state_values", "states_circuit"]
 
 Array = npt.NDArray[Any]
 
@@ -38,22 +39,21 @@ class StateOverflow(Exception):
     """A state left its width in the circuit: the pairs tell whether it does so in order, and where."""
 
 
-def folds_on(device: Device, query: Query) -> bool:
-    """True if ``device`` is a circuit that folds the aggregates of ``query``.
+def states_circuit(device: Device, query: Query) -> QueryCircuit | None:
+    """The circuit of ``device`` that folds the aggregates of ``query``, for `CircuitDevice.start`; None if pairs leave.
 
     Raises `UnsupportedError` if its parameter ``fold`` demands that, and it cannot.
     """
     if not query.aggregates or not is_circuit(device) or device.fold == "never":
-        return False
+        return None
     try:
-        device.folding(query)
+        return device.circuit(query)
     except UnsupportedError as error:
         if device.fold == "always":
             from splitjoin.circuit.query_circuit import folding_demanded
 
             raise folding_demanded(query, error) from error
-        return False
-    return True
+        return None
 
 
 def folded_rows(query: Query, arrivals: Arrivals, items: Items, session: CircuitSession,

@@ -23,8 +23,8 @@ from .fold import Gather
 from .operator import AggregateOperator, Decided
 
 if TYPE_CHECKING:
-    from splitjoin.circuit.driver import CircuitDevice
     from splitjoin.circuit.folded_states import FoldedStates
+    from splitjoin.circuit.folding import FoldChoice
 
 __all__ = ["FoldedBases", "StateOperator", "WholeStateOperator", "state_operator"]
 
@@ -42,7 +42,7 @@ class FoldedBases:
 
 
 class StateOperator:
-    """Decides the base tuples of ``query`` in a session of ``device``, whose circuits fold the partners before them.
+    """Decides the base tuples of ``query`` by a circuit, which folds the partners before them by ``folding``.
 
     It stands in for `AggregateOperator`, whose state it reads and writes, so that a session may move from one to the
     other: where a session needs the pairs behind states, the CPU finds them again among the ``retained`` rows. So it
@@ -54,8 +54,8 @@ class StateOperator:
     #: The streams whose probes find the partners that states hold.
     _folded_sides: ClassVar[tuple[int, ...]] = (0,)
 
-    def __init__(self, query: Query, device: CircuitDevice, retained: Retained, gather: Gather):
-        self._query, self._folding = query, device.folding(query)
+    def __init__(self, query: Query, folding: FoldChoice, retained: Retained, gather: Gather):
+        self._query, self._folding = query, folding
         self._retained, self._gather = retained, gather
         self._bases = AggregateOperator(replace(query, kind=Kind("left")))
         self._first = 0  # the base tuple of the first state
@@ -192,8 +192,8 @@ class WholeStateOperator(StateOperator):
 
     _folded_sides: ClassVar[tuple[int, ...]] = (0, 1)
 
-    def __init__(self, query: Query, device: CircuitDevice, retained: Retained, gather: Gather):
-        super().__init__(query, device, retained, gather)
+    def __init__(self, query: Query, folding: FoldChoice, retained: Retained, gather: Gather):
+        super().__init__(query, folding, retained, gather)
         self._end = 0  # the base tuple of the next state
 
     @property
@@ -251,10 +251,9 @@ class WholeStateOperator(StateOperator):
         self.note(states)
 
 
-def state_operator(query: Query, device: CircuitDevice, retained: Retained, gather: Gather) -> StateOperator:
-    """The operator for the states that circuits of ``device`` fold. Raises `UnsupportedError` if they fold none."""
-    kind = WholeStateOperator if device.folding(query).whole else StateOperator
-    return kind(query, device, retained, gather)
+def state_operator(query: Query, folding: FoldChoice, retained: Retained, gather: Gather) -> StateOperator:
+    """The operator for the states that a circuit folds by ``folding``."""
+    return (WholeStateOperator if folding.whole else StateOperator)(query, folding, retained, gather)
 
 
 def _without(states: FoldedStates, n: int) -> FoldedStates:

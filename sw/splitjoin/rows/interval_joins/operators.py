@@ -10,10 +10,12 @@ from splitjoin.engines.cpu.device import INTERVAL_ENGINES
 from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
 
-from ..aggregates import AggregateOperator, Gather, folds_on
+from ..aggregates import AggregateOperator, Gather, states_circuit
 from ..aggregates.state_operator import Retained, StateOperator, state_operator
 
 if TYPE_CHECKING:
+    from splitjoin.circuit.query_circuit import QueryCircuit
+
     from .choice import IntervalChoice
     from .session import IntervalOperator
 
@@ -22,11 +24,12 @@ __all__ = ["BaseOperator", "aggregate_operator", "interval_engine", "states_leav
 BaseOperator = Union[AggregateOperator, "IntervalOperator", StateOperator]
 
 
-def states_leave(query: Query, device: Device) -> bool:
-    """True if circuits of ``device`` fold the aggregates of ``query``. Raises `UnsupportedError` if they must and
-    cannot.
+def states_leave(query: Query, device: Device) -> QueryCircuit | None:
+    """The circuit of ``device`` that folds the aggregates of ``query``; None if pairs leave. Raises `UnsupportedError`
+    if it must fold and cannot.
     """
-    return is_circuit(device) and folds_on(device, query) and not device.masked
+    found = states_circuit(device, query)
+    return None if is_circuit(device) and device.masked else found
 
 
 def interval_engine(query: Query, device: Device) -> IntervalChoice | None:
@@ -49,9 +52,9 @@ def aggregate_operator(query: Query, device: Device, retained: Retained, gather:
     """The operator for what ``device`` gives: states of circuits that fold, nothing where an engine of the CPU folds
     without pairs, else pairs. ``retained``: the rows that are kept. ``gather`` gets columns of them.
     """
-    if states_leave(query, device):
-        assert is_circuit(device)
-        return state_operator(query, device, retained, gather)
+    if (circuit := states_leave(query, device)) is not None:
+        assert circuit.folding is not None
+        return state_operator(query, circuit.folding, retained, gather)
     if (choice := interval_engine(query, device)) is not None:
         from .session import IntervalOperator
 
