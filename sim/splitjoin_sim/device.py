@@ -94,8 +94,10 @@ class ModelTransport(Transport):
     def transfer(self, records: Words, *, until_end: bool) -> Words:
         n = len(records)
         in_words = padded(self._config.input_record) // 32
-        block = np.zeros((n, in_words), np.uint32)
-        block[:, : records.shape[1]] = records
+        block = np.ascontiguousarray(records)
+        if records.shape[1] != in_words:
+            block = np.zeros((n, in_words), np.uint32)
+            block[:, :records.shape[1]] = records
         sent_cycles = np.zeros(n, np.uint64)
         out: list[Words] = []
         done = 0

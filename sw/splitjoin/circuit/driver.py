@@ -17,7 +17,7 @@ from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Codes
 
 from .deciding import Deciding
-from .encode import Encoder, Words, decode, pack
+from .encode import Encoder, Words, decode, pack, unpack
 from .folded_states import FoldedStates, StateDecoder, partner_items
 from .folding import FoldChoice
 from .lowering import longest_range, plan_for
@@ -290,11 +290,12 @@ class CircuitSession(Session):
         """Keep the items ``words`` for the next poll."""
         if not len(words):
             return
+        fields = unpack(self._config.item_record, words)
         if self._states is not None:
-            words = self._states.without_states(words)
-        items, kinds = decode(words, self._config.item_record)
+            fields = self._states.without_states(fields)
+        items = decode(fields)
         # Where states leave whole, stars come with them, when tuples of R expire, and tell nothing more.
-        items = items[:0] if self._config.whole_states else items[kinds != ItemKind.END]
+        items = items[:0] if self._config.whole_states else items[items["kind"] != ItemKind.END]
         if self._decides is not None and self._states is not None:
             items = partner_items(items, self._states.take())
         if self._row_ids is not None:

@@ -230,23 +230,23 @@ def single_items(words: Words, config: Configuration) -> tuple[Words, npt.NDArra
     """The items of output records (n, words), one after the other, and of each the number of its record."""
     if config.root_width == 1:
         return words, np.arange(len(words))
-    fields, width = unpack(config.output_record, words), config.root_width
-    spread = {name: np.stack([fields[f"{name}{n}"] for n in range(width)], axis=1).reshape(-1)
-              for name, _ in config.item_record.fields}
-    there = np.flatnonzero(spread["kind"] != NO_ITEM)
-    items = pack(config.item_record, {name: values[there] for name, values in spread.items()}, len(there))
-    return items, there // width
+    item, width = config.item_record, config.root_width
+    # An item's words are taken as fields of 32 bits, whatever they hold; `decode` takes these apart.
+    parts = [(str(at), min(WORD_BITS, item.width - at)) for at in range(0, item.width, WORD_BITS)]
+    fields = unpack(Record(tuple((f"{n} {part}", bits) for n in range(width) for part, bits in parts)), words)
+    spread = np.stack([field.astype(np.uint32) for field in fields.values()], axis=1).reshape(-1, len(parts))
+    there = np.flatnonzero((spread[:, 0] & 3) != NO_ITEM)
+    return spread[there], there // width
 
 
-def decode(words: Words, record: Record) -> tuple[Items, npt.NDArray[np.uint64]]:
-    """Result items from output records of layout ``record``, and their kinds as on the wire (END included, as an item
-    that the caller drops).
+def decode(fields: dict[str, Codes]) -> Items:
+    """Result items from the ``fields`` of output records. ``kind`` is as on the wire (END included, as an item that the
+    caller drops).
     """
-    fields = unpack(record, words)
-    items = np.zeros(len(words), ITEM)
+    items = np.empty(len(fields["kind"]), ITEM)
     items["kind"], items["side"] = fields["kind"], fields["side"]
     items["r"], items["s"] = fields["r"], fields["s"]
     star = fields["kind"] == STAR
     items["s"][star & (fields["side"] == 0)] = -1
     items["r"][star & (fields["side"] == 1)] = -1
-    return items, fields["kind"]
+    return items

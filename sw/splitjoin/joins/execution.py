@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Output", "run"]
 
-#: Arrivals that are pushed at once where the results of a push are there when it returns.
+#: The most arrivals that are pushed at once: a device has no more of them in memory as it encodes them.
 _SLICE = 1 << 16
 #: Result rows that are gathered and written at once; and the arrivals of the first slice.
 _WRITTEN, _FIRST = 1 << 21, 1 << 10
@@ -97,7 +97,7 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
     if to is not None:
         return _stored(query, incoming, output, device, to, groups)
     with device.open_deciding(query) as session:
-        items = _items(query, incoming, output, device, session)
+        items = _items(query, incoming, output, session)
         told = _told(session)
     plain, folded = isinstance(device, GoldenDevice), list[pa.ChunkedArray]()
     if query.aggregates:
@@ -119,7 +119,7 @@ def _run_folding(query: Query, incoming: Arrivals, output: Output, device: Circu
                  to: str | Path | None) -> JoinResult:
     """As `run`, on the ``circuit`` of ``device`` that folds the aggregates itself."""
     with device.start(circuit) as session:
-        items = _items(query, incoming, output, device, session)
+        items = _items(query, incoming, output, session)
         items, folded = folded_rows(query, incoming, items, session, _gather(incoming))
         told = _told(session)
     table = output.finish(_gathered(query, incoming, output, items, folded))
@@ -154,11 +154,8 @@ def _told(session: Session) -> dict[str, Any]:
             "region_counters": session.region_counters()}
 
 
-def _items(query: Query, incoming: Arrivals, output: Output, device: Device, session: Session) -> Items:
+def _items(query: Query, incoming: Arrivals, output: Output, session: Session) -> Items:
     """All items of the query's pairs. Raises `CapacityError` once it is clear that the rows will not fit."""
-    if not device.immediate:
-        session.push(incoming)
-        return session.flush()
     found: list[Items] = []
     matches = 0
     expected = ExpectedSize(query, incoming, ITEM.itemsize + _row_bytes(output.columns, incoming))
@@ -171,8 +168,8 @@ def _items(query: Query, incoming: Arrivals, output: Output, device: Device, ses
             matches += int(np.count_nonzero(found[-1]["kind"] == PAIR))
             bar.update(len(part))
             expected.check(len(incoming) - (0 if rest is None else len(rest)), matches)
-    found.append(session.flush())
-    if len(found) == 2 and not len(found[1]):
+    found = [part for part in (*found, session.flush()) if len(part)]
+    if len(found) == 1:
         return found[0]
     try:
         check_memory(matches, sum(part.nbytes for part in found))
