@@ -139,7 +139,7 @@ def _typed(tree: exp.Expr, given: Mapping[tuple[Side, str], pa.DataType]) -> dic
             chosen.update(zip(free, types, strict=True))
             schemas = _schemas(chosen, keys)
             try:
-                _reader(part, schemas).expr(part)
+                _condition(part, schemas)
             except SplitJoinError:
                 refused = refused or (part, schemas)
             else:
@@ -152,7 +152,7 @@ def _typed(tree: exp.Expr, given: Mapping[tuple[Side, str], pa.DataType]) -> dic
     if not tried(0):
         assert refused is not None
         try:
-            _reader(*refused, quoting=True).expr(refused[0])
+            _reader(*refused, quoting=True).condition(refused[0])
         except SplitJoinError as error:
             raise PredicateError(str(error).splitlines()[0].split("; it may hold ")[0]) from None
     return {key: chosen[key] for key in _keys(tree)}

@@ -36,6 +36,7 @@ _CALL = re.compile(rf"(?<![\w.])({'|'.join(_FUNCTIONS)})\(")
 _PREFIX = "spark_"
 #: Around the number of an attribute, before it becomes a name in quotes; no text of Spark holds it.
 _MARK = "\x00"
+_MARKED = re.compile(r"#-?\d{1,20}", re.ASCII)
 #: A value without brackets behind a comparison: a literal, as Spark computes what depends on no column. Texts have no
 #: quotes.
 _LITERAL = re.compile(r"( (?:=|<=>|<|>|<=|>=) )([^()\"'=<>]{1,300})(?=\)|$)")
@@ -115,7 +116,7 @@ def _prepared(text: str, names: Mapping[int, str], formulas: Mapping[int, str], 
     text = _replaced(text, names, lambda n: f"{_MARK}{n}{_MARK}")
     if "'" in _INTERVAL.sub("", text) or '"' in text:
         raise PredicateError("a text in it holds quotes, and Spark prints texts as they are, so their ends are unknown")
-    text = re.sub(f"{_MARK}(-?[0-9]+){_MARK}", r'"#\1"', text)
+    text = re.sub(f"{_MARK}(-?[0-9]+){_MARK}", r' "#\1" ', text)
     text = _INSET.sub(r" IN (\1)", text)
     text = _INTERVAL.sub(lambda m: _interval(m) or m[0], text)
     text = _FORMAT.sub(", 'yyyy-MM-dd HH:mm:ss'", _SOME.sub(r"'\1'", text))
@@ -162,8 +163,10 @@ def _amount(ns: Fraction | int) -> str:
 
 def _rewritten(e: exp.Expr, seconds: bool) -> exp.Expr:
     """A node in splitjoin's words. `exp.Expr.transform` calls it from the top, and goes on in what it gives."""
-    if isinstance(e, exp.Column) and not e.name.startswith("#"):
-        return exp.Literal.string(e.name)
+    if isinstance(e, exp.Column) and not _MARKED.fullmatch(e.name):
+        if not isinstance(e.this, exp.Identifier) or e.table:
+            raise PredicateError(f"{e.sql()} is neither a column nor a value that can be read")
+        return exp.Literal.string(e.name)  # Spark prints texts without quotes
     if type(e) in _COMPARED:
         return _difference(e) or _since_1970(e, seconds) or e
     if not isinstance(e, exp.Anonymous) or not e.name.startswith(_PREFIX):
@@ -346,13 +349,13 @@ def _is_loose(inner: exp.Expr, parent: exp.Expr | None) -> bool:
 
 
 def atoms(tree: exp.Expr) -> list[exp.Expr]:
-    """The parts of ``tree`` that AND, OR, NOT and IS connect."""
+    """The conditions that AND, OR, NOT and IS connect to ``tree``."""
     found, waiting = list[exp.Expr](), [tree]
     while waiting:
         e = _bare(waiting.pop())
         if isinstance(e, (exp.And, exp.Or)):
             waiting += [e.expression, e.this]
-        elif isinstance(e, exp.Not) or (isinstance(e, exp.Is) and isinstance(e.this, exp.Paren)):
+        elif isinstance(e, exp.Not) or (isinstance(e, exp.Is) and isinstance(_bare(e.this), tuple(_COMPARED))):
             waiting.append(e.this)
         else:
             found.append(e)

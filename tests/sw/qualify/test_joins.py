@@ -184,6 +184,9 @@ def test_a_column_that_no_input_names_belongs_to_the_one_that_may_have_others(tm
      "(unix_seconds(t#9) < (l#8L * 2))", "compare the times themselves"),
     ("BroadcastNestedLoopJoin BuildRight, Inner, ((k#7 = it's) AND (x#1 < a#2))", "((k#7 = it's) AND (x#1 < a#2))",
      "a text in it holds quotes"),
+    ("BroadcastNestedLoopJoin BuildRight, Inner, (least(x#1, p.q) < a#2)", "(least(x#1, p.q) < a#2)",
+     "p.q is neither a column nor a value"),
+    ("BroadcastNestedLoopJoin BuildRight, Inner, (x#1a#2 < `#d`)", "(x#1a#2 < `#d`)", "cannot be read"),
     ("BroadcastNestedLoopJoin BuildRight, Inner, ((x#1 < ) > a#2)", "((x#1 < ) > a#2)", "cannot be read"),
 ])
 def test_joins_that_splitjoin_does_not_take(tmp_path: Path, text: str, condition: str, reason: str) -> None:
@@ -205,6 +208,7 @@ def test_kinds_of_join_are_named(tmp_path: Path, kind: str, how: str) -> None:
     ("(x#1 <= (a#2 - (k#7 - (l#8 - 3))))", "r.x <= s.a - (r.k - (s.l - 3))"),
     ("NOT ((x#1 > 5) OR (x#1 < a#2))", "NOT (r.x > 5 OR r.x < s.a)"),
     ("((x#1 < a#2) AND isnotnull(k#7))", "r.x < s.a AND (NOT r.k IS NULL)"),
+    ("(((x#1 < a#2) AND k#7) OR NOT l#8)", "(r.x < s.a AND r.k) OR NOT s.l"),  # boolean columns
     ("(t#9 <= u#10 + INTERVAL '0 00:01:30' DAY TO SECOND)", "r.t <= s.u + INTERVAL '90' SECOND"),
     ("(t#9 <= u#10 + INTERVAL '-0 01:30:00.5' DAY TO SECOND)", "r.t <= s.u - INTERVAL '5400500' MILLISECOND"),
     ("((x#1 < a#2) AND (k#7 IN (red,or ange) OR (l#8 = blue, or not)))",
