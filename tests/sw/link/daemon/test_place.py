@@ -21,7 +21,7 @@ def test_the_default_is_in_the_user_s_own_folder(tmp_path: Path, monkeypatch: py
     assert default_socket() == tmp_path / "splitjoin" / "daemon.sock"
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     monkeypatch.setenv("SPLITJOIN_CACHE", str(tmp_path / "cache"))
-    assert default_socket() == tmp_path / "cache" / "daemon" / "daemon.sock"
+    assert default_socket() == tmp_path / "cache" / "splitjoin-cache" / "daemon" / "daemon.sock"
 
 
 def test_modes(tmp_path: Path) -> None:
