@@ -147,7 +147,7 @@ def test_input_that_changes_between_counting_and_running(spark: SparkSession, tm
 def test_task_error_finds_only_our_own_errors() -> None:
     overflow = WindowOverflow("r", 7, 64)
     note = "This was in time partition 3; rows count from its first warm one."
-    said = f"An exception was thrown\nTraceback\nsplitjoin.errors.WindowOverflow: {overflow}\n{note}\n"
+    said = f"An exception was thrown\nTraceback\nsplitjoin.base.errors.WindowOverflow: {overflow}\n{note}\n"
     found = task_error(RuntimeError(f"{said}\n\tat org.apache.spark\nDriver stacktrace:\n\tat x"))
     assert type(found) is SplitJoinError
     assert str(found) == f"{overflow}\n{note}"
