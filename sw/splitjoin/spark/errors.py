@@ -13,7 +13,8 @@ __all__ = ["rebuilt", "task_error"]
 
 # The last line of a Python traceback, wherever Spark put it in its own message. What follows it is indented, empty, or
 # Java's part of the text.
-_RAISED = re.compile(r"^[ \t]*splitjoin\.base\.errors\.(\w+): (.*(?:\n(?!\s|Driver stacktrace|SQLSTATE|JVM|=).+)*)", re.M)
+_RAISED = re.compile(r"^[ \t]*splitjoin\.base\.errors\.(\w+): "
+                     r"(.*(?:\n(?!\s|Driver stacktrace|SQLSTATE|JVM|=).+)*)", re.M)
 
 
 def task_error(error: BaseException) -> SplitJoinError | None:
