@@ -26,6 +26,7 @@ from splitjoin.rows.aggregates import (
     Decided,
     FoldedRows,
     Gather,
+    SortedFolds,
     StateOverflow,
     aggregate_fields,
     decide_bases,
@@ -33,6 +34,7 @@ from splitjoin.rows.aggregates import (
     joined_bases,
     merged_bases,
     reference_aggregates,
+    sorted_folds,
     states_circuit,
 )
 from splitjoin.rows.interval_joins.operators import interval_engine
@@ -92,8 +94,10 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
             with suppress(StateOverflow):  # the pairs tell, and a circuit that was built to fold gives none
                 return _run_folding(query, incoming, output, circuits, circuit, to)
         device = device if circuits.masked else CpuDevice()  # which has no cores to mask
+    if groups is None and query.aggregates and (folds := sorted_folds(query, incoming, device)) is not None:
+        return _run_without_others(query, incoming, output, folds.items, folds, to, folds.values)
     if (found := device.deciding_pairs(query, incoming)) is not None:
-        return _run_without_others(query, incoming, output, found, to)
+        return _run_without_others(query, incoming, output, decide(query, incoming, found.items), found, to)
     if to is not None:
         return _stored(query, incoming, output, device, to, groups)
     with device.open_deciding(query) as session:
@@ -130,19 +134,20 @@ def _run_folding(query: Query, incoming: Arrivals, output: Output, device: Circu
     return JoinResult(writer.stored(), None, **told)
 
 
-def _run_without_others(query: Query, incoming: Arrivals, output: Output, found: DecidingPairs,
-                        to: str | Path | None) -> JoinResult:
-    """As `run`, from the pairs that decide, which were ``found`` without the others."""
-    items = decide(query, incoming, found.items)
+def _run_without_others(query: Query, incoming: Arrivals, output: Output, items: Items,
+                        found: DecidingPairs | SortedFolds, to: str | Path | None,
+                        values: Sequence[pa.ChunkedArray] = ()) -> JoinResult:
+    """As `run`, from the ``items`` of all rows, which were ``found`` without all pairs, and their aggregates."""
     rows = items[items["kind"] != STAR]
     told: dict[str, Any] = {"plan": found.plan, "counters": found.counters}
     try:
         if to is None:
             check_memory(len(rows), len(rows) * _row_bytes(output.columns, incoming))
-            return JoinResult(output.finish(_gathered(query, incoming, output, rows, [])), items, **told)
-        with TableWriter(to, output.schema or output_schema(output.columns)) as writer:
+            return JoinResult(output.finish(_gathered(query, incoming, output, rows, values)), items, **told)
+        with TableWriter(to, _schema(query, output)) as writer:
             for at in range(0, len(rows), _WRITTEN):
-                writer.write(output.finish(_gathered(query, incoming, output, rows[at:at + _WRITTEN], [])))
+                folded = [v.slice(at, _WRITTEN) for v in values]
+                writer.write(output.finish(_gathered(query, incoming, output, rows[at:at + _WRITTEN], folded)))
         return JoinResult(writer.stored(), None, **told)
     except MemoryError as error:
         raise too_large(len(rows)) from error
@@ -183,7 +188,6 @@ def _run_without_pairs(query: Query, incoming: Arrivals, output: Output, choice:
     """As `run`, with an engine that folds aggregates itself."""
     from splitjoin.rows.interval_joins.operator import fold_slices
 
-    schema = pa.schema([*output_schema(output.columns), *aggregate_fields(query)])
     told: dict[str, Any] = {"plan": str(choice), "counters": {}}
 
     def tables(items: list[Items]) -> Iterator[pa.Table]:
@@ -197,7 +201,7 @@ def _run_without_pairs(query: Query, incoming: Arrivals, output: Output, choice:
 
     items: list[Items] = [np.empty(0, ITEM)]
     if to is not None:
-        with TableWriter(to, output.schema or schema) as writer:
+        with TableWriter(to, _schema(query, output)) as writer:
             for rows in tables(items):
                 writer.write(rows)
                 items.clear()
@@ -218,10 +222,7 @@ def _merged(query: Query, decided: Decided, groups: Groups) -> Decided:
 def _stored(query: Query, incoming: Arrivals, output: Output, device: Device, to: str | Path,
             groups: Groups) -> JoinResult:
     """The result with its rows in the file ``to``."""
-    schema = output.schema
-    if schema is None:
-        schema = pa.schema([*output_schema(output.columns), *aggregate_fields(query)])
-    with TableWriter(to, schema) as writer, device.open_deciding(query) as session:
+    with TableWriter(to, _schema(query, output)) as writer, device.open_deciding(query) as session:
         for rows in _parts(query, incoming, output, device, session, groups):
             writer.write(rows)
         told = _told(session)
@@ -285,6 +286,11 @@ def _slices(incoming: Arrivals, device: Device, session: Session) -> Iterator[tu
             wanted = len(part) * _WRITTEN // max(len(items), 1) if device.immediate else _SLICE
             size = max(1, min(2 * size, wanted, _SLICE))
     yield None, session.flush()
+
+
+def _schema(query: Query, output: Output) -> pa.Schema:
+    """The schema of the result."""
+    return output.schema or pa.schema([*output_schema(output.columns), *aggregate_fields(query)])
 
 
 def _gathered(query: Query, incoming: Arrivals, output: Output, items: Items,

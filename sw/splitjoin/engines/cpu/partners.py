@@ -29,7 +29,7 @@ from ..device import ITEM, PAIR, STAR, DecidingPairs, Items
 from .pairs import PairTest, column_arrays
 from .runs_of_keys import Groups, Pyramid, Search, least_in_runs
 
-__all__ = ["deciding_pairs"]
+__all__ = ["Condition", "deciding_pairs", "visible_spans"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -49,6 +49,10 @@ class Spans:
 
     start: Rows
     end: Rows
+
+    def hold_all(self, rows: int) -> bool:
+        """True if every range is that of all ``rows``."""
+        return not len(self.start) or (int(self.start.max()) == 0 and int(self.end.min()) == rows)
 
     @property
     def pairs(self) -> int:
@@ -112,10 +116,8 @@ def deciding_pairs(query: Query, incoming: Arrivals) -> DecidingPairs | None:
     visible = visible_spans(query, incoming)
     condition = Condition(query, incoming)
     groups = condition.groups()
-    whole = not len(visible.start) or (int(visible.start.max()) == 0 and
-                                       int(visible.end.min()) == len(incoming.s))
     tried = 0
-    if not kind.is_asof and whole and condition.decided and len(condition.bounds) == 1:
+    if not kind.is_asof and visible.hold_all(len(incoming.s)) and condition.decided and len(condition.bounds) == 1:
         partner = least_in_runs(groups, *condition.bounds[0])
         how = "by the first partner of each run of sorted keys"
     else:

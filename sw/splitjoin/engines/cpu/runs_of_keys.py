@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from splitjoin.plan.keys import Codes
 
-__all__ = ["Groups", "Pyramid", "Search", "least_in_runs"]
+__all__ = ["Groups", "Pyramid", "Search", "least", "least_in_runs", "sorted_runs"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -97,7 +97,7 @@ def least_in_runs(groups: Groups, keys: Codes, low: Codes, high: Codes) -> Rows:
     ``keys``: of all tuples of S (s,).
     """
     order, start, end = sorted_runs(groups, keys, low, high)
-    return least(order, start, end)
+    return np.where(end > start, least(order, start, end), -1)
 
 
 def sorted_runs(groups: Groups, keys: Codes, low: Codes, high: Codes) -> tuple[Rows, Rows, Rows]:
@@ -117,11 +117,11 @@ def sorted_runs(groups: Groups, keys: Codes, low: Codes, high: Codes) -> tuple[R
 
 
 def least(values: npt.NDArray[Any], start: Rows, end: Rows) -> npt.NDArray[Any]:
-    """The least of ``values`` from each ``start`` to before each ``end``; −1 where that is none.
+    """The least of ``values`` from each ``start`` to before each ``end``; 0 where that is none.
 
     Two runs of a power of two of values cover a range; these are made power by power, so memory stays that of values.
     """
-    found = np.full(len(start), -1, values.dtype)
+    found = np.zeros(len(start), values.dtype)
     powers = _exponents(end - start)
     runs, power = values, 0
     by_power = np.argsort(powers, kind="stable")

@@ -14,8 +14,9 @@ from .fold import (
 from .identical import identical_rows, joined_bases, merged_bases
 from .operator import AggregateOperator, Decided, decide_bases, decide_bases_between
 from .reference import reference_aggregates
+from .sorted_folds import SortedFolds, sorted_folds, suits_ranges
 
-__all__ = ["AggregateOperator", "Decided", "FoldedRows", "Gather", "StateOverflow", "aggregate_fields",
+__all__ = ["AggregateOperator", "Decided", "FoldedRows", "Gather", "SortedFolds", "StateOverflow", "aggregate_fields",
            "aggregate_types", "decide_bases", "decide_bases_between", "folded_rows", "identical_rows",
            "joined_bases", "may_have_values_without_partners", "merged_bases", "reference_aggregates",
-           "states_circuit", "without_partners"]
+           "sorted_folds", "states_circuit", "suits_ranges", "without_partners"]

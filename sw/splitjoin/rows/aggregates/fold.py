@@ -27,8 +27,8 @@ from .operator import Decided
 from .user_fold import fold_user
 from .user_values import user_result_type
 
-__all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "exact_sums", "finished_sums",
-           "may_have_values_without_partners", "without_partners"]
+__all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "exact_differences", "exact_sums",
+           "finished_sums", "may_have_values_without_partners", "without_partners"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -225,6 +225,17 @@ def exact_sums(values: Array, counts: Ints) -> Array:
     if len(values):  # neither half can overflow with fewer than 2^31 values
         low[present] = np.add.reduceat(values & 0xFFFF_FFFF, starts)
         high[present] = np.add.reduceat(values >> 32, starts)
+    return _joined(low, high)
+
+
+def exact_differences(values: Ints, start: Ints, end: Ints) -> Array:
+    """The sum of ``values`` from each ``start`` to before each ``end``: int64 if all fit, else Python integers."""
+    low, high = (np.concatenate([[0], np.cumsum(half)]) for half in (values & 0xFFFF_FFFF, values >> 32))
+    return _joined(low[end] - low[start], high[end] - high[start])
+
+
+def _joined(low: Ints, high: Ints) -> Array:
+    """``high`` · 2^32 + ``low``: int64 if all fit, else Python integers. Both arrays are changed."""
     high += low >> 32
     low &= 0xFFFF_FFFF
     if not len(high) or (int(high.min()) >= -(2**31) and int(high.max()) < 2**31):

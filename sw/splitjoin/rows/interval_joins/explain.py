@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from splitjoin.lang.query import Query
 
+from ..aggregates import suits_ranges
 from .form import IntervalForm, interval_form
 
 __all__ = ["explain_engine", "folding", "no_interval"]
@@ -13,7 +14,8 @@ def explain_engine(query: Query) -> str:
     """The engine that folds the aggregates of ``query`` on the CPU by default, and the reason."""
     form = interval_form(query)
     if isinstance(form, str):
-        return f"pairs, which the host folds, as {form}"
+        ranges = "; without a window by ranges of sorted keys, if equalities and one other key decide"
+        return f"pairs, which the host folds, as {form}{ranges if suits_ranges(query) else ''}"
     anew = any(user.way.kind == "recompute" for user in form.users)
     why = "it makes no pairs" if anew else "it does the same work a tuple for every window and lateness"
     others = no_interval(query)
