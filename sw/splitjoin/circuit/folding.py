@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from splitjoin.base.errors import SplitJoinError, UnsupportedError
 from splitjoin.lang.aggregate import Aggregate
+from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.fold import Fold, Slot
 from splitjoin.lang.ir import Expr, columns, text
@@ -51,7 +52,7 @@ class StoredValue:
 @dataclass(frozen=True)
 class FoldChoice:
     """Values and parts of states that a circuit folds. ``outputs``: for each aggregate of the query the numbers of its
-    parts: one, but the sum and the count for averages. ``whole``: partners that come later are folded too;
+    parts: one for each of its terms, or one for a user-defined one. ``whole``: partners that come later are folded too;
     ``not_whole``: the reason why they are not, where that was tried.
     """
 
@@ -161,22 +162,24 @@ class _Choice:
                 raise UnsupportedError(f"a circuit folds values of stored tuples, and r.{mixed[0].name} is not one")
         if aggregate.fold is not None:
             return (self._user(aggregate, aggregate.fold),)
-        function = aggregate.function
-        if function == "count":
-            return (self._count(aggregate.args[0] if aggregate.args else None),)
-        if function not in ("sum", "avg", "min", "max"):
-            raise UnsupportedError(f"{function} is not folded in circuits")
-        (e,) = aggregate.args
+        terms = aggregate.terms
+        if not terms or any(t.kind in ("first", "last", "distinct") or len(t.arguments) > 1 for t in terms):
+            raise UnsupportedError(f"{aggregate.function} is not folded in circuits")
+        return tuple(self._term(term) for term in terms)
+
+    def _term(self, term: Term) -> int:
+        e = term.of
+        if e is None or term.kind == "count":
+            return self._count(e)
         if not (is_exact(e.type) or isinstance(e.type, (Date, Timestamp, Duration))):
             raise UnsupportedError(f"circuits fold whole numbers, decimals and times, and {text(e)} is {e.type}")
         per = denominator(e)
         low, high = (int(end * per) for end in value_range(e))
-        if function in ("min", "max"):
-            number = self._value(e, low, high)
-            return (self._part((function, number), extreme_part(number, low, high, function)),)
         number = self._value(e, low, high)
-        total = self._part(("sum", number), sum_part(number, low, high, self._stored))
-        return (total,) if function == "sum" else (total, self._count(e))
+        if term.kind == "sum":
+            return self._part(("sum", number), sum_part(number, low, high, self._stored))
+        kind = "min" if term.kind == "least" else "max"
+        return self._part((kind, number), extreme_part(number, low, high, kind))
 
     def _count(self, e: Expr | None) -> int:
         values: tuple[int, ...] = ()

@@ -5,51 +5,61 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from sqlglot import exp
 
 from splitjoin.base.errors import InputError, PredicateError
 
+from .aggregate_functions import FUNCTIONS, USAGES, AggregateFunction, Pick, Term, definition_of
 from .categories import holds_order, place, without_order
 from .fold import AggregateCall, Fold, Width
 from .ir import Arith, Expr, Lit, check_depth
 from .properties import denominator
 from .schema import Schema
 from .sql.parser import Reader, parse_tree
-from .types import EXACT, Bool, Duration, Float, OrderedText, is_exact
+from .types import EXACT, Float, OrderedText, is_exact
 
-__all__ = ["AGGREGATES", "Aggregate", "AggregateFunction", "UserAggregates", "is_aggregate", "named_folds",
-           "parse_aggregates", "read_aggregate"]
+__all__ = ["Aggregate", "UserAggregates", "is_aggregate", "named_folds", "parse_aggregates", "read_aggregate"]
 
-AggregateFunction = Literal["count", "count distinct", "sum", "avg", "min", "max", "first", "last", "argmin", "argmax",
-                            "user"]
 #: User-defined aggregates by the names, in small letters, that SQL calls them by.
 UserAggregates = Mapping[str, Fold]
-
-_FUNCTIONS: dict[type[exp.Expr], AggregateFunction] = {
-    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.First: "first",
-    exp.Last: "last", exp.ArgMin: "argmin", exp.ArgMax: "argmax",
-}
-#: What errors say an aggregate may be.
-AGGREGATES = ("count(*), count(x), count(DISTINCT x), sum(x), avg(x), min(x), max(x), first(x), last(x), argmin(x, by) "
-              "and argmax(x, by)")
 
 
 @dataclass(frozen=True)
 class Aggregate:
     """A result column: the aggregate ``function`` of the values that ``args`` have for the partners of a base tuple.
 
-    ``args``: none for ``count(*)``, two for argmin and argmax (the value, and by what it is chosen), else one; over
-    the base tuple and its partner. ``text``: the user's text. ``fold``: the definition of a ``user`` function, of whose
-    arguments ``args`` are the whole numbers without their points, or floats.
+    ``function``: the name of a built-in one, or ``"user"``. ``args``: its arguments, over the base tuple and its
+    partner. ``text``: the user's text. ``fold``: the definition of a ``user`` function, of whose arguments ``args`` are
+    the whole numbers without their points, or floats.
     """
 
     name: str
-    function: AggregateFunction
+    function: str
     args: tuple[Expr, ...]
     text: str
     fold: Fold | None = None
+
+    @property
+    def definition(self) -> AggregateFunction:
+        """The definition of a built-in function."""
+        return FUNCTIONS[self.function]
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """What engines fold for a built-in function; none if they need the values of all partners at once."""
+        return self.definition.terms(self.args)
+
+    @property
+    def nullable(self) -> bool:
+        """False if no value is NULL."""
+        return self.fold is not None or self.definition.nullable
+
+    @property
+    def ordered(self) -> bool:
+        """True if the order of the partners counts, or may count."""
+        return self.fold is not None or self.definition.ordered
 
     @property
     def digest_text(self) -> str:
@@ -76,7 +86,7 @@ def parse_aggregates(given: Any, r: Schema, s: Schema) -> tuple[Aggregate, ...]:
         tree = parse_tree(text)
         made = read_aggregate(tree, Reader(text, {"r": r, "s": s}, quoting=True), name, text)
         if made is None:
-            raise PredicateError(f"{text!r} is no aggregate; write one of {AGGREGATES}")
+            raise PredicateError(f"{text!r} is no aggregate; write one of {USAGES}")
         found.append(made)
     return tuple(found)
 
@@ -97,7 +107,7 @@ def is_aggregate(tree: exp.Expr, known: Collection[str] = ()) -> bool:
     """True if ``tree`` is an aggregate by its form; ``known``: the names of user-defined ones."""
     while isinstance(tree, exp.Paren):
         tree = tree.this
-    return type(tree) in _FUNCTIONS or (isinstance(tree, exp.Anonymous) and str(tree.this).lower() in known)
+    return definition_of(tree) is not None or (isinstance(tree, exp.Anonymous) and str(tree.this).lower() in known)
 
 
 def read_aggregate(tree: exp.Expr, reader: Reader, name: str, text: str,
@@ -109,40 +119,41 @@ def read_aggregate(tree: exp.Expr, reader: Reader, name: str, text: str,
         tree = tree.this
     if isinstance(tree, exp.Anonymous) and known and (fold := known.get(str(tree.this).lower())) is not None:
         return _user(fold, [reader.expr(one) for one in tree.expressions], name, text)
-    function = _FUNCTIONS.get(type(tree))
-    if function is None:
+    definition = definition_of(tree)
+    if definition is None:
         return None
-    trees = [tree.this, *([tree.expression] if tree.args.get("expression") is not None else [])]
-    unread = [key for key, value in tree.args.items() if value and key not in ("this", "expression", "big_int")]
+    trees = _arguments(tree)
     if isinstance(tree.this, exp.Distinct):
-        if function != "count" or len(tree.this.expressions) != 1:
+        if definition.name != "count distinct" or len(tree.this.expressions) != 1:
             raise PredicateError(f"{text!r}: DISTINCT belongs to count(DISTINCT x), of one value; leave it out")
-        function, trees = "count distinct", list(tree.this.expressions)
-    if function == "count" and isinstance(tree.this, exp.Star):
-        trees = []
-    expected = 2 if function in ("argmin", "argmax") else 1
-    if unread or (len(trees) != expected and not (function == "count" and not trees)) or None in trees:
-        raise PredicateError(f"{text!r}: an aggregate must be one of {AGGREGATES}")
+        trees = list(tree.this.expressions)
+    if trees is None or len(trees) not in definition.arities:
+        raise PredicateError(f"{text!r}: an aggregate must be one of {USAGES}")
     args = []
     for one in trees:
         arg = reader.expr(one)
         check_depth(arg)
         args.append(arg)
-    if args and function in ("min", "max", "argmin", "argmax") and holds_order(args[-1]):
+    if isinstance(definition, Pick) and holds_order(args[-1]):
         by = args[-1]
-        args[-1:] = [*([by] if function in ("min", "max") else []),
-                     place(by, [by.type.categories] if isinstance(by.type, OrderedText) and by.type.categories else [],
-                           text)]
-        function = "argmin" if function in ("min", "argmin") else "argmax"
+        categories = [by.type.categories] if isinstance(by.type, OrderedText) and by.type.categories else []
+        args = [args[0], place(by, categories, text)]
+        definition = FUNCTIONS["argmax" if definition.greatest else "argmin"]
     args = [without_order(arg) for arg in args]
-    kind = args[0].type if args else None
-    numeric = kind is not None and (is_exact(kind) or isinstance(kind, Float))
-    if (function == "avg" and not numeric) or (function == "sum" and not numeric and not isinstance(kind, Duration)):
-        raise PredicateError(f"{text!r}: {function} needs numbers{' or durations' * (function == 'sum')}, but this is "
-                             f"{kind}")
-    if isinstance(kind, Bool) and function in ("min", "max"):
-        raise PredicateError(f"{text!r}: {function} needs values with an order, but this is bool; write it with CASE")
-    return Aggregate(name, function, tuple(args), text)
+    definition.check(args, text)
+    return Aggregate(name, definition.name, tuple(args), text)
+
+
+def _arguments(tree: exp.Expr) -> list[exp.Expr] | None:
+    """The arguments that ``tree`` calls an aggregate with; None if it has parts that no aggregate has."""
+    if isinstance(tree, exp.Anonymous):
+        return list(tree.expressions)
+    if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Star):
+        return [] if not tree.args.get("expressions") else None
+    names = ("this", "expression")
+    if any(value for key, value in tree.args.items() if key not in (*names, "big_int")):
+        return None
+    return [tree.args[name] for name in names if tree.args.get(name) is not None]
 
 
 def _called(call: AggregateCall, r: Schema, s: Schema, name: str) -> Aggregate:

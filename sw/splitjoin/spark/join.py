@@ -405,8 +405,7 @@ def _ties(query: Query, side: Side, schema: StructType, ties: Ties, always: bool
         if not _orderable(schema[name].dataType):
             raise SchemaError(f"column {side}.{name} cannot break ties: {schema[name].dataType.simpleString()} has no "
                               f"order")
-    ordered = ("first", "last", "argmin", "argmax", "user")  # the order of partners counts, or may count
-    chooses = query.kind.is_asof or any(a.function in ordered for a in query.aggregates)
+    chooses = query.kind.is_asof or any(a.ordered for a in query.aggregates)
     if query.window(side).rows is None and query.order.kind != "total" and not chooses and not always:
         return ()
     assert query.time is not None

@@ -138,17 +138,18 @@ class _States:
         with np.errstate(all="ignore"):
             given = [[f({}, self._tuples[s]) for f in evaluators] for s in partners]
         there = [values for values in given if None not in values]
-        fields = {f"added{n}": int(bool(there)) for n in parts}
         if aggregate.fold is not None:
-            return fields | self._user(aggregate, parts[0], row, there)
-        if aggregate.function == "count":
-            return fields | {f"slot{parts[0]}_0": len(there)}
-        per = denominator(aggregate.args[0])
-        whole = [int(value * per) for (value,) in there]
-        if aggregate.function in ("min", "max"):
-            return fields | ({f"slot{parts[0]}_0": (min if aggregate.function == "min" else max)(whole)} if whole
-                             else {})
-        return fields | dict(zip((f"slot{n}_0" for n in parts), (sum(whole), len(whole)), strict=False))
+            return {f"added{parts[0]}": int(bool(there))} | self._user(aggregate, parts[0], row, there)
+        fields: dict[str, int] = {}
+        for term, n in zip(aggregate.terms, parts, strict=True):
+            values: list[Any] = [1] * len(partners)
+            if term.of is not None:
+                evaluate, per = compile_condition(term.of), denominator(term.of)
+                found = [evaluate({}, self._tuples[s]) for s in partners]
+                values = [1 if term.kind == "count" else int(v * per) for v in found if v is not None]
+            fold = {"least": min, "greatest": max}.get(term.kind, sum)
+            fields |= {f"added{n}": int(bool(values))} | ({f"slot{n}_0": fold(values)} if values else {})
+        return fields
 
     def _user(self, aggregate: Aggregate, part: int, row: int, given: list[list[Any]]) -> dict[str, int]:
         fold = aggregate.fold

@@ -21,8 +21,8 @@ def described_states(query: Query, circuit: QueryCircuit) -> dict[str, Any]:
     expires; else it has those that came before, and leaves in the tuple's turn as a probe. ``first_hits``: of the later
     partners, only the first one leaves as a pair. ``values``: a field of S's body, and what it holds. ``slots``: the
     numbers of a state, and what they are before the first partner. ``results``: the slots of each aggregate, or of the
-    partner that decides; an average has its sum and its count. Numbers of an aggregate are in units of
-    1/``denominator``.
+    partner that decides; an average has its sum and its count, a variance the sum of the squares
+    between them. Numbers of an aggregate are in units of 1/``denominator``, squares of its square.
     """
     config, folding = circuit.config, circuit.folding
     if folding is None:
@@ -38,7 +38,7 @@ def described_states(query: Query, circuit: QueryCircuit) -> dict[str, Any]:
     results: list[dict[str, Any]] = [
         {"name": a.name, "of": a.text, "slots": [f"slot{n}_{i}" for n in parts
                                                  for i in range(len(config.folds[n].slots))],
-         "denominator": denominator(a.args[0]) if a.args and a.function != "count" and a.fold is None else 1}
+         "denominator": 1 if a.fold is not None or a.terms[0].kind in ("rows", "count") else denominator(a.args[0])}
         for a, parts in zip(query.aggregates, folding.outputs, strict=True)]
     if circuit.decides is not None and circuit.decides.partner:
         results.append({"name": "partner", "of": f"{circuit.decides.partner} of the row ids of S", "slots": ["slot0_0"],

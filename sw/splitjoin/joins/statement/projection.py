@@ -246,8 +246,7 @@ def _output(m: _OutputDraft, name: str) -> Output:
         schema, of = m.column
         return Output(_arrow(schema).field(of).with_name(name), m.item.text, source=f"{schema.side}.{of}")
     if m.aggregate is not None:
-        nullable = not m.aggregate.function.startswith("count")
-        return Output(pa.field(name, aggregate_types(m.aggregate), nullable=nullable), m.item.text,
+        return Output(pa.field(name, aggregate_types(m.aggregate), nullable=m.aggregate.nullable), m.item.text,
                       source=m.aggregate.name)
     assert m.expr is not None
     return Output(pa.field(name, result_type(m.expr, m.item.text)), m.item.text, expr=m.expr)

@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from splitjoin.base.errors import PredicateError, SchemaError
 from splitjoin.lang import build
-from splitjoin.lang.aggregate import AGGREGATES, Aggregate, UserAggregates, is_aggregate, read_aggregate
+from splitjoin.lang.aggregate import Aggregate, UserAggregates, is_aggregate, read_aggregate
+from splitjoin.lang.aggregate_functions import USAGES
 from splitjoin.lang.categories import without_order
 from splitjoin.lang.ir import Expr, check_depth, too_deep
 from splitjoin.lang.schema import Column, Schema, suggest
@@ -99,7 +100,7 @@ class TreeReader(Reader):
                 return PredicateError(f"{part!r}: {what}: a join gives pairs; aggregate the result")
             if self._clause == "the SELECT list" and not is_aggregate(e):
                 return PredicateError(f"{part!r}: there is no aggregate {e.sql_name()} yet; it may be one of "
-                                      f"{AGGREGATES}, or a class under splitjoin.aggregate that aggregates=… names")
+                                      f"{USAGES}, or a class under splitjoin.aggregate that aggregates=… names")
             if self._clause == "the SELECT list":
                 return PredicateError(f"{part!r}: the aggregate {e.sql_name()} is not supported within a larger value; "
                                       f"select it by itself, with AS and a name, and compute with it on the result")

@@ -15,14 +15,15 @@ from splitjoin.circuit.is_circuit import is_circuit
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, Device, Items, stars
 from splitjoin.lang.aggregate import Aggregate
-from splitjoin.lang.eval.vector import Vector, column, evaluate_columns
+from splitjoin.lang.aggregate_functions import Term
+from splitjoin.lang.eval.vector import Vector, column
 from splitjoin.lang.ir import Col, columns
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.query import Query
 
-from ..result_values import to_arrow
-from .fold import Gather, aggregate_types, exact_sums, finished_sums
+from .fold import Gather, finished
 from .operator import Decided, decide_bases
+from .terms import PairTerms
 from .user_fold import fold_user
 
 if TYPE_CHECKING:  # most processes have no circuit, and the driver takes a fifth of a second to import
@@ -82,12 +83,10 @@ def state_values(query: Query, decided: Decided, folding: FoldChoice, states: Ma
         states = {name: values[kept] for name, values in states.items()}
         decided = Decided(np.delete(decided.items, rows[~kept]), decided.bases[kept], decided.lengths[kept],
                           decided.partners)
-    values = _partner_values(query, decided, gather)
+    pairs = PairTerms(_partner_values(query, decided, gather), decided.lengths)
     made = []
     for aggregate, parts in zip(query.aggregates, folding.outputs, strict=True):
-        with np.errstate(all="ignore"):
-            args = [evaluate_columns(e, values, len(decided.partners)) for e in aggregate.args]
-        found = _value(aggregate, args, decided, folding, parts, states)
+        found = _value(aggregate, pairs, decided, folding, parts, states)
         made.append(found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found]))
     return decided.items, made
 
@@ -100,33 +99,30 @@ def _partner_values(query: Query, decided: Decided, gather: Gather) -> dict[Col,
             for c, a in zip(needed, found, strict=True)}
 
 
-def _value(aggregate: Aggregate, args: list[Vector], decided: Decided, folding: FoldChoice, parts: tuple[int, ...],
+def _value(aggregate: Aggregate, pairs: PairTerms, decided: Decided, folding: FoldChoice, parts: tuple[int, ...],
            states: Mapping[str, Array]) -> pa.Array | pa.ChunkedArray:
-    number = parts[0]
-    slots = [states[f"slot{number}_{n}"] for n in range(len(folding.parts[number].slots))]
-    added = states.get(f"added{number}", states["any"])
     if aggregate.fold is not None:
-        return fold_user(aggregate, args, decided, (slots, added))
-    lengths, bases = decided.lengths, decided.bases
-    valid = args[0].valid if args else np.ones(len(decided.partners), np.bool_)
-    group = np.repeat(np.arange(len(lengths)), lengths)[valid]
-    later = np.bincount(group, minlength=len(lengths))
-    if aggregate.function == "count":
-        return pa.array(slots[0] + later)
-    values, denominator = args[0].values[valid], args[0].denominator
-    if aggregate.function in ("sum", "avg"):
-        more = exact_sums(values, later)
-        sums = slots[0].astype(object) + more.astype(object) if _wide(slots[0]) or _wide(more) else slots[0] + more
-        counts = later + (states[f"slot{parts[1]}_0"] if aggregate.function == "avg" else added)
-        return finished_sums(aggregate, sums, denominator, counts, bases)
-    pick = np.minimum if aggregate.function == "min" else np.maximum
-    found = np.where(added, slots[0], 0).astype(values.dtype)
-    some = later > 0
-    if some.any():
-        extremes = found.copy()
-        extremes[some] = pick.reduceat(values, (np.cumsum(later) - later)[some])
-        found = np.where(some & added, pick(found, extremes), np.where(some, extremes, found))
-    return to_arrow(Vector(found, added | some, denominator), aggregate_types(aggregate), aggregate.text)
+        slots = [states[f"slot{parts[0]}_{n}"] for n in range(len(folding.parts[parts[0]].slots))]
+        added = states.get(f"added{parts[0]}", states["any"])
+        return fold_user(aggregate, [pairs.vector(e) for e in aggregate.args], decided, (slots, added))
+    merged = [_merged(term, states[f"slot{n}_0"], states.get(f"added{n}", states["any"]), pairs.fold(term))
+              for term, n in zip(aggregate.terms, parts, strict=True)]
+    return finished(aggregate, merged, decided.bases)
+
+
+def _merged(term: Term, state: Array, added: npt.NDArray[np.bool_], later: Vector) -> Vector:
+    """The values of ``term`` for base tuples with these states, valid where partners were ``added``, and these values
+    of ``later`` partners.
+    """
+    valid, denominator = added | later.valid, later.denominator
+    if term.kind not in ("least", "greatest"):
+        more = later.values
+        wide = _wide(state) or _wide(more)
+        return Vector(state.astype(object) + more.astype(object) if wide else state + more, valid, denominator)
+    pick = np.minimum if term.kind == "least" else np.maximum
+    found = np.where(added, state, 0).astype(later.values.dtype)
+    both = np.where(added, pick(found, later.values), later.values)
+    return Vector(np.where(later.valid, both, found), valid, denominator)
 
 
 def _wide(values: Array) -> bool:

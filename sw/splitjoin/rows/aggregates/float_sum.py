@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from splitjoin.engines.cpu.compiler import has_numba
+from splitjoin.lang.aggregate_functions import rounded_sum
 
 __all__ = ["exact_float_sums", "rounded_sum"]
 
@@ -46,15 +45,3 @@ def _sums(values: Floats, lengths: Ints) -> Floats:
         except (OverflowError, ValueError):  # of a partial sum; infinities of both signs
             sums[group] = rounded_sum(part)
     return sums
-
-
-def rounded_sum(values: list[Any]) -> float:
-    """The exact sum of ``values``, rounded once, by rational numbers."""
-    special = [v for v in values if not math.isfinite(v)]
-    if special:
-        return float(sum(special))
-    total = sum(map(Fraction, values), Fraction(0))
-    try:
-        return total.numerator / total.denominator
-    except OverflowError:
-        return math.inf if total > 0 else -math.inf

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -27,7 +26,6 @@ from splitjoin.lang.types import Date, Decimal, Duration, Float, Timestamp, is_e
 
 from ..kinds import reference_rows
 from ..result_values import to_arrow
-from .float_sum import rounded_sum
 from .fold import aggregate_types
 from .user_values import argument_error, overflow_error, result_error, user_result_type
 
@@ -60,7 +58,7 @@ def reference_aggregates(query: Query, arrivals: Arrivals, items: Items,
         for base in bases:
             with np.errstate(all="ignore"):
                 folded = [[f(tuples["r"][base], tuples["s"][s]) for f in evaluators] for s in sorted(partners[base])]
-            values.append(_checked(aggregate, _fold(aggregate, folded), base))
+            values.append(_checked(aggregate, aggregate.definition.reference(folded, aggregate.args), base))
         made.append(_array(aggregate, values))
     return rows, made
 
@@ -138,53 +136,9 @@ def _tuples(query: Query, side: str, table: pa.Table) -> list[dict[str, RowValue
     return [dict(zip(needed, row, strict=True)) for row in zip(*values, strict=True)] if needed else [{}] * len(table)
 
 
-def _fold(aggregate: Aggregate, rows: list[list[RowValue]]) -> Any:
-    """The aggregate of the arguments' values, one list for each partner, by arrival."""
-    function = aggregate.function
-    if not aggregate.args:
-        return len(rows)
-    if function in ("first", "last"):
-        return None if not rows else rows[0 if function == "first" else -1][0]
-    present = [row for row in rows if None not in row]
-    values = [row[0] for row in present]
-    if function == "count":
-        return len(values)
-    if function == "count distinct":
-        return len({_key(v) for v in values})
-    if not values:
-        return None
-    if function in ("sum", "avg"):
-        is_float = isinstance(aggregate.args[0].type, Float)
-        if is_float:
-            total = _float_sum([float(v) for v in values])
-            return total if function == "sum" else total / len(values)
-        exact = sum((Fraction(v) for v in values), Fraction(0))
-        mean = exact / len(values)
-        return exact if function == "sum" else mean.numerator / mean.denominator
-    best = present[0]
-    for row in present[1:]:
-        ours, theirs = _key(row[-1]), _key(best[-1])
-        if ours > theirs if function in ("max", "argmax") else ours < theirs:
-            best = row
-    return best[0]
-
-
-def _float_sum(values: list[float]) -> float:
-    try:
-        return math.fsum(values)
-    except (OverflowError, ValueError):  # of a partial sum; infinities of both signs
-        return rounded_sum(values)
-
-
-def _key(value: Any) -> tuple[bool, Any]:
-    """``value`` for comparisons: NaN equals NaN, and is greater than all others."""
-    nan = value != value
-    return nan, 0 if nan else value
-
-
 def _checked(aggregate: Aggregate, value: Any, base: int) -> Any:
     type_ = aggregate_types(aggregate)
-    if aggregate.function != "sum" or value is None or pa.types.is_floating(type_):
+    if not aggregate.definition.may_overflow or value is None or pa.types.is_floating(type_):
         return value
     high = Fraction(2**64 - 1 if type_ == pa.uint64() else 2**63 - 1)
     low = Fraction(0 if type_ == pa.uint64() else -(2**63))

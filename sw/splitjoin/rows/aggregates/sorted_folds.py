@@ -7,8 +7,8 @@ extreme the extreme of two overlapping runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,13 @@ from splitjoin.engines.cpu.device import CpuDevice
 from splitjoin.engines.cpu.partners import Condition, visible_spans
 from splitjoin.engines.cpu.runs_of_keys import least, sorted_runs
 from splitjoin.engines.device import ITEM, PAIR, Device, Items
-from splitjoin.lang.aggregate import Aggregate
+from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.ir import sides
 from splitjoin.lang.query import Query
 
-from ..result_values import to_arrow
-from .fold import aggregate_types, exact_differences, finished_sums
+from .fold import aggregate_types, finished
+from .terms import joined_halves
 
 __all__ = ["SortedFolds", "sorted_folds", "suits_ranges"]
 
@@ -50,11 +50,11 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
     if not visible.hold_all(len(incoming.s)):
         return None
     # Floats and numbers beyond 64 bits are left to pairs: a sum of floats is rounded once, at its end.
-    args = [[evaluate(e, incoming.s) for e in a.args] for a in query.aggregates]
+    terms = [term for a in query.aggregates for term in a.terms]
+    columns = {term.of: evaluate(term.of, incoming.s) for term in terms if term.of is not None}
     condition = Condition(query, incoming)
     if not condition.decided or len(condition.bounds) > 1 or any(
-            v.values.dtype != np.int64 for a, vs in zip(query.aggregates, args, strict=True) for v in vs
-            if a.function != "count"):
+            columns[term.of].values.dtype != np.int64 for term in terms if term.of is not None and term.kind != "count"):
         return None
     every = np.zeros(len(incoming.s), np.uint64)
     none = np.zeros(len(incoming.r), np.uint64)
@@ -63,8 +63,9 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
     bases = np.flatnonzero(end > start) if query.kind.is_inner else np.arange(len(start))
     items = np.zeros(len(bases), ITEM)
     items["kind"], items["r"], items["s"] = PAIR, bases, -1
-    values = [pa.chunked_array([_folded(a, vs, order, start[bases], end[bases], bases)], aggregate_types(a))
-              for a, vs in zip(query.aggregates, args, strict=True)]
+    values = [pa.chunked_array([finished(a, [
+        _folded(term, None if term.of is None else columns[term.of], order, start[bases], end[bases])
+        for term in a.terms], bases)], aggregate_types(a)) for a in query.aggregates]
     counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
                 "candidates": len(bases)}
     return SortedFolds(items, values, counters)
@@ -72,22 +73,34 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
 
 def suits_ranges(query: Query) -> bool:
     """True if ranges may tell the aggregates of ``query``: they read S alone, and no order of partners."""
-    return all(a.function in ("count", "sum", "avg", "min", "max") and not any("r" in sides(e) for e in a.args)
-               for a in query.aggregates)
+    return all(a.fold is None and a.terms and all(map(_suits, a.terms)) for a in query.aggregates)
 
 
-def _folded(aggregate: Aggregate, args: Sequence[Vector], order: Ints, start: Ints, end: Ints,
-            bases: Ints) -> pa.Array | pa.ChunkedArray:
-    """The values of ``aggregate`` over the positions of ``order`` from each ``start`` to before each ``end``."""
-    if not args:
-        return pa.array(end - start)
-    values, valid = args[0].values[order], args[0].valid[order]
+def _suits(term: Term) -> bool:
+    return term.kind in ("rows", "count", "sum", "least", "greatest") and term.value in (None, term.of) and (
+        term.of is None or "r" not in sides(term.of))
+
+
+def _folded(term: Term, of: Vector | None, order: Ints, start: Ints, end: Ints) -> Vector:
+    """``term`` over the positions of ``order`` from each ``start`` to before each ``end``; ``of``: its values for S."""
+    every = np.ones(len(start), np.bool_)
+    if of is None:
+        return Vector(end - start, every)
+    values, valid = of.values[order], of.valid[order]
     before = np.concatenate([[0], np.cumsum(valid)])  # NULL is passed over
     values, start, end = values[valid], before[start], before[end]
     counts = end - start
-    if aggregate.function == "count":
-        return pa.array(counts)
-    if aggregate.function in ("sum", "avg"):
-        return finished_sums(aggregate, exact_differences(values, start, end), args[0].denominator, counts, bases)
-    found = least(values, start, end) if aggregate.function == "min" else ~least(~values, start, end)
-    return to_arrow(Vector(found, counts > 0, args[0].denominator), aggregate_types(aggregate), aggregate.text)
+    match term.kind:
+        case "count":
+            return Vector(counts, every)
+        case "sum":
+            return Vector(_differences(values, start, end), counts > 0, of.denominator)
+        case "least":
+            return Vector(least(values, start, end), counts > 0, of.denominator)
+    return Vector(~least(~values, start, end), counts > 0, of.denominator)
+
+
+def _differences(values: Ints, start: Ints, end: Ints) -> npt.NDArray[Any]:
+    """The sum of ``values`` from each ``start`` to before each ``end``: int64 if all fit, else Python integers."""
+    low, high = (np.concatenate([[0], np.cumsum(half)]) for half in (values & 0xFFFF_FFFF, values >> 32))
+    return joined_halves(low[end] - low[start], high[end] - high[start])

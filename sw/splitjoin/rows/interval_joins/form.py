@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from splitjoin.lang.aggregate import Aggregate
+from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.fold import Width
 from splitjoin.lang.ir import And, Cmp, Expr, Lit, sides, text
 from splitjoin.lang.properties import denominator, value_range
@@ -69,8 +70,9 @@ class IntervalForm:
         selections: The terms over R alone, and over S alone.
         feeds: The numbers of S tuples that are folded.
         primitives: What is folded.
-        of: For each aggregate of the query, the number of its primitive; −1 for ``count(*)``, ``first`` and ``last``,
-            which every engine has; −2 for the first one of ``users``, −3 for the second, and so on.
+        of: For each aggregate of the query, the numbers of the primitives for its terms, −1 for those that every engine
+            has: how many partners there are, the first, and the last one. For a user-defined one, its number in
+            ``users``.
         users: The user-defined aggregates.
     """
 
@@ -79,7 +81,7 @@ class IntervalForm:
     selections: dict[str, tuple[Expr, ...]]
     feeds: tuple[Feed, ...]
     primitives: tuple[Primitive, ...]
-    of: tuple[int, ...]
+    of: tuple[tuple[int, ...], ...]
     users: tuple[UserPrimitive, ...] = ()
 
     @property
@@ -90,8 +92,13 @@ class IntervalForm:
     @property
     def by_arrival(self) -> bool:
         """True if an aggregate depends on the order of the partners."""
-        functions = {a.function for a in self.query.aggregates}
-        return bool(functions & {"first", "last", "min", "max", "argmin", "argmax", "user"})
+        kinds = {term.kind for a in self.query.aggregates if a.fold is None for term in a.terms}
+        return bool(self.users) or not kinds <= {"rows", "count", "distinct", "sum"}
+
+    @property
+    def needs_ends(self) -> bool:
+        """True if an aggregate is of the first or the last partner."""
+        return any(term.kind in ("first", "last") for a in self.query.aggregates if a.fold is None for term in a.terms)
 
 
 def interval_form(query: Query) -> IntervalForm | str:
@@ -110,7 +117,7 @@ def interval_form(query: Query) -> IntervalForm | str:
             return f"{text(term)} is neither an equality between r and s nor a condition on one of them"
     feeds: list[Feed] = []
     primitives: list[Primitive] = []
-    of_each = []
+    of_each: list[tuple[int, ...]] = []
     users: list[UserPrimitive] = []
     for aggregate in query.aggregates:
         if any("r" in sides(e) for e in aggregate.args):
@@ -125,22 +132,18 @@ def interval_form(query: Query) -> IntervalForm | str:
                 if feed not in feeds:
                     feeds.append(feed)
                 numbers.append(feeds.index(feed))
+            of_each.append((len(users),))
             users.append(UserPrimitive(aggregate, tuple(numbers), way))
-            of_each.append(-1 - len(users))
             continue
-        made = _primitive(aggregate)
-        if isinstance(made, str):
-            return made
-        if made is None:
-            of_each.append(-1)
-            continue
-        kind, feed = made
-        if feed not in feeds:
-            feeds.append(feed)
-        primitive = Primitive(kind, feeds.index(feed))
-        if primitive not in primitives:
-            primitives.append(primitive)
-        of_each.append(primitives.index(primitive))
+        if not aggregate.terms:
+            return f"{aggregate.text!r} needs the values of all partners at once"
+        of_terms = []
+        for one in aggregate.terms:
+            number = _primitive_number(one, feeds, primitives)
+            if number is None:
+                return f"{aggregate.text!r} needs values that fit 64 bits, but these are {one.arguments[0].type}"
+            of_terms.append(number)
+        of_each.append(tuple(of_terms))
     return IntervalForm(query, tuple(keys), {side: tuple(found) for side, found in selections.items()}, tuple(feeds),
                         tuple(primitives), tuple(of_each), tuple(users))
 
@@ -162,29 +165,31 @@ def _key(term: Expr) -> tuple[Expr, Expr] | None:
     return (term.b, term.a) if sides(term.a) == {"s"} and sides(term.b) == {"r"} else None
 
 
-def _primitive(aggregate: Aggregate) -> tuple[str, Feed] | str | None:
-    """The kind of primitive and the feed of an aggregate, None if it needs none, or the reason why there is none."""
-    function, args = aggregate.function, aggregate.args
-    if not args or function in ("first", "last"):
+def _primitive_number(term: Term, feeds: list[Feed], primitives: list[Primitive]) -> int | None:
+    """The number of the primitive that folds ``term``, which is added if it is new; −1 for a term that every engine
+    has, None if its values do not fit 64 bits.
+    """
+    of = term.of
+    if of is None:
+        return -1
+    if term.kind == "count":
+        # What is folded of a value anyway counts it too.
+        for n, one in enumerate(primitives):
+            if feeds[one.feed].value == of and feeds[one.feed].also is None:
+                return n
+        kind, feed = "count", Feed(of, "valid")
+    elif not _has_order(of):
         return None
-    if function == "count":
-        return "count", Feed(args[0], "valid")
-    if function in ("sum", "avg"):
-        if isinstance(args[0].type, Float):
-            return "float sum", Feed(args[0], "number")
-        return ("int sum", Feed(args[0], "number")) if _has_order(args[0]) else _too_large(aggregate, args[0])
-    if function == "count distinct":
-        return ("distinct", Feed(args[0], "order")) if _has_order(args[0]) else _too_large(aggregate, args[0])
-    if function in ("min", "max", "argmin", "argmax"):
-        if not _has_order(args[-1]):
-            return _too_large(aggregate, args[-1])
-        also = args[0] if len(args) == 2 else None
-        return ("least" if function in ("min", "argmin") else "greatest"), Feed(args[-1], "order", also)
-    raise AssertionError(f"no such function: {function}")
-
-
-def _too_large(aggregate: Aggregate, value: Expr) -> str:
-    return f"{aggregate.text!r} needs values that fit 64 bits, but these are {value.type}"
+    elif term.kind == "sum":
+        kind, feed = "float sum" if isinstance(of.type, Float) else "int sum", Feed(of, "number")
+    else:
+        kind, feed = term.kind, Feed(of, "order", None if term.value in (None, of) else term.value)
+    if feed not in feeds:
+        feeds.append(feed)
+    primitive = Primitive(kind, feeds.index(feed))
+    if primitive not in primitives:
+        primitives.append(primitive)
+    return primitives.index(primitive)
 
 
 def _has_order(e: Expr) -> bool:

@@ -78,7 +78,7 @@ class FoldState:
         ints, floats, picks = (groups.count(group) for group in ("int", "float", "pick"))
         self._float_feeds = sorted({p.feed for p in form.primitives if p.kind == "float sum"})
         self._stacked = picks > 0
-        self._linked = links or self._stacked or any(a.function in ("first", "last") for a in form.query.aggregates)
+        self._linked = links or self._stacked or form.needs_ends
         n = _MIN_SLOTS
         self.count, self.head, self.tail, self._front = (np.zeros(n, np.int64) for _ in range(4))
         self._back = np.full((picks, n), -1, np.int64)

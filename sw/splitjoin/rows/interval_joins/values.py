@@ -8,16 +8,17 @@ import pyarrow as pa
 
 from splitjoin.engines.device import ITEM
 from splitjoin.lang.aggregate import Aggregate
+from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector, column, evaluate_columns
 from splitjoin.lang.ir import columns
 from splitjoin.lang.properties import denominator
 from splitjoin.lang.types import is_exact
 
-from ..aggregates import Decided, aggregate_types
-from ..aggregates.fold import Gather, finished_sums
+from ..aggregates import Decided
+from ..aggregates.fold import Gather, finished
+from ..aggregates.terms import joined_halves
 from ..aggregates.user_fold import user_states
 from ..aggregates.user_values import results
-from ..result_values import to_arrow
 from .form import IntervalForm
 from .state import FoldedBases
 
@@ -32,43 +33,35 @@ def aggregate_values(form: IntervalForm, found: FoldedBases, bases: Ints, gather
     Raises `InputError` for a sum that does not fit its type.
     """
     made = []
-    for aggregate, number in zip(form.query.aggregates, form.of, strict=True):
-        array = _values(form, aggregate, number, found, bases, gather)
+    for aggregate, numbers in zip(form.query.aggregates, form.of, strict=True):
+        if aggregate.fold is not None:
+            array = _user_values(aggregate, found, found.users[numbers[0]], bases, gather)
+        else:
+            array = finished(aggregate, [_term(term, number, form, found, gather)
+                                         for term, number in zip(aggregate.terms, numbers, strict=True)], bases)
         made.append(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
     return made
 
 
-def _values(form: IntervalForm, aggregate: Aggregate, number: int, found: FoldedBases, bases: Ints,
-            gather: Gather) -> pa.Array | pa.ChunkedArray:
-    if number < -1:
-        return _user_values(aggregate, found, found.users[-2 - number], bases, gather)
-    if number < 0:
-        if not aggregate.args:
-            return pa.array(found.counts)
-        ends = found.ends[0 if aggregate.function == "first" else 1]
-        return _partners(aggregate, np.where(found.counts > 0, ends, -1), gather)
-    kind = form.primitives[number].kind
+def _term(term: Term, number: int, form: IntervalForm, found: FoldedBases, gather: Gather) -> Vector:
+    """The values of ``term``, which primitive ``number`` of ``form`` folds; −1 for one that all engines have."""
+    everywhere = np.ones(len(found.counts), np.bool_)
+    if term.kind == "rows":
+        return Vector(found.counts, everywhere)
+    if term.kind in ("first", "last"):
+        ends = found.ends[0 if term.kind == "first" else 1]
+        return _partners(term, np.where(found.counts > 0, ends, -1), gather)
     valid, a, b = found.values[number]
-    if kind == "count":
-        return pa.array(valid)
-    if kind == "distinct":
-        return pa.array(a)
-    if kind in ("least", "greatest"):
-        return _partners(aggregate, np.where(valid > 0, a, -1), gather)
-    if kind == "float sum":
-        totals = a.view(np.float64)
-        if aggregate.function == "avg":
-            with np.errstate(all="ignore"):
-                totals = totals / np.maximum(valid, 1)
-        return pa.array(totals, pa.float64(), mask=valid == 0, from_pandas=False)
-    high = b + (a >> 32)
-    low = a & 0xFFFF_FFFF
-    if not len(high) or (int(high.min()) >= -(2**31) and int(high.max()) < 2**31):
-        sums: npt.NDArray[np.int64 | np.object_] = (high << 32) | low
-    else:
-        sums = high.astype(object) * 2**32 + low.astype(object)
-    value = aggregate.args[0]
-    return finished_sums(aggregate, sums, denominator(value) if is_exact(value.type) else 1, valid, bases)
+    if term.kind == "count":
+        return Vector(valid, everywhere)
+    if term.kind == "distinct":
+        return Vector(a, everywhere)
+    if term.kind in ("least", "greatest"):
+        return _partners(term, np.where(valid > 0, a, -1), gather)
+    if form.primitives[number].kind == "float sum":
+        return Vector(a.view(np.float64), valid > 0)
+    assert term.of is not None
+    return Vector(joined_halves(a, b), valid > 0, denominator(term.of) if is_exact(term.of.type) else 1)
 
 
 def _user_values(aggregate: Aggregate, found: FoldedBases, out: Ints, bases: Ints,
@@ -93,15 +86,16 @@ def _user_values(aggregate: Aggregate, found: FoldedBases, out: Ints, bases: Int
     return results(aggregate, list(out[2:]), out[0] > 0, bases)
 
 
-def _partners(aggregate: Aggregate, rows: Ints, gather: Gather) -> pa.Array | pa.ChunkedArray:
-    """The values of the first argument for the S tuples with these row ids; NULL for −1."""
-    value, present = aggregate.args[0], rows >= 0
+def _partners(term: Term, rows: Ints, gather: Gather) -> Vector:
+    """The values that ``term`` takes from the S tuples with these row ids; NULL for −1."""
+    assert term.value is not None
+    present = rows >= 0
     chosen = rows[present]
-    needed = columns(value)
+    needed = columns(term.value)
     found = gather("s", [c.name for c in needed], chosen)
     with np.errstate(all="ignore"):
-        v = evaluate_columns(value, {c: column(a if isinstance(a, pa.ChunkedArray) else pa.chunked_array([a]))
-                                     for c, a in zip(needed, found, strict=True)}, len(chosen))
+        v = evaluate_columns(term.value, {c: column(a if isinstance(a, pa.ChunkedArray) else pa.chunked_array([a]))
+                                          for c, a in zip(needed, found, strict=True)}, len(chosen))
     values, valid = np.zeros(len(rows), v.values.dtype), np.zeros(len(rows), np.bool_)
     values[present], valid[present] = v.values, v.valid
-    return to_arrow(Vector(values, valid, v.denominator), aggregate_types(aggregate), aggregate.text)
+    return Vector(values, valid, v.denominator)

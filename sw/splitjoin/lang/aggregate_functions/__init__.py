@@ -1,0 +1,27 @@
+"""The built-in aggregates (semantics, section 8): one definition each, which every engine, circuit and host reads."""
+
+from sqlglot import exp
+
+from .function import AggregateFunction, PairSums, Term, TermKind
+from .picks import PICK_FUNCTIONS, Pick
+from .sums import SUM_FUNCTIONS, rounded_sum
+
+__all__ = ["FUNCTIONS", "USAGES", "AggregateFunction", "PairSums", "Pick", "Term", "TermKind", "definition_of",
+           "rounded_sum"]
+
+#: The definitions by name.
+FUNCTIONS: dict[str, AggregateFunction] = {f.name: f for f in (*SUM_FUNCTIONS, *PICK_FUNCTIONS)}
+_BY_NODE = {node: f for f in FUNCTIONS.values() for node in f.nodes}
+_BY_WORD = {word: f for f in FUNCTIONS.values() for word in f.words}
+_USAGES = [usage for f in FUNCTIONS.values() for usage in f.usages]
+#: What errors say an aggregate may be.
+USAGES = f"{', '.join(_USAGES[:-1])} and {_USAGES[-1]}"
+
+
+def definition_of(tree: exp.Expr) -> AggregateFunction | None:
+    """The aggregate that sqlglot's ``tree`` calls; None if it calls none."""
+    if isinstance(tree, exp.Anonymous):
+        return _BY_WORD.get(str(tree.this).lower())
+    if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Distinct):
+        return FUNCTIONS["count distinct"]
+    return _BY_NODE.get(type(tree))
