@@ -75,7 +75,7 @@ def query(r: pa.Table, s: pa.Table, aggregates: dict[str, Any], **other: Any) ->
 def test_shapes_on_pysim(cores: int, lanes: int, probes: int, tmp_path: Any) -> None:
     r, s = tables(16, cores)
     device = PysimDevice(cores=cores, capacity=32, lanes=lanes, probes=probes, seed=cores, fold="always", **STALLS)
-    some = {name: AGGREGATES[name] for name in ("n", "mean", "low", "v")}
+    some = {name: AGGREGATES[name] for name in ("n", "mean", "low", "v")} | {"sd": "stddev_samp(s.p)"}
     made = same(device, r, s, window="ROWS 9", how="left", aggregate=some)
     if cores == 2:
         file = tmp_path / "rows.parquet"

@@ -163,7 +163,9 @@ class _Choice:
         if aggregate.fold is not None:
             return (self._user(aggregate, aggregate.fold),)
         terms = aggregate.terms
-        if not terms or any(t.kind in ("first", "last", "distinct") or len(t.arguments) > 1 for t in terms):
+        if not terms:
+            raise UnsupportedError(f"{aggregate.function} of {aggregate.args[0].type} is not folded in circuits")
+        if any(t.kind in ("first", "last", "distinct") or len(t.arguments) > 1 for t in terms):
             raise UnsupportedError(f"{aggregate.function} is not folded in circuits")
         return tuple(self._term(term) for term in terms)
 

@@ -139,6 +139,9 @@ def read_aggregate(tree: exp.Expr, reader: Reader, name: str, text: str,
         categories = [by.type.categories] if isinstance(by.type, OrderedText) and by.type.categories else []
         args = [args[0], place(by, categories, text)]
         definition = FUNCTIONS["argmax" if definition.greatest else "argmin"]
+    elif definition.compares and holds_order(args[0]):
+        raise PredicateError(f"{text!r}: {definition.name} takes no ordered categories; give a column of their "
+                             f"numbers, or compare as text with CAST(… AS VARCHAR)")
     args = [without_order(arg) for arg in args]
     definition.check(args, text)
     return Aggregate(name, definition.name, tuple(args), text)
@@ -150,7 +153,7 @@ def _arguments(tree: exp.Expr) -> list[exp.Expr] | None:
         return list(tree.expressions)
     if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Star):
         return [] if not tree.args.get("expressions") else None
-    names = ("this", "expression")
+    names = ("this", "expression", "quantile", "separator")
     if any(value for key, value in tree.args.items() if key not in (*names, "big_int")):
         return None
     return [tree.args[name] for name in names if tree.args.get(name) is not None]

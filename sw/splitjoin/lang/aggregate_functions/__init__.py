@@ -2,15 +2,20 @@
 
 from sqlglot import exp
 
+from .bits import BIT_FUNCTIONS
 from .function import AggregateFunction, PairSums, Term, TermKind
 from .picks import PICK_FUNCTIONS, Pick
+from .ranked import RANKED_FUNCTIONS
+from .spread import SPREAD_FUNCTIONS
 from .sums import SUM_FUNCTIONS, rounded_sum
 
 __all__ = ["FUNCTIONS", "USAGES", "AggregateFunction", "PairSums", "Pick", "Term", "TermKind", "definition_of",
            "rounded_sum"]
 
 #: The definitions by name.
-FUNCTIONS: dict[str, AggregateFunction] = {f.name: f for f in (*SUM_FUNCTIONS, *PICK_FUNCTIONS)}
+FUNCTIONS: dict[str, AggregateFunction] = {
+    f.name: f for f in (*SUM_FUNCTIONS, *PICK_FUNCTIONS, *SPREAD_FUNCTIONS, *BIT_FUNCTIONS,
+                       *RANKED_FUNCTIONS)}
 _BY_NODE = {node: f for f in FUNCTIONS.values() for node in f.nodes}
 _BY_WORD = {word: f for f in FUNCTIONS.values() for word in f.words}
 _USAGES = [usage for f in FUNCTIONS.values() for usage in f.usages]

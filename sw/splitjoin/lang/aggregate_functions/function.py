@@ -18,7 +18,7 @@ from ..eval.scalar import RowValue
 from ..eval.vector import Vector
 from ..ir import Expr
 
-__all__ = ["AggregateFunction", "PairSums", "Term", "TermKind", "order_key"]
+__all__ = ["AggregateFunction", "Ints", "PairSums", "Term", "TermKind", "order_key"]
 
 Ints = npt.NDArray[np.int64]
 TermKind = Literal["rows", "count", "distinct", "sum", "least", "greatest", "first", "last"]
@@ -68,6 +68,8 @@ class AggregateFunction(ABC):
     nullable: ClassVar[bool] = True
     #: True if the value depends on the order of the partners.
     ordered: ClassVar[bool] = False
+    #: True if it compares the first argument's values by their order.
+    compares: ClassVar[bool] = False
     #: True if an exact value may leave the type of the result, which is an error.
     may_overflow: ClassVar[bool] = False
 
@@ -88,8 +90,10 @@ class AggregateFunction(ABC):
         """The results of many base tuples, (n,), by the values of `terms`; those without a value are NULL in it."""
         return terms[0]
 
-    def of_pairs(self, args: Sequence[Vector], lengths: Ints, sums: PairSums) -> Vector:
-        """The results of ``lengths`` (n,) partners each, whose arguments lie one after the other; without `terms`."""
+    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
+        """The results of many base tuples, without `terms`. ``values``: the first argument in the partners in which no
+        argument is NULL, by arrival, ``counts`` (n,) for each base tuple; ``sums``: adds floats up.
+        """
         raise NotImplementedError
 
     @abstractmethod

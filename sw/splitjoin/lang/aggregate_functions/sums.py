@@ -18,7 +18,7 @@ from ..ir import Expr
 from ..types import Duration, Float, is_exact
 from .function import AggregateFunction, Term, order_key
 
-__all__ = ["SUM_FUNCTIONS", "is_numeric", "rounded_sum"]
+__all__ = ["SUM_FUNCTIONS", "is_numeric", "quotients", "rounded_sum", "total"]
 
 
 class _Count(AggregateFunction):
@@ -62,7 +62,7 @@ class _Sum(AggregateFunction):
 
     def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
         values: list[Any] = [value for (value,) in rows if value is not None]
-        return _total(values, args[0]) if values else None
+        return total(values, args[0]) if values else None
 
 
 class _Average(AggregateFunction):
@@ -81,13 +81,13 @@ class _Average(AggregateFunction):
         if total.values.dtype.kind == "f":
             with np.errstate(all="ignore"):
                 return Vector(total.values / counts, total.valid)
-        return Vector(_quotients(total.values, counts, total.denominator), total.valid)
+        return Vector(quotients(total.values, counts, total.denominator), total.valid)
 
     def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
         values: list[Any] = [value for (value,) in rows if value is not None]
         if not values:
             return None
-        mean = _total(values, args[0]) / len(values)
+        mean = total(values, args[0]) / len(values)
         return mean.numerator / mean.denominator if isinstance(mean, Fraction) else mean
 
 
@@ -96,7 +96,7 @@ def is_numeric(e: Expr) -> bool:
     return is_exact(e.type) or isinstance(e.type, Float)
 
 
-def _total(values: Sequence[Any], of: Expr) -> Any:
+def total(values: Sequence[Any], of: Expr) -> Any:
     """The sum of ``values`` of ``of``: exact, and of floats rounded once."""
     if not isinstance(of.type, Float):
         return sum((Fraction(value) for value in values), Fraction(0))
@@ -119,7 +119,7 @@ def rounded_sum(values: list[Any]) -> float:
         return math.inf if total > 0 else -math.inf
 
 
-def _quotients(sums: npt.NDArray[Any], counts: npt.NDArray[np.int64], denominator: int) -> npt.NDArray[np.float64]:
+def quotients(sums: npt.NDArray[Any], counts: npt.NDArray[np.int64], denominator: int) -> npt.NDArray[np.float64]:
     """``sums / (counts · denominator)``, each rounded once."""
     exact = 2**53
     if sums.dtype == np.int64 and len(sums) and max(abs(int(sums.min())), abs(int(sums.max()))) < exact and (

@@ -120,6 +120,8 @@ def _folded(aggregate: Aggregate, pairs: PairTerms, decided: Decided) -> pa.Arra
     """The values of ``aggregate`` for each base tuple that is ``decided``, whose pairs ``pairs`` has."""
     if aggregate.fold is not None:
         return fold_user(aggregate, [pairs.vector(e) for e in aggregate.args], decided)
+    if not aggregate.terms:
+        return to_arrow(pairs.whole(aggregate), aggregate_types(aggregate), aggregate.text)
     return finished(aggregate, [pairs.fold(term) for term in aggregate.terms], decided.bases)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector, evaluate_columns
 from splitjoin.lang.ir import Col, Expr
@@ -72,6 +73,14 @@ class PairTerms:
         if len(values):
             found[present] = ufunc.reduceat(values, starts[present])
         return Vector(found, present, of.denominator)
+
+    def whole(self, aggregate: Aggregate) -> Vector:
+        """The values of a built-in ``aggregate`` without terms."""
+        args = aggregate.args
+        valid, _, counts = self._valid(args)
+        first = self.vector(args[0])
+        chosen = Vector(first.values[valid], first.valid[valid], first.denominator)
+        return aggregate.definition.of_pairs(args, chosen, counts, exact_float_sums)
 
     def _valid(self, of: tuple[Expr, ...]) -> tuple[Mask, Ints, Ints]:
         """The pairs in which nothing of ``of`` is NULL, the base tuples of these, and how many each of them has."""

@@ -136,7 +136,7 @@ def interval_form(query: Query) -> IntervalForm | str:
             users.append(UserPrimitive(aggregate, tuple(numbers), way))
             continue
         if not aggregate.terms:
-            return f"{aggregate.text!r} needs the values of all partners at once"
+            return f"{aggregate.text!r} is folded from pairs alone"
         of_terms = []
         for one in aggregate.terms:
             number = _primitive_number(one, feeds, primitives)

@@ -28,10 +28,10 @@ CASES: list[tuple[str, type[SplitJoinError], str, str]] = [
     ("SELECT x, |max(a)| - 1 AS d FROM r, s GROUP BY r", PredicateError,
      "'max(a)': the aggregate MAX is not supported within a larger value; select it by itself, with AS and a name, and "
      "compute with it on the result", ""),
-    ("SELECT x, |median(a)| AS m FROM r, s GROUP BY r", PredicateError,
-     "'median(a)': there is no aggregate MEDIAN yet; it may be one of count(*), ", "*"),
-    ("SELECT x, |median(a)| + 1 AS m FROM r, s GROUP BY r", PredicateError,
-     "'median(a)': there is no aggregate MEDIAN yet; it may be one of count(*), ", "*"),
+    ("SELECT x, |corr(a, b)| AS m FROM r, s GROUP BY r", PredicateError,
+     "'corr(a, b)': there is no aggregate CORR yet; it may be one of count(*), ", "*"),
+    ("SELECT x, |corr(a, b)| + 1 AS m FROM r, s GROUP BY r", PredicateError,
+     "'corr(a, b)': there is no aggregate CORR yet; it may be one of count(*), ", "*"),
     ("SELECT x, count(*) AS n FROM r, s WHERE |max(a)| > 3 GROUP BY r", PredicateError,
      "'max(a)': the aggregate MAX is not supported in WHERE, which chooses the pairs that are aggregated; filter the "
      "rows of the result", ""),

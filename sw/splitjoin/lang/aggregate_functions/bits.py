@@ -1,0 +1,75 @@
+"""Aggregates of truth values, and of the bits of whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_, xor
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from ..eval.scalar import RowValue
+from ..eval.vector import Vector
+from ..ir import Expr
+from ..properties import denominator
+from ..types import Bool, Decimal, is_exact
+from .function import AggregateFunction, Ints, PairSums, Term
+
+__all__ = ["BIT_FUNCTIONS"]
+
+
+@dataclass(frozen=True)
+class _Logical(AggregateFunction):
+    """True if the values of ``every`` partner are true, or of any."""
+
+    every: bool = True
+
+    def check(self, args: Sequence[Expr], text: str) -> None:
+        if not isinstance(args[0].type, Bool):
+            raise self.refused(text, "truth values, such as x > 0", args[0].type)
+
+    def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
+        return (Term("least" if self.every else "greatest", args[0], args[0]),)
+
+    def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
+        values = [value for (value,) in rows if value is not None]
+        return None if not values else all(values) if self.every else any(values)
+
+
+@dataclass(frozen=True)
+class _Bits(AggregateFunction):
+    """The whole numbers joined bit by bit, in two's complement: by ``operation``, and NumPy's ``ufunc``."""
+
+    operation: Callable[[int, int], int] = and_
+    ufunc: np.ufunc = np.bitwise_and
+
+    def check(self, args: Sequence[Expr], text: str) -> None:
+        of = args[0]
+        if not is_exact(of.type) or isinstance(of.type, Decimal) or denominator(of) != 1:
+            raise self.refused(text, "whole numbers", of.type)
+
+    def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
+        return ()
+
+    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
+        present = counts > 0
+        found = np.zeros(len(counts), values.values.dtype)
+        if len(values.values):
+            found[present] = self.ufunc.reduceat(values.values, (np.cumsum(counts) - counts)[present])
+        return Vector(found, present)
+
+    def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
+        values: list[Any] = [int(value) for (value,) in rows if value is not None]
+        return reduce(self.operation, values) if values else None
+
+
+BIT_FUNCTIONS: tuple[AggregateFunction, ...] = (
+    _Logical("bool_and", ("bool_and(x)",), (exp.LogicalAnd,)),
+    _Logical("bool_or", ("bool_or(x)",), (exp.LogicalOr,), every=False),
+    _Bits("bit_and", ("bit_and(x)",), (exp.BitwiseAndAgg,), ("bit_and",)),
+    _Bits("bit_or", ("bit_or(x)",), (exp.BitwiseOrAgg,), ("bit_or",), operation=or_, ufunc=np.bitwise_or),
+    _Bits("bit_xor", ("bit_xor(x)",), (exp.BitwiseXorAgg,), ("bit_xor",), operation=xor, ufunc=np.bitwise_xor),
+)

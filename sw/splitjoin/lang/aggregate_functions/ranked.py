@@ -1,0 +1,171 @@
+"""Aggregates that need all values of a base tuple at once: quantiles, the most frequent value, joined texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sqlglot import exp
+
+from splitjoin.base.errors import PredicateError
+
+from ..eval.scalar import RowValue
+from ..eval.vector import Vector, constant, widen
+from ..ir import Expr, columns
+from ..types import Bool, String, is_exact
+from .function import AggregateFunction, Ints, PairSums, Term, order_key
+from .sums import is_numeric, quotients
+
+__all__ = ["RANKED_FUNCTIONS"]
+
+
+class _Ranked(AggregateFunction):
+    """An aggregate that only the host folds, from pairs."""
+
+    def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
+        return ()
+
+
+class _Quantile(_Ranked):
+    """The least value that at least the share q of the values do not exceed (DuckDB's ``quantile_disc``)."""
+
+    compares: ClassVar[bool] = True
+
+    def check(self, args: Sequence[Expr], text: str) -> None:
+        if isinstance(args[0].type, Bool):
+            raise self.refused(text, "values with an order", "bool; write it with CASE")
+        if columns(args[1]) or not is_numeric(args[1]) or not 0 <= _share(args) <= 1:
+            raise PredicateError(f"{text!r}: the second value of {self.name} must be a number from 0 to 1, such as "
+                                 f"0.9, not {args[1]}")
+
+    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
+        order, share = _sorted(values.values, counts), _share(args)
+        ranks = np.array([_place(share, n) for n in counts.tolist()], np.int64)
+        return _at(values, order, np.cumsum(counts) - counts + ranks, counts > 0)
+
+    def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
+        values = sorted((row[0] for row in rows if row[0] is not None), key=order_key)
+        return values[_place(_share(args), len(values))] if values else None
+
+
+class _Median(_Ranked):
+    """The middle value, or the mean of the two in the middle, rounded once."""
+
+    def check(self, args: Sequence[Expr], text: str) -> None:
+        if not is_numeric(args[0]):
+            raise self.refused(text, "numbers", args[0].type)
+
+    def type(self, value: pa.DataType | None) -> pa.DataType:
+        return pa.float64()
+
+    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
+        order, starts, present = _sorted(values.values, counts), np.cumsum(counts) - counts, counts > 0
+        low, high = (_at(values, order, starts + np.maximum(n, 0) // 2, present).values for n in (counts - 1, counts))
+        if values.values.dtype.kind == "f":
+            return Vector(_middle(low.astype(np.float64), high.astype(np.float64)), present)
+        low, high = widen(low, 2**63), widen(high, 2**63)
+        return Vector(quotients(low + high, np.full(len(counts), 2), values.denominator), present)
+
+    def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
+        values: list[Any] = sorted((row[0] for row in rows if row[0] is not None), key=order_key)
+        if not values:
+            return None
+        low, high = values[(len(values) - 1) // 2], values[len(values) // 2]
+        if is_exact(args[0].type):
+            mean = (Fraction(low) + Fraction(high)) / 2
+            return mean.numerator / mean.denominator
+        return float(_middle(np.array([float(low)]), np.array([float(high)]))[0])
+
+
+class _Mode(_Ranked):
+    """The most frequent value; of several, the one that arrived first."""
+
+    ordered: ClassVar[bool] = True
+
+    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
+        _, codes = np.unique(values.values, return_inverse=True)
+        per = int(codes.max(initial=0)) + 1
+        keys, first, times = np.unique(np.repeat(np.arange(len(counts)), counts) * per + codes, return_index=True,
+                                       return_counts=True)
+        order = np.lexsort((first, -times, keys // per))
+        groups, places = np.unique(keys[order] // per, return_index=True)
+        at = np.zeros(len(counts), np.int64)
+        at[groups] = first[order][places]
+        return _at(values, np.arange(len(values.values)), at, counts > 0)
+
+    def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
+        values = [row[0] for row in rows if row[0] is not None]
+        times = Counter(order_key(value) for value in values)
+        return max(values, key=lambda value: times[order_key(value)], default=None)
+
+
+class _Joined(_Ranked):
+    """The texts by arrival, with a separator between them."""
+
+    ordered: ClassVar[bool] = True
+
+    def check(self, args: Sequence[Expr], text: str) -> None:
+        if not isinstance(args[0].type, String):
+            raise self.refused(text, "text", args[0].type)
+        if len(args) > 1 and (columns(args[1]) or not isinstance(args[1].type, String)):
+            raise PredicateError(f"{text!r}: the second value of {self.name} must be a text, such as ', ', not "
+                                 f"{args[1]}")
+
+    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
+        found, between, at = np.full(len(counts), "", object), _separator(args), 0
+        for n, count in enumerate(counts.tolist()):
+            found[n] = between.join(values.values[at:at + count])
+            at += count
+        return Vector(found, counts > 0)
+
+    def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
+        values = [str(row[0]) for row in rows if row[0] is not None]
+        return _separator(args).join(values) if values else None
+
+
+def _share(args: Sequence[Expr]) -> Fraction:
+    """The constant q of a quantile; -1 for NULL, NaN and infinities."""
+    value = constant(args[1])
+    return Fraction(value) if value is not None and abs(value) <= 1 else Fraction(-1)
+
+
+def _separator(args: Sequence[Expr]) -> str:
+    """The constant text between texts: a comma if none is given."""
+    return str(constant(args[1])) if len(args) > 1 else ","
+
+
+def _place(share: Fraction, count: int) -> int:
+    """The place of the quantile among ``count`` sorted values."""
+    return max(-(-share.numerator * count // share.denominator), 1) - 1
+
+
+def _sorted(values: npt.NDArray[Any], counts: Ints) -> Ints:
+    """The places of ``values`` with those of each group sorted, NaN last; equal ones by arrival."""
+    _, ranks = np.unique(values, return_inverse=True)
+    return np.lexsort((ranks, np.repeat(np.arange(len(counts)), counts)))
+
+
+def _at(values: Vector, order: Ints, places: Ints, present: npt.NDArray[np.bool_]) -> Vector:
+    """The values that ``order`` has at ``places``, NULL where not ``present``."""
+    found = np.zeros(len(places), values.values.dtype)
+    found[present] = values.values[order[places[present]]]
+    return Vector(found, present, values.denominator)
+
+
+def _middle(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The means of ``low`` and ``high``, which is not less, without overflow or lost bits."""
+    with np.errstate(all="ignore"):
+        return np.where(np.abs(low) < 1, (low + high) / 2, low / 2 + high / 2)
+
+
+RANKED_FUNCTIONS: tuple[AggregateFunction, ...] = (
+    _Median("median", ("median(x)",), (exp.Median,)),
+    _Quantile("quantile", ("quantile(x, q)",), (exp.Quantile,), ("quantile_disc",), arities=(2,)),
+    _Mode("mode", ("mode(x)",), (exp.Mode,)),
+    _Joined("string_agg", ("string_agg(x, ', ')",), (exp.GroupConcat,), arities=(1, 2)),
+)

@@ -1,0 +1,100 @@
+"""Variances and standard deviations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sqlglot import exp
+
+from ..eval.scalar import RowValue
+from ..eval.vector import Vector, magnitude
+from ..ir import Arith, Expr
+from ..types import EXACT, Float
+from .function import AggregateFunction, Ints, PairSums, Term
+from .sums import is_numeric, total
+
+__all__ = ["SPREAD_FUNCTIONS"]
+
+
+@dataclass(frozen=True)
+class _Spread(AggregateFunction):
+    """The sum of the squared distances from the average, over the count less ``less``; its ``root``.
+
+    Of exact numbers it is computed exactly, and rounded once. Of floats, the average and each squared distance are
+    rounded, and the sum of these is exact.
+    """
+
+    less: int = 0
+    root: bool = False
+
+    def check(self, args: Sequence[Expr], text: str) -> None:
+        if not is_numeric(args[0]):
+            raise self.refused(text, "numbers", args[0].type)
+
+    def type(self, value: pa.DataType | None) -> pa.DataType:
+        return pa.float64()
+
+    def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
+        of = args[0]
+        return () if isinstance(of.type, Float) else (
+            Term("sum", of), Term("sum", Arith(EXACT, "*", of, of)), Term("count", of))
+
+    def finish(self, terms: Sequence[Vector]) -> Vector:
+        sums, squares, counts = terms[0].values, terms[1].values, terms[2].values
+        per, per_square, valid = terms[0].denominator, terms[1].denominator, counts > self.less
+        most = int(counts.max(initial=0))
+        if max(most * magnitude(squares) * per**2, magnitude(sums) ** 2 * per_square,
+               most**2 * per**2 * per_square) < 2**53 and sums.dtype == squares.dtype == np.int64:
+            above = counts * squares * per**2 - sums**2 * per_square
+            below = np.where(valid, counts * (counts - self.less), 1) * per**2 * per_square
+            return self._rooted(above / below, valid)
+        values = np.zeros(len(counts))
+        for n in np.flatnonzero(valid).tolist():
+            count, one = int(counts[n]), int(sums[n])
+            exact = count * int(squares[n]) * per**2 - one**2 * per_square
+            values[n] = exact / (count * (count - self.less) * per**2 * per_square)
+        return self._rooted(values, valid)
+
+    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
+        floats = values.values.astype(np.float64)
+        with np.errstate(all="ignore"):
+            means = sums(floats, counts) / np.maximum(counts, 1)
+            squares = (floats - np.repeat(means, counts)) ** 2
+            found = sums(squares, counts) / np.maximum(counts - self.less, 1)
+        found[counts == 1] = 0  # also of infinity and NaN, as in DuckDB
+        return self._rooted(found, counts > self.less)
+
+    def _rooted(self, values: npt.NDArray[np.float64], valid: npt.NDArray[np.bool_]) -> Vector:
+        return Vector(np.sqrt(values) if self.root else values, valid)
+
+    def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
+        values: list[Any] = [value for (value,) in rows if value is not None]
+        count = len(values)
+        if count <= self.less:
+            return None
+        if not isinstance(args[0].type, Float):
+            mean = sum(map(Fraction, values), Fraction(0)) / count
+            exact = sum(((Fraction(value) - mean) ** 2 for value in values), Fraction(0)) / (count - self.less)
+            found = exact.numerator / exact.denominator
+        elif count == 1:
+            found = 0.0
+        else:
+            middle = total(values, args[0]) / count
+            distances = [float(value) - middle for value in values]
+            found = total([d * d for d in distances], args[0]) / (count - self.less)
+        return math.sqrt(found) if self.root else found
+
+
+SPREAD_FUNCTIONS: tuple[AggregateFunction, ...] = (
+    _Spread("stddev_samp", ("stddev_samp(x)",), (exp.StddevSamp, exp.Stddev), less=1, root=True),
+    _Spread("stddev_pop", ("stddev_pop(x)",), (exp.StddevPop,), root=True),
+    _Spread("var_samp", ("var_samp(x)",), (exp.Variance,), less=1),
+    _Spread("var_pop", ("var_pop(x)",), (exp.VariancePop,)),
+)
