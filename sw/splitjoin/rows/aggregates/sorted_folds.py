@@ -53,8 +53,8 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
     terms = [term for a in query.aggregates for term in a.terms]
     columns = {term.of: evaluate(term.of, incoming.s) for term in terms if term.of is not None}
     condition = Condition(query, incoming)
-    if not condition.decided or len(condition.bounds) > 1 or any(
-            columns[term.of].values.dtype != np.int64 for term in terms if term.of is not None and term.kind != "count"):
+    whole = {term.of for term in terms if term.of is not None and term.kind != "count"}
+    if not condition.decided or len(condition.bounds) > 1 or any(columns[e].values.dtype != np.int64 for e in whole):
         return None
     every = np.zeros(len(incoming.s), np.uint64)
     none = np.zeros(len(incoming.r), np.uint64)
