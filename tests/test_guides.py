@@ -5,15 +5,14 @@ After a change that is meant: python -m tests.test_guides
 
 from __future__ import annotations
 
-import re
-import shlex
 from pathlib import Path
 
 import pytest
 
 from splitjoin.cli import main
 
-from .support.page_examples import DOCS, check_examples, write_examples
+from .support.page_examples import check_examples, write_examples
+from .wheel.pages import blocks, commands, words
 
 PAGES = ("../README.md", "index.md", "devices.md", "guides/analyst.md", "guides/fpga.md", "guides/researcher.md")
 
@@ -31,11 +30,12 @@ def test_commands(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trades.csv").write_text("ts,price\n1,10\n4,20\n9,30\n20,40\n")
     (tmp_path / "quotes.csv").write_text("ts,bid\n2,8\n4,19\n7,29\n9,33\n12,99\n")
-    lines = [line for block in re.findall(r"```sh\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
-             for line in block.splitlines() if line.startswith("splitjoin ")]
-    assert len(lines) >= 2
-    for line in lines:
-        assert main(shlex.split(line, comments=True)[1:]) == 0, line
+    runs = [words(command) for block in blocks(f"docs/{page}") if block.language == "sh"
+            for command in commands(block.code)]
+    runs = [run for run in runs if run[0] == "splitjoin"]
+    assert len(runs) >= 2
+    for run in runs:
+        assert main(run[1:]) == 0, run
         assert capsys.readouterr().err == ""
     assert len(list(tmp_path.iterdir())) == 4
 

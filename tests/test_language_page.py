@@ -58,7 +58,7 @@ def test_the_python_example_gives_the_same_as_the_sql_one() -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     made: list[Any] = []
     scope = {"r": r, "s": s, "made": made}
-    exec(re.sub(r"(?m)^(splitjoin\.join.*)$", r"made.append(\1)", block), scope)
+    exec(re.sub(r"(?ms)^(splitjoin\.join\(.*?\))$", r"made.append(\1)", block), scope)
     assert made[0] == made[1]
     assert len(made[0]) == 3
 

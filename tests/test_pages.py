@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from .wheel.pages import blocks
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
@@ -89,6 +91,14 @@ def unknown(dotted: str) -> bool:
         if module in defined():
             return n < len(parts) and parts[n] not in defined()[module]
     return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_code_fit_a_narrow_window(page: Path) -> None:
+    """Of 1,280 pixels: the site would cut off what is longer. Text that a program prints is as wide as it prints it."""
+    wide = [f"{block.place}: {line}" for block in blocks(str(page.relative_to(ROOT)))
+            if block.language in ("python", "sh", "sql") for line in block.code.splitlines() if len(line) > 84]
+    assert wide == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import shlex
 from pathlib import Path
 
 from splitjoin.cli import main
+from tests.wheel.pages import words
 
 DOCS = Path(__file__).parents[4] / "docs"
 PAGE = DOCS / "tuning.md"
@@ -20,7 +20,7 @@ PAGE = DOCS / "tuning.md"
 def page() -> str:
     """docs/tuning.md with what its commands print now."""
     def run(found: re.Match[str]) -> str:
-        _, *arguments = shlex.split(found[1])
+        _, *arguments = words(found[1])
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             assert main(arguments) == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 import splitjoin
 from splitjoin import SplitJoinError
 from splitjoin.cli import DONE, main
+from tests.wheel.pages import commands, words
 
 PAGE = (Path(__file__).parents[4] / "docs" / "sql.md").read_text(encoding="utf-8")
 TRADES = pa.schema([("ts", pa.int64()), ("price", pa.int32()), ("note", pa.string()), ("fee", pa.decimal128(9, 2)),
@@ -61,9 +61,9 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     pyarrow.csv.write_csv(pa.table({"ts": [1, 4, 9], "price": [10, 20, 30]}), "trades.csv")
     pyarrow.parquet.write_table(pa.table({"ts": [2, 5, 9], "ask": [12, 70, 31]}), "quotes.parquet")
     (block,) = re.findall(r"```sh\n(.*?)```", PAGE, re.S)
-    run, explain = block.strip().split("\n")
-    assert main(shlex.split(run)[1:]) == DONE
+    run, explain = (words(command) for command in commands(block))
+    assert main(run[1:]) == DONE
     assert pyarrow.csv.read_csv("out.csv").to_pylist() == [{"ts": 1, "gap": -2}, {"ts": 9, "gap": -1}]
     capsys.readouterr()
-    assert main(shlex.split(explain)[1:]) == DONE
+    assert main(explain[1:]) == DONE
     assert "main predicate   (abs((r.price - s.ask)) <= 5) (ON); by range" in capsys.readouterr().out
