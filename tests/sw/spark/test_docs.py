@@ -10,8 +10,6 @@ from pyspark.sql import SparkSession
 from splitjoin import spark as splitjoin_spark
 from splitjoin.base.errors import InputError
 
-from ...support.spark_files import wait_until
-
 ROOT = Path(__file__).parents[3]
 
 
@@ -63,18 +61,3 @@ def test_examples_of_the_guide(capsys: pytest.CaptureFixture[str]) -> None:
     names["query"].stop()
     assert printed[0] == "494\n"
     assert names["query"].exception() is None
-
-
-def test_the_example_of_the_front_page(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    block = next(b for b in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-                 if "splitjoin.spark" in b)
-    ticks = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
-    names: dict[str, Any] = {"left": ticks.selectExpr("timestamp AS ts", "value AS x"),
-                             "right": ticks.selectExpr("timestamp AS ts", "value AS a")}
-    exec(compile(block, "README.md", "exec"), names)
-    (query,) = spark.streams.active
-    # `processAllAvailable` would not end on a busy machine, as the source always has more.
-    wait_until(lambda: any(progress.numInputRows for progress in query.recentProgress))
-    query.stop()
-    assert query.exception() is None
-    assert capsys.readouterr().out == ""
