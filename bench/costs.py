@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from bench.record import Recorder, arguments
+from splitjoin.circuit.architectures.splitjoin.cost import core_cost
 from splitjoin.circuit.cost import circuit_cost
-from splitjoin.circuit.cost.circuit import core_cost
 from splitjoin.circuit.wire import Configuration
 from splitjoin_boards.flow import ecp5, ultrascale
 from splitjoin_boards.flow.design import core_design, whole_design

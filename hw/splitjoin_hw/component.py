@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.lib import data
+from amaranth.hdl import Module
+from amaranth.lib import data, wiring
 
 from splitjoin.circuit.wire import Configuration
 
 from .layouts import struct
-from .top import SplitJoin
+from .top import Top, circuit
 
 __all__ = ["JoinComponent"]
 
 
-class JoinComponent(SplitJoin):
+class JoinComponent(Top):
     """The circuit of a query, which `splitjoin.component` makes. All ports are in clock domain ``sync``.
 
     Ports:
@@ -33,6 +34,12 @@ class JoinComponent(SplitJoin):
     def __init__(self, config: Configuration, description: dict[str, Any]):
         super().__init__(config)
         self._description = description
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.join = join = circuit(self.config)
+        wiring.connect(m, wiring.flipped(self), join)
+        return m
 
     @property
     def description(self) -> dict[str, Any]:

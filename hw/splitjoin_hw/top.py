@@ -1,53 +1,30 @@
-"""The whole circuit: link records in, result items out, settings and counters in the register block."""
+"""The top of a circuit, of any architecture: link records in, result items out, settings and counters in registers.
+
+`circuit` makes the top for a configuration. Tops share their ports, and all but small ones the registers, the time that
+settings take, and the counters.
+"""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from splitjoin.circuit.geometry import (
-    REPORT_GROUP,
-    RESULT_QUEUE,
-    SEQUENCE_FIFO,
-    order_bits,
-    register_tree_depth,
-    root_ways,
-    sequence_depth,
-)
-from splitjoin.circuit.registers import REGION_COUNTERS
-from splitjoin.circuit.wire import ROW_BITS, WORD_BITS, Configuration, Op, Record
+from splitjoin.circuit.wire import WORD_BITS, Configuration, Op, Record
 
-from .core.core import Core, core_ports
-from .gather.combiner import Combiner
-from .gather.root import Root
-from .gather.state_tree import StateTree
-from .gather.tree import GatherTree
-from .gather.ways import WayTree
-from .layouts import STREAM_R, STREAM_S, input_layout, result_layout
+from .layouts import STREAM_R, STREAM_S, input_layout
 from .link.counter import Counter
 from .link.registers import RegisterBlock, bus_ports
-from .network.block_fifo import BlockFifo
-from .network.pipeline import pipelined, register_tree
-from .network.queue import Queue
-from .network.skid_buffer import SkidBuffer
-from .network.tree import DistributionTree
 from .parts import Submodules
-from .small.join import SmallJoin
-from .small.registers import SmallRegisters
 
-__all__ = ["SplitJoin", "padded", "top_ports"]
+__all__ = ["Top", "circuit", "padded", "top_ports"]
 
-#: Tuples that may still arrive after `sequence_room` has fallen, plus one.
-_UNDER_WAY = 5
 #: Cycles after a write to a register in which no record is accepted: more than settings take to reach their loads.
 #: They pass one register per level of the gather tree, which has ten levels with the most cores.
 _SETTLING = 20
-#: A core's report of tuples that did not fit; the last field: R tuples before the first such S tuple.
-_REPORT = data.StructLayout({"overflow_r": 1, "overflow_s": 1, "overflow_row_r": ROW_BITS, "overflow_row_s": ROW_BITS,
-                             "overflow_after_s": ROW_BITS})
 
 
 def padded(record: Record) -> int:
@@ -64,12 +41,20 @@ def top_ports(config: Configuration) -> dict[str, wiring.Member]:
     }
 
 
-class SplitJoin(wiring.Component):
-    """Distribution tree → join cores → gather trees → combiner (SplitJoin, Figure 4 and section 5).
+def circuit(config: Configuration, parts: Submodules | None = None) -> Top:
+    """The top of the circuit for ``config``, of its architecture. ``parts`` as of `Top`."""
+    module, name = config.structure.component
+    top = getattr(importlib.import_module(module), name)(config, parts)
+    assert isinstance(top, Top)
+    return top
+
+
+class Top(wiring.Component):
+    """The base of the tops of all architectures (`splitjoin.circuit.architectures`).
 
     Ports: ``i``: input records, padded to whole words. ``o``: result items, padded. ``addr``, ``w_stb``, ``w_data``,
-    ``r_data``: the register bus. ``parts`` adds cores and tree nodes as submodules, or, for Verilog, as instances of
-    one module per kind. With ``small`` the circuit has none of these: see `splitjoin_hw.small.join.SmallJoin`.
+    ``r_data``: the register bus. ``parts`` adds repeated parts as submodules, or, for Verilog, as instances of one
+    module per kind.
     """
 
     def __init__(self, config: Configuration, parts: Submodules | None = None):
@@ -82,141 +67,36 @@ class SplitJoin(wiring.Component):
         return self._config
 
     def elaborate(self, platform) -> Module:
-        return self._small() if self._config.small else self._whole()
+        raise NotImplementedError
 
-    def _small(self) -> Module:
-        """The circuit without trees and cores: `SmallJoin` and its registers."""
-        m = Module()
-        m.submodules.registers = registers = SmallRegisters(self._config)
-        m.submodules.join = join = SmallJoin(self._config)
-        record = data.View(input_layout(self._config), self.i.payload[:self._config.input_record.width])
-        m.d.comb += [
-            join.i.payload.eq(record), join.i.valid.eq(self.i.valid), self.i.ready.eq(join.i.ready),
-            self.o.payload.eq(join.o.payload.as_value()), self.o.valid.eq(join.o.valid), join.o.ready.eq(self.o.ready),
-            join.settings.eq(registers.settings), registers.overflow.eq(join.overflow),
-            *(registers.tuples[n].eq(join.tuples[n]) for n in range(2)),
+    @property
+    def _record(self) -> data.View:
+        """The record at the input."""
+        return data.View(input_layout(self._config), self.i.payload[:self._config.input_record.width])
+
+    def _bus(self, registers: Any) -> list[Any]:
+        """Assignments that connect the register bus."""
+        return [
             registers.addr.eq(self.addr), registers.w_stb.eq(self.w_stb), registers.w_data.eq(self.w_data),
             self.r_data.eq(registers.r_data),
         ]
-        return m
 
-    def _whole(self) -> Module:
-        m = Module()
-        config = self._config
-        k = config.cores
-        m.submodules.registers = registers = RegisterBlock(config)
-        m.submodules.tree = tree = DistributionTree(input_layout(config), leaves=k, fanout=config.fanout,
-                                                        parts=self._parts)
-        record = data.View(input_layout(config), self.i.payload[:config.input_record.width])
-        tree_class = WayTree if root_ways(config.root_width) > 1 else GatherTree
-        left: GatherTree | WayTree | StateTree
-        if config.folds:
-            m.submodules.left = left = StateTree(config, self._parts)
-        else:
-            m.submodules.left = left = tree_class(leaves=k, fanin=config.fanin, bits=order_bits(config),
-                                                  parts=self._parts)
-            m.d.comb += left.total.eq(registers.settings.sorted)
-        # The sequence FIFOs have space for all tuples that may still arrive.
-        sequence_room = Signal()
-        if config.whole_states:
-            assert isinstance(left, StateTree)
-            m.d.comb += sequence_room.eq(1)
-            gathered, stored = left.o, left.later
-            items: list[Any] = [{"kind": gathered.payload.kind, "side": STREAM_R, "r": gathered.payload.probe,
-                                 "s": gathered.payload.stored}]
-        else:
-            m.submodules.right = right = tree_class(leaves=k, fanin=config.fanin, bits=order_bits(config),
-                                                    parts=self._parts)
-            m.d.comb += right.total.eq(registers.settings.sorted)
-            gathered, stored = self._combine(m, registers, left, right, record, sequence_room), right.i
-            items = [gathered.payload] if config.root_width == 1 else list(gathered.payload)
+    def _accepting(self, m: Module, room: Value) -> tuple[Signal, Signal]:
+        """True while records are accepted, which demands ``room`` a cycle earlier; and the cycles until settings are
+        settled.
 
-        # Settings take some cycles to reach the cores and mergers, and the registers derived from them. No record is
-        # accepted meanwhile, so that settings are stable while records and results are under way.
+        Settings take some cycles to reach the cores and mergers, and the registers derived from them. No record is
+        accepted meanwhile, so that settings are stable while records and results are under way.
+        """
         settling = Signal(range(_SETTLING + 1), init=_SETTLING)  # after a reset too: not all registers have one
-        accepting = Signal()  # records are accepted
+        accepting = Signal()
         m.d.sync += [settling.eq(Mux(self.w_stb, _SETTLING, settling - (settling != 0))),
-                     accepting.eq(~self.w_stb & (settling <= 1) & sequence_room)]
-        m.d.comb += [
-            tree.i.payload.eq(record),
-            tree.i.valid.eq(self.i.valid & accepting),
-            self.i.ready.eq(tree.i.ready & accepting),
-            self.o.payload.eq(Cat(Const(item[name], width) if isinstance(item[name], int) else item[name][:width]
-                                  for item in items for name, width in config.item_record.fields)),
-            self.o.valid.eq(gathered.valid),
-            gathered.ready.eq(self.o.ready),
-            registers.addr.eq(self.addr), registers.w_stb.eq(self.w_stb), registers.w_data.eq(self.w_data),
-            self.r_data.eq(registers.r_data),
-        ]
+                     accepting.eq(~self.w_stb & (settling <= 1) & room)]
+        return accepting, settling
 
-        cores = []
-        settings = register_tree(m, self._parts, "settings", registers.settings, k)
-        for n in range(k):
-            core = self._parts.add(m, f"core{n}", "core", core_ports(config), lambda: Core(config))
-            wiring.connect(m, tree.o[n], core.i)
-            wiring.connect(m, core.left, left.i[n])
-            wiring.connect(m, core.right, stored[n])
-            m.d.comb += [core.index.eq(n), core.settings.eq(settings[n])]
-            cores.append(core)
-
-        valid_since_reset = Signal()  # no register holds anything from before a reset
-        m.d.sync += valid_since_reset.eq(settling == 0)
-        self._count(m, registers, cores, record, valid_since_reset)
-        if config.region_counters:
-            select = registers.select
-            counter = Signal(range(len(REGION_COUNTERS)))
-            side = Signal()
-            m.d.sync += [counter.eq(select[20:]), side.eq(select[16])]
-            selected = [Array(core.selected[n] for core in cores)[select[:16]] for n in (0, 1)]
-            m.d.comb += [core.select.eq(counter) for core in cores]
-            m.d.sync += registers.selected.eq(Mux(side, selected[1], selected[0]))
-        return m
-
-    def _combine(self, m: Module, registers: RegisterBlock, left: Any, right: GatherTree | WayTree, record: Any,
-                 sequence_room: Signal) -> stream.Interface:
-        """Joins the results of both sides, and returns the stream of items. ``sequence_room`` is driven."""
-        config = self._config
-        combiner: Combiner | Root = Root(config.root_width, self._parts) if config.root_width > 1 else Combiner()
-        m.submodules.combiner = combiner
-        queues = [Queue(unsigned(1), SEQUENCE_FIFO) for _ in range(sequence_depth(config) // SEQUENCE_FIFO)]
-        for n, queue in enumerate(queues):
-            m.submodules[f"sequence{n}"] = queue
-            if n:
-                wiring.connect(m, queues[n - 1].o, queue.i)
-        sequence = queues[0]
-        # A skid buffer behind the FIFOs keeps their memory out of the combiner's select path.
-        m.submodules.sequence_buffer = sequence_buffer = SkidBuffer(unsigned(1))
-        total = Signal()
-        level = Signal.like(sequence.level, name="sequence_level")
-        m.d.sync += [total.eq(registers.settings.total), level.eq(sequence.level),
-                     sequence_room.eq(~total | (level < sequence.depth - _UNDER_WAY))]
-        m.d.comb += combiner.total.eq(total)
-        # Total order: the combiner needs the stream of each tuple, in arrival order.
-        m.d.sync += [sequence.i.payload.eq(record.stream),
-                     sequence.i.valid.eq(self.i.valid & self.i.ready & total & (record.op == Op.TUPLE))]
-        for tree_of_side, side, sink in ((left, "left", combiner.left), (right, "right", combiner.right)):
-            if config.root_width > 1:
-                for n, way in enumerate(tree_of_side.o if isinstance(tree_of_side, WayTree) else [tree_of_side.o]):
-                    wiring.connect(m, way, sink[n])
-            elif config.queue:
-                # In total order the side that is ahead must not stop, so its items wait here.
-                m.submodules[f"{side}_results"] = results = BlockFifo(result_layout(), RESULT_QUEUE)
-                wiring.connect(m, tree_of_side.o, results.i)
-                wiring.connect(m, results.o, sink)
-            else:
-                wiring.connect(m, tree_of_side.o, sink)
-        if config.root_width > 1:
-            # Groups of more than one probe, or none at all, are not to be held in one way until they are complete.
-            spread = Signal()
-            m.d.sync += spread.eq(registers.settings.r.precision != 1)
-            m.d.comb += [part.spread.eq(spread) for part in (left, right, combiner) if hasattr(part, "spread")]
-        wiring.connect(m, queues[-1].o, sequence_buffer.i)
-        wiring.connect(m, sequence_buffer.o, combiner.sequence)
-        return combiner.o
-
-    def _count(self, m: Module, registers: RegisterBlock, cores: list[Core], record,
-               valid_since_reset: Signal) -> None:
-        """Counters and the sticky overflow report, which begins when ``valid_since_reset`` is high."""
+    def _count(self, m: Module, registers: RegisterBlock, record: data.View, compared: list[Value],
+               matched: list[Value]) -> None:
+        """Counters. ``compared``, ``matched``: numbers of comparisons and of matches in a cycle."""
         accepted = Signal()
         m.d.comb += accepted.eq(self.i.valid & self.i.ready & (record.op == Op.TUPLE))
         steps = {
@@ -226,57 +106,13 @@ class SplitJoin(wiring.Component):
             "input_stalls": self.i.valid & ~self.i.ready,
             "output_stalls": self.o.valid & ~self.o.ready,
         }
-        for name, signals in (("comparisons", [c.compared[n] for c in cores for n in (0, 1)]),
-                              ("matches", [c.matched[n] for c in cores for n in (0, 1)])):
+        for name, signals in (("comparisons", compared), ("matches", matched)):
             steps[name] = _total(m, signals, name)
         for name, value in steps.items():
             m.submodules[f"{name}_count"] = counter = Counter(Value.cast(value).shape().width)
             step = Signal.like(counter.step, name=f"{name}_step")
             m.d.sync += step.eq(value)
             m.d.comb += [counter.step.eq(step), getattr(registers, name).eq(counter.value)]
-
-        # Once a region has overflowed, all others stop too, sooner or later, but not before they have processed the
-        # input up to the same tuple. So when all have stopped, the first tuple in arrival order that did not fit is
-        # among those reported, whatever the timing. The cores' reports are compared in turn to find it.
-        visit = Signal(range(max(2, len(cores))))  # the core whose report is compared
-        second = Signal()  # the second of its two cycles
-        m.d.sync += second.eq(~second)
-        # The reports come from all over the device, so they are registered and selected in two steps.
-        reports = [pipelined(m, self._parts, f"report{n}", report) if register_tree_depth(len(cores)) else report
-                   for n, report in enumerate(map(_report, cores))]
-        step = Signal.like(visit, name="visit_step")
-        groups = [Signal(_REPORT, name=f"report_group{at}", reset_less=True)
-                  for at in range(0, len(cores), REPORT_GROUP)]
-        report = Signal(_REPORT)
-        # Two cycles for each core: its report, stable for both, is compared in the first and kept in the second.
-        with m.If(second):
-            m.d.sync += [visit.eq(Mux(visit == len(cores) - 1, 0, visit + 1)), step.eq(visit),
-                         report.eq(Array(groups)[step // REPORT_GROUP])]
-            for n, group in enumerate(groups):
-                m.d.sync += group.eq(Array(reports[n * REPORT_GROUP:(n + 1) * REPORT_GROUP])[visit % REPORT_GROUP])
-        first_after = Signal(ROW_BITS)  # R tuples before the first S tuple that did not fit
-        seen, row = {}, {}
-        for side in "rs":
-            flag, at = report[f"overflow_{side}"], report[f"overflow_row_{side}"]
-            seen[side] = Signal(name=f"overflow_seen_{side}")
-            row[side] = Signal(ROW_BITS, name=f"overflow_first_{side}")
-            less = Signal(name=f"overflow_less_{side}")
-            m.d.sync += less.eq(at < row[side])
-            with m.If(second & flag & valid_since_reset & (~seen[side] | less)):
-                m.d.sync += [seen[side].eq(1), row[side].eq(at)]
-                if side == "s":
-                    m.d.sync += first_after.eq(report.overflow_after_s)
-            m.d.comb += getattr(registers, f"overflow_row_{side}").eq(row[side])
-        r_first = Signal()
-        m.d.sync += r_first.eq(row["r"] < first_after)
-        m.d.comb += [
-            registers.overflow.eq(Cat(seen["r"] & (r_first | ~seen["s"]), seen["s"] & ~(r_first & seen["r"]))),
-        ]
-
-
-def _report(core: Core) -> Value:
-    """A core's report of the first tuples that did not fit."""
-    return Cat(Value.cast(getattr(core, name)) for name in _REPORT.members)
 
 
 def _total(m: Module, values: list[Value], name: str) -> Value:

@@ -24,7 +24,7 @@ from .backend.library import Converted, Library
 from .backend.names import is_keyword
 from .link.axi import AxiJoin, axi_ports
 from .parts import Instances
-from .top import SplitJoin, top_ports
+from .top import circuit, top_ports
 
 __all__ = ["AXI_TOP", "TOP", "WAIVERS", "axi_top", "check_name", "header", "part_modules", "sidecar", "to_axi_verilog",
            "to_verilog"]
@@ -79,7 +79,7 @@ def part_modules(config: Configuration) -> tuple[str, ...]:
 @lru_cache(maxsize=16)
 def _written(config: Configuration, name: str) -> tuple[str, tuple[str, ...]]:
     parts = Instances(name)
-    top = Converted.of(SplitJoin(config, parts), name)
+    top = Converted.of(circuit(config, parts), name)
     library = Library(name)
     # The modules that the top has instances of are known only now.
     for module, part in sorted(parts.modules.items()):
@@ -103,8 +103,9 @@ def header(config: Configuration, query: Sequence[str] = ()) -> str:
 
     Characters that could end a comment are escaped.
     """
+    unsaid = {("root_width", 1), ("architecture", "splitjoin"), ("architecture", "small")}
     settings = ", ".join(f"{name} {value}" for name, value in asdict(config).items()
-                         if (name, value) != ("root_width", 1))
+                         if name not in ("root_width", "architecture") or (name, value) not in unsaid)
     lines = [f"splitjoin {__version__}: a join of two streams as a circuit, Verilog-2001. "
              "SPDX-License-Identifier: Apache-2.0", *query,
              *textwrap.wrap(f"Parameters: {settings}.", _WIDTH), f"ABI hash: {config.abi_hash:016x}."]

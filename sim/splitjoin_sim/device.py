@@ -48,6 +48,7 @@ class SimDevice(CircuitDevice):
     """
 
     name: ClassVar[str] = "sim"
+    simulated: ClassVar[bool] = True
 
     seed: int = 0
     stall_in: float = 0.0

@@ -20,7 +20,7 @@ from amaranth.sim import Simulator
 from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
 from splitjoin.circuit.encode import Words, single_items
 from splitjoin.circuit.wire import WORD_BITS, Configuration, ItemKind
-from splitjoin_hw.top import SplitJoin
+from splitjoin_hw.top import circuit
 
 from .latency import LatencyLog
 from .stalls import check_stalls, patience_for
@@ -41,6 +41,7 @@ class PysimDevice(CircuitDevice):
     """
 
     name: ClassVar[str] = "pysim"
+    simulated: ClassVar[bool] = True
 
     seed: int = 0
     stall_in: float = 0.0
@@ -77,7 +78,7 @@ class PysimTransport(Transport):
         self._moved = 0  # cycle of the last transfer at either end
         self._reading = False  # results are taken during a transfer only, as on any device
         self._log = LatencyLog()
-        self._top = SplitJoin(config)
+        self._top = circuit(config)
         self._simulator = Simulator(Fragment.get(self._top, None))
         self._simulator.add_clock(_PERIOD)
         for process in (self._source, self._sink, self._registers):

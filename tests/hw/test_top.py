@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.wire import ItemKind, Record, item_record
-from splitjoin_hw.top import SplitJoin, padded
+from splitjoin_hw.splitjoin import SplitJoin
+from splitjoin_hw.top import circuit, padded
 from tests.testbench.bodies import combined
 from tests.testbench.driver import answer, case, check_counters, overflowing, top_configuration
 from tests.testbench.pauses import MATRIX, Stalls
@@ -32,7 +33,7 @@ def test_same_answer_as_the_golden_model(data, cores, fanout, fanin, ring, probe
         registers, _ = await answer(tb, job, stalls)
         await check_counters(registers, job)
 
-    simulation(SplitJoin, config).run(body)
+    simulation(circuit, config).run(body)
 
 
 OVERFLOWS = [("none", 0), ("outer(1)", 1), ("total", 2)]
@@ -47,7 +48,7 @@ def test_overflow_names_the_first_tuple_in_arrival_order(order, seed):
     async def body(tb):
         await overflowing(tb, config, random.Random(seed), order, list(MATRIX.values())[seed])
 
-    simulation(SplitJoin, config).run(body)
+    simulation(circuit, config).run(body)
 
 
 def test_total_order_keeps_more_tuples_in_flight_than_it_can_tell_apart():
@@ -63,7 +64,7 @@ def test_total_order_keeps_more_tuples_in_flight_than_it_can_tell_apart():
         _, sink = await answer(tb, job, Late(False, False))
         assert sink.cycles[0] > 900
 
-    simulation(SplitJoin, config).run(body)
+    simulation(circuit, config).run(body)
 
 
 def first_star(config):
@@ -75,7 +76,7 @@ def first_star(config):
         _, sink = await answer(tb, job, Stalls(False, False))
         cycles.extend(c for c, p in zip(sink.cycles, sink.items, strict=True) if combined(p)[1].kind == ItemKind.STAR)
 
-    simulation(SplitJoin, config).run(body)
+    simulation(circuit, config).run(body)
     return cycles[0]
 
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from splitjoin.base.errors import OrderError, UnsupportedError, WindowOverflow
-from splitjoin.circuit.geometry import small_datapaths
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.registry import device
@@ -146,7 +145,8 @@ def test_sums_are_decided_in_the_circuit() -> None:
                                                (_SQUARES, ("r", "s"))])
 def test_one_datapath_serves_both_streams_where_it_can(on: str, datapaths: tuple[str, ...]) -> None:
     of = query("total", on=on)
-    assert small_datapaths(PysimDevice(capacity=32, **SMALL).configuration(of)) == datapaths
+    config = PysimDevice(capacity=32, **SMALL).configuration(of)
+    assert config.structure.datapaths(config) == datapaths
 
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -154,7 +154,7 @@ def test_one_datapath_serves_both_streams_where_it_can(on: str, datapaths: tuple
     ({"lanes": 2, "capacity": 16}, "lanes of a small circuit must be 1, not 2"),
     ({"core": "hash"}, "core of a small circuit must be auto or scan, not 'hash'"),
     ({"tables": True}, "tables of a small circuit must be False, as it has none, not True"),
-    ({"queue": 64}, "queue of a small circuit must be 0, as it has one region, not 64"),
+    ({"queue": 64}, "queue of a small circuit must be 0, as it processes a tuple at a time, not 64"),
     ({"row_bits": 7}, "row_bits must be 8 to 32, not 7"),
 ])
 def test_wrong_parameters(options: dict[str, Any], message: str) -> None:

@@ -14,7 +14,7 @@ from splitjoin_hw.network.link import BroadcastRegister, CreditFifo
 from splitjoin_hw.network.pipeline import PipelineRegister
 from splitjoin_hw.parts import Instances, Reset
 from splitjoin_hw.tech.target import Target
-from splitjoin_hw.top import SplitJoin
+from splitjoin_hw.top import Top, circuit
 from splitjoin_hw.verilog import TOP
 
 from .harness import PinHarness
@@ -53,9 +53,9 @@ def bare_design(config: Configuration, family: str) -> Design:
     return Design(text, TOP, kept)
 
 
-def _whole(config: Configuration, family: str, name: str) -> tuple[str, SplitJoin, tuple[str, ...]]:
+def _whole(config: Configuration, family: str, name: str) -> tuple[str, Top, tuple[str, ...]]:
     parts = Instances(TOP)
-    top = SplitJoin(config, parts)
+    top = circuit(config, parts)
     text = _convert(top, name, family)  # this elaborates the top, which adds the modules that it instantiates to parts
     modules = sorted(parts.modules.items())
     # Mergers are mapped together: they are small, and their critical paths lead from one to the next. Cores are mapped

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.axi import ADDRESS_BITS, RESET_CYCLES, AxiShape
 from splitjoin.circuit.wire import Configuration
 
-from ..top import SplitJoin, top_ports
+from ..top import circuit, top_ports
 from .axil import AxiLiteSlave, axil_ports
 from .packets import Packetizer
 from .registers import bus_ports
@@ -100,7 +100,7 @@ class AxiJoin(wiring.Component):
     def _submodule(self, m: Module, reset: Signal):
         """The join, held in reset while ``reset`` is high."""
         if self._join is None:
-            join = SplitJoin(self._config)
+            join = circuit(self._config)
             m.submodules.circuit = ResetInserter(reset)(join)
             return join
         ports = wiring.Signature(top_ports(self._config)).create(path=("circuit",))

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.wire import Configuration
 
 from ..parts import Submodules
-from ..top import SplitJoin
+from ..top import circuit
 from .endpoint import LinkEndpoint
 from .packing import ItemPacker
 from .registers import bus_ports
@@ -23,7 +23,7 @@ class LinkedJoin(wiring.Component):
     """The join of ``config`` behind the link on the pins ``rx`` and ``tx`` of a UART.
 
     ``clock_hz`` is the frequency of domain ``sync`` and ``baud`` the serial rate, both in Hz, with 4 to 1024 cycles a
-    bit (else `ValueError`). ``pack``: items are packed on the link. ``parts``: as of `SplitJoin`.
+    bit (else `ValueError`). ``pack``: items are packed on the link. ``parts``: as of `splitjoin_hw.top.Top`.
     """
 
     def __init__(self, config: Configuration, *, clock_hz: int, baud: int, pack: bool = False,
@@ -47,7 +47,7 @@ class LinkedJoin(wiring.Component):
         m.submodules.receiver = receiver = self._receiver
         m.submodules.transmitter = transmitter = self._transmitter
         m.submodules.endpoint = endpoint = self._endpoint
-        join = SplitJoin(self._config, self._parts)
+        join = circuit(self._config, self._parts)
         if self._parts is None:
             m.submodules.join = ResetInserter(endpoint.reset)(join)
         else:

@@ -6,7 +6,6 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from splitjoin.circuit.geometry import small_datapaths
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from splitjoin.lang.schema import other_side
 
@@ -28,7 +27,7 @@ class SmallJoin(wiring.Component):
     that no register holds it. As all is done in turn, results are always in the order ``total``.
 
     Both windows share one memory, and so do their event times. Where the condition is the same from both sides
-    (`splitjoin.circuit.geometry.small_datapaths`), so do their datapaths.
+    (`splitjoin.circuit.architectures.small.Small.datapaths`), so do their datapaths.
 
     Ports: ``i``: input records. ``o``: items. ``settings``: constant while records are in flight. ``tuples``,
     ``overflow``: as of `SmallRegisters`.
@@ -221,7 +220,7 @@ class SmallJoin(wiring.Component):
         """The outcome for the key ``stored``, of stream ``other``, of some cycles ago."""
         config, body = self._config, self.i.payload.body
         found: list[Value] = []
-        for side in small_datapaths(config):
+        for side in config.structure.datapaths(config):
             probe = other_side(side)
             matcher = Matcher(config, side, constant=True)
             m.submodules[f"matcher_{side}"] = matcher

@@ -50,8 +50,8 @@ def choose_core(plan: Plan, parameters: CircuitParameters) -> CoreChoice:
     main = plan.main
     if core != "auto":
         return CoreChoice(core, KINDS[core].suitable_index(plan), "it was asked for")
-    if parameters.small:
-        return CoreChoice("scan", (), "a small circuit scans")
+    if parameters.structure.sequential:
+        return CoreChoice("scan", (), f"{parameters.structure.title} scans")
     if parameters.tables:
         return CoreChoice("scan", (), "tables, which are asked for, are of scans")
     if parameters.lanes > 1 or parameters.probes > 1:

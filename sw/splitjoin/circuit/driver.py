@@ -24,7 +24,7 @@ from .lowering import longest_range, plan_for
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .query_circuit import QueryCircuit, chosen_circuit, folding_circuit, folding_demanded, pairs_circuit
-from .registers import COUNTERS, MAGIC, REGION_COUNTERS, SELECTION_CYCLES, SMALL_COUNTERS, register, selection
+from .registers import MAGIC, REGION_COUNTERS, SELECTION_CYCLES, register, selection
 from .row_ids import RowIds
 from .verify import Verifier
 from .wire import ROW_BITS, Configuration, ItemKind, Op
@@ -79,10 +79,15 @@ class CircuitDevice(CircuitParameters, Device):
     """
 
     settles: ClassVar[bool] = True
+    #: True for simulations, which take architectures that are there to be compared with.
+    simulated: ClassVar[bool] = False
     masked: Collection[int] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.structure.baseline and not self.simulated:
+            raise UnsupportedError(f"{self.structure.title} is simulated only, to be compared with others, and the "
+                                   f"device {self.name} is no simulation; use device='sim' or device='pysim'")
         check_masked(self.masked, self.cores)
 
     def open(self, query: Query) -> Session:
@@ -247,12 +252,12 @@ class CircuitSession(Session):
         self.rotation = self._config.cores if masked else self.rotation
 
     def counters(self) -> dict[str, int]:
-        found = {name: self._read(name) for name in (SMALL_COUNTERS if self._config.small else COUNTERS)}
+        found = {name: self._read(name) for name in self._config.structure.counters}
         if self._verifier is not None:
-            if self._config.small:
-                return found | {"matches": self._verifier.matches} | self._transport.counters()
             # The circuit counts candidates as matches. A candidate becomes a match only after the host has verified it.
-            found |= {"candidates": found["matches"], "matches": self._verifier.matches}
+            if "matches" in found:
+                found["candidates"] = found["matches"]
+            found["matches"] = self._verifier.matches
         return found | self._transport.counters()
 
     def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:

@@ -95,8 +95,8 @@ def check_folds(plan: CircuitPlan, parameters: CircuitParameters) -> None:
         raise UnsupportedError("the host verifies the pairs that the tests let through")
     if plan.core.index:
         raise UnsupportedError(f"cores of kind {plan.core.kind} do not fold; core='scan' does")
-    if parameters.small:
-        raise UnsupportedError("a small circuit does not fold")
+    if not parameters.structure.folds:
+        raise UnsupportedError(f"{parameters.structure.title} does not fold")
     if parameters.row_bits < ROW_BITS:
         raise UnsupportedError(f"states leave in items with row ids of {ROW_BITS} bits, and row_bits is "
                                f"{parameters.row_bits}")

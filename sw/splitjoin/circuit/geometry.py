@@ -20,7 +20,7 @@ __all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "P
            "TABLE_WRITE_CYCLES", "amount_bits", "comparisons", "credit_fifo_depth", "distance_bits", "group_bits",
            "in_flight", "levels", "links", "list_depth", "order_bits", "outcome_latency", "position_bits",
            "probe_groups", "queued_body", "register_tree_depth", "register_tree_size", "ring_rows", "root_ways",
-           "sequence_depth", "small_datapaths", "sort_quota", "split", "stack_depth", "state_fifo_depth",
+           "sequence_depth", "sort_quota", "split", "stack_depth", "state_fifo_depth",
            "state_levels", "stores", "tree_nodes", "waiting_tasks", "window_count_bits"]
 
 # Trees and links.
@@ -172,15 +172,16 @@ def _places(body: Record, *parts: Record) -> Iterator[int]:
 
 
 def comparisons(config: Configuration) -> int:
-    """Peak comparisons per cycle: both regions of every core compare each lane with each probe. A small circuit has one
-    comparator for both streams.
+    """Peak comparisons per cycle: both regions of every core compare each lane with each probe. A sequential circuit
+    has one probe at a time.
     """
-    return 1 if config.small else 2 * config.cores * config.lanes * config.probes
+    return 1 if config.structure.sequential else 2 * config.cores * config.lanes * config.probes
 
 
 def comparators(config: Configuration) -> int:
-    """Comparators of a region, two for each test, for each lane and probe; of a small circuit in all."""
-    return 2 * len(config.tests) * (len(small_datapaths(config)) if config.small else config.lanes * config.probes)
+    """Comparators of a region, two for each test, for each lane and probe; of a sequential circuit in all."""
+    sequential, pairs = config.structure.sequential, config.lanes * config.probes
+    return 2 * len(config.tests) * (len(config.structure.datapaths(config)) if sequential else pairs)
 
 
 # States that leave whole.
@@ -326,14 +327,6 @@ def _listed(least: int) -> int:
     while depth < least:
         depth *= 2
     return depth
-
-
-def small_datapaths(config: Configuration) -> tuple[str, ...]:
-    """The streams for whose stored tuples a small circuit has a datapath: one serves both where the condition is the
-    same from both sides.
-    """
-    same = config.keys_r == config.keys_s and all(r == s for r, s in config.tests) and not config.sums
-    return ("s",) if same else ("r", "s")
 
 
 # Tests that are looked up in tables.

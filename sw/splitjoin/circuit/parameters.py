@@ -14,6 +14,7 @@ from typing import Any
 from splitjoin.base.errors import DeviceError, UnsupportedError, check
 from splitjoin.lang.schema import suggest
 
+from .architectures import ARCHITECTURES, Architecture
 from .core_kinds import KINDS
 
 __all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "circuit_parameters", "declared",
@@ -21,6 +22,8 @@ __all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "c
 
 #: Values of the parameter ``core``; ``auto`` lets the query and the sub-window's size decide.
 CORE_KINDS = ("auto", *KINDS)
+#: Values of the parameter ``architecture`` that are for every device.
+_ARCHITECTURES = tuple(name for name, one in ARCHITECTURES.items() if not one.baseline)
 #: Values of the parameter ``fold``.
 FOLD = ("auto", "always", "never")
 #: The default of a parameter that depends on another one.
@@ -65,8 +68,8 @@ def _parameter(initial: Any, /, **declaration: Any) -> Any:
     return field(default=initial, metadata={"parameter": Parameter(**declaration)})
 
 
-def _switch(**declaration: Any) -> Any:
-    return _parameter(False, holds=lambda value: isinstance(value, bool), must="True or False", error=DeviceError,
+def _switch(initial: Any = False, /, **declaration: Any) -> Any:
+    return _parameter(initial, holds=lambda value: isinstance(value, bool), must="True or False", error=DeviceError,
                       **declaration)
 
 
@@ -110,6 +113,8 @@ class BuildParameters:
             or simulation. 4 demands two cores.
         small: True for one circuit that processes a tuple at a time (`splitjoin_hw.small`), for small FPGAs: a quarter
             of the cells of one core, half as fast or less. It is one core that scans, with one lane and one probe.
+        architecture: The name of the circuit's architecture (`splitjoin.circuit.architectures`): ``small`` with
+            ``small``, else by default ``splitjoin``.
 
     Raises `UnsupportedError`, or for a switch `DeviceError`, for a value out of its range.
     """
@@ -144,11 +149,21 @@ class BuildParameters:
     root_width: int = _parameter(1, holds=lambda n: within(n, 1, 4) and n != 3, must="1, 2 or 4",
                                  unit="results a cycle", metavar="W", default="1",
                                  help="results that can leave in a cycle, through AXI or in simulation: 1, 2 or 4")
-    small: bool = _switch(help="one core as small as it can be, which processes a tuple at a time; for small FPGAs")
+    small: bool = _switch(_UNSET, help="one core as small as it can be, which processes a tuple at a time; for "
+                                       "small FPGAs")
+    architecture: str = _parameter(
+        _UNSET, holds=lambda name: name in tuple(ARCHITECTURES), must=f"one of {', '.join(ARCHITECTURES)}",
+        metavar="NAME", choices=_ARCHITECTURES, parse=str, default="small with --small, else splitjoin",
+        help=f"how the circuit is organized: {' or '.join(_ARCHITECTURES)}")
 
     def __post_init__(self) -> None:
+        if self.architecture is _UNSET:
+            object.__setattr__(self, "architecture", "small" if self.small is True else "splitjoin")
+        if self.small is _UNSET:
+            object.__setattr__(self, "small", self.architecture == "small")
         if self.cores is _UNSET:
-            object.__setattr__(self, "cores", 1 if self.small is True else 4)
+            known = self.architecture in tuple(ARCHITECTURES)  # a wrong one is told below
+            object.__setattr__(self, "cores", self.structure.cores if known else 4)
         for found, parameter in declared(type(self)):
             value = getattr(self, found.name)
             if not parameter.holds(value):
@@ -161,19 +176,14 @@ class BuildParameters:
         if self.root_width > 2:
             check(f"cores with root_width {self.root_width}", self.cores, self.cores >= 2,
                   "2 or more, as a core finds one result of each stream's probes in a cycle")
-        if self.small:
-            self._check_small()
+        check(f"small with architecture {self.architecture}", self.small, self.small is (self.architecture == "small"),
+              f"{self.architecture == 'small'}")
+        self.structure.check_parameters(self)
 
-    def _check_small(self) -> None:
-        for name in ("cores", "lanes", "probes"):
-            value = getattr(self, name)
-            check(f"{name} of a small circuit", value, value == 1, "1")
-        check("core of a small circuit", self.core, self.core in ("auto", "scan"), "auto or scan")
-        for name in ("tables", "region_counters"):
-            check(f"{name} of a small circuit", getattr(self, name), not getattr(self, name), "False, as it has none")
-        check("queue of a small circuit", self.queue, self.queue == 0, "0, as it has one region")
-        check("root_width of a small circuit", self.root_width, self.root_width == 1,
-              "1, as a result takes four cycles")
+    @property
+    def structure(self) -> Architecture:
+        """The circuit's architecture."""
+        return ARCHITECTURES[self.architecture]
 
 
 def _is_clock(value: object) -> bool:

@@ -20,7 +20,7 @@ from splitjoin.plan.plan import Tree
 from .core_kinds import KINDS, CoreKind, kind_names
 from .fold_parts import FoldPart, FoldValue
 from .parameters import BuildParameters, within
-from .registers import COUNTERS, REGISTERS, SMALL_COUNTERS, Register
+from .registers import COUNTERS, REGISTERS, Register
 from .schedule import PipelineRegisters, Schedule
 from .sums import Axis, Sum
 
@@ -166,8 +166,9 @@ class Configuration(BuildParameters):
               "of less than 64 bits")
         check(f"folds with core {self.core}", len(self.folds), not self.folds or self.kind.folds,
               "0, as it compares a probe with few candidates; give core='scan' to fold")
-        for name, given, must in (("small", self.small, False), ("row_bits", self.row_bits, ROW_BITS),
-                                  ("root_width", self.root_width, 1)):
+        check("architecture of a circuit that folds", self.architecture, not self.folds or self.structure.folds,
+              "splitjoin")
+        for name, given, must in (("row_bits", self.row_bits, ROW_BITS), ("root_width", self.root_width, 1)):
             check(f"{name} of a circuit that folds", given, not self.folds or given == must, str(must))
         check("first_hits", self.first_hits, bool(self.folds) or not self.first_hits, "False without folds")
         check("whole_states", self.whole_states, not self.whole_states or (
@@ -335,6 +336,8 @@ class Configuration(BuildParameters):
     def describe(self) -> dict[str, Any]:
         """The configuration and its records as plain data, for sidecars and messages."""
         configuration = asdict(self)
+        if not self.structure.baseline:  # ``small`` says it
+            del configuration["architecture"]
         if not self.folds:  # they say nothing of a circuit whose pairs leave
             del configuration["values"], configuration["folds"], configuration["first_hits"]
         if not self.whole_states:  # it says nothing of other circuits
@@ -361,7 +364,7 @@ class Configuration(BuildParameters):
         """True if the circuit is built without what ``register`` shows, which then always reads 0."""
         if register.name == "selected":
             return not self.region_counters
-        return self.small and register.name in COUNTERS and register.name not in SMALL_COUNTERS
+        return register.name in COUNTERS and register.name not in self.structure.counters
 
     @cached_property
     def abi_hash(self) -> int:

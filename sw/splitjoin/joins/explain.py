@@ -14,7 +14,7 @@ from splitjoin.circuit.cost.resources import check_family
 from splitjoin.circuit.cost.text import cost_lines, family_name, resources_text
 from splitjoin.circuit.deciding import check_decides, deciding
 from splitjoin.circuit.folding import FoldChoice
-from splitjoin.circuit.geometry import comparators, comparisons, small_datapaths
+from splitjoin.circuit.geometry import comparators, comparisons
 from splitjoin.circuit.lowering import configure, folding_of, lower, phases, plan_for, settings, sized
 from splitjoin.circuit.parameters import CircuitParameters, circuit_parameters
 from splitjoin.circuit.plan import CircuitPlan
@@ -214,8 +214,8 @@ def _time(query: Query) -> str:
 def _circuit(config: Configuration, plan: CircuitPlan) -> Iterator[str]:
     record, stored = config.input_record, max(config.keys("r").width, config.keys("s").width)
     cores = f"{config.cores} {plural(config.cores, 'core')}"
-    trees = "" if config.small else f", fan-out {config.fanout}, fan-in {config.fanin}"
-    peak = "a tuple at a time, with a comparison a cycle" if config.small else (
+    trees = "" if config.structure.sequential else f", fan-out {config.fanout}, fan-in {config.fanin}"
+    peak = "a tuple at a time, with a comparison a cycle" if config.structure.sequential else (
         f"up to {comparisons(config)} comparisons a cycle (2 streams × {cores} × lanes {config.lanes} × probes "
         f"{config.probes})")
     yield (f"circuits    yes: {cores} of {config.capacity} tuples a stream (ROWS up to {config.window_capacity})"
@@ -227,8 +227,8 @@ def _circuit(config: Configuration, plan: CircuitPlan) -> Iterator[str]:
         yield (f"tables      {', '.join(looked_up)} looked up in LUT RAM, which a batch's probes are written to before "
                f"its pass")
     pairs, where = config.lanes * config.probes, "a region"
-    if config.small:
-        pairs, where = len(small_datapaths(config)), "in all"
+    if config.structure.sequential:
+        pairs, where = len(config.structure.datapaths(config)), "in all"
     sums = f" and {len(config.sums) * pairs} {plural(len(config.sums) * pairs, 'sum')}" if config.sums else ""
     yield (f"records     {record.width} bits a tuple on the link ({4 * record.words} bytes), {stored} bits stored; "
            f"{comparators(config)} comparators{sums} {where}; "

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from splitjoin.base.errors import plural
 
-from ..geometry import small_datapaths
 from ..wire import Configuration
 from .circuit import CircuitCost, circuit_cost
 from .core_kinds import CORE_COSTS
@@ -35,7 +34,7 @@ def cost_lines(config: Configuration, family: str) -> Iterator[str]:
 
 def _lines(circuit: CircuitCost) -> Iterator[tuple[str, str]]:
     lut, config = lut_name(circuit.family), circuit.config
-    sides = small_datapaths(config) if config.small else ("r", "s")
+    sides = config.structure.datapaths(config)
     for side in sides:
         where = f"where {side.upper()} is stored" if len(sides) == 2 else "for both streams"
         yield "datapath", f"{where}: {_datapath(circuit.datapaths[side], lut, config.tables)}"

@@ -80,8 +80,8 @@ class Proposal:
     def options(self) -> dict[str, int | str]:
         """The options of `splitjoin.circuit.driver.CircuitDevice` and the command line for this design."""
         built = ((found.name, getattr(self.design.config, found.name)) for found, _ in declared(BuildParameters))
-        return {name: value for name, value in built
-                if value is not False and (name, value) != ("queue", 0)}  # what is off is left out
+        off = ("queue", 0), ("architecture", "splitjoin")
+        return {name: value for name, value in built if value is not False and (name, value) not in off}
 
     @property
     def tuples_per_s(self) -> float:

@@ -31,7 +31,7 @@ class ScanCost(CoreCost):
         return {"scanner": _scanner(config, family, w), **first, "emitter": emitter(config, family, w)}
 
     def comparing(self, config: Configuration, lut: int, lut_name: str) -> str:
-        if config.small:
+        if config.structure.sequential:
             return f"a comparison a cycle, {lut:,} {lut_name}, everything counted"
         each = lut / comparisons(config)
         cores = f"{config.cores} {plural(config.cores, 'core')}"

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from ..geometry import outcome_latency, small_datapaths
-from ..wire import WORD_BITS, Configuration
-from .datapath import datapath_cost
-from .elements import adder, control, counter, equal, memory, mux
-from .resources import Family, Resources
+from ...cost.circuit import PartCost
+from ...cost.datapath import datapath_cost
+from ...cost.elements import adder, control, counter, equal, memory, mux
+from ...cost.resources import Family, Resources
+from ...geometry import outcome_latency
+from ...wire import WORD_BITS, Configuration
 
-__all__ = ["small_parts"]
+__all__ = ["parts"]
 
 #: LUT4 of control: the state machine, and selects between both streams that share no width.
 _CONTROL = 80
 
 
-def small_parts(config: Configuration, family: Family) -> dict[str, Resources]:
+def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
     """Part → its cost."""
-    parts = {}
-    for side in small_datapaths(config):
+    found = {}
+    for side in config.structure.datapaths(config):
         of = datapath_cost(config, side, family)
-        parts[f"datapath of {side.upper()}"] = of.pair + of.lane + of.region
-    parts["join"] = _join(config, family)
-    parts["registers"] = _registers(config, family)
-    return parts
+        found[f"datapath of {side.upper()}"] = of.pair + of.lane + of.region
+    found |= {"join": _join(config, family), "registers": _registers(config, family)}
+    return {name: PartCost(1, resources) for name, resources in found.items()}
 
 
 def _join(config: Configuration, family: Family) -> Resources:

@@ -1,0 +1,118 @@
+"""The interface of an architecture: what it can do, the parameters that it takes, and where its parts are."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC
+from collections.abc import Sized
+from typing import Any, Protocol
+
+from splitjoin.base.errors import check
+
+from ..registers import COUNTERS
+
+__all__ = ["Architecture", "Parameters", "SequentialArchitecture", "Tests"]
+
+
+class Parameters(Protocol):
+    """The parameters of a circuit that an architecture may limit."""
+
+    @property
+    def cores(self) -> int: ...
+
+    @property
+    def lanes(self) -> int: ...
+
+    @property
+    def probes(self) -> int: ...
+
+    @property
+    def core(self) -> str: ...
+
+    @property
+    def tables(self) -> bool: ...
+
+    @property
+    def region_counters(self) -> bool: ...
+
+    @property
+    def queue(self) -> int: ...
+
+    @property
+    def root_width(self) -> int: ...
+
+
+class Tests(Protocol):
+    """The part of a configuration (`splitjoin.circuit.wire.Configuration`) that decides on datapaths."""
+
+    @property
+    def keys_r(self) -> tuple[int, ...]: ...
+
+    @property
+    def keys_s(self) -> tuple[int, ...]: ...
+
+    @property
+    def tests(self) -> tuple[tuple[int, int], ...]: ...
+
+    @property
+    def sums(self) -> Sized: ...
+
+
+class Architecture(ABC):
+    """An architecture.
+
+    Attributes:
+        name: Its name among the parameters.
+        title: The name in sentences.
+        component: The module and the class of its circuit in `hw/`, a `splitjoin_hw.top.Top`.
+        cores: The number of cores if none is given.
+        sequential: True if it processes a tuple at a time, with a comparison a cycle.
+        folds: True if cores that scan can fold what they find (parameter ``fold``).
+        counters: The counters that it has; all others read 0.
+        orders: The kinds of order that it keeps (`splitjoin.lang.order.Order.kind`).
+        baseline: True if it exists to be compared with. Only simulations take it.
+    """
+
+    name: str
+    title: str
+    component: tuple[str, str]
+    cores: int
+    sequential: bool
+    folds: bool
+    counters: tuple[str, ...] = COUNTERS
+    orders: tuple[str, ...] = ("none", "outer", "inner", "total")
+    baseline: bool = False
+
+    def check_parameters(self, parameters: Parameters) -> None:  # noqa: B027  # not every architecture has limits
+        """Raise `UnsupportedError` for parameters that it does not support."""
+
+    def datapaths(self, config: Tests) -> tuple[str, ...]:
+        """The streams for whose stored tuples a core has a datapath."""
+        return ("r", "s")
+
+    def model(self, name: str) -> Any:
+        """The module ``name`` of its folder, ``cost`` or ``speed``.
+
+        Both are made of configurations, which need the architecture's declaration first. `splitjoin.circuit.cost` and
+        `splitjoin.circuit.tuner.speed` say which functions they have.
+        """
+        return importlib.import_module(f"{type(self).__module__}.{name}")
+
+
+class SequentialArchitecture(Architecture):
+    """An architecture that processes a tuple at a time: one core that scans, with one lane and one probe."""
+
+    cores, sequential, folds = 1, True, False
+
+    def check_parameters(self, parameters: Parameters) -> None:
+        for name in ("cores", "lanes", "probes"):
+            value = getattr(parameters, name)
+            check(f"{name} of {self.title}", value, value == 1, "1")
+        check(f"core of {self.title}", parameters.core, parameters.core in ("auto", "scan"), "auto or scan")
+        for name in ("tables", "region_counters"):
+            value = getattr(parameters, name)
+            check(f"{name} of {self.title}", value, not value, "False, as it has none")
+        check(f"queue of {self.title}", parameters.queue, parameters.queue == 0,
+              "0, as it processes a tuple at a time")
+        check(f"root_width of {self.title}", parameters.root_width, parameters.root_width == 1,
+              "1, as it compares one pair a cycle")

@@ -1,0 +1,21 @@
+"""Small circuits: one state machine that processes a tuple at a time, for small FPGAs."""
+
+from __future__ import annotations
+
+from ...registers import SMALL_COUNTERS
+from ..architecture import SequentialArchitecture, Tests
+
+__all__ = ["Small"]
+
+
+class Small(SequentialArchitecture):
+    """A quarter of the cells of one core, half as fast or less. Both windows share a memory, and often a datapath."""
+
+    name, title = "small", "a small circuit"
+    component = "splitjoin_hw.small.top", "SmallTop"
+    counters = SMALL_COUNTERS
+
+    def datapaths(self, config: Tests) -> tuple[str, ...]:
+        """One datapath serves both streams where the condition is the same from both sides."""
+        same = config.keys_r == config.keys_s and all(r == s for r, s in config.tests) and not config.sums
+        return ("s",) if same else ("r", "s")

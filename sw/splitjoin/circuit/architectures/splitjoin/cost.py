@@ -1,0 +1,233 @@
+"""Cost of a SplitJoin circuit: cores, trees, combiner, registers and counters (`splitjoin_hw.splitjoin`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from splitjoin.lang.schema import other_side
+
+from ...cost.circuit import PartCost
+from ...cost.elements import adder, counter, equal, fifo, gate, memory, mux
+from ...cost.folding import state_tree, whole_states
+from ...cost.region import region_cost
+from ...cost.resources import Family, Resources
+from ...geometry import (
+    REPORT_GROUP,
+    RESULT_QUEUE,
+    amount_bits,
+    credit_fifo_depth,
+    links,
+    order_bits,
+    position_bits,
+    queued_body,
+    register_tree_size,
+    root_ways,
+    sequence_depth,
+    split,
+    tree_nodes,
+    waiting_tasks,
+)
+from ...registers import COUNTER_BITS, REGION_COUNTERS, REGISTERS
+from ...wire import ROW_BITS, Configuration
+
+__all__ = ["core_cost", "counters_cost", "parts", "registers_cost", "trees"]
+
+
+def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
+    """Part → its cost."""
+    found: dict[str, PartCost] = {}
+    for side in "rs":
+        for name, resources in region_cost(config, side, family).items():
+            found[f"{name} of {side.upper()}"] = PartCost(config.cores, resources)
+    found["core's input"] = PartCost(config.cores, _input(config, family))
+    if config.region_counters:
+        found["region counters"] = PartCost(2 * config.cores, _region_counters(config, family))
+    return found | trees(config, family)
+
+
+def core_cost(config: Configuration, family: Family) -> Resources:
+    """The cost of one core: two regions and their input."""
+    whole = _input(config, family) + _region_counters(config, family) * (2 if config.region_counters else 0)
+    return sum((resources for side in "rs" for resources in region_cost(config, side, family).values()), whole)
+
+
+def trees(config: Configuration, family: Family) -> dict[str, PartCost]:
+    """The cost of the parts outside the cores; it depends on neither lanes nor probes."""
+    return _trees(replace(config, lanes=1, probes=1), family)
+
+
+@lru_cache(maxsize=4096)
+def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
+    parts = {}
+    broadcasts, fifos = links(config.cores, config.fanout)
+    width = config.input_record.width
+    for children, count in sorted(broadcasts.items()):
+        # The record, its valid bit, and the AND of all children's ready bits.
+        each = Resources(lut=gate(family, children), ff=width + 2)
+        parts[f"broadcast register to {children}"] = PartCost(count, each)
+    for stages, count in sorted(fifos.items()):
+        parts[f"credit FIFO {stages} registers away"] = PartCost(
+            count, fifo(family, width, credit_fifo_depth(stages)) + Resources(lut=2, ff=1))
+    if far := register_tree_size(config.cores):
+        # The register tree of the settings, and each core's report of tuples that did not fit.
+        parts["settings on their way"] = PartCost(far, Resources(ff=_settings(config)))
+        parts["reports on their way"] = PartCost(config.cores, Resources(ff=2 + 3 * ROW_BITS))
+    mergers = {inputs: count * (0 if config.whole_states else 1 if config.folds else 2)
+               for inputs, count in tree_nodes(config.cores, config.fanin).items()}
+    if root_ways(config.root_width) > 1:
+        # Of each side the last merger is there twice, and each of its inputs is dealt out.
+        last = len(split(config.cores, config.fanin))
+        mergers[last] += 2
+        parts["splitter to two ways"] = PartCost(2 * last, _block_queue(_RESULT, family) * 2 + Resources(lut=8, ff=1))
+    for children, count in sorted(mergers.items()):
+        if count:
+            parts[f"merger of {children}"] = PartCost(count, _merger(config, children, family))
+    if config.folds:
+        merger, items = state_tree(config, family)
+        parts["merger of states"] = PartCost(config.cores - 1, merger)
+        parts["items of states"] = PartCost(1, items)
+    if config.whole_states:
+        merger, whole = whole_states(config, family)
+        parts["merger of stored tuples' states"] = PartCost(config.cores - 1, merger)
+        parts["states that wait"] = PartCost(1, whole)
+    else:
+        parts |= _combined(config, family)
+    parts["registers"] = PartCost(1, registers_cost(family))
+    parts["counters"] = PartCost(1, counters_cost(config, family))
+    return parts
+
+
+def _combined(config: Configuration, family: Family) -> dict[str, PartCost]:
+    """The parts that join the results of both sides."""
+    sequence = _buffer(1, family) + fifo(family, 1, sequence_depth(config))
+    if config.root_width > 1:
+        return _root(config, family, sequence)
+    parts = {"combiner": PartCost(1, _lookahead(0, family) * 2 + Resources(
+        lut=mux(family, 2, config.item_record.width) + 20, ff=2) + sequence)}
+    if config.queue:
+        parts["queue of results"] = PartCost(2, _block_queue(_RESULT, family))
+    return parts
+
+
+def _settings(config: Configuration) -> int:
+    # The star interval is common to both sides.
+    return 2 * (ROW_BITS + config.time_bits + 1) + 32 + config.capacity.bit_length()
+
+
+def _input(config: Configuration, family: Family) -> Resources:
+    # Every core holds the settings.
+    return (_queues(config, family) if config.queue else _distributor(config, 2, family)) + Resources(
+        ff=_settings(config))
+
+
+def _queues(config: Configuration, family: Family) -> Resources:
+    """The queues ahead of both regions, which replace the distributor, and those of probes behind the storage side."""
+    bits, resources = (config.queue - 1).bit_length(), Resources(lut=1)
+    for side in "rs":
+        shared, stored, probing = queued_body(config, side)
+        width = 3 + config.time_bits + len(shared) + max(len(stored), len(probing))
+        # Two addresses and the one above the head, the level, flags, and the register that shows the first record.
+        resources += memory(family, width, config.queue) + Resources(
+            lut=mux(family, 2, min(len(stored), len(probing)) + bits) + counter(family, bits + 1, bits + 1)
+            + adder(family, bits + 1, bits + 1) + equal(family, bits + 1, bits + 1) + 12, ff=width + 4 * bits + 8)
+        if depth := waiting_tasks(config):
+            task = (2 * position_bits(config) + config.capacity.bit_length() + ROW_BITS + 2
+                    + config.bounds(other_side(side)).width + config.reach(other_side(side)).width
+                    + config.brought(other_side(side)).width)
+            resources += fifo(family, task, depth)
+    return resources
+
+
+def _buffer(width: int, family: Family) -> Resources:
+    # Two words, one of which is the output; two valid bits; the select bit, duplicated for each 64 bits.
+    return Resources(lut=mux(family, 2, width) + 8, ff=2 * width + 2 + -(-width // 64))
+
+
+def _distributor(config: Configuration, children: int, family: Family) -> Resources:
+    return (_buffer(config.input_record.width, family)
+            + Resources(lut=16 + 4 * children + gate(family, 2 * children), ff=children))
+
+
+def _merger(config: Configuration, inputs: int, family: Family) -> Resources:
+    bits = order_bits(config)
+    # The first two results of each input are compared with the first two of every other input.
+    pairs = inputs * (inputs - 1) // 2
+    ages = adder(family, *[bits] * (4 * pairs))
+    # With more than two inputs Yosys takes some LUT4 a bit beyond those of the multiplexer.
+    choice = mux(family, inputs, 2 * ROW_BITS) * (2 if inputs > 2 else 1)
+    return _lookahead(bits, family) * inputs + Resources(lut=ages + choice + 36 * pairs, ff=5 * pairs + 1)
+
+
+def _lookahead(bits: int, family: Family) -> Resources:
+    """The cost of four results in LUT RAM with two outputs: one whole result, and the kind and ``bits`` bits of the
+    next.
+    """
+    width, luts = (4, 6) if family == "ecp5" else (14, 8)
+    ram = sum(luts * -(-shown // width) for shown in (ROW_BITS, ROW_BITS, bits, 2))
+    return Resources(lut=ram + 40, ff=16)
+
+
+def _root(config: Configuration, family: Family, sequence: Resources) -> dict[str, PartCost]:
+    """The parts of a `splitjoin_hw.gather.root.Root`; ``sequence``: the FIFO of the order of streams."""
+    width, inputs = config.root_width, 2 * root_ways(config.root_width)
+    row, bits = width * _RESULT + 3, (RESULT_QUEUE - 1).bit_length()
+    # A row that is collected, its place enables and kinds; and the number of rows in the queue.
+    queue = _block_queue(row, family) + Resources(
+        lut=width * 8 + counter(family, bits + 2) + gate(family, bits + 2) + 16, ff=row + width.bit_length() + bits + 4)
+    items = width * (2 + 2 * config.row_bits)
+    return {"rows of results": PartCost(inputs, queue), "combiner": PartCost(1, sequence + Resources(
+        lut=mux(family, inputs, items) + 20 * inputs, ff=items + width + 3 * inputs + 6))}
+
+
+#: Bits of a result within the circuit.
+_RESULT = 2 + 2 * ROW_BITS
+
+
+def _block_queue(width: int, family: Family) -> Resources:
+    """The cost of a `splitjoin_hw.network.block_fifo.BlockFifo` of `RESULT_QUEUE` rows."""
+    bits = (RESULT_QUEUE - 1).bit_length()
+    # Head, tail and level; the items that were read and have not left, and flags.
+    return memory(family, width, RESULT_QUEUE) + fifo(family, width, 16) + Resources(
+        lut=counter(family, bits + 1, bits + 1) + adder(family, bits + 1, 5) + equal(family, bits + 1) + 8,
+        ff=3 * bits + 13)
+
+
+def registers_cost(family: Family) -> Resources:
+    words = sum(reg.bits // 32 for reg in REGISTERS)
+    written = sum(reg.bits for reg in REGISTERS if reg.access == "rw")
+    high = sum(reg.bits == 64 for reg in REGISTERS)
+    return Resources(lut=mux(family, words, 32) + mux(family, high, 32) + 2 * words, ff=written + 64)
+
+
+def counters_cost(config: Configuration, family: Family) -> Resources:
+    k = config.cores
+    resources = Resources()
+    for reg in REGISTERS:
+        if reg.access == "r" and reg.unit in ("cycles", "tuples", "pairs"):
+            # A counter has two halves: the carry of the low half is registered, and its value waits for the high half.
+            resources += Resources(lut=counter(family, reg.bits), ff=reg.bits + 33)
+    resources += _sum(2 * k, config.capacity.bit_length(), family) + _sum(2 * k, 1, family)
+    # The cores are polled, in groups of four, for the first tuple that did not fit.
+    visit, report = max(1, (k - 1).bit_length()), 3 * ROW_BITS + 2
+    return resources + Resources(
+        lut=mux(family, k, report) + adder(family, visit, ROW_BITS, ROW_BITS, ROW_BITS)
+        + equal(family, visit) + 12, ff=2 * visit + 6 * ROW_BITS + 7 + report * -(-k // REPORT_GROUP))
+
+
+def _sum(values: int, bits: int, family: Family) -> Resources:
+    """The cost of an adder tree with a register after each adder, and one before the first."""
+    resources = Resources(ff=values * bits)
+    while values > 1:
+        bits += 1
+        resources += Resources(lut=adder(family, *[bits] * (values // 2)), ff=bits * -(-values // 2))
+        values = -(-values // 2)
+    return resources
+
+
+def _region_counters(config: Configuration, family: Family) -> Resources:
+    counts, marks = (sum(c.high is high for c in REGION_COUNTERS) for high in (False, True))
+    amount = amount_bits(config)
+    return Resources(lut=adder(family, *[COUNTER_BITS] * counts, *[amount] * marks) + mux(family, 2, amount * marks)
+                     + mux(family, len(REGION_COUNTERS), COUNTER_BITS),
+                     ff=COUNTER_BITS * (counts + 1) + amount * marks)
