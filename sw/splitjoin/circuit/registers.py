@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["COUNTERS", "COUNTER_BITS", "MAGIC", "REGION_COUNTERS", "REGISTERS", "SELECTION_CYCLES", "SMALL_COUNTERS",
+__all__ = ["COUNTERS", "COUNTER_BITS", "MAGIC", "REGION_COUNTERS", "REGISTERS", "SELECTION_CYCLES",
            "Field", "RegionCounter", "Register", "register", "selection"]
 
 #: The ID register: "SJ01" in ASCII.
@@ -141,8 +141,6 @@ REGISTERS = _layout(
 
 #: The counters of events since the reset.
 COUNTERS = ("cycles", "tuples_r", "tuples_s", "comparisons", "matches", "input_stalls", "output_stalls")
-#: The counters that small circuits have, in 32 bits; all others read 0 there, always.
-SMALL_COUNTERS = ("tuples_r", "tuples_s")
 
 
 def register(name: str) -> Register:
