@@ -108,6 +108,15 @@ def test_no_circle_of_imports() -> None:
         visit(name, ())
 
 
+def test_nothing_imports_the_baselines() -> None:
+    """They are reached by the name in an architecture's declaration, and only where it says that it is a baseline."""
+    fenced = "splitjoin_hw.baseline"
+    for name in modules():
+        assert name.startswith(fenced) or not any(other.startswith(fenced) for other in imported(name)), name
+    from splitjoin.circuit.architectures import ARCHITECTURES
+    assert all(one.baseline == one.component[0].startswith(fenced) for one in ARCHITECTURES.values())
+
+
 def test_host_software_imports_no_hdl() -> None:
     for name, path in modules().items():
         if path.is_relative_to(ROOT / "sw"):

@@ -85,9 +85,8 @@ class CircuitDevice(CircuitParameters, Device):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.structure.baseline and not self.simulated:
-            raise UnsupportedError(f"{self.structure.title} is simulated only, to be compared with others, and the "
-                                   f"device {self.name} is no simulation; use device='sim' or device='pysim'")
+        if not self.simulated:
+            self.structure.check_used(f"the device {self.name}")
         check_masked(self.masked, self.cores)
 
     def open(self, query: Query) -> Session:

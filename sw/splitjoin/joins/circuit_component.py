@@ -43,7 +43,9 @@ def component(query: Query, **parameters: Any) -> JoinComponent:
     except ModuleNotFoundError as error:
         raise ToolError(f"a component needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[hw]'") from error
-    circuit = chosen_circuit(query, circuit_parameters(parameters))
+    given = circuit_parameters(parameters)
+    given.structure.check_used("a component")
+    circuit = chosen_circuit(query, given)
     described = sidecar(circuit.config) | query_description(query, circuit, parameters, text(query.predicate))
     return JoinComponent(circuit.config, described)
 

@@ -7,7 +7,7 @@ from abc import ABC
 from collections.abc import Sized
 from typing import Any, Protocol
 
-from splitjoin.base.errors import check
+from splitjoin.base.errors import UnsupportedError, check
 
 from ..registers import COUNTERS
 
@@ -85,6 +85,12 @@ class Architecture(ABC):
 
     def check_parameters(self, parameters: Parameters) -> None:  # noqa: B027  # not every architecture has limits
         """Raise `UnsupportedError` for parameters that it does not support."""
+
+    def check_used(self, use: str) -> None:
+        """Raise `UnsupportedError` if it is a baseline, and ``use``, such as "a component", no simulation."""
+        if self.baseline:
+            raise UnsupportedError(f"{self.title} is simulated only, to be compared with others, and {use} is no "
+                                   f"simulation; use device='sim' or device='pysim'")
 
     def datapaths(self, config: Tests) -> tuple[str, ...]:
         """The streams for whose stored tuples a core has a datapath."""

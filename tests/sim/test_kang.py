@@ -1,0 +1,92 @@
+"""Kang's procedure as a circuit: golden's answer to every scenario under random stalls, and a tuple at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from splitjoin.base.errors import DeviceError, UnsupportedError, WindowOverflow
+from splitjoin.circuit.tuner.speed import cycles_a_tuple
+from splitjoin.circuit.tuner.workload import Workload
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.registry import device
+from splitjoin.joins.circuit_component import component
+from splitjoin_sim.pysim import PysimDevice
+
+from ..support.conformance import assert_conforms, run, slices
+from ..support.sampling import at_length
+from ..support.scenarios import SCENARIOS, Scenario
+
+ORDERS = ("total", "none", "outer(1)", "inner(3)", "outer(3)", "inner(1)")
+#: Event times and none, in the orders that have inner stars and groups.
+CHOSEN = {"band-rows-3", "rows-and-range-different", "short-r"}
+NAMED = {scenario.name: scenario for scenario in SCENARIOS}
+
+
+@pytest.mark.parametrize("scenario", [case if case.name in CHOSEN else at_length(case) for case in SCENARIOS], ids=str)
+def test_scenarios(scenario: Scenario) -> None:
+    n = SCENARIOS.index(scenario)
+    order = ORDERS[n % len(ORDERS)]
+    query = scenario.query(order)
+    kang = PysimDevice(capacity=64, seed=n, stall_in=0.3, stall_out=0.3, architecture="kang")
+    assert_conforms(run(kang, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
+                    run(GoldenDevice(), query, scenario.r, scenario.s), order)
+
+
+def test_masks_settling_and_counters() -> None:
+    scenario = NAMED["band-rows-17"]
+    query = scenario.query("total")
+    parts = list(slices(arrivals(query, scenario.r.slice(0, 20), scenario.s.slice(0, 20)), [10, 20, 30]))
+    with (device("pysim", capacity=32, architecture="kang").open(query) as kang,
+          device("golden").open(query) as golden):
+        for core, part in zip(([], [0], [0], []), parts, strict=True):
+            for session in (kang, golden):
+                session.mask(core)
+                session.push(part)
+            assert_conforms(kang.settle(), golden.settle(), "total")
+        kang.flush()
+        ours, expected = kang.counters(), golden.counters()
+        assert {name: ours[name] for name in ("tuples_r", "tuples_s", "matches")} == {
+            name: expected[name] for name in ("tuples_r", "tuples_s", "matches")}
+
+
+def test_the_first_tuple_without_room_is_named() -> None:
+    scenario = NAMED["short-r"]
+    query = Scenario("overflow", scenario.r, scenario.s, scenario.on, "RANGE 1000000", 0, "ts").query("none")
+    with pytest.raises(WindowOverflow) as caught:
+        run(PysimDevice(capacity=16, architecture="kang"), query, scenario.r, scenario.s)
+    assert (caught.value.stream, caught.value.row) == ("s", 16)
+
+
+def test_its_speed_is_predicted() -> None:
+    scenario = NAMED["all-match"]
+    query = Scenario("none", scenario.r, scenario.s, "r.x > s.a + 100", "ROWS 16", 0).query("total")
+    kang = PysimDevice(capacity=16, architecture="kang")
+    with kang.open(query) as session:
+        session.push(arrivals(query, scenario.r, scenario.s))
+        session.flush()
+        counters = session.counters()
+    tuples = counters["tuples_r"] + counters["tuples_s"]
+    assert counters["comparisons"] / tuples == pytest.approx(14, abs=2)
+    assert counters["cycles"] / tuples == pytest.approx(
+        cycles_a_tuple(kang.configuration(query), Workload(16, 16, 0.0)), rel=0.15)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"cores": 2}, "cores of Kang's circuit must be 1, not 2"), ({"probes": 2}, "probes of Kang's circuit must be 1"),
+    ({"core": "hash"}, "core of Kang's circuit must be auto or scan"), ({"small": True}, "must be False, not True")])
+def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        PysimDevice(architecture="kang", **options)
+
+
+def test_only_simulations_take_it() -> None:
+    with pytest.raises(UnsupportedError, match=r"simulated only.*use device='sim' or device='pysim'"):
+        device("uart:/dev/null", architecture="kang")
+    with pytest.raises(DeviceError, match="no option 'architecture'"):
+        device("cpu", architecture="kang")
+    scenario = NAMED["short-r"]
+    with pytest.raises(UnsupportedError, match=r"Kang's circuit is simulated only"):
+        component(scenario.query(), architecture="kang")
