@@ -128,6 +128,7 @@ import subprocess
 subprocess.run(["splitjoin", "verilog", "--on", "abs(r.x - s.a) <= 10", "--schema-r", "x: int32", "--schema-s",
                 "a: int32", "-o", "core"], check=True)
 """),),
+    "docs/architectures.md": (Run("circuits"),),
     "docs/link.md": (Run("circuits"),),
     "docs/simulation.md": (Run("circuits"),),
     "docs/tuning.md": (Run("plain"),),

@@ -10,6 +10,7 @@ from typing import Any
 from splitjoin.base.errors import InputError, SchemaError
 from splitjoin.base.json_text import parsed_json
 from splitjoin.base.version import __version__
+from splitjoin.circuit.architectures import ARCHITECTURES
 from splitjoin.circuit.parameters import CircuitParameters, declared
 from splitjoin.circuit.tuner import Proposal
 from splitjoin.tables import replacing
@@ -77,6 +78,9 @@ def take_design(args: argparse.Namespace) -> None:
         raise SchemaError(f"the design has the query and the circuit's parameters; leave out "
                           f"{', '.join(map(_flag, given))}, or --design")
     found = _read(args.design)
+    chosen = found["parameters"].get("architecture")
+    if isinstance(chosen, str) and chosen in ARCHITECTURES:
+        ARCHITECTURES[chosen].check_used("the circuit of a design")
     for name, value in {**found["query"], **found["parameters"]}.items():
         setattr(args, name, value)
 
