@@ -71,7 +71,7 @@ def test_an_item_a_cycle_is_as_it_was():
     ({"root_width": 4, "cores": 1},
      "cores with root_width 4 must be 2 or more, as a core finds one result of each stream's probes in a cycle, not 1"),
     ({"root_width": 2, "cores": 1, "small": True},
-     "root_width of a small circuit must be 1, as a result takes four cycles, not 2")])
+     "root_width of a small circuit must be 1, as it compares one pair a cycle, not 2")])
 def test_what_has_no_wide_root(options, text):
     with pytest.raises(UnsupportedError, match=f"^{re.escape(text)}$"):
         SimDevice(**options)

@@ -78,10 +78,10 @@ class Sidecar:
     def built_aggregates(self, query: Query) -> tuple[Aggregate, ...]:
         """The aggregates that the circuit folds, parsed over the columns of ``query``.
 
-        Empty if they cannot be parsed, as for classes, whose definition no sidecar has; a query must then have the same
-        aggregates in the same order.
+        Empty for classes, whose definition no sidecar has; a query must then have the same aggregates in the same
+        order. A class may have the name of a built-in aggregate, so the query's are asked before texts are parsed.
         """
-        if not (self.aggregates and query.aggregates):
+        if not (self.aggregates and query.aggregates) or any(a.fold is not None for a in query.aggregates):
             return ()
         try:
             return parse_aggregates(self.aggregates, query.r, query.s)

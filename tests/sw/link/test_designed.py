@@ -101,11 +101,11 @@ def test_kinds_that_need_the_same_pairs_share_a_circuit(tmp_path: Path) -> None:
 
 
 def test_classes_must_be_the_same_in_the_same_order(tmp_path: Path) -> None:
-    """No sidecar has their definitions."""
+    """No sidecar has their definitions. This one has the name of a built-in aggregate, and is not taken for it."""
     both = {"v": Variance("s.a"), "n": "count(*)"}
     where = board(built(tmp_path / "design.json", query(both)))
     assert states_circuit(where, query(both))
-    with pytest.raises(DeviceError, match=r"it folds v = Variance\(.*\) and n = count\(\*\), not n = count\(\*\)"):
+    with pytest.raises(DeviceError, match="must be built for this query, which needs ABI"):
         states_circuit(where, query({"n": "count(*)"}))
 
 

@@ -231,8 +231,9 @@ def _states_section() -> list[str]:
             numbers `slotN_0`, `slotN_1` …, as `slots` describes them. Without a partner, or with NULLs alone, they have
             their initial values."""), "",
         "```text", shown, "```", "",
-        _text("""An average has two slots, the sum and the count. In as-of joins, slot `slot0_0` is the row id of the
-            nearest of the earlier partners. In semi and anti joins a state has no number: `any` says all."""), "",
+        _text("""An average has two slots, the sum and the count. A variance has three: the sum, the sum of the squares
+            in units of 1/`denominator`², and the count. In as-of joins, slot `slot0_0` is the row id of the nearest of
+            the earlier partners. In semi and anti joins a state has no number: `any` says all."""), "",
         _text("""`items` items with `side` 0 carry a state, its low bits first: items of kind PAIR carry 64 bits each,
             the low half in `r` and the high half in `s`, and then a STAR carries the last 32 bits in `s`, and the row
             id of its tuple in `r`. The states are those of R's tuples 0, 1, 2 …, without a gap; an item of side 1 may
