@@ -69,7 +69,7 @@ def read_piped(data: pa.Buffer, name: str) -> pa.Table:
     """
     if not data.size:
         raise InputError(f"{name} must hold a table, as an Arrow IPC stream or as CSV, but it is empty")
-    is_stream = data.slice(0, len(_STREAM)).to_pybytes() == _STREAM
+    is_stream = bytes(memoryview(data)[:len(_STREAM)]) == _STREAM
     try:
         return read_ipc_stream(data) if is_stream else _read_csv(CsvSource(data, name))
     except (pa.ArrowException, OSError) as error:

@@ -174,6 +174,14 @@ def test_standard_input_is_read_as_exactly_as_files(text: bytes, said: str, file
     assert (code, pa.ipc.open_stream(out).read_all().to_pylist()) == (DONE, [{"x": 2**63, "t": None, "a": 2**63}])
 
 
+def test_standard_input_of_three_bytes(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is shorter than what an Arrow IPC stream begins with."""
+    Path("S.csv").write_text("a\n1\n")
+    code, out = run(monkeypatch, "join", "-", "S.csv", "--on", "r.x = s.a", "--device", "golden", "-o", "-",
+                    given=b"x\n1")
+    assert (code, pa.ipc.open_stream(out).read_all().to_pylist()) == (DONE, [{"x": 1, "a": 1}])
+
+
 def test_standard_input_that_cannot_be_kept(files: Path, monkeypatch: pytest.MonkeyPatch,
                                             capsys: pytest.CaptureFixture[str]) -> None:
     def full(source: object, target: object) -> None:
