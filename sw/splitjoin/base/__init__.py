@@ -1,1 +1,1 @@
-"""What all rooms use: errors, the cache, memory limits, progress, interrupts, the version."""
+"""The ground of all rooms: errors, the cache, memory limits, progress, interrupts, the version."""

@@ -162,7 +162,7 @@ class BuildParameters:
         if self.small is _UNSET:
             object.__setattr__(self, "small", self.architecture == "small")
         if self.cores is _UNSET:
-            known = self.architecture in tuple(ARCHITECTURES)  # a wrong one is told below
+            known = self.architecture in tuple(ARCHITECTURES)  # a wrong one is refused below
             object.__setattr__(self, "cores", self.structure.cores if known else 4)
         for found, parameter in declared(type(self)):
             value = getattr(self, found.name)

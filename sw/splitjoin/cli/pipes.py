@@ -46,7 +46,7 @@ def read_source(name: str) -> pa.Table:
 
 
 def _spooled() -> pa.Buffer:
-    """What standard input holds, in a file without a name, as a table is read from it more than once."""
+    """The bytes of standard input, in a file without a name, as a table is read from it more than once."""
     try:
         with tempfile.TemporaryFile() as file:
             shutil.copyfileobj(sys.stdin.buffer, file)

@@ -48,7 +48,7 @@ class Aggregate:
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """What engines fold for a built-in function; none if they need the values of all partners at once."""
+        """The terms that engines fold for a built-in function; none if it needs all partners' values at once."""
         return self.definition.terms(self.args)
 
     @property

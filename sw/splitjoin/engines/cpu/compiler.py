@@ -1,4 +1,4 @@
-"""Whether numba, which compiles loops, is installed. Without it the CPU engine joins by NumPy alone."""
+"""Tells if numba, which compiles loops, is installed. Without it the CPU engine joins by NumPy alone."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Digests of the sources of generated modules, by module name.
 _generated: dict[str, str] = {}
-#: Seconds without a compilation after which the next one is told again: a query compiles several functions.
+#: Seconds without a compilation after which the next one is reported again: a query compiles several functions.
 _PAUSE = 10.0
 
 

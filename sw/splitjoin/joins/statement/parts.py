@@ -52,7 +52,7 @@ class SelectItem:
 
 @dataclass(frozen=True)
 class Ordering:
-    """What is done to all rows of the result: ORDER BY its ``terms``, then OFFSET, then LIMIT.
+    """Steps on all rows of the result: ORDER BY its ``terms``, then OFFSET, then LIMIT.
 
     ``words``: the words of the text by which the clauses begin, each with its place.
     """

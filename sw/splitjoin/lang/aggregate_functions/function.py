@@ -84,7 +84,7 @@ class AggregateFunction(ABC):
 
     @abstractmethod
     def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
-        """What engines fold; none if it needs the values of all partners at once (`of_pairs`)."""
+        """The terms that engines fold; none if it needs the values of all partners at once (`of_pairs`)."""
 
     def finish(self, terms: Sequence[Vector]) -> Vector:
         """The results of many base tuples, (n,), by the values of `terms`; those without a value are NULL in it."""
