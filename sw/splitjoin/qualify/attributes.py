@@ -208,7 +208,7 @@ def cast_operand(formula: str) -> str:
 
 
 def _items(text: str) -> list[str] | None:
-    """What stands in the first brackets of a node, or None."""
+    """The text in the first brackets of a node, or None."""
     start = text.find("[")
     if start < 0:
         return None
@@ -224,7 +224,7 @@ def _fields(schema: str) -> Iterator[tuple[str, str]]:
 
 
 def bracketed(text: str) -> tuple[str, str]:
-    """What stands in the bracket with which ``text`` begins, and what follows."""
+    """The text in the bracket with which ``text`` begins, and the rest behind it."""
     depth = 0
     for at, c in enumerate(text):
         depth += (c in "[(") - (c in "])")

@@ -64,7 +64,7 @@ def test_pickled_condition_leaves_its_plan_behind():
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How often each step towards a circuit ran, by its name."""
+    """The number of runs of each step towards a circuit, by its name."""
     found = Counter()
     def count(module, name):
         of = getattr(module, name)

@@ -100,7 +100,7 @@ def _taken(v: Vector, at: Ints, present: Mask) -> Vector:
 
 
 def _distinct(values: Array, group: Ints, n: int) -> Ints:
-    """How many different ``values`` each of ``n`` groups has."""
+    """The number of different ``values`` in each of ``n`` groups."""
     _, codes = np.unique(values, return_inverse=True)
     per = int(codes.max(initial=0)) + 1
     return np.bincount(np.unique(group * per + codes) // per, minlength=n)
