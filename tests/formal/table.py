@@ -43,8 +43,10 @@ def _duration(proof: Proof) -> str:
 def table() -> str:
     """A table in Markdown: circuits with the same properties, how many these are, and for how long they are proved."""
     rows = ["| circuit | properties | hold |", "|---|---|---|"]
-    for (properties, duration), proofs in groupby(ALL, lambda proof: (proof.properties, _duration(proof))):
-        rows.append(f"| {'; '.join(proof.name for proof in proofs)} | {len(properties)} | {duration} |")
+    for (properties, inductive, depth), proofs in groupby(
+            ALL, lambda proof: (proof.properties, proof.inductive, proof.depth)):
+        rows.append(f"| {'; '.join(proof.name for proof in proofs)} | {len(properties)} | "
+                    f"{f'ever ({depth})' if inductive else f'{depth} cycles'} |")
     return "\n".join(rows) + "\n"
 
 

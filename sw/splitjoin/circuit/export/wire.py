@@ -19,7 +19,7 @@ from ..axi import CONTROL_WORD, AxiShape
 from ..parameters import CircuitParameters
 from ..query_circuit import folding_circuit, pairs_circuit
 from ..registers import REGISTERS, Register
-from ..wire import ItemKind, Op, OrderMode, Record
+from ..wire import ItemKind, Op, Record
 from .states import described_states
 from .vectors import vectors
 
@@ -29,8 +29,8 @@ __all__ = ["wire_page"]
 _OPS = {
     Op.TUPLE: ("0: R, 1: S", "`ts`, `body`", "Tuples expire as of `ts`; then the tuple probes the other stream's "
                "window and is stored. Its row id is the number of tuples of its stream before it."),
-    Op.TICK: ("–", "`ts`", "Event time has reached `ts`: tuples expire, and no item answers. A host sends one where no "
-              "tuple comes for a while, so that states of expired tuples leave. A TICK need not be sent."),
+    Op.TICK: ("–", "`ts`", "Event time has reached `ts`: tuples expire, and no item answers. Optional: a host sends one "
+              "where no tuple comes for a while, so that states of expired tuples leave."),
     Op.FLUSH: ("1: no tuple follows; 0 otherwise", "–", "Closes each open group by a last star, and is answered by "
                "END behind all results so far; the windows stay. Where states leave whole, `stream` 1 makes all tuples "
                "of R expire, so that every state leaves; other circuits ignore the bit. The JSON file has the record "
@@ -127,18 +127,18 @@ def wire_page() -> str:
               for name, number, of in records]
     items = [f"| {ItemKind(number & 3).name} | `{_bytes(number, 9)}` | {fields(config.item_record, number)} |"
              for number in given.items]
-    settings = [f"| {next(reg.name for reg in REGISTERS if reg.address <= at < reg.address + reg.bits // 32)} | {at} | "
-                f"`{value:08x}` |" for at, value in given.writes]
-    registers = [f"| {reg.address} | 0x{4 * reg.address:02X} | `{reg.name}` | {reg.bits} | {reg.access} | "
+    settings = ", ".join(f"{value:#x} to word {at}" for at, value in given.writes)
+    registers = [f"| {reg.address} | `{reg.name}` | {reg.bits} | {reg.access} | "
                  f"{_reset(reg)} | {reg.unit} | {reg.description.replace('|', '/')} |" for reg in REGISTERS]
     parts = [f"| `{reg.name}` | {_bit_range(field.low, field.bits)} | `{field.name}` | {field.description} | "
              f"{', '.join(f'{number} `{name}`' for name, number in field.values)} |"
-             for reg in REGISTERS if len(reg.fields) > 1 for field in reg.fields]
+             for reg in REGISTERS if len(reg.fields) > 1 for field in reg.fields
+             if not field.name.startswith("unused")]
     return "\n".join([
         "# The wire format", "",
         _text("""A circuit takes input records and gives result items; settings and counters are registers. `python -m
-            splitjoin.circuit.export.wire` writes this page from the definitions that circuits and drivers use, and a
-            test compares them. A record's fields are packed from bit 0 on without gaps. On AXI and on the
+            splitjoin.circuit.export.wire` writes this page from the definitions that circuits and drivers use. A
+            record's fields are packed from bit 0 on without gaps. On AXI and on the
             [link](link.md), byte 0 holds bits 7 to 0. Which fields a record has follows from the query: the JSON file
             beside the Verilog lists them, and with `--testbench` a Python module beside it packs and unpacks them."""),
             "",
@@ -151,7 +151,6 @@ def wire_page() -> str:
         "Kinds of records:", "",
         "| op | | `stream` | other fields | |", "|---|---|---|---|---|",
         *(f"| {op.value} | {op.name} | {' | '.join(_OPS[op])} |" for op in Op), "",
-        _text("Orders: " + ", ".join(f"{mode.value} {mode.name.lower()}" for mode in OrderMode) + "."), "",
         _text("""Keys are unsigned. A signed integer becomes its distance from the least value of its type: −2^31 is
             0, and −5 is 0x7ffffffb. A float becomes its bits, with the sign bit set if it is positive, and all of them
             inverted if it is negative, so that keys compare as floats do (−0.0 is 0.0). A tuple that may match no key
@@ -171,8 +170,7 @@ def wire_page() -> str:
         _text("""R's tuple (ts 1000, x −5, p −0.25) and S's tuple (ts 1001, a −3, q 1.5), low byte first, without
             trailing zeros; event times count from the first tuple:"""),
         "", "| record | bytes | fields |", "|---|---|---|", *worked, "",
-        "Before them the driver writes the settings:", "", "| register | word address | value |", "|---|---|---|",
-        *settings, "",
+        _text(f"Before them the driver writes the settings to the [registers](#registers): {settings}."), "",
         "## Items", "", *_table(config.item_record, 8 * shape.item_bytes), "",
         _text("Kinds: " + ", ".join(f"{kind.value} {kind.name}" for kind in ItemKind) + """ (SLICE stays within the
             circuit). With `root_width` 2 or 4 a record has two or four places for items, the first one in
@@ -183,16 +181,15 @@ def wire_page() -> str:
         "| item | bytes | fields |", "|---|---|---|", *items, "",
         *_states_section(), "",
         "## Registers", "",
-        _text("""Registers are words of 32 bits, at word addresses on the register bus and the link, and at byte
-            addresses on AXI4-Lite. A register of 64 bits has its low word first; reading it latches the high
-            word. *Reset* is the value after a reset and after power-up. There it means: no stars, and windows without
-            limits. The host writes all settings before the first record."""), "",
-        "| word | byte | register | bits | access | reset | unit | |", "|---|---|---|---|---|---|---|---|", *registers,
-        f"| {CONTROL_WORD} | 0x{4 * CONTROL_WORD:02X} | `control` | 32 | w | 0 | | AXI only: writing 1 to bit 0 resets "
-        f"the join |", "",
+        _text("""Registers are words of 32 bits. The register bus and the link address words, AXI4-Lite bytes: 4 × the
+            word. A register of 64 bits has its low word first; reading it latches the high word. *Reset* is the value
+            after a reset and after power-up; it means no stars, and windows without limits. The host writes all
+            settings before the first record."""), "",
+        "| word | register | bits | access | reset | unit | |", "|---|---|---|---|---|---|---|", *registers,
+        f"| {CONTROL_WORD} | `control` | 32 | w | 0 | | AXI only: writing 1 to bit 0 resets the join |", "",
         _text("""Circuits with `small` count tuples alone: their other counters always read 0. They give results in the
             order total, whatever `order` says."""), "",
-        "Registers with fields:", "", "| register | bits | field | | values |", "|---|---|---|---|---|", *parts, ""])
+        "Registers with fields (write 0 to all other bits):", "", "| register | bits | field | | values |", "|---|---|---|---|---|", *parts, ""])
 
 
 def _states_section() -> list[str]:
