@@ -105,9 +105,8 @@ def first_hour(files: Files) -> Iterator[str]:
         yield f"| {user} | {times} | {peak:,.0f} |"
     yield """
 **Conclusion.** A join's first result does not wait for a compiler: NumPy finds it, while another process compiles the
-loops of the condition, once for each machine ([the cache](cache.md)). That process takes the difference between cold
-and warm CPU seconds. The rest is Python's start, imports and, for Spark, its JVM. A simulated circuit is compiled
-before its first result. If the first answer must come fast, as in containers, fill the cache beforehand.
+loops of the condition, once for each machine ([the cache](cache.md)). A simulated circuit is compiled before its first
+result. In containers, fill the cache beforehand.
 
 ### Three joins beside DuckDB, Polars and Pathway
 
@@ -121,26 +120,22 @@ work on the machine hardly affects.
 """
     yield "| join | rows a side | pairs | " + " | ".join(f"{name}, CPU s" for name in NAMES.values()) + " |"
     yield "|---" * (3 + len(NAMES)) + "|"
-    memory: list[str] = []
     for join in JOINS:
         for size in [n for n in sizes(files) if pick(files, "first_hour", "join_cpu_seconds", join=join, rows=n)]:
-            cells, peaks = [], []
+            cells = []
             for engine in NAMES:
                 took = second(files, join, size, engine)
                 ended = pick(files, "first_hour", "join_cpu_seconds", join=join, rows=size, engine=engine)
                 limit = ended[0]["config"]["run"].removeprefix("ended by its limit of ") if ended else "–"
-                cells.append(f"{took:.2g}" if took is not None else limit)
                 peak = pick(files, "first_hour", "join_memory", join=join, rows=size, engine=engine)
-                peaks.append(f"{peak[0]['value']:,.0f}" if peak else "–")
+                cells.append((f"{took:.2g}" if took is not None else limit)
+                             + (f" ({peak[0]['value']:,.0f})" if peak else ""))
             pairs = pick(files, "first_hour", "join_cpu_seconds", join=join, rows=size, run="second")
             count = pairs[0]["config"]["pairs"] if pairs else 0
             yield f"| {join} | {size:,} | {count:,} | " + " | ".join(cells) + " |"
-            memory.append(f"| {join} | {size:,} | " + " | ".join(peaks) + " |")
-    yield (f"\nThe times are those of the second run in a process. *time* or *memory* means that the first run reached "
-           f"{LIMIT} s of CPU time or {MEMORY >> 30} GiB, and – that the engine has no such join. The memory that the "
-           f"joins took, in MiB (– without a figure):\n")
-    yield "| join | rows a side | " + " | ".join(NAMES.values()) + " |\n" + "|---" * (2 + len(NAMES)) + "|"
-    yield from memory
+    yield (f"\nThe times are those of the second run in a process; in brackets are the MiB that the join took. *time* "
+           f"or *memory* means that the first run reached {LIMIT} s of CPU time or {MEMORY >> 30} GiB, and – that the "
+           f"engine has no such join.")
     yield from hour_conclusion(files)
 
 
@@ -259,7 +254,7 @@ _MATCHES = (0, 2, 8, 20)
 def _routed(row: dict[str, Any]) -> str:
     """The name of a routed circuit in tables."""
     config = row["config"]
-    return (f"{config['cores']} cores, lanes × probes {config['lanes']} × {config['probes']}"
+    return (f"{config['cores']} cores of {config['lanes']} × {config['probes']}"
             f"{', tables' if config.get('tables') else ''}")
 
 
@@ -285,18 +280,18 @@ and add two cycles for the trees.
 ![Cycles a tuple against its results, by order of arrival](pictures/sustained.svg)
 
 {_sustained(files)}
-Two whole circuits were placed and routed on an ECP5-85F, with windows of 4,096 tuples, by a flow that is gone and gave
-more clock than nextpnr alone does ([synthesis](synthesis.md#a-whole-device)). The table gives the sustained comparisons
-(and tuples) a second at the clock of the routed circuit, by order of arrival and results of a tuple:
+Two whole circuits, of cores of lanes × probes, were placed and routed on an ECP5-85F, with windows of 4,096 tuples, by
+a flow that is gone and gave more clock than nextpnr alone does ([synthesis](synthesis.md#a-whole-device)). The table
+gives the sustained comparisons (and tuples) a second at that clock, by order of arrival and results of a tuple:
 
-| whole circuit | arrival | {" | ".join(f"{results} results" for results in _MATCHES)} |
+| circuit | arrival | {" | ".join(f"{results} results" for results in _MATCHES)} |
 |---|---|---|---|---|---|"""
     routed = sorted(pick(files, "circuits", "ecp5_mhz", part="whole circuit"), key=lambda row: -row["config"]["cores"])
     for row in routed:
         for arrival in ("alternating", "random"):
             yield f"| {_routed(row)} | {arrival} | {_rates(files, row, arrival)} |"
     yield """
-| whole circuit | clock, MHz | comparisons a second at most | LUT4 of 83,640 |
+| circuit | clock, MHz | comparisons a second at most | LUT4 of 83,640 |
 |---|---|---|---|"""
     for row in routed:
         same = {key: row["config"][key] for key in ("cores", "lanes", "probes", "part")}
@@ -343,10 +338,8 @@ Each row of a file is one figure, with its metric, its configuration and its uni
 [`figures/measured.csv`](figures/measured.csv) says how and where each metric was measured. The scripts of `bench/`
 write `bench/results/*.json`, from which `python -m bench.tables` makes these files. A run with `--quick` takes a minute
 and writes to `build/bench/`; `make soak` takes an hour for its part.
-
-| topic | file | figures |
-|---|---|---|"""
+"""
     for name, topic in TOPICS.items():
         if name in files:
-            yield f"| {topic} | [`{name}.csv`](figures/{name}.csv) | {len(files[name]['rows'])} |"
+            yield f"- [{topic}](figures/{name}.csv)"
     yield ""
