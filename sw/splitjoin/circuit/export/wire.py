@@ -29,8 +29,8 @@ __all__ = ["wire_page"]
 _OPS = {
     Op.TUPLE: ("0: R, 1: S", "`ts`, `body`", "Tuples expire as of `ts`; then the tuple probes the other stream's "
                "window and is stored. Its row id is the number of tuples of its stream before it."),
-    Op.TICK: ("–", "`ts`", "Event time has reached `ts`: tuples expire, and no item answers. Optional: a host sends one "
-              "where no tuple comes for a while, so that states of expired tuples leave."),
+    Op.TICK: ("–", "`ts`", "Event time has reached `ts`: tuples expire, and no item answers. Optional: a host sends "
+              "one where no tuple comes for a while, so that states of expired tuples leave."),
     Op.FLUSH: ("1: no tuple follows; 0 otherwise", "–", "Closes each open group by a last star, and is answered by "
                "END behind all results so far; the windows stay. Where states leave whole, `stream` 1 makes all tuples "
                "of R expire, so that every state leaves; other circuits ignore the bit. The JSON file has the record "
@@ -189,7 +189,8 @@ def wire_page() -> str:
         f"| {CONTROL_WORD} | `control` | 32 | w | 0 | | AXI only: writing 1 to bit 0 resets the join |", "",
         _text("""Circuits with `small` count tuples alone: their other counters always read 0. They give results in the
             order total, whatever `order` says."""), "",
-        "Registers with fields (write 0 to all other bits):", "", "| register | bits | field | | values |", "|---|---|---|---|---|", *parts, ""])
+        "Registers with fields (write 0 to all other bits):", "",
+        "| register | bits | field | | values |", "|---|---|---|---|---|", *parts, ""])
 
 
 def _states_section() -> list[str]:
