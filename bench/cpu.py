@@ -28,9 +28,9 @@ PROCESS = "CPU seconds of one thread, from full windows on, ordered output inclu
 #: Figures of others, as published or as measured by others, on their machines.
 PUBLISHED = [
     ("nested_gcmps_per_core", 4 / 48, "Gcmp/s", {"engine": "ScaleJoin", "threads": 48},
-     "published: 4 billion comparisons a second on 48 threads (ScaleJoin, section V)"),
+     "published: 4 billion comparisons a second on 48 threads (ScaleJoin, section VI)"),
     ("nested_gcmps_per_core", (4 - 2.5) / 48, "Gcmp/s", {"engine": "handshake join", "threads": 48},
-     "published: 2.5 billion a second fewer than ScaleJoin on the same machine (ScaleJoin, section V)"),
+     "published: 2.5 billion a second fewer than ScaleJoin on the same machine (ScaleJoin, section VI)"),
     ("nested_gcmps_per_core", 5200 * 2**21 / 28 / 1e9, "Gcmp/s", {"engine": "SplitJoin", "window": 2**21, "cores": 28},
      "published: 5200 tuples a second on 28 join cores (SplitJoin, section 7)"),
 ]

@@ -1,8 +1,8 @@
 """Aggregates over interval joins by key: Key-OIJ, Scale-OIJ, ours, DuckDB and Pathway. Run: python -m bench.oij
 
 The workloads and sweeps are those of Scale-OIJ's evaluation ("Scalable Online Interval Join on Modern Multicore
-Processors in OpenMLDB", section V), with random data: base and probe tuples by turns, uniform keys, and times that are
-out of order by up to the lateness. Each base tuple gets the count and the sum of its partners.
+Processors in OpenMLDB", sections IV-B and V-D), with random data: base and probe tuples by turns, uniform keys, and
+times that are out of order by up to the lateness. Each base tuple gets the count and the sum of its partners.
 """
 
 from __future__ import annotations

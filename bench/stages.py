@@ -1,7 +1,7 @@
 """Cycles of a probe by stage: distribution, waiting, scan, gather, against the model PL = d·T + w·P + g·T.
 
 Each stage is measured by itself in simulation of the circuits that make it up, from its first cycle to its last, on an
-idle circuit; the whole circuit's latency, measured at its ports, is their sum. SplitJoin, section 6, Figures 14 and 15.
+idle circuit; the whole circuit's latency, measured at its ports, is their sum. SplitJoin, section 7, Figures 14 and 15.
 
 Run: python -m bench.stages; with SPLITJOIN_BENCH_CORES=16 for up to so many cores: large models take minutes to build.
 """

@@ -44,7 +44,7 @@ _REPORT = data.StructLayout({"overflow_r": 1, "overflow_s": 1, "overflow_row_r":
 
 
 class SplitJoin(Top):
-    """Distribution tree → join cores → gather trees → combiner (SplitJoin, Figure 4 and section 5)."""
+    """Distribution tree → join cores → gather trees → combiner (SplitJoin, Figure 11)."""
 
     def elaborate(self, platform) -> Module:
         m = Module()

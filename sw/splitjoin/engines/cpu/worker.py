@@ -59,7 +59,10 @@ class Batch:
 
 
 class Worker(ABC):
-    """Worker ``number`` of ``workers``: row i of each stream is stored by worker i mod ``workers`` (section 5)."""
+    """Worker ``number`` of ``workers``, which stores row i of each stream if i mod ``workers`` is its number.
+
+    See semantics, section 5.
+    """
 
     def __init__(self, number: int, workers: int):
         self.number, self.workers = number, workers

@@ -25,7 +25,7 @@ _MIN, _MAX = np.int64(-(2**63)), np.int64(2**63 - 1)
 
 
 class KeyOijEngine:
-    """Key-OIJ ("Scalable Online Interval Join", section III): worker ``key mod workers`` has the tuples of a key.
+    """Key-OIJ ("Scalable Online Interval Join", section II-C): worker ``key mod workers`` has the tuples of a key.
 
     A buffer holds a key's tuples as they were delivered. Base tuples are decided in order of time, so a scan also
     evicts what is older than the window; what is too young, as it was delivered early, stays and is visited in vain.

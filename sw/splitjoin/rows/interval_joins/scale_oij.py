@@ -1,6 +1,6 @@
 """Scale-OIJ: a time-travel index, virtual teams with a dynamic schedule, and incremental aggregation.
 
-"Scalable Online Interval Join on Modern Multicore Processors in OpenMLDB" (ICDE 2023), section IV.
+"Scalable Online Interval Join on Modern Multicore Processors in OpenMLDB" (ICDE 2023), section V.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ScaleOijEngine:
 
     A tuple goes to a random member of its key's team, which writes it into its index; a base tuple to a random member,
     which reads the indexes of the whole team. From one base tuple of a key to its next one, a worker removes what left
-    the interval and adds what came (section IV-C); where the intervals do not overlap it begins anew.
+    the interval and adds what came (section V-C); where the intervals do not overlap it begins anew.
 
     Attributes:
         schedule: The teams.

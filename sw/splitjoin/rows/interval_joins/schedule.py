@@ -1,4 +1,4 @@
-"""The dynamic schedule of Scale-OIJ (section IV-B, Algorithm 3): which workers form the team of a range of keys."""
+"""The dynamic schedule of Scale-OIJ (section V-B, Algorithm 3): which workers form the team of a range of keys."""
 
 from __future__ import annotations
 

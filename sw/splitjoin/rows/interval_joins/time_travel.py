@@ -1,4 +1,4 @@
-"""The time-travel index of Scale-OIJ (section IV-A): tuples by key, then by time, of each worker.
+"""The time-travel index of Scale-OIJ (section V-A): tuples by key, then by time, of each worker.
 
 The paper's first layer is a skip list of keys; codes of keys are dense here, so an array does. The second layer is a
 skip list for each key, by time, at equal times by row id. Each worker writes its own lists, and all members of a team
