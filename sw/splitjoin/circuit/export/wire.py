@@ -54,7 +54,7 @@ _FURTHER = (
     ("`limitJ`", "sum tests whose limit a column gives", "the sum of the axes, and of the stored tuple's added key if "
      "it has one, must be less"),
     ("`cellN`", "cores of kind `bucket` ([with an index](circuits.md#with-an-index))", "the cell of the tuple's key of "
-     "test N of the index"),
+     "test N of the index: any numbers that never decrease as keys grow, modulo the field's width"),
     ("`firstN`, `spanN`", "the same", "the first cell of the interval that the tuple probes with; the interval ends "
      "in it (0), in the next one (1), further (2), or is empty (3)"),
     ("`valueN`", "S, where states leave ([states](#states))", "a value to be folded, modulo 2^bits"),
