@@ -323,7 +323,7 @@ TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "kinds": "kin
           "soak": "a session for an hour", "spark": "joins in Spark", "spark_skew": "a skewed batch join in Spark",
           "spark_paths": "ways for rows of a Spark stream through Python", "circuits": "the circuit",
           "stages": "latency of a probe, by stage", "states": "aggregates folded in circuits",
-          "folds": "user-defined aggregates as circuits", "costs": "predicted cells and mapped ones",
+          "costs": "predicted cells and mapped ones",
           "predicates": "conditions on circuits", "boards": "bitstreams for boards",
           "external": "a window in external memory, by a model", "link": "the link to boards",
           "link_states": "the link, with pairs and with states", "link_soak": "a board behind a bad line, for an hour",

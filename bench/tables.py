@@ -27,9 +27,6 @@ TOPICS: dict[str, tuple[str, dict[str, str], dict[str, str], dict[str, Any]]] = 
     "synthesis.md": ("circuits", {"ecp5_lut4_per_comparison": "LUT4 a comparison", "ecp5_ff_per_comparison":
                                   "flip-flops a comparison", "ecp5_mhz": "clock, MHz"},
                      {"lanes": "lanes", "probes": "probes"}, {"part": "core"}),
-    "user-aggregates.md": ("folds", {"fold_mhz": "clock, MHz"},
-                           {"aggregate": "class", "asked": "requested, MHz", "interval": "cycles a partner",
-                            "state_bits": "bits of state", "lut4": "LUT4", "ff": "flip-flops", "dsp": "DSPs"}, {}),
     "aggregates.md": ("states", {"states_mhz": "clock, MHz"},
                       {"aggregates": "aggregates", "lanes": "lanes", "probes": "probes", "state_bits": "bits of state",
                        "lut4": "LUT4", "lut4_model": "LUT4, predicted", "ff": "flip-flops"}, {}),

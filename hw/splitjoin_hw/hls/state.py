@@ -13,7 +13,7 @@ from splitjoin.circuit.fold_parts import FoldPart, StateSlot
 from splitjoin.circuit.wire import Configuration
 
 from ..layouts import struct
-from .fold import evaluated, lifted, outside_width
+from .graph import combinational, outside_width, pipelined
 
 __all__ = ["initial_state", "lift", "lift_cycles", "masked", "merged"]
 
@@ -46,13 +46,13 @@ def lift(m: Module, config: Configuration, name: str, values: Any) -> Signal:
             value = values[f"value{number}"]
             return value.as_signed() if config.values[number].signed else value
 
-        found = lifted(m, f"{name}_lift{n}_", part.lift, argument)
+        outputs = pipelined(m, f"{name}_lift{n}_", part.lift, argument)
         flags = [values[f"present{v}"] for v in part.values if config.values[v].nullable]
         present = _delayed(m, reduce(and_, flags, Const(1)), f"{name}_present{n}", cycles) if flags else Const(1)
         if flags:
             m.d.comb += out[f"added{n}"].eq(present)
         wrong = []
-        for i, (slot, output, node) in enumerate(zip(part.slots, found, part.lift.graph.outputs, strict=True)):
+        for i, (slot, output, node) in enumerate(zip(part.slots, outputs, part.lift.graph.outputs, strict=True)):
             of = part.lift.graph.nodes[node]
             wrong.append(outside_width(output, of.low, of.high, slot.bits, slot.signed))
             value = _delayed(m, Cat(_fitted(output, slot)), f"{name}_slot{n}_{i}", cycles - part.lift.ahead)
@@ -85,9 +85,9 @@ def merged(m: Module, config: Configuration, name: str, a: Any, b: Any) -> data.
             value = sides[node.side][f"slot{n}_{number}"]
             return value.as_signed() if part.slots[number].signed else value
 
-        found = evaluated(m, f"{name}_{n}_", part.merge, column)
+        outputs = combinational(m, f"{name}_{n}_", part.merge, column)
         wrong = []
-        for i, (slot, output, node) in enumerate(zip(part.slots, found, part.merge.outputs, strict=True)):
+        for i, (slot, output, node) in enumerate(zip(part.slots, outputs, part.merge.outputs, strict=True)):
             of = part.merge.nodes[node]
             wrong.append(outside_width(output, of.low, of.high, slot.bits, slot.signed))
             m.d.comb += out[f"slot{n}_{i}"].eq(output)

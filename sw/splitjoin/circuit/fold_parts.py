@@ -74,13 +74,13 @@ def _part(values: tuple[int, ...], slot: StateSlot, lifted: Node, operation: str
     low, high = slot.range
     merged = Graph((Node("input", (), low, high, "r", "slot0"), Node("input", (), low, high, "s", "slot0"),
                     Node(operation, (0, 1), low, high)), (2,))
-    return FoldPart(values, (slot,), Pipeline(Graph((lifted,), (0,)), (0,), (False,)), merged)
+    return FoldPart(values, (slot,), Pipeline(Graph((lifted,), (0,)), (0,)), merged)
 
 
 def empty_part() -> FoldPart:
     """A part without numbers: a state of it tells only whether there was a partner."""
     nothing = Graph((), ())
-    return FoldPart((), (), Pipeline(nothing, (), ()), nothing)
+    return FoldPart((), (), Pipeline(nothing, ()), nothing)
 
 
 def count_part(values: tuple[int, ...], most: int) -> FoldPart:

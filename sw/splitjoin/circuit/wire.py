@@ -340,6 +340,9 @@ class Configuration(BuildParameters):
             del configuration["architecture"]
         if not self.folds:  # they say nothing of a circuit whose pairs leave
             del configuration["values"], configuration["folds"], configuration["first_hits"]
+        else:
+            for part in configuration["folds"]:  # once a field of pipelines; the ABI of circuits that exist has it
+                part["lift"]["loop"] = (False,) * len(part["lift"]["cycles"])
         if not self.whole_states:  # it says nothing of other circuits
             del configuration["whole_states"]
         if not self.queue:  # it says nothing of a circuit without queues

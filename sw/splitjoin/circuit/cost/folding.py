@@ -9,7 +9,7 @@ from ..fold_parts import FoldPart
 from ..geometry import MEMORY_LATENCY, outcome_latency, position_bits, ring_rows, state_fifo_depth, state_levels
 from ..wire import ROW_BITS, Configuration
 from .elements import adder, control, counter, equal, fifo, gate, memory, mux
-from .fold import graph_cost, pipeline_cost
+from .graph import graph_cost, pipeline_cost
 from .resources import Family, Resources
 
 __all__ = ["first_hits", "folding_emitter", "merge_cost", "state_tree", "stored_states", "whole_states"]
