@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from splitjoin.base.errors import DeviceError, UnsupportedError, WindowOverflow
 from splitjoin.circuit.tuner.speed import cycles_a_tuple
 from splitjoin.circuit.tuner.workload import Workload
 from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.device import PAIR
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.registry import device
 from splitjoin.joins.circuit_component import component
+from splitjoin.lang.eval.scalar import compile_condition
+from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run, slices
@@ -33,6 +37,55 @@ def test_scenarios(scenario: Scenario) -> None:
     kang = PysimDevice(capacity=64, seed=n, stall_in=0.3, stall_out=0.3, architecture="kang")
     assert_conforms(run(kang, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
                     run(GoldenDevice(), query, scenario.r, scenario.s), order)
+
+
+#: RANGE windows, in which tuples of a quiet stream may outlive their time.
+TIMED = [case for case in SCENARIOS if case.name in ("band-range", "band-range-different", "band-rows-and-range")]
+
+
+def printed(scenario: Scenario) -> set[tuple[int, int]]:
+    """The pairs of the printed procedure: a tuple leaves when the next one of its own stream finds it too old."""
+    query = scenario.query()
+    whole = arrivals(query, scenario.r, scenario.s)
+    assert whole.ts is not None
+    tables, stored, found = {"r": scenario.r, "s": scenario.s}, {"r": [], "s": []}, set()
+    condition = compile_condition(query.predicate)
+    rows = {side: tables[side].to_pylist() for side in "rs"}
+    for number, ts in zip(whole.stream.tolist(), whole.ts.tolist(), strict=True):
+        side, other = "rs"[number], "sr"[number]
+        probe = sum(n is not None for n in stored[side])
+        for n in [n for n, then in stored[other] if then is not None]:
+            r, s = (probe, n) if side == "r" else (n, probe)
+            if condition(rows["r"][r], rows["s"][s]) is True:
+                found.add((r, s))
+        extent = query.window(side)
+        stored[side] = [(n, None if then is None or (extent.length is not None and ts - then > extent.length)
+                         or (extent.rows is not None and n <= probe - extent.rows) else then)
+                        for n, then in [*stored[side], (probe, ts)]]
+    return found
+
+
+@pytest.mark.parametrize("scenario", TIMED, ids=str)
+def test_the_printed_procedure_adds_exactly_the_stale_pairs(scenario: Scenario) -> None:
+    query = scenario.query("total")
+    ours, own = (run(GoldenDevice(expire=expire), query, scenario.r, scenario.s) for expire in ("opposite", "own"))
+    pairs = [{(int(i["r"]), int(i["s"])) for i in items if i["kind"] == PAIR} for items in (ours, own)]
+    assert pairs[1] == printed(scenario)
+    assert pairs[0] < pairs[1]
+    for make in (PysimDevice, SimDevice):
+        kang = make(capacity=64, seed=1, stall_in=0.3, stall_out=0.3, architecture="kang", expire="own")
+        assert_conforms(run(kang, query, scenario.r, scenario.s, [30]), own, "total")
+
+
+def test_a_stream_may_be_quiet_for_longer_than_the_counter_of_time() -> None:
+    """A tuple outlives its time by any number of tuples of the other stream, and meets them all."""
+    ts = pa.array(range(0, 3 * 2**33, 2**32), pa.int64())
+    r = pa.table({"ts": ts.slice(0, 1), "x": pa.array([1], pa.int32())})
+    s = pa.table({"ts": ts, "a": pa.array([1] * len(ts), pa.int32())})
+    query = Scenario("quiet", r, s, "r.x = s.a", "RANGE 5", 0, "ts").query("total")
+    own = run(GoldenDevice(expire="own"), query, r, s)
+    assert sum(own["kind"] == PAIR) == len(ts)
+    assert_conforms(run(PysimDevice(capacity=16, architecture="kang", expire="own"), query, r, s), own, "total")
 
 
 def test_masks_settling_and_counters() -> None:
@@ -76,10 +129,18 @@ def test_its_speed_is_predicted() -> None:
 
 @pytest.mark.parametrize(("options", "message"), [
     ({"cores": 2}, "cores of Kang's circuit must be 1, not 2"), ({"probes": 2}, "probes of Kang's circuit must be 1"),
+    ({"expire": "both"}, "expire must be opposite or own, not 'both'"),
     ({"core": "hash"}, "core of Kang's circuit must be auto or scan"), ({"small": True}, "must be False, not True")])
 def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
         PysimDevice(architecture="kang", **options)
+
+
+def test_only_kang_expires_the_own_window() -> None:
+    with pytest.raises(UnsupportedError, match="expire of a SplitJoin circuit must be opposite, not 'own'"):
+        PysimDevice(expire="own")
+    with pytest.raises(DeviceError, match="expire must be 'opposite' or 'own', not 'both'"):
+        GoldenDevice(expire="both")
 
 
 def test_only_simulations_take_it() -> None:

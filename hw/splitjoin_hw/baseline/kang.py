@@ -8,11 +8,34 @@ from amaranth.lib import data
 from splitjoin.circuit.wire import ItemKind, Op
 
 from ..core.region import Region
+from ..core.storage import Storage
 from ..layouts import STREAM_R, STREAM_S, result_layout, window_layout
 from ..link.registers import RegisterBlock
 from ..top import Top
 
 __all__ = ["Kang"]
+
+
+class _KeepingStorage(Storage):
+    """Shows a probe the window as the last tuple of its own stream left it: with the tuples that are too old since."""
+
+    def _window(self, m: Module, head: Value, live: Value, head_row: Value, counted: Value) -> tuple[Value, ...]:
+        first, first_row = Signal.like(head, name="first_kept"), Signal.like(head_row, name="first_kept_row")
+        purges = [Signal(name=f"purges{n}") for n in range(2)]  # the counters are those after an own tuple
+        m.d.sync += [purges[0].eq(counted), purges[1].eq(purges[0])]
+        with m.If(purges[1]):
+            m.d.sync += [first.eq(head), first_row.eq(head_row)]
+        start = Mux(purges[1], head, first)
+        gone = Signal.like(head, name="gone")  # tuples that are too old, and stay until the next own one
+        m.d.comb += gone.eq(head - start)
+        # A tuple that leaves by time does so in ``head`` a cycle before it does in ``live``: the number is right again
+        # when a probe is ready, which is after the age of the next oldest tuple is known.
+        return start, live + gone, Mux(purges[1], head_row, first_row)
+
+
+class _KeepingRegion(Region):
+    def _storage(self) -> Storage:
+        return _KeepingStorage(self._config, self._side)
 
 
 class Kang(Top):
@@ -22,8 +45,8 @@ class Kang(Top):
     A tuple goes to the region that has the other stream's window. There too old tuples leave, the scan compares the
     others, and their results leave up to the star of the probe. Only then the tuple goes to the region of its own
     stream, where too old tuples leave as well, and is stored. So results are always in the order ``total``. That the
-    other window expires ahead of the comparison is where this differs from the procedure as printed, which leaves
-    tuples of a quiet stream in its window (semantics, section 2).
+    other window expires ahead of the comparison is where this differs from the procedure as printed, which with
+    ``expire="own"`` leaves tuples of a quiet stream in its window (semantics, section 2).
     """
 
     def elaborate(self, platform) -> Module:
@@ -31,7 +54,8 @@ class Kang(Top):
         config = self._config
         m.submodules.registers = registers = RegisterBlock(config)
         # The first region stores S, and so R probes it.
-        regions = {STREAM_R: Region(config, "s"), STREAM_S: Region(config, "r")}
+        region_of = Region if config.expire == "opposite" else _KeepingRegion
+        regions = {STREAM_R: region_of(config, "s"), STREAM_S: region_of(config, "r")}
         m.submodules.left, m.submodules.right = regions.values()
         record, settings = self._record, registers.settings
         accepting, _ = self._accepting(m, self.i.valid | ~self.i.valid)

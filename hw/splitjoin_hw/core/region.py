@@ -86,7 +86,7 @@ class Region(wiring.Component):
         m = Module()
         config, side = self._config, self._side
         kind = CORE_COMPONENTS[config.core]
-        m.submodules.storage = storage = Storage(config, side)
+        m.submodules.storage = storage = self._storage()
         m.submodules[kind.name] = processing = kind.processing(config, side)
         emitter: Any
         stored_states = folds(config, side) and side == "r"
@@ -161,6 +161,9 @@ class Region(wiring.Component):
             m.d.comb += [getattr(counters, name).eq(source) for name, source in sources.items()]
             m.d.comb += [counters.select.eq(self.select), self.selected.eq(counters.value)]
         return m
+
+    def _storage(self) -> Storage:
+        return Storage(self._config, self._side)
 
     def _gate(self, m: Module, records: Any, storage: Storage, emitter: StoredStates) -> None:
         """Hands ``records`` to the storage side, after a FLUSH not before its END has come."""

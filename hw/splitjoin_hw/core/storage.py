@@ -188,12 +188,13 @@ class Storage(wiring.Component):
         reach_at = bounds_at + config.bounds(other_side(self._side)).width
         bounds = op.body[bounds_at:reach_at]
         task = self.task.payload
+        start, count, row = self._window(m, head, live, head_row, counted)
         m.d.comb += [
             self.task.valid.eq(expiry_done & makes_task),
-            task.start.eq(head),
-            task.end.eq(Mux(flush, head, tail)),
-            task.count.eq(Mux(flush, 0, live)),
-            task.row.eq(head_row),
+            task.start.eq(start),
+            task.end.eq(Mux(flush, start, tail)),
+            task.count.eq(Mux(flush, 0, count)),
+            task.row.eq(row),
             task.masked.eq(masked),
             task.flush.eq(flush),
             Cat(task.bounds).eq(bounds),
@@ -232,6 +233,13 @@ class Storage(wiring.Component):
                 bank.w_en.eq(writes), bank.w_addr.eq(row), Cat(bank.w_data).eq(Cat(keys)),
             ]
         return m
+
+    def _window(self, m: Module, head: Value, live: Value, head_row: Value, counted: Value) -> tuple[Value, ...]:
+        """The window that a probe sees: the position of its oldest tuple, their number, and the oldest one's row id.
+
+        ``counted``: an own tuple takes effect; ``live`` and ``head_row`` follow two cycles later.
+        """
+        return head, live, head_row
 
     def _count(self, m: Module, counted: Signal, advanced: Signal) -> Signal:
         """True if an own tuple that takes effect in the next cycle pushes out the oldest one.

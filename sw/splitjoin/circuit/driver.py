@@ -86,7 +86,7 @@ class CircuitDevice(CircuitParameters, Device):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.simulated:
-            self.structure.check_used(f"the device {self.name}")
+            self.check_used(f"the device {self.name}")
         check_masked(self.masked, self.cores)
 
     def open(self, query: Query) -> Session:
@@ -163,7 +163,7 @@ class CircuitSession(Session):
         self._decides = decides
         self._encoder = Encoder(plan, config, longest_range(query), folding)
         self._states = None if folding is None else StateDecoder(config)
-        self._verifier = None if plan.residual is None else Verifier(query, plan.residual)
+        self._verifier = None if plan.residual is None else Verifier(query, plan.residual, keeps=config.expire == "own")
         self._row_ids = RowIds(config.row_bits) if config.row_bits < ROW_BITS else None
         # No answer in order none has stars; the circuit was asked for them.
         self._drops_stars = query.order.kind == "none" and not (self._verifier is None and self._row_ids is None)

@@ -18,7 +18,7 @@ from .architectures import ARCHITECTURES, Architecture
 from .core_kinds import KINDS
 
 __all__ = ["CORE_KINDS", "BuildParameters", "CircuitParameters", "Parameter", "circuit_parameters", "declared",
-           "within"]
+           "offered", "within"]
 
 #: Values of the parameter ``core``; ``auto`` lets the query and the sub-window's size decide.
 CORE_KINDS = ("auto", *KINDS)
@@ -26,6 +26,8 @@ CORE_KINDS = ("auto", *KINDS)
 _ARCHITECTURES = tuple(name for name, one in ARCHITECTURES.items() if not one.baseline)
 #: Values of the parameter ``fold``.
 FOLD = ("auto", "always", "never")
+#: Values of the parameter ``expire``.
+EXPIRE = ("opposite", "own")
 #: The default of a parameter that depends on another one.
 _UNSET: Any = object()
 
@@ -49,6 +51,7 @@ class Parameter:
         parse: Converts the command line's text to the value.
         choices: The allowed values, where they can be listed.
         tunable: True if the tuner chooses the value when the user gives none.
+        baseline: True if it exists for comparisons: only simulations take another value than the default.
         error: The exception class for a value out of range.
     """
 
@@ -61,6 +64,7 @@ class Parameter:
     parse: Callable[[str], object] = int
     choices: tuple[str, ...] | None = None
     tunable: bool = False
+    baseline: bool = False
     error: type[DeviceError | UnsupportedError] = UnsupportedError
 
 
@@ -115,6 +119,8 @@ class BuildParameters:
             of the cells of one core, half as fast or less. It is one core that scans, with one lane and one probe.
         architecture: The name of the circuit's architecture (`splitjoin.circuit.architectures`): ``small`` with
             ``small``, else by default ``splitjoin``.
+        expire: Of Kang's circuit, whether a probe's ``opposite`` window expires before the comparison, or as printed
+            its ``own`` one after it is stored (semantics, section 2).
 
     Raises `UnsupportedError`, or for a switch `DeviceError`, for a value out of its range.
     """
@@ -155,6 +161,8 @@ class BuildParameters:
         _UNSET, holds=lambda name: name in tuple(ARCHITECTURES), must=f"one of {', '.join(ARCHITECTURES)}",
         metavar="NAME", choices=_ARCHITECTURES, parse=str, default="small with --small, else splitjoin",
         help=f"how the circuit is organized: {' or '.join(_ARCHITECTURES)}")
+    expire: str = _parameter("opposite", holds=lambda name: name in EXPIRE, must=" or ".join(EXPIRE), parse=str,
+                             choices=EXPIRE, help="which window expires when a tuple arrives", baseline=True)
 
     def __post_init__(self) -> None:
         if self.architecture is _UNSET:
@@ -180,10 +188,25 @@ class BuildParameters:
               f"{self.architecture == 'small'}")
         self.structure.check_parameters(self)
 
+    def check_used(self, use: str) -> None:
+        """Raise `UnsupportedError` if the circuit exists for comparisons, and ``use``, such as "a component", is no
+        simulation.
+        """
+        self.structure.check_used(use)
+        for found, parameter in declared(type(self)):
+            check(f"{found.name} of {use}", getattr(self, found.name),
+                  not parameter.baseline or getattr(self, found.name) == found.default,
+                  f"{found.default}, as only simulations take another value")
+
     @property
     def structure(self) -> Architecture:
         """The circuit's architecture."""
         return ARCHITECTURES[self.architecture]
+
+
+def offered(cls: type) -> Iterator[tuple[Field[Any], Parameter]]:
+    """Those of `declared` that do not exist for comparisons alone."""
+    return ((found, parameter) for found, parameter in declared(cls) if not parameter.baseline)
 
 
 def _is_clock(value: object) -> bool:

@@ -80,8 +80,9 @@ class Verifier:
     among its items, at the latest at the end.
     """
 
-    def __init__(self, query: Query, residual: Expr):
-        self._residual, self._order = residual, query.order
+    def __init__(self, query: Query, residual: Expr, *, keeps: bool = False):
+        """``keeps``: probes may see tuples that are no longer in their window, so none is released."""
+        self._residual, self._order, self._keeps = residual, query.order, keeps
         self._kept = {side: _Kept(query.window(side), [c for c in columns(residual) if c.side == side])
                       for side in ("r", "s")}
         self._cols = {side: [c for c in columns(residual) if c.side == side] for side in ("r", "s")}
@@ -134,6 +135,8 @@ class Verifier:
 
     def _visible(self, side: str, probes: _Kept) -> int:
         """The first row of stream ``side`` that the next probe without a star can see."""
+        if self._keeps:
+            return 0
         stored = self._kept[side]
         seen, now = stored.end, self._now
         if probes.covered < probes.end:

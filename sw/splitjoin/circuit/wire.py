@@ -19,7 +19,7 @@ from splitjoin.plan.plan import Tree
 
 from .core_kinds import KINDS, CoreKind, kind_names
 from .fold_parts import FoldPart, FoldValue
-from .parameters import BuildParameters, within
+from .parameters import BuildParameters, declared, within
 from .registers import COUNTERS, REGISTERS, Register
 from .schedule import PipelineRegisters, Schedule
 from .sums import Axis, Sum
@@ -338,6 +338,9 @@ class Configuration(BuildParameters):
         configuration = asdict(self)
         if not self.structure.baseline:  # ``small`` says it
             del configuration["architecture"]
+        for found, parameter in declared(type(self)):
+            if parameter.baseline and configuration[found.name] == found.default:
+                del configuration[found.name]
         if not self.folds:  # they say nothing of a circuit whose pairs leave
             del configuration["values"], configuration["folds"], configuration["first_hits"]
         else:

@@ -11,7 +11,7 @@ from splitjoin.base.errors import InputError, SchemaError
 from splitjoin.base.json_text import parsed_json
 from splitjoin.base.version import __version__
 from splitjoin.circuit.architectures import ARCHITECTURES
-from splitjoin.circuit.parameters import CircuitParameters, declared
+from splitjoin.circuit.parameters import CircuitParameters, offered
 from splitjoin.circuit.tuner import Proposal
 from splitjoin.tables import replacing
 from splitjoin.tables.schema_text import parse_schema, schema_text
@@ -23,7 +23,7 @@ FORMAT = "splitjoin proposal 1"
 #: Options of the query that a design holds, and those of them that it must hold.
 _QUERY = ("schema_r", "schema_s", "on", "window", "window_r", "window_s", "time", "time_r", "time_s", "order")
 _NEEDED = ("schema_r", "schema_s", "on", "order")
-_PARAMETERS = tuple(found.name for found, _ in declared(CircuitParameters))
+_PARAMETERS = tuple(found.name for found, _ in offered(CircuitParameters))
 
 
 def design_option(parser: argparse.ArgumentParser) -> None:

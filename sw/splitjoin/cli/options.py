@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from splitjoin.base.errors import SchemaError, WindowError
-from splitjoin.circuit.parameters import CircuitParameters, declared
+from splitjoin.circuit.parameters import CircuitParameters, offered
 from splitjoin.engines.registry import DEVICES
 
 __all__ = ["aggregate_argument", "circuit_arguments", "circuit_options", "device_spec", "hertz", "kind_arguments",
@@ -116,7 +116,7 @@ def schema_options(parser: argparse.ArgumentParser, *, required: bool = True) ->
 def circuit_options(parser: argparse.ArgumentParser) -> None:
     """Add the parameters of circuits, as `CircuitParameters` declares them."""
     group = parser.add_argument_group("circuit")
-    for found, parameter in declared(CircuitParameters):
+    for found, parameter in offered(CircuitParameters):
         flag = f"--{found.name.replace('_', '-')}"
         if parameter.metavar is None:
             group.add_argument(flag, action="store_true", default=None, help=parameter.help)
@@ -127,7 +127,7 @@ def circuit_options(parser: argparse.ArgumentParser) -> None:
 
 def circuit_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """The parameters of circuits that were given."""
-    given = {found.name: getattr(args, found.name) for found, _ in declared(CircuitParameters)}
+    given = {found.name: getattr(args, found.name) for found, _ in offered(CircuitParameters)}
     return {name: value for name, value in given.items() if value is not None}
 
 

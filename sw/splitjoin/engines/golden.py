@@ -35,17 +35,21 @@ class GoldenDevice(Device):
     """Runs any query in plain Python.
 
     ``cores`` (from 1) matters to order ``inner(n)``, where that many sub-windows each make n comparisons per slice, and
-    to ``masked``: the numbers of cores that are masked from the start (see `Session.mask`).
+    to ``masked``: the numbers of cores that are masked from the start (see `Session.mask`). ``expire``: ``opposite``,
+    or ``own`` for Kang's procedure as printed, in which tuples leave a RANGE window when their own stream has the next
+    tuple (semantics, section 2).
     """
 
     name: ClassVar[str] = "golden"
     immediate: ClassVar[bool] = True
     settles: ClassVar[bool] = True
 
-    def __init__(self, *, cores: int = 1, masked: Collection[int] = ()):
+    def __init__(self, *, cores: int = 1, masked: Collection[int] = (), expire: str = "opposite"):
         if isinstance(cores, bool) or not isinstance(cores, int) or cores < 1:
             raise DeviceError(f"cores must be a positive integer, not {cores!r}")
-        self._cores, self._masked = cores, check_masked(masked, cores)
+        if expire not in ("opposite", "own"):
+            raise DeviceError(f"expire must be 'opposite' or 'own', not {expire!r}")
+        self._cores, self._masked, self._expire_own = cores, check_masked(masked, cores), expire == "own"
 
     @property
     def cores(self) -> int:
@@ -55,7 +59,7 @@ class GoldenDevice(Device):
     def open(self, query: Query) -> GoldenSession:
         """Start ``query``; the golden model accepts every inner join."""
         check_inner(query)
-        return GoldenSession(query, self._cores, self._masked)
+        return GoldenSession(query, self._cores, self._masked, expire_own=self._expire_own)
 
 
 @dataclass
@@ -71,8 +75,8 @@ class _Stream:
 class GoldenSession(Session):
     """A query running on the golden model. `push` returns after it has processed the whole slice."""
 
-    def __init__(self, query: Query, cores: int = 1, masked: Collection[int] = ()):
-        self._query = query
+    def __init__(self, query: Query, cores: int = 1, masked: Collection[int] = (), *, expire_own: bool = False):
+        self._query, self._expire_own = query, expire_own
         self._cores = cores
         self._masked = frozenset(masked)
         self.rotation = cores if masked else 1
@@ -130,7 +134,8 @@ class GoldenSession(Session):
 
     def _process(self, side: Side, ts: int | None, row: Row) -> None:
         own, opposite = self._streams[side], self._streams[other_side(side)]
-        _expire(opposite, ts)
+        if not self._expire_own:
+            _expire(opposite, ts)
         probe = own.tuples
         own.tuples += 1
         own.open_probes += 1
@@ -138,6 +143,8 @@ class GoldenSession(Session):
         own.window.append((probe, ts, row))
         if own.extent.rows is not None and len(own.window) > own.extent.rows:
             own.window.popleft()
+        if self._expire_own:
+            _expire(own, ts)
 
     def _probe(self, side: Side, probe: int, row: Row, opposite: _Stream) -> None:
         """Compare a probe with the whole window, oldest tuple first, then emit the stars that are due."""

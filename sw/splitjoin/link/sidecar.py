@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from splitjoin.base.errors import DeviceError, InputError, SplitJoinError
 from splitjoin.base.json_text import parsed_json
-from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.circuit.parameters import CircuitParameters, offered
 from splitjoin.circuit.wire import Configuration
 from splitjoin.lang.aggregate import Aggregate, parse_aggregates
 from splitjoin.lang.query import Query
@@ -22,7 +22,7 @@ __all__ = ["FORMAT", "Sidecar"]
 FORMAT = "splitjoin design 1"
 #: Kinds of join of which a circuit may give only the pairs that decide.
 _DECIDED_KINDS = ("semi", "anti", "asof", "asof_left")
-_NAMES = tuple(f.name for f in fields(CircuitParameters))
+_NAMES = tuple(found.name for found, _ in offered(CircuitParameters))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,6 +41,9 @@ class Parameters(Protocol):
     @property
     def root_width(self) -> int: ...
 
+    @property
+    def expire(self) -> str: ...
+
 
 class Tests(Protocol):
     """The part of a configuration (`splitjoin.circuit.wire.Configuration`) that decides on datapaths."""
@@ -70,6 +73,7 @@ class Architecture(ABC):
         folds: True if cores that scan can fold what they find (parameter ``fold``).
         counters: The counters that it has; all others read 0.
         orders: The kinds of order that it keeps (`splitjoin.lang.order.Order.kind`).
+        expires: The values of the parameter ``expire``.
         baseline: True if it exists to be compared with. Only simulations take it.
     """
 
@@ -81,10 +85,13 @@ class Architecture(ABC):
     folds: bool
     counters: tuple[str, ...] = COUNTERS
     orders: tuple[str, ...] = ("none", "outer", "inner", "total")
+    expires: tuple[str, ...] = ("opposite",)
     baseline: bool = False
 
-    def check_parameters(self, parameters: Parameters) -> None:  # noqa: B027  # not every architecture has limits
+    def check_parameters(self, parameters: Parameters) -> None:
         """Raise `UnsupportedError` for parameters that it does not support."""
+        check(f"expire of {self.title}", parameters.expire, parameters.expire in self.expires,
+              " or ".join(self.expires))
 
     def check_used(self, use: str) -> None:
         """Raise `UnsupportedError` if it is a baseline, and ``use``, such as "a component", no simulation."""
@@ -111,6 +118,7 @@ class SequentialArchitecture(Architecture):
     cores, sequential, folds = 1, True, False
 
     def check_parameters(self, parameters: Parameters) -> None:
+        super().check_parameters(parameters)
         for name in ("cores", "lanes", "probes"):
             value = getattr(parameters, name)
             check(f"{name} of {self.title}", value, value == 1, "1")

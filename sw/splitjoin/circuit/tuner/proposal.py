@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..cost.text import resources_text
-from ..parameters import BuildParameters, declared
+from ..parameters import BuildParameters, offered
 from .arrival import ARRIVING
 from .boards import Fpga
 from .core_kinds import CORE_SPEEDS
@@ -79,7 +79,7 @@ class Proposal:
     @property
     def options(self) -> dict[str, int | str]:
         """The options of `splitjoin.circuit.driver.CircuitDevice` and the command line for this design."""
-        built = ((found.name, getattr(self.design.config, found.name)) for found, _ in declared(BuildParameters))
+        built = ((found.name, getattr(self.design.config, found.name)) for found, _ in offered(BuildParameters))
         off = ("queue", 0), ("architecture", "splitjoin")
         return {name: value for name, value in built if value is not False and (name, value) not in off}
 

@@ -157,9 +157,10 @@ def test_a_datapath_for_ultrascale() -> None:
     assert predicted.ff == pytest.approx(found.ff, rel=0.05)
 
 
-@pytest.mark.parametrize("cores", [1, at_length(2)])
-def test_a_whole_circuit_mapped_anew(cores: int) -> None:
-    config = replace(SMALL, cores=cores)
+@pytest.mark.parametrize(("cores", "architecture"), [(1, "splitjoin"), at_length(2, "splitjoin"),
+                                                     at_length(1, "kang")])
+def test_a_whole_circuit_mapped_anew(cores: int, architecture: str) -> None:
+    config = replace(SMALL, cores=cores, architecture=architecture)
     found = ecp5.utilization(whole_design(config, "ecp5"))["part"]
     predicted = circuit_cost(config).total
     assert predicted.lut == pytest.approx(found.lut4, rel=0.2)

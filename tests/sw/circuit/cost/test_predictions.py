@@ -6,6 +6,7 @@ A change of one of them is to be compared with synthesis: run the long tests of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -27,6 +28,8 @@ def region(config: Configuration, side: str) -> Resources:
 PREDICTED: dict[str, tuple[Callable[[], Resources], Resources]] = {
     "a circuit of two cores": (lambda: circuit_cost(SMALL).total,
                                Resources(lut=7086, ff=6222, block_ram=12, ram_bits=20256)),
+    "Kang's circuit": (lambda: circuit_cost(replace(SMALL, cores=1, architecture="kang")).total,
+                       Resources(lut=3608, ff=3770, block_ram=6, ram_bits=9056)),
     "a region with a hash index": (lambda: region(HASH, "s"),
                                    Resources(lut=1416, ff=1315, block_ram=5, ram_bits=29388)),
     "a region with tables": (lambda: region(BAND, "r"), Resources(lut=1756, ff=1786, block_ram=5, ram_bits=22704)),

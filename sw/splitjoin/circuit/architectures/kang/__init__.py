@@ -12,4 +12,5 @@ class Kang(SequentialArchitecture):
 
     name, title = "kang", "Kang's circuit"
     component = "splitjoin_hw.baseline.kang", "Kang"
+    expires = "opposite", "own"
     baseline = True
