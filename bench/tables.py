@@ -28,8 +28,8 @@ TOPICS: dict[str, tuple[str, dict[str, str], dict[str, str], dict[str, Any]]] = 
                                   "flip-flops a comparison", "ecp5_mhz": "clock, MHz"},
                      {"lanes": "lanes", "probes": "probes"}, {"part": "core"}),
     "aggregates.md": ("states", {"states_mhz": "clock, MHz"},
-                      {"aggregates": "aggregates", "lanes": "lanes", "probes": "probes", "state_bits": "bits of state",
-                       "lut4": "LUT4", "lut4_model": "LUT4, predicted", "ff": "flip-flops"}, {}),
+                      {"aggregates": "aggregates", "state_bits": "bits of state", "lut4": "LUT4",
+                       "lut4_model": "LUT4, predicted", "ff": "flip-flops"}, {"lanes": 4, "probes": 4}),
 }
 
 
@@ -73,7 +73,7 @@ def topics(files: dict[str, dict[str, Any]]) -> dict[Path, str]:
         for metric in metrics:
             for row in charts.pick(files, name, metric, **common):
                 predicted = row["config"].get("predicted")
-                cells.setdefault(tuple(cell(row["config"].get(key, "–")) for key in columns), {})[metric] = (
+                cells.setdefault(tuple(cell(row["config"].get(key, "")) for key in columns), {})[metric] = (
                     cell(shown(row["value"])) + (f" ({cell(predicted)})" if predicted is not None else ""))
         lines = [[*columns.values(), *metrics.values()], ["---"] * (len(columns) + len(metrics)),
                  *([*key, *(values.get(metric, "–") for metric in metrics)] for key, values in cells.items())]
