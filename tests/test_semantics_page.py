@@ -147,7 +147,7 @@ def test_every_window_and_order_has_an_example() -> None:
 def test_sections_keep_the_numbers_that_the_code_cites() -> None:
     titles = re.findall(r"(?m)^## (\d)\. (\w[\w-]*)", PAGE.read_text(encoding="utf-8"))
     assert titles == [("1", "Streams"), ("2", "Windows"), ("3", "Predicate"), ("4", "Output"), ("5", "Sub-windows"),
-                      ("6", "Limits"), ("7", "Kinds"), ("8", "Aggregates")]
+                      ("6", "Limits"), ("7", "Kinds"), ("8", "Aggregates"), ("9", "Late")]
 
 
 if __name__ == "__main__":

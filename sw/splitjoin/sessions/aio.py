@@ -15,7 +15,7 @@ from splitjoin.engines.device import Device, Items
 from splitjoin.lang.schema import Side
 
 from .gate import Source
-from .session import POLL_SECONDS, StreamJoin
+from .session import StreamJoin
 
 __all__ = ["AsyncSource", "AsyncStreamJoin"]
 
@@ -66,6 +66,10 @@ class AsyncStreamJoin:
     async def heartbeat(self, time: Any, stream: Side | None = None) -> None:
         """Promise no more tuples below ``time`` (see `StreamJoin.heartbeat`)."""
         await self._change(self._session.heartbeat, time, stream)
+
+    async def idle(self, stream: Side) -> None:
+        """Let no other source wait for the sources of ``stream`` (see `StreamJoin.idle`)."""
+        await self._change(self._session.idle, stream)
 
     async def close_r(self) -> None:
         """Close R (see `StreamJoin.close_r`)."""
@@ -170,12 +174,9 @@ class AsyncStreamJoin:
             raise
 
     async def _wait(self) -> None:
-        """Wait until the session has changed, or for `POLL_SECONDS` if the device finds results by itself."""
-        if not self._session.lags:
-            await self._changed.wait()
-            return
+        """Wait until the session has changed, or may have rows by itself."""
         try:
-            await asyncio.wait_for(self._changed.wait(), POLL_SECONDS)
+            await asyncio.wait_for(self._changed.wait(), self._session._patience)
         except TimeoutError:
             return
 
@@ -194,6 +195,10 @@ class AsyncSource:
     async def heartbeat(self, time: Any) -> None:
         """Promise no more tuples below ``time`` (see `Source.heartbeat`)."""
         await self._session._change(self._source.heartbeat, time)
+
+    async def idle(self) -> None:
+        """Let no other source wait for this one until it speaks (see `Source.idle`)."""
+        await self._session._change(self._source.idle)
 
     async def close(self) -> None:
         """Close the source (see `Source.close`)."""

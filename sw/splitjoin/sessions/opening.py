@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time as clocks
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -15,10 +16,12 @@ from splitjoin.joins.statement import Select
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query, TimeSpec
 from splitjoin.lang.schema import Schema, Side
-from splitjoin.lang.windows import Span, WindowSpec
+from splitjoin.lang.windows import WindowSpec
 from splitjoin.tables.inputs import as_table
 
 from .aio import AsyncStreamJoin
+from .gate import Watermark
+from .gate.times import Idle, Lateness
 from .pipeline import Limit
 from .session import StreamJoin
 
@@ -45,38 +48,43 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, ti
 
 
 def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called
-         lateness: int | str | Span | None = None, limit: Limit | int | None = None,  # as splitjoin.open
-         when_full: Literal["raise", "block"] = "raise", punctuation: bool = False,
+         lateness: Lateness | None = None, watermark: Watermark | None = None,  # as splitjoin.open
+         idle: Idle | None = None, limit: Limit | int | None = None, when_full: Literal["raise", "block"] = "raise",
+         punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic,
          device_options: Mapping[str, Any] | None = None, **options: object) -> StreamJoin:
     """Start ``query`` as a streaming session; `StreamJoin` documents its arguments and methods.
 
     ``device``, ``device_options`` and ``options`` are those of `splitjoin.join`: ``device="sim", cores=8``.
     """
     chosen = find_device(device, **merged_options(device_options, options, device, open))
-    return StreamJoin(query, chosen, select=select, lateness=lateness, limit=limit,
-                      when_full=when_full, punctuation=punctuation)
+    return StreamJoin(query, chosen, select=select, lateness=lateness, watermark=watermark, idle=idle, limit=limit,
+                      when_full=when_full, punctuation=punctuation, clock=clock)
 
 
 def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,
-               lateness: int | str | Span | None = None, limit: Limit | int | None = None, punctuation: bool = False,
-               device_options: Mapping[str, Any] | None = None, **options: object) -> AsyncStreamJoin:
+               lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
+               limit: Limit | int | None = None, punctuation: bool = False,
+               clock: Callable[[], float] = clocks.monotonic, device_options: Mapping[str, Any] | None = None,
+               **options: object) -> AsyncStreamJoin:
     """Start ``query`` as a streaming session for asyncio, like `open`: a push waits while the session is full."""
-    return AsyncStreamJoin(open(query, device, select=select, lateness=lateness, limit=limit, when_full="raise",
-                                punctuation=punctuation, device_options=device_options, **options))
+    return AsyncStreamJoin(open(query, device, select=select, lateness=lateness, watermark=watermark, idle=idle,
+                                limit=limit, when_full="raise", punctuation=punctuation, clock=clock,
+                                device_options=device_options, **options))
 
 
-def open_unsorted(query: Query, *, lateness: int | str | Span, engine: Literal["key-oij", "scale-oij"] = "scale-oij",
-                  threads: int | None = None, select: Sequence[str] | None = None) -> UnsortedJoin:
+def open_unsorted(query: Query, *, lateness: Lateness, watermark: Watermark | None = None,
+                  engine: Literal["key-oij", "scale-oij"] = "scale-oij", threads: int | None = None,
+                  select: Sequence[str] | None = None) -> UnsortedJoin:
     """Start a query with aggregates over streams in any order within the ``lateness``, without a gate that sorts them.
 
-    The rows are those of `open` with the same lateness. ``engine`` and ``threads`` are those of the device ``"cpu"``;
-    docs/aggregates.md says which queries the engines run. Raises `UnsupportedError` for others.
+    The rows are those of `open` with the same lateness and watermark. ``engine`` and ``threads`` are those of the
+    device ``"cpu"``; docs/aggregates.md says which queries the engines run. Raises `UnsupportedError` for others.
     """
     if not has_numba():
         raise needs_numba("open_unsorted", "use open with the same lateness")
     from .unsorted import UnsortedJoin  # here, as numba takes a third of a second to import
 
-    return UnsortedJoin(query, lateness=lateness, engine=engine, threads=threads, select=select)
+    return UnsortedJoin(query, lateness=lateness, watermark=watermark, engine=engine, threads=threads, select=select)
 
 
 def _schema(side: Side, given: Any) -> Schema:

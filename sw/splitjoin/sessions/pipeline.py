@@ -16,7 +16,6 @@ from splitjoin.base.errors import DeviceError, DeviceLost, InputError, plural
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Device, Items
 from splitjoin.lang.schema import SIDES, Side
-from splitjoin.lang.windows import Span
 from splitjoin.rows.aggregates import Decided, FoldedRows, Gather
 from splitjoin.rows.aggregates.state_operator import FoldedBases, StateOperator, WholeStateOperator
 from splitjoin.rows.interval_joins.operators import BaseOperator, aggregate_operator
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from splitjoin.rows.interval_joins.operator import FoldedRowsOf
     from splitjoin.rows.interval_joins.session import IntervalOperator
 
-__all__ = ["Limit", "Pipeline"]
+__all__ = ["Limit", "Pipeline", "make_gate"]
 
 #: Rows of a slice of arrival order, which a device gets at once: few at first, more if they have few results.
 _MIN_SLICE, _MAX_SLICE = 256, 1 << 16
@@ -92,10 +91,10 @@ class Pipeline:
         failure: The exception of a device that failed, else None.
     """
 
-    def __init__(self, schemas: SessionSchemas, device: Device, *, lateness: int | str | Span | None,
+    def __init__(self, schemas: SessionSchemas, device: Device, *, gate: Callable[[], ScaleGate | PushOrder],
                  limit: Limit, punctuation: bool, snapshot: Snapshot | None = None):
         query = schemas.query
-        self._query, self._schemas, self._lateness = query, schemas, lateness
+        self._query, self._schemas, self._make_gate = query, schemas, gate
         self._limit, self._punctuation = limit, punctuation
         self._slice_results = min(limit.rows or _SLICE_RESULTS, _SLICE_RESULTS)
         self._slice_rows = _MIN_SLICE
@@ -104,7 +103,7 @@ class Pipeline:
         self._default: dict[Side, int] = {}
         self._ready: deque[Arrivals] = deque()
         self.device = device
-        self.gate = _gate(schemas, lateness, limit.late)
+        self.gate = gate()
         self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES})
         self.results = ResultQueue(schemas.gathered, punctuation)
         self._gather: Gather = lambda side, names, rows: self.windows.streams[side].gather(names, rows)
@@ -114,7 +113,7 @@ class Pipeline:
         self.ended = False
         self.failure: Exception | None = None
         self._replayed_to = (0, 0)
-        self._identity = identity(query, schemas.gathered, self.gate.lateness, punctuation)
+        self._identity = identity(query, schemas.gathered, str(self.gate.rule), punctuation)
         self.device_session = (
             self._again_if_lost(lambda: NumberedSession(query, self._runs_on(device), folds=self._folds))
             if snapshot is None else self._resumed(snapshot))
@@ -133,6 +132,14 @@ class Pipeline:
             for index in range(self.gate.count(side)):
                 if not self.gate.is_closed(side, index):
                     self.gate.promise(side, index, time)
+
+    def silence(self, side: Side) -> None:
+        """Let no other source wait for the open sources of ``side``, each until it speaks."""
+        if not self.gate.count(side):
+            self.default_source(side)
+        for index in range(self.gate.count(side)):
+            if not self.gate.is_closed(side, index):
+                self.gate.silence(side, index)
 
     def work(self, *, unlimited: bool = False) -> None:
         """Push the ready tuples to the device, up to a limit unless ``unlimited``, and queue its results.
@@ -189,7 +196,7 @@ class Pipeline:
         """A fresh pipeline of the same query and device in the state of ``snapshot``. Raises `SnapshotError`."""
         found = Snapshot.from_bytes(snapshot)
         found.check(self._identity)
-        return Pipeline(self._schemas, self.device, lateness=self._lateness, limit=self._limit,
+        return Pipeline(self._schemas, self.device, gate=self._make_gate, limit=self._limit,
                         punctuation=self._punctuation, snapshot=found)
 
     def restart(self, device: Device) -> None:
@@ -462,11 +469,14 @@ class Pipeline:
                                           schema=self._schemas.gathered)
 
 
-def _gate(schemas: SessionSchemas, lateness: int | str | Span | None, late: int) -> ScaleGate | PushOrder:
-    """The gate of a session's streams."""
+def make_gate(schemas: SessionSchemas, *, lateness: Any, watermark: str | None, idle: Any,
+              clock: Callable[[], float], keep_late: int) -> ScaleGate | PushOrder:
+    """The gate of a session's streams. Raises `InputError` for arguments that need a time column."""
     r, s = schemas.streams["r"], schemas.streams["s"]
     if schemas.query.time is not None:
-        return ScaleGate(r, s, time=schemas.query.time, lateness=lateness, keep_late=late, columns=schemas.kept)
-    if lateness is not None:
-        raise InputError("a lateness needs a query with a time column; without one, tuples arrive as they are pushed")
+        return ScaleGate(r, s, time=schemas.query.time, lateness=lateness, watermark=watermark, idle=idle, clock=clock,
+                         keep_late=keep_late, columns=schemas.kept)
+    for name, value in (("a lateness", lateness), ("a watermark", watermark), ("idle", idle)):
+        if value is not None:
+            raise InputError(f"{name} needs a query with a time column; without one, tuples arrive as they are pushed")
     return PushOrder(r, s, columns=schemas.kept)

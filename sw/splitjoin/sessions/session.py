@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time as clocks
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Condition, RLock
 from types import TracebackType
@@ -16,10 +17,10 @@ from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.statement import Select
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
-from splitjoin.lang.windows import Span
 
-from .gate import Source, check_side
-from .pipeline import Limit, Pipeline
+from .gate import Source, Watermark, check_side
+from .gate.times import Idle, Lateness
+from .pipeline import Limit, Pipeline, make_gate
 from .schemas import SessionSchemas
 
 __all__ = ["POLL_SECONDS", "StreamJoin"]
@@ -38,9 +39,15 @@ class StreamJoin:
         query: The query, from Arrow schemas (`splitjoin.query`), or a `Select` (`splitjoin.sql`).
         device: The device that runs it.
         select: Result columns, as in `splitjoin.join`.
-        lateness: The time by which each source may be out of order, ``"5 SECONDS"`` or a whole number for integer
-            times; later tuples are refused, counted, and kept for `late_r` and `late_s`. None: input out of order
-            raises.
+        lateness: The time by which tuples may be out of order, ``"5 SECONDS"`` or a whole number for integer times;
+            later tuples are refused, counted, and kept for `late_r` and `late_s`. A pair (R's, S's) gives each stream
+            its own, None for one that has no say in the watermark. None: input out of order raises.
+        watermark: By what a tuple is late: ``"min"``, the least progress of all sources (the default), ``"max"``, the
+            greatest, ``"source"``, that of its own source, or ``"spark"``, which is ``"min"`` but refuses a tuple at
+            the watermark too (semantics, section 9).
+        idle: The time of silence, ``"30 SECONDS"``, after which no other source waits for a source until it speaks; a
+            pair gives each stream its own, None for never.
+        clock: Seconds that never fall, by which silence is measured.
         limit: Bounds on the rows that the session holds; a whole number is short for ``Limit(rows=…)``.
         when_full: ``"raise"``: a push beyond them raises `BackPressure`; ``"block"``: it blocks until another thread
             makes room.
@@ -48,14 +55,16 @@ class StreamJoin:
     """
 
     def __init__(self, query: Query | Select, device: Device, *, select: Sequence[str] | None = None,
-                 lateness: int | str | Span | None = None, limit: Limit | int | None = None,
-                 when_full: Literal["raise", "block"] = "raise", punctuation: bool = False):
+                 lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
+                 limit: Limit | int | None = None, when_full: Literal["raise", "block"] = "raise",
+                 punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic):
         self._schemas = SessionSchemas(query, select)
         if when_full not in ("raise", "block"):
             raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
         limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
         self._blocks, self._punctuation = when_full == "block", punctuation
-        self._pipeline = Pipeline(self._schemas, device, lateness=lateness, limit=limit, punctuation=punctuation)
+        self._pipeline = Pipeline(self._schemas, device, limit=limit, punctuation=punctuation, gate=lambda: make_gate(
+            self._schemas, lateness=lateness, watermark=watermark, idle=idle, clock=clock, keep_late=limit.late))
         self._lock = Condition(RLock())  # held while the pipeline works; pushes wait on it for room
         self._blocked = 0  # pushes that wait, or are about to
         self._closed = False
@@ -99,6 +108,16 @@ class StreamJoin:
             self._pipeline.heartbeat(time, SIDES if stream is None else (stream,))
             self._work()
 
+    def idle(self, stream: Side) -> None:
+        """Let no other source wait for the sources of ``stream`` ("r" or "s"), each until its next push or heartbeat.
+
+        What they then deliver is late if it precedes what the others have got to.
+        """
+        check_side(stream)
+        with self._usable():
+            self._pipeline.silence(stream)
+            self._work()
+
     def close_r(self) -> None:
         """Close R: it delivers no more tuples, so S does not wait for it."""
         self._close_stream("r")
@@ -115,6 +134,12 @@ class StreamJoin:
         """The promise of one source; `Source.heartbeat` calls this."""
         with self._usable():
             self._pipeline.gate.promise(side, index, time)
+            self._work()
+
+    def silence(self, side: Side, index: int) -> None:
+        """Let no other source wait for one source; `Source.idle` calls this."""
+        with self._usable():
+            self._pipeline.gate.silence(side, index)
             self._work()
 
     def remove(self, side: Side, index: int) -> None:
@@ -166,7 +191,7 @@ class StreamJoin:
             elif self._pipeline.results.finished:
                 return
             else:
-                self._pipeline.results.wait(POLL_SECONDS if self.lags else None)
+                self._pipeline.results.wait(self._patience)
 
     @property
     def lags(self) -> bool:
@@ -255,6 +280,15 @@ class StreamJoin:
                  trace: TracebackType | None) -> None:
         self.close()
 
+    @property
+    def _patience(self) -> float | None:
+        """Seconds after which a poll may give rows although nothing was pushed: as the device finds results by itself,
+        or a silent source becomes idle; None if none will.
+        """
+        idle = self._pipeline.gate.next_idle()
+        waits = [POLL_SECONDS] if self.lags else []
+        return min([*waits, *([] if idle is None else [max(idle, POLL_SECONDS)])], default=None)
+
     def _push(self, side: Side, index: int | None, data: Any) -> None:
         table = self._schemas.batch(side, data)
         with self._room(side, index):
@@ -320,7 +354,8 @@ class StreamJoin:
                         break
                     if not self._blocks:
                         raise BackPressure(f"the session is full: {reason}; the batch was not taken")
-                    self._lock.wait()
+                    if not self._lock.wait(self._pipeline.gate.next_idle()):
+                        self._work()  # a source that was waited for has become idle
             finally:
                 self._blocked -= 1
             yield

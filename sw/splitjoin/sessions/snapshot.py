@@ -36,7 +36,7 @@ __all__ = ["VERSION", "Snapshot", "identity"]
 
 MAGIC = b"SPLJSNAP"
 #: Version of the layout and its contents; a reader accepts its own version only.
-VERSION = 2
+VERSION = 3
 _HEAD = struct.Struct("<8sI32sQ")
 #: Blobs that every snapshot has, beside those of its sources and of its `KindOperator`.
 _BLOBS = {"seen", "inbox", "rows", "items",
@@ -80,7 +80,7 @@ class Snapshot:
             table = windows.streams[side].table()
             header["first"][side] = windows.streams[side].first
             blobs[f"retained_{side}"] = _ipc(table)
-            header["sources"][side] = [[s.highest, s.promise, s.closed] for s in gate.sources[side]]
+            header["sources"][side] = [[s.highest, s.promise, s.closed, s.idle, s.was_idle] for s in gate.sources[side]]
             for index, source in enumerate(gate.sources[side]):
                 blobs[f"waiting_{side}_{index}"] = _ipc(source.waiting)
             count, forgotten, late = gate.late[side]
@@ -204,8 +204,9 @@ class Snapshot:
         frontier = self.header["frontier"]
         return GateState(
             None if frontier is None else (frontier[0], (frontier[1][0], frontier[1][1])), self.header["finished"],
-            {side: [SourceState(source[0], source[1], source[2], self._table(f"waiting_{side}_{index}"))
-                    for index, source in enumerate(self.header["sources"][side])] for side in SIDES},
+            {side: [SourceState(highest, promise, closed, idle, was_idle, self._table(f"waiting_{side}_{index}"))
+                    for index, (highest, promise, closed, idle, was_idle) in enumerate(self.header["sources"][side])]
+             for side in SIDES},
             {side: (*self.header["late"][side], self._table(f"late_{side}")) for side in SIDES})
 
     def retained(self, query: Query) -> dict[Side, RetainedState]:
@@ -251,10 +252,10 @@ class Snapshot:
             raise _damaged(f"its table {name} cannot be read ({first_line(error)})") from None
 
 
-def identity(query: Query, gathered: pa.Schema, lateness: int | None, punctuation: bool) -> dict[str, str]:
+def identity(query: Query, gathered: pa.Schema, lateness: str, punctuation: bool) -> dict[str, str]:
     """The properties that two sessions must have in common for one to continue where the other was, by name.
 
-    ``gathered``: the schema of the columns that results are made of; ``lateness``: in ticks.
+    ``gathered``: the schema of the columns that results are made of; ``lateness``: the rule as text.
     """
     about = {"condition": str(query.predicate), "order": str(query.order), "results": _columns(gathered)}
     for side in SIDES:
@@ -266,7 +267,7 @@ def identity(query: Query, gathered: pa.Schema, lateness: int | None, punctuatio
         about[f"window of {side}"] = " ".join(
             f"{word} {n}" for word, n in (("ROWS", window.rows), ("RANGE", window.length)) if n is not None)
     about["time"] = "(none)" if query.time is None else f"{query.time.r}, {query.time.s}"
-    about["lateness"] = "(none)" if lateness is None else f"{lateness}"
+    about["lateness"] = lateness
     about["kind"] = str(query.kind)
     if query.aggregates:
         about["aggregates"] = ", ".join(a.digest_text for a in query.aggregates)
@@ -307,7 +308,8 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
         return value is None or _is_int(value, -(2**63))
 
     def source(value: Any) -> bool:
-        return isinstance(value, list) and len(value) == 3 and all(map(time, value[:2])) and type(value[2]) is bool
+        return (isinstance(value, list) and len(value) == 5 and all(map(time, value[:2]))
+                and all(type(flag) is bool for flag in value[2:]))
 
     def counts(value: Any) -> bool:
         return isinstance(value, list) and len(value) == 2 and all(map(_is_int, value))

@@ -15,7 +15,6 @@ from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.cpu.device import CpuDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
-from splitjoin.lang.windows import Span
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.interval_joins.choice import interval_choice
 from splitjoin.rows.interval_joins.encoding import Encoder
@@ -27,7 +26,8 @@ from splitjoin.rows.interval_joins.times import interval_lengths
 from splitjoin.rows.interval_joins.user_state import partners_between
 from splitjoin.rows.interval_joins.values import aggregate_values
 
-from .gate import SourceQueue, parse_lateness
+from .gate import LatenessRule, SourceQueue, Watermark
+from .gate.times import Lateness
 from .retained import RetainedRows
 from .schemas import SessionSchemas
 
@@ -42,17 +42,17 @@ _MIN_PARALLEL = 1 << 13
 class UnsortedJoin:
     """Folds aggregates over partners straight from delivery order; `splitjoin.open_unsorted` makes it.
 
-    Each stream has one source, which may be out of order by the lateness. Tuples go into the engine's index as they
-    come, and a base tuple is folded once no tuple within its interval can come any more. The rows are those of a
-    session with the same ``lateness``, whose gate sorts first, in the same order. Tuples that are later are left out
-    and counted.
+    Each stream has one source, which may be out of order by the lateness and the rule of `splitjoin.open`. Tuples go
+    into the engine's index as they come, and a base tuple is folded once no tuple within its interval can come any
+    more. The rows are those of a session with the same arguments, whose gate sorts first, in the same order. Later
+    tuples are left out and counted.
 
     Attributes:
         engine: The engine, with its counters and figures.
         late: The number of late tuples, by stream.
     """
 
-    def __init__(self, query: Query, *, lateness: int | str | Span,
+    def __init__(self, query: Query, *, lateness: Lateness, watermark: Watermark | None = None,
                  engine: Literal["key-oij", "scale-oij"] = "scale-oij",
                  threads: int | None = None,
                  select: Sequence[str] | None = None):
@@ -68,7 +68,10 @@ class UnsortedJoin:
         self._query, self._form = query, choice.form
         self._schemas = SessionSchemas(query, select)
         self._pre, self._follow = interval_lengths(query)
-        self._sources = {side: SourceQueue(parse_lateness(lateness, query.time)) for side in SIDES}
+        if lateness is None:
+            raise InputError("a join of unsorted streams needs a lateness; streams in order run in splitjoin.open")
+        self._rule = LatenessRule.make(lateness, watermark, None, query.time)
+        self._sources = {side: [SourceQueue()] for side in SIDES}
         self._encoder, self._stored = Encoder(self._form), StoredRows(len(self._form.feeds))
         self._rows = {side: RetainedRows(self._schemas.kept_schema(side), query.window(side)) for side in SIDES}
         self.engine: KeyOijEngine | ScaleOijEngine = (
@@ -99,12 +102,13 @@ class UnsortedJoin:
 
     def heartbeat(self, time: int) -> None:
         """Promise that no tuple below ``time`` (in ticks of the time columns) will come any more."""
-        for source in self._sources.values():
+        for source, in self._sources.values():
             source.promise = time if source.promise is None else max(source.promise, time)
 
     def poll(self) -> pa.RecordBatch:
         """The rows of the base tuples that are decided since the last call, by time, then by delivery."""
-        marks = [source.watermark for source in self._sources.values()]
+        reached = self._rule.reached(self._sources, ())
+        marks = [self._rule.mark(side, source, reached) for side in SIDES for source in self._sources[side]]
         return self._folded(None if None in marks else min(mark for mark in marks if mark is not None))
 
     def flush(self) -> pa.RecordBatch:
@@ -127,8 +131,8 @@ class UnsortedJoin:
         table = self._schemas.batch(side, data)
         assert self._query.time is not None
         ts = event_ticks(self._query.time, side, table)
-        source = self._sources[side]
-        late = source.late(ts)
+        source, = self._sources[side]
+        late = (ts < self._rule.limits(side, source, ts, self._sources, ())) | source.promised_away(ts)
         if late.any():
             self.late[side] += int(late.sum())
             table, ts = table.filter(pa.array(~late)), ts[~late]

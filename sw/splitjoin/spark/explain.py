@@ -14,11 +14,12 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query, TimeSpec
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.windows import WindowSpec
+from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_streaming_join
 from .placement import device_name, folding, parts
 from .streaming.group import GroupJoin
-from .streaming.plan import Idle, Lateness, StreamingJoin, StreamOptions
+from .streaming.plan import StreamingJoin, StreamOptions
 from .text import WHICH, duration, extent
 
 __all__ = ["explain"]

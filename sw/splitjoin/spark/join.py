@@ -26,6 +26,7 @@ from splitjoin.lang.types import TIME_UNITS, Date, Int, Timestamp
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import OutputColumn
+from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .columns import condition as column_condition
 from .metrics import JoinMetrics
@@ -33,7 +34,7 @@ from .packed import PackedTask, packed
 from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
 from .placement import choose_device
 from .resources import check_resources
-from .streaming.plan import Idle, Lateness, StreamingJoin, StreamOptions
+from .streaming.plan import StreamingJoin, StreamOptions
 from .task import HOME, PARTITION, Task
 from .windows import ANY_WINDOW, windowed
 from .workers import check_workers, cores, shipped

@@ -18,6 +18,7 @@ from splitjoin.joins.statement.projection import Output
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import TimeSpec
 from splitjoin.lang.windows import WindowSpec
+from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .join import (
     PartitionedJoin,
@@ -31,7 +32,7 @@ from .join import (
     computed_field,
     streaming_join,
 )
-from .streaming.plan import Idle, Lateness, StreamOptions
+from .streaming.plan import StreamOptions
 from .windows import ANY_WINDOW, windowed
 
 if TYPE_CHECKING:

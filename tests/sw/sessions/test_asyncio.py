@@ -45,7 +45,7 @@ def test_asyncio_waits_for_room_and_for_rows() -> None:
 def test_asyncio_has_all_that_sessions_have() -> None:
     async def run() -> None:
         made = query()
-        async with splitjoin.open_async(made, "golden", lateness=3, punctuation=True) as session:
+        async with splitjoin.open_async(made, "golden", lateness=3, watermark="source", punctuation=True) as session:
             async with await session.source("r") as source:
                 await source.push(r(5, 1, 6))
                 await source.heartbeat(7)
@@ -58,7 +58,8 @@ def test_asyncio_has_all_that_sessions_have() -> None:
             saved = await session.snapshot()
             await session.restart("golden")
             assert (await session.source_at("r", 0)).index == 0
-            async with splitjoin.open_async(made, LaggingDevice(3), lateness=3, punctuation=True) as other:
+            async with splitjoin.open_async(made, LaggingDevice(3), lateness=3, watermark="source",
+                                            punctuation=True) as other:
                 await other.restore(saved)
                 await other.push_s(s(20))
                 reader = asyncio.create_task(anext(aiter(other)))

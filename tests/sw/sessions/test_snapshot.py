@@ -163,7 +163,7 @@ def test_headers_that_no_session_writes(change: Any, message: str) -> None:
      "window of s is RANGE 1000, and this session's is ROWS 5 RANGE 1000"),
     ({"window": "ROWS 5", "time": None}, {}, "window of r is RANGE 1000, and this session's is ROWS 5"),
     ({}, {"select": ["x"]}, "results is ts_r int64, x int32, ts_s int64, a int32, and this session's is x int32"),
-    ({}, {"lateness": 4}, "lateness is (none), and this session's is 4"),
+    ({}, {"lateness": 4}, "lateness is (none), and this session's is 4 by min"),
     ({}, {"punctuation": True}, "punctuation is False, and this session's is True"),
 ])
 def test_snapshots_of_other_queries(other: Any, options: Any, message: str) -> None:
@@ -187,14 +187,15 @@ def test_snapshots_of_other_schemas() -> None:
 
 def test_all_a_session_knows_travels() -> None:
     """Unread rows, late rows, promises, closed sources, counts, default sources, tuples that are not ready."""
-    with splitjoin.open(query(), "golden", lateness=2, limit=Limit(rows=1, late=2)) as one:
+    by_source: Any = {"lateness": 2, "watermark": "source"}
+    with splitjoin.open(query(), "golden", limit=Limit(rows=1, late=2), **by_source) as one:
         one.push_r(pa.table({"ts": [5, 1, 2, 0, 6, 9], "x": [0] * 6}, schema=R))
         one.source("r").close()
         one.push_s(pa.table({"ts": [5, 6, 7], "a": [0] * 3}, schema=S))
         one.heartbeat(8)
         one.source("s").heartbeat(100)
         data, counts = one.snapshot(), one.counters()
-    with splitjoin.open(query(), "golden", lateness=2, limit=Limit(rows=1, late=2)) as two:
+    with splitjoin.open(query(), "golden", limit=Limit(rows=1, late=2), **by_source) as two:
         two.restore(data)
         found = two.counters()
         assert {k: v for k, v in found.items() if not k.startswith("device_")} == {
@@ -213,14 +214,14 @@ def test_all_a_session_knows_travels() -> None:
         rows = two.flush()
         assert len(rows) + found_rows == two.counters()["rows"] == 9
         assert two.source_at("r", 0).index == 0
-    with splitjoin.open(query(), "golden", lateness=2) as three:
+    with splitjoin.open(query(), "golden", **by_source) as three:
         three.restore(two_finished := finished(data))
         assert (three.finished, len(three.poll()), len(three.flush())) == (True, 0, 0)
         assert two_finished
 
 
 def finished(data: bytes) -> bytes:
-    with splitjoin.open(query(), "golden", lateness=2) as session:
+    with splitjoin.open(query(), "golden", lateness=2, watermark="source") as session:
         session.restore(data)
         assert len(session.flush()) > 0
         return session.snapshot()

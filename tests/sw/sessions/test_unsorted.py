@@ -40,6 +40,7 @@ def rows_of(batches: list[pa.RecordBatch]) -> list[Any]:
 def test_any_order_within_the_lateness_gives_the_answer_of_the_gate(engine: Any, threads: int,
                                                                     data: st.DataObject) -> None:
     lateness = data.draw(st.integers(0, 12))
+    watermark = data.draw(st.sampled_from(["source", "min"]))
     numbers = st.sampled_from([0.1, -0.0, 0.0, 1e300, -1e300, 5e-324, 3.0, float("nan"), None])
     times = {side: data.draw(delivered(lateness, data.draw(st.integers(0, 30)))) for side in "rs"}
     keys = {side: data.draw(st.lists(st.integers(0, 2), min_size=len(ts), max_size=len(ts)))
@@ -51,12 +52,13 @@ def test_any_order_within_the_lateness_gives_the_answer_of_the_gate(engine: Any,
     query = splitjoin.query(R, S, on="r.x = s.a", time="ts", how=data.draw(st.sampled_from(["left", "inner"])),
                             window=(f"RANGE {data.draw(st.integers(0, 9))}", f"RANGE {data.draw(st.integers(0, 20))}"),
                             aggregate=AGGREGATES)
-    with splitjoin.open(query, "golden", lateness=lateness) as session:
+    with splitjoin.open(query, "golden", lateness=lateness, watermark=watermark) as session:
         session.push_r(r)
         session.push_s(s)
         expected = rows_of([session.flush()])
     batches, at = [], {"r": 0, "s": 0}
-    with splitjoin.open_unsorted(query, lateness=lateness, engine=engine, threads=threads) as direct:
+    with splitjoin.open_unsorted(query, lateness=lateness, watermark=watermark, engine=engine,
+                                 threads=threads) as direct:
         while at["r"] < len(r) or at["s"] < len(s):
             side = data.draw(st.sampled_from("rs"))
             size = data.draw(st.integers(1, 12))
@@ -71,7 +73,7 @@ def test_any_order_within_the_lateness_gives_the_answer_of_the_gate(engine: Any,
 def test_late_tuples_are_left_out_and_counted() -> None:
     query = splitjoin.query(R, S, on="r.x = s.a", window=("RANGE 2", "RANGE 5"), time="ts", how="left",
                             aggregate={"n": "count(*)"})
-    with splitjoin.open_unsorted(query, lateness=3, threads=1) as direct:
+    with splitjoin.open_unsorted(query, lateness=3, watermark="source", threads=1) as direct:
         direct.push_s(pa.table([[10, 7, 6], [1, 1, 1], [0.0, 0.0, 0.0], [0, 1, 2]], schema=S))
         direct.push_r(pa.table([[12, 9, 8], [1, 1, 1], [0, 1, 2]], schema=R))
         assert direct.late == {"r": 1, "s": 1}

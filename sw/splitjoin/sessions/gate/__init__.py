@@ -6,10 +6,10 @@ and their order, without ties.
 """
 
 from .gate import ScaleGate
+from .lateness import LatenessRule, Watermark
 from .push_order import PushOrder
 from .source import GateState, Source, SourceState, check_side
 from .source_queue import SourceQueue
-from .times import parse_lateness, to_ticks
 
-__all__ = ["GateState", "PushOrder", "ScaleGate", "Source", "SourceQueue", "SourceState", "check_side",
-           "parse_lateness", "to_ticks"]
+__all__ = ["GateState", "LatenessRule", "PushOrder", "ScaleGate", "Source", "SourceQueue", "SourceState", "Watermark",
+           "check_side"]

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time as clocks
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals, R, S, event_ticks, shown
 from splitjoin.lang.query import TimeColumns, TimeSpec, time_columns
 from splitjoin.lang.schema import SIDES, Schema, Side
-from splitjoin.lang.windows import Span
 from splitjoin.tables.inputs import as_batch
 
 from .late import LateRows
+from .lateness import LatenessRule
 from .source import GateState, Source, SourceState, check_side, check_unfinished
 from .source_queue import Run, SourceQueue, take_rows
-from .times import parse_lateness, to_ticks
+from .times import to_ticks
 
 __all__ = ["ScaleGate"]
 
 #: A place in arrival order: event time in ticks, then the rank of the source. `_END` ranks behind every source.
 _Place = tuple[int, tuple[int, int]]
 _END = (2, 0)
+_MAX = 2**63 - 1
 
 
 class ScaleGate:
@@ -39,34 +42,36 @@ class ScaleGate:
         r: The Arrow schema of stream R.
         s: The Arrow schema of stream S.
         time: The event-time column, as in `splitjoin.join`.
-        lateness: The time by which a source may be out of order: ``"5 SECONDS"``, or a whole number for integer times.
-            Tuples within it are sorted; later ones are refused, counted and kept for `late`. None, the default, raises
-            for the first tuple out of order.
+        lateness: The time by which a tuple may be out of order: ``"5 SECONDS"``, or a whole number for integer times; a
+            pair (R's, S's) or a mapping gives each stream its own, or None if it has no say in the watermark. Later
+            tuples are refused, counted and kept for `late`. None, the default, raises for the first tuple out of order.
+        watermark: Which tuples are late, a name of `LatenessRule`; ``"min"`` by default.
+        idle: The time of silence after which no other source waits for a source until it speaks, such as
+            ``"30 SECONDS"``; a pair or a mapping gives each stream its own, or None for never. What it then delivers is
+            late if it precedes what was ready.
+        clock: Seconds that never fall, by which silence is measured.
         keep_late: Largest number of late tuples of a stream that are kept until `late` takes them; beyond it the oldest
             are dropped.
         columns: The columns of each stream that `ready` returns, ``{"r": …, "s": …}``; all by default. The time column
             must be among them.
     """
 
-    def __init__(self, r: pa.Schema, s: pa.Schema, *, time: TimeSpec | TimeColumns,
-                 lateness: int | str | Span | None = None, keep_late: int = 1 << 16,
-                 columns: Mapping[Side, Sequence[str]] | None = None):
+    def __init__(self, r: pa.Schema, s: pa.Schema, *, time: TimeSpec | TimeColumns, lateness: Any = None,
+                 watermark: str | None = None, idle: Any = None, clock: Callable[[], float] = clocks.monotonic,
+                 keep_late: int = 1 << 16, columns: Mapping[Side, Sequence[str]] | None = None):
         self._schemas: dict[Side, pa.Schema] = {"r": r, "s": s}
         self._time = time if isinstance(time, TimeColumns) else time_columns(
             Schema.from_arrow("r", r), Schema.from_arrow("s", s), time)
         self._columns: Mapping[Side, Sequence[str]] = columns or {"r": r.names, "s": s.names}
         self._kept = {side: schema.empty_table().select(self._columns[side]) for side, schema in self._schemas.items()}
-        self._lateness = None if lateness is None else parse_lateness(lateness, self._time)
+        self.rule = LatenessRule.make(lateness, watermark, idle, self._time)
+        self._clock = clock
+        self._began = clock()
         self._queues: dict[Side, list[SourceQueue]] = {"r": [], "s": []}
         self._finished: dict[Side, bool] = {"r": False, "s": False}
         self._late: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
         self._frontier: _Place | None = None
         self._lock = RLock()
-
-    @property
-    def lateness(self) -> int | None:
-        """The time in ticks by which a source may be out of order; None: not at all."""
-        return self._lateness
 
     @property
     def waiting(self) -> int:
@@ -93,10 +98,8 @@ class ScaleGate:
             check_side(side)
             check_unfinished(side, self._finished[side])
             queues = self._queues[side]
-            queue = SourceQueue(self._lateness)
-            if self._frontier is not None:
-                ts, rank = self._frontier
-                queue.promise = ts if (_number(side), len(queues)) > rank else ts + 1
+            queue = SourceQueue(self._clock())
+            queue.promise = self._floor(side, len(queues))
             queues.append(queue)
             return Source(self, side, len(queues) - 1)
 
@@ -106,10 +109,9 @@ class ScaleGate:
         with self._lock:
             queue = self._open_queue(side, index)
             ts = event_ticks(self._time, side, table)
-            late = queue.late(ts)
+            late = self._late_ones(side, index, queue, ts, table)
+            queue.speak(self._clock())
             if late.any():
-                if self._lateness is None:
-                    raise self._out_of_order(side, index, table, int(np.flatnonzero(late)[0]))
                 self._late[side].add(take_rows(table, np.flatnonzero(late)))
                 kept = np.flatnonzero(~late)
                 ts, table = ts[kept], take_rows(table, kept)
@@ -137,9 +139,21 @@ class ScaleGate:
         ticks = to_ticks(time, self._time, side, self._schemas[side])
         with self._lock:
             queue = self._open_queue(side, index)
-            if queue.promise is None or ticks > queue.promise:
-                queue.promise = ticks
-                self._advance()
+            queue.speak(self._clock())
+            queue.promise = ticks if queue.promise is None else max(queue.promise, ticks)
+            self._advance()
+
+    def silence(self, side: Side, index: int) -> None:
+        """Let no other source wait for source ``index`` until it speaks; `Source.idle` calls this."""
+        with self._lock:
+            self._open_queue(side, index).silence()
+            self._advance()
+
+    def next_idle(self) -> float | None:
+        """Seconds until the next source is silent for too long; None if none will be."""
+        with self._lock:
+            now = self._clock()
+            return min((limit + since - now for limit, since in self._silences()), default=None)
 
     def remove(self, side: Side, index: int) -> None:
         """Close a source; `Source.close` calls this. The tuples that it delivered stay."""
@@ -159,6 +173,7 @@ class ScaleGate:
     def ready(self) -> Arrivals:
         """The tuples that became ready since the last call: the next slice of arrival order, which may be empty."""
         with self._lock:
+            self._advance()  # a source may have become idle
             taken: list[tuple[int, Run]] = []
             for side in SIDES:
                 for index, queue in enumerate(self._queues[side]):
@@ -188,7 +203,7 @@ class ScaleGate:
         with self._lock:
             return GateState(
                 self._frontier, dict(self._finished),
-                {side: [SourceState(q.highest, q.promise, q.closed, pa.concat_tables(
+                {side: [SourceState(q.highest, q.promise, q.closed, q.idle, q.was_idle, pa.concat_tables(
                     [run.table for run in q.runs] or [self._kept[side]])) for q in queues]
                  for side, queues in self._queues.items()},
                 {side: (late.count, late.forgotten, late.peek()) for side, late in self._late.items()})
@@ -200,9 +215,10 @@ class ScaleGate:
             for side in SIDES:
                 self._queues[side] = []
                 for source in state.sources[side]:
-                    queue = SourceQueue(self._lateness)
+                    queue = SourceQueue(self._clock())
                     queue.add(event_ticks(self._time, side, source.waiting), source.waiting)
                     queue.highest, queue.promise, queue.closed = source.highest, source.promise, source.closed
+                    queue.idle, queue.was_idle = source.idle, source.was_idle
                     self._queues[side].append(queue)
                 self._late[side].restore(*state.late[side])
 
@@ -216,36 +232,84 @@ class ScaleGate:
         return len(self._queues[side])
 
     def _advance(self) -> None:
-        """Move the frontier forward to the least place that an open source can still deliver."""
-        key, names = self._behind()
-        if names and key is None:
-            return
-        if key is None:  # no source is open: all delivered tuples are ready
+        """Move the frontier forward to the least place that a source which is not idle can still deliver."""
+        for side in SIDES:
+            limit = None if self.rule.idle is None else self.rule.idle[side]
+            for queue in self._queues[side]:
+                if limit is not None and not queue.closed and not queue.idle and self._clock() - queue.spoke >= limit:
+                    queue.silence()
+        key, _ = self._behind()
+        if key is None:
+            if any(not q.closed for queues in self._queues.values() for q in queues) or any(
+                    not self._queues[side] and not self._finished[side] for side in SIDES):
+                return  # nothing is known of a source, or all are idle
+            # No source is open: all delivered tuples are ready.
             reached = [q.highest for queues in self._queues.values() for q in queues if q.highest is not None]
             key = (max(reached), _END) if reached else None
         if key is not None and (self._frontier is None or key > self._frontier):
             self._frontier = key
+        for side in SIDES:
+            for index, queue in enumerate(self._queues[side]):
+                if queue.idle and (floor := self._floor(side, index)) is not None:
+                    queue.promise = floor if queue.promise is None else max(queue.promise, floor)
+
+    def _silences(self) -> list[tuple[float, float]]:
+        """For each source, or stream without one, that may become idle: after how many seconds, and since when."""
+        found = []
+        for side in SIDES:
+            limit = None if self.rule.idle is None else self.rule.idle[side]
+            if limit is not None:
+                found += [(limit, queue.spoke) for queue in self._queues[side] if not queue.closed and not queue.idle]
+                if side in self._missing():
+                    found.append((limit, self._began))
+        return found
+
+    def _missing(self) -> list[Side]:
+        """The streams that have had no source, for whose first one the others wait."""
+        idle = dict.fromkeys(SIDES) if self.rule.idle is None else self.rule.idle
+        return [side for side in SIDES if not self._queues[side] and not self._finished[side]
+                and ((limit := idle[side]) is None or self._clock() - self._began < limit)]
+
+    def _floor(self, side: Side, index: int) -> int | None:
+        """The least event time that a source of this number may still deliver, as arrival order has got there."""
+        if self._frontier is None:
+            return None
+        ts, rank = self._frontier
+        return ts if (_number(side), index) >= rank else ts + 1
+
+    def _late_ones(self, side: Side, index: int, queue: SourceQueue, ts: npt.NDArray[np.int64],
+                   table: pa.Table) -> npt.NDArray[np.bool_]:
+        """True for each of a source's next tuples that is late, bool (n,). Raises `InputError` if none may be."""
+        late = ts < self.rule.limits(side, queue, ts, self._queues, self._missing())
+        late |= queue.promised_away(ts)
+        if (floor := self._floor(side, index)) is not None:
+            late |= ts < floor if floor <= _MAX else np.ones(len(ts), np.bool_)
+        if late.any() and self.rule.strict and not queue.was_idle:
+            raise self._out_of_order(side, index, table, int(np.flatnonzero(late)[0]))
+        return late
 
     def _behind(self) -> tuple[_Place | None, list[str]]:
-        """The least place that an open source can still deliver, None if that is not known, and the sources (or
-        streams without one) that are behind.
+        """The least place that a source which is not idle can still deliver, None if that is not known, and the sources
+        (or streams without one) that are behind.
         """
-        key: _Place | None = None
-        unknown: list[str] = []
+        missing, rule = self._missing(), self.rule
+        reached = rule.reached(self._queues, missing)
+        places: list[tuple[int | None, tuple[int, int]]] = [(reached, (_number(side), 0)) for side in missing]
+        waited: list[tuple[int | None, tuple[int, int], str]] = [(None, (_number(side), 0), side) for side in missing]
         for side in SIDES:
-            if not self._queues[side] and not self._finished[side]:
-                unknown.append(side)
             for index, queue in enumerate(self._queues[side]):
-                if queue.closed:
-                    continue
-                if (mark := queue.watermark) is None:
-                    unknown.append(f"{side}[{index}]")
-                else:
-                    reached = (mark, (_number(side), index))
-                    key = reached if key is None else min(key, reached)
-        if unknown or key is None:
+                if not queue.closed and not queue.idle:
+                    rank = (_number(side), index)
+                    places.append((rule.mark(side, queue, reached), rank))
+                    if rule.delays[side] is not None:
+                        waited.append((rule.mark(side, queue, rule.own(side, queue)), rank, f"{side}[{index}]"))
+        known = [(mark, rank) for mark, rank in places if mark is not None]
+        unknown = [name for mark, _, name in waited if mark is None]
+        if len(known) < len(places):
             return None, unknown
-        return key, [f"{'rs'[key[1][0]]}[{key[1][1]}]"]
+        if rule.watermark == "max" or not waited:
+            return min(known, default=None), []  # any source moves the watermark
+        return min(known), unknown or [min((mark, rank, name) for mark, rank, name in waited if mark is not None)[2]]
 
     def _merge(self, taken: list[tuple[int, Run]]) -> Arrivals:
         """Merge the runs, given by (stream, source, position), into one slice of arrival order."""
@@ -286,7 +350,7 @@ class ScaleGate:
         if row and (before := shown(column[row - 1])) and event_ticks(
                 self._time, side, table.slice(row - 1, 1))[0] > event_ticks(self._time, side, table.slice(row, 1))[0]:
             reason = f"after {before}"
-        elif queue.promise is not None and queue.promise == queue.watermark:
+        elif queue.promise is not None and (queue.highest is None or queue.promise >= queue.highest):
             reason = f"although nothing below {queue.promise} was to come, by a heartbeat or as arrival order got there"
         else:
             reason = f"after {queue.highest} in an earlier batch"

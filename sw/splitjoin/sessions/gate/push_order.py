@@ -33,8 +33,8 @@ class PushOrder:
 
     #: The attributes of a gate in which no tuple ever waits.
     waiting: int = 0
-    lateness: int | None = None
     frontier: int | None = None
+    rule: str = "(none)"
 
     @property
     def done(self) -> bool:
@@ -59,6 +59,14 @@ class PushOrder:
     def promise(self, side: Side, index: int, time: Any) -> None:
         """Raise `InputError`: there is no time to promise."""
         raise InputError("a heartbeat needs a query with a time column; without one, tuples arrive as they are pushed")
+
+    def silence(self, side: Side, index: int) -> None:
+        """Do nothing: no source waits for another one."""
+        self.is_closed(side, index)
+
+    def next_idle(self) -> float | None:
+        """None: no source waits for another one."""
+        return None
 
     def remove(self, side: Side, index: int) -> None:
         """Close a source."""
@@ -99,7 +107,7 @@ class PushOrder:
         """The state: the closed sources. Ready tuples must have been taken."""
         assert not self._pushed
         return GateState(None, dict(self._finished), {
-            side: [SourceState(None, None, c, self._kept[side]) for c in closed]
+            side: [SourceState(None, None, c, False, False, self._kept[side]) for c in closed]
             for side, closed in self._closed.items()}, {side: (0, 0, self.late(side)) for side in self._schemas})
 
     def restore(self, state: GateState) -> None:

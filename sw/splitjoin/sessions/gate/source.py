@@ -24,6 +24,9 @@ class SourceOwner(Protocol):
     def promise(self, side: Side, index: int, time: Any) -> None:
         """Record a source's promise."""
 
+    def silence(self, side: Side, index: int) -> None:
+        """Let no other source wait for a source until it speaks."""
+
     def remove(self, side: Side, index: int) -> None:
         """Close a source."""
 
@@ -53,6 +56,13 @@ class Source:
         """Promise that this source delivers no more tuples below ``time`` (semantics, section 1)."""
         self._owner.promise(self.side, self.index, time)
 
+    def idle(self) -> None:
+        """Let no other source wait for this one until its next push or heartbeat.
+
+        What it then delivers is late if it precedes what the others have got to.
+        """
+        self._owner.silence(self.side, self.index)
+
     def close(self) -> None:
         """End the source, so that no other source waits for it. Closing it again has no effect."""
         self._owner.remove(self.side, self.index)
@@ -66,13 +76,15 @@ class Source:
 
 @dataclass(frozen=True)
 class SourceState:
-    """The state of one source: its highest event time and its promise in ticks, and its tuples that are not ready, by
-    position.
+    """The state of one source: its highest event time and its promise in ticks, whether it is or was idle, and its
+    tuples that are not ready, by position.
     """
 
     highest: int | None
     promise: int | None
     closed: bool
+    idle: bool
+    was_idle: bool
     waiting: pa.Table
 
 

@@ -1,4 +1,4 @@
-"""The tuples of one source that are not ready yet, as sorted runs, and the source's watermark."""
+"""The tuples of one source that are not ready yet, as sorted runs, and how far the source has got."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ Ticks = npt.NDArray[np.int64]
 
 #: Runs of up to this many tuples together are merged: there are fewer runs, and each tuple is copied only a few times.
 _SMALL_RUN = 1 << 14
+_MIN, _MAX = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -34,23 +35,25 @@ class Run:
 
 
 class SourceQueue:
-    """The tuples of one source, and its watermark. ``lateness``: in ticks, None if input must be in order.
-
-    A tuple is late when it is below the source's promise, or more than ``lateness`` below an earlier tuple.
+    """The tuples of one source that are not ready, and how far the source has got.
 
     Attributes:
         highest: The highest event time so far, in ticks; None at first.
-        promise: The time in ticks below which the source promised to deliver no more tuples; None without a promise.
+        promise: The time in ticks below which the source delivers no more tuples: its own promise, or the place that
+            the others had reached when it was added or while it was idle; None without one.
         closed: True if the source delivers no more tuples.
+        idle: True if the others do not wait for the source until it speaks again.
+        was_idle: True if it ever was.
+        spoke: When the source last spoke, in seconds of the gate's clock.
         waiting: Number of tuples that are not ready.
     """
 
-    def __init__(self, lateness: int | None):
-        self._lateness = lateness
+    def __init__(self, spoke: float = 0.0):
         self._runs: list[Run] = []
         self.highest: int | None = None
         self.promise: int | None = None
-        self.closed = False
+        self.closed = self.idle = self.was_idle = False
+        self.spoke = spoke
         self.waiting = 0
 
     @property
@@ -58,30 +61,40 @@ class SourceQueue:
         """The tuples that are not ready yet, in runs by position."""
         return self._runs
 
-    @property
-    def watermark(self) -> int | None:
-        """The event time in ticks below which no tuple can arrive any more; None if unknown."""
-        reached = None if self.highest is None else self.highest - (self._lateness or 0)
-        return max((w for w in (reached, self.promise) if w is not None), default=None)
+    def speak(self, now: float) -> None:
+        """Note that the source delivers or promises something."""
+        self.spoke, self.idle = now, False
 
-    def late(self, ts: Ticks) -> npt.NDArray[np.bool_]:
-        """True for each of the next tuples that is late, bool (n,). Without a lateness, those out of order are."""
-        out = np.zeros(len(ts), np.bool_)
-        if not len(ts):
-            return out
-        # The highest event time before each tuple.
+    def silence(self) -> None:
+        """Let the others not wait for the source until it speaks."""
+        self.idle = self.was_idle = True
+
+    def highest_before(self, ts: Ticks, delay: int, beyond: bool) -> Ticks:
+        """The highest event time before each of the next tuples less ``delay``, plus 1 if ``beyond``, int64 (n,).
+
+        The least int64 stands for no tuple, and for lower times.
+        """
         before = np.empty(len(ts), np.int64)
-        before[0] = ts[0] if self.highest is None else self.highest
-        np.maximum.accumulate(ts[:-1], out=before[1:])
-        np.maximum(before, before[0], out=before)
-        behind = before > ts
-        if behind.any():
-            # Positive differences of int64 are exact as uint64, however large.
-            gap = before.astype(np.uint64) - ts.astype(np.uint64)
-            out = behind & (gap > np.uint64(min(self._lateness or 0, 2**64 - 1)))
-        if self.promise is not None and int(ts.min()) < self.promise:
-            out |= ts < min(self.promise, 2**63 - 1) if self.promise < 2**63 else np.ones(len(ts), np.bool_)
-        return out
+        if len(ts):
+            before[0] = _MIN if self.highest is None else self.highest
+            np.maximum.accumulate(ts[:-1], out=before[1:])
+            np.maximum(before, before[0], out=before)
+        # The distance from the least int64 fits uint64, so that nothing wraps.
+        above = before.astype(np.uint64) - np.uint64(2**63)
+        less = above - np.minimum(above, np.uint64(min(delay, 2**64 - 1)))
+        if beyond:
+            less += (above > 0) & (less < np.uint64(2**64 - 1))
+        found: Ticks = (less + np.uint64(2**63)).astype(np.int64)
+        return found
+
+    def promised_away(self, ts: Ticks) -> npt.NDArray[np.bool_]:
+        """True for each of the next tuples that is below the source's promise, bool (n,)."""
+        if self.promise is None:
+            return np.zeros(len(ts), np.bool_)
+        if self.promise > _MAX:
+            return np.ones(len(ts), np.bool_)
+        away: npt.NDArray[np.bool_] = ts < max(self.promise, _MIN)
+        return away
 
     def add(self, ts: Ticks, table: pa.Table) -> None:
         """Add tuples that are not late, in the order of the source."""

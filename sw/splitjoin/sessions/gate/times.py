@@ -1,9 +1,10 @@
-"""Conversion of users' times to ticks: heartbeats and lateness."""
+"""Users' times in the units of a gate: heartbeats and lateness in ticks, silences in seconds."""
 
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +12,51 @@ import pyarrow as pa
 from splitjoin.base.errors import InputError, WindowError
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.lang.query import TimeColumns
-from splitjoin.lang.schema import Side
-from splitjoin.lang.types import TIME_UNITS, Date, Int, Timestamp
+from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.types import TIME_UNITS, UNIT_NS, Date, Int, Timestamp
 from splitjoin.lang.windows import Span, parse_window
 
-__all__ = ["parse_lateness", "to_ticks"]
+__all__ = ["Idle", "Lateness", "by_side", "parse_idle", "parse_lateness", "to_ticks"]
+
+#: How late tuples may come: of both streams, or of each; None for a stream that has no say in the watermark.
+Lateness = Union[int, str, Span, Sequence[Union[int, str, Span, None]], Mapping[str, Union[int, str, Span, None]]]
+#: After what time of silence the others do not wait: of both streams, or of each; None for never.
+Idle = Union[str, Span, Sequence[Union[str, Span, None]], Mapping[str, Union[str, Span, None]]]
 
 _EPOCH = dt.datetime(1970, 1, 1)
+
+
+def by_side(value: Any, argument: str, one: str) -> dict[Side, Any]:
+    """The ``argument`` of each stream: it is ``one`` for both, a pair (R's, S's), or a mapping with 'r' and 's'.
+
+    Raises `WindowError` for anything else.
+    """
+    if isinstance(value, Mapping):
+        if set(value) != {"r", "s"}:
+            raise WindowError(f"a mapping of {argument} must have the keys 'r' and 's', not {sorted(map(str, value))}")
+        return {side: value[side] for side in SIDES}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if len(value) != 2:
+            raise WindowError(f"{argument} must be {one}, or a pair (R's, S's), not {value!r}")
+        return dict(zip(SIDES, value, strict=True))
+    return dict.fromkeys(SIDES, value)
+
+
+def parse_idle(spec: Any) -> float | None:
+    """Parse a time of silence, such as ``"30 SECONDS"`` or a timedelta, to seconds; None is None.
+
+    Raises `WindowError` for anything else.
+    """
+    if spec is None:
+        return None
+    try:
+        window = parse_window(f"RANGE {spec}" if isinstance(spec, str) else spec)
+        if window.rows is not None or window.length is None or window.unit is None:
+            raise WindowError("it is no number with a unit")
+    except WindowError as error:
+        raise WindowError(f"idle must be a number and a unit, such as '30 SECONDS', but {spec!r} is not: "
+                          f"{error}") from None
+    return window.length * UNIT_NS[window.unit] / UNIT_NS["SECOND"]
 
 
 def parse_lateness(spec: int | str | Span, time: TimeColumns) -> int:

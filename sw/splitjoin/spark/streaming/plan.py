@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import math
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
@@ -20,10 +21,9 @@ from splitjoin.engines.registry import device as find_device
 from splitjoin.joins.statement import Projection
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
-from splitjoin.lang.types import TIME_UNITS, UNIT_NS
-from splitjoin.lang.windows import Span, parse_window
+from splitjoin.lang.types import TIME_UNITS
 from splitjoin.rows.output import OutputColumn
-from splitjoin.sessions.gate.times import parse_lateness
+from splitjoin.sessions.gate.times import Idle, Lateness, by_side, parse_idle, parse_lateness
 
 from ..partitions import needed_columns, numbered
 from ..placement import device_name
@@ -40,12 +40,7 @@ from .watermark import WatermarkRule
 if TYPE_CHECKING:
     from ..metrics import JoinMetrics
 
-__all__ = ["SHOW_CONDITION", "Idle", "Lateness", "StreamOptions", "StreamingJoin"]
-
-#: How late rows may come: of both streams, or of each; None for a stream that has no say in the watermark.
-Lateness = Union[int, str, Span, Sequence[Union[int, str, Span, None]], Mapping[str, Union[int, str, Span, None]]]
-#: After what time without rows a stream no longer holds the watermark back: both, or each; None for never.
-Idle = Union[str, Span, Sequence[Union[str, Span, None]], Mapping[str, Union[str, Span, None]]]
+__all__ = ["SHOW_CONDITION", "StreamOptions", "StreamingJoin"]
 
 #: Spark's name for the delay of a watermark, in the metadata of its column.
 _DELAY = "spark.watermarkDelayMs"
@@ -166,44 +161,22 @@ def _rule(query: Query, frames: Mapping[Side, DataFrame], late: Lateness | None,
     if late is None:
         delays = {side: _watermark(query, side, frames[side]) for side in SIDES}
     else:
-        given = _by_side(late, "late", "one lateness")
+        given = by_side(late, "late", "one lateness")
         delays = {side: None if given[side] is None else parse_lateness(given[side], time) for side in SIDES}
         if all(delay is None for delay in delays.values()):
             raise WindowError(f"late={late!r} leaves the join without a watermark, so that it would have to keep all "
                               f"rows; give the lateness of one stream at least")
-    silences = dict.fromkeys(SIDES) if idle is None else _by_side(idle, "idle", "one time")
+    silences = dict.fromkeys(SIDES) if idle is None else by_side(idle, "idle", "one time")
     policy = str(frames["r"].sparkSession.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min")).lower()
     if policy not in ("min", "max"):
         raise InputError(f"spark.sql.streaming.multipleWatermarkPolicy must be 'min' or 'max', not {policy!r}")
-    return WatermarkRule(delays, {side: _milliseconds(silences[side]) for side in SIDES},
+    return WatermarkRule(delays, {side: _milliseconds(parse_idle(silences[side])) for side in SIDES},
                          "max" if policy == "max" else "min")
 
 
-def _by_side(value: Any, argument: str, one: str) -> dict[Side, Any]:
-    """The ``argument`` of each stream: it is ``one`` for both, a pair, or a mapping."""
-    if isinstance(value, Mapping):
-        if set(value) != {"r", "s"}:
-            raise WindowError(f"a mapping of {argument} must have the keys 'r' and 's', not {sorted(map(str, value))}")
-        return {side: value[side] for side in SIDES}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        if len(value) != 2:
-            raise WindowError(f"{argument} must be {one}, or a pair (left's, right's), not {value!r}")
-        return dict(zip(SIDES, value, strict=True))
-    return dict.fromkeys(SIDES, value)
-
-
-def _milliseconds(idle: Any) -> int | None:
-    """A time without rows in milliseconds, rounded up; None for None."""
-    if idle is None:
-        return None
-    try:
-        window = parse_window(f"RANGE {idle}" if isinstance(idle, str) else idle)
-        if window.rows is not None or window.length is None or window.unit is None:
-            raise WindowError("it is no number with a unit")
-    except WindowError as error:
-        raise WindowError(f"idle must be a number and a unit, such as '30 SECONDS', but {idle!r} is not: "
-                          f"{error}") from None
-    return -(-window.length * UNIT_NS[window.unit] // UNIT_NS["MILLISECOND"])
+def _milliseconds(seconds: float | None) -> int | None:
+    """A time in milliseconds, rounded up; None for None."""
+    return None if seconds is None else math.ceil(seconds * 1000)
 
 
 def _watermark(query: Query, side: Side, frame: DataFrame) -> int:

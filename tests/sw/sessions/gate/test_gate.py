@@ -33,22 +33,40 @@ steps = st.lists(st.one_of(
     st.tuples(st.just("push"), st.integers(0, 5), st.lists(st.integers(-4, 9), max_size=6)),
     st.tuples(st.just("heartbeat"), st.integers(0, 5), st.integers(-4, 12)),
     st.tuples(st.just("close"), st.integers(0, 5), st.just(0)),
+    st.tuples(st.just("idle"), st.integers(0, 5), st.just(0)),
+    st.tuples(st.just("time"), st.just(0), st.integers(1, 4)),
     st.tuples(st.just("add"), st.integers(0, 1), st.just(0)),
     st.tuples(st.just("restore"), st.just(0), st.just(0)),
 ), max_size=40)
 
 
-@given(steps, st.integers(0, 6), st.integers(0, 12), st.booleans())
-def test_any_interleaving_of_sources(steps: list[Any], lateness: int, drift: int, often: bool) -> None:
-    def fresh() -> ScaleGate:
-        return ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=lateness, keep_late=10**6)
+@st.composite
+def rules(draw: st.DrawFn) -> tuple[str, tuple[int | None, int | None]]:
+    """A rule of lateness, and the delays of both streams."""
+    rule = draw(st.sampled_from(["source", "min", "max", "spark"]))
+    delays: list[int | None] = [draw(st.integers(0, 6)), draw(st.integers(0, 6))]
+    if rule != "source" and draw(st.booleans()):
+        delays[draw(st.integers(0, 1))] = None
+    return rule, (delays[0], delays[1])
 
-    gate, model = fresh(), Model(lateness)
+
+@given(steps, rules(), st.sampled_from([4, 10**9]), st.integers(0, 12), st.booleans())
+def test_any_interleaving_of_sources(steps: list[Any], rule: tuple[str, tuple[int | None, int | None]], idle: int,
+                                     drift: int, often: bool) -> None:
+    def fresh() -> ScaleGate:
+        return ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=rule[1], watermark=rule[0], idle=f"{idle} SECONDS",
+                         clock=lambda: model.now, keep_late=10**6)
+
+    model = Model(rule[1], rule[0], idle)
+    gate = fresh()
     known = []
     given, expected = [], []
     for n, (kind, which, what) in enumerate(steps):
         if kind == "add":
             known.append((gate.add("rs"[which]), model.add(which)))
+        elif kind == "time":
+            model.now += what
+            gate.ready() if often else gate.next_idle()
         elif kind == "restore":
             state = gate.state()
             gate = fresh()
@@ -61,11 +79,16 @@ def test_any_interleaving_of_sources(steps: list[Any], lateness: int, drift: int
             if kind == "push":
                 rows = [(t + drift * n // 10, f"{n}.{i}") for i, t in enumerate(what)]
                 source.push(table(rows))
+                model.speak(twin)
                 for row in rows:
                     model.push(twin, *row)
             elif kind == "heartbeat":
                 source.heartbeat(what + drift * n // 10)
                 twin.promise = max(twin.promise, what + drift * n // 10)
+                model.speak(twin)
+            elif kind == "idle":
+                source.idle()
+                twin.idle = True
             else:
                 source.close()
                 twin.closed = True
@@ -130,7 +153,7 @@ def test_a_tie_goes_to_r_then_to_the_earlier_source() -> None:
 
 
 def test_a_source_that_comes_later_must_not_precede_what_was_ready() -> None:
-    gate = ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=0)
+    gate = ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=0, watermark="source")
     r, s = gate.add("r"), gate.add("s")
     r.push(table([(5, "r"), (9, "r'")]))
     s.push(table([(5, "s")]))  # arrival order is known up to s[0]'s next tuple at 5
@@ -154,14 +177,14 @@ def test_extreme_times() -> None:
     r.heartbeat(high)
     s.close()
     assert names(gate.ready()) == ["b", "d", "c", "a"]
-    strict = ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=2**64 - 2)
+    strict = ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=2**64 - 2, watermark="source")
     r = strict.add("r")
     r.push(table([(high, "a"), (low, "b"), (low + 1, "c")]))
     assert strict.late("r")["name"].to_pylist() == ["b"]
 
 
 def test_late_tuples_are_kept_within_a_bound() -> None:
-    gate = ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=0, keep_late=3)
+    gate = ScaleGate(SCHEMA, SCHEMA, time="ts", lateness=0, watermark="source", keep_late=3)
     r = gate.add("r")
     r.push(table([(9, "in time"), (1, "a"), (2, "b")]))
     r.push(table([(3, "c"), (4, "d"), (9, "in time too")]))
@@ -276,7 +299,7 @@ def test_wrong_times(type_: pa.DataType, value: Any, message: str) -> None:
 ])
 def test_lateness_in_the_words_of_windows(type_: pa.DataType, lateness: int | str | dt.timedelta, ticks: int) -> None:
     schema = pa.schema([("ts", type_)])
-    assert ScaleGate(schema, schema, time="ts", lateness=lateness).lateness == ticks
+    assert ScaleGate(schema, schema, time="ts", lateness=lateness).rule.delays == {"r": ticks, "s": ticks}
 
 
 @pytest.mark.parametrize(("type_", "lateness", "reason"), [
