@@ -159,7 +159,7 @@ def _value(rows: list[dict[str, Any]], metric: str, **config: object) -> float:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The tables of docs/link.md with items as they are."""
+    """The tables of docs/link.md with bytes of tuples, and with rates: of items as they are, and packed."""
     value = partial(_value, rows)
     lines = ["| query | row | words | packed | on the wire, sent | received, 2 items a tuple |",
              "|---|---|---|---|---|---|"]
@@ -167,14 +167,12 @@ def table(rows: list[dict[str, Any]]) -> str:
         whole = [value(metric, query=name) for metric in ("row_bytes", "word_bytes", "packed_bytes")]
         framed = [value(metric, query=name) for metric in ("sent_bytes", "received_bytes")]
         lines.append(f"| {name} | " + " | ".join([*(f"{n:.0f}" for n in whole), *(f"{n:.1f}" for n in framed)]) + " |")
-    lines += ["", f"| baud | {' | '.join(QUERIES)} | boards |", f"|---|{'---|' * (len(QUERIES) + 1)}"]
-    boards: dict[int, dict[str, None]] = {}
-    for row in rows:
-        if row["metric"] == "link_tuples":
-            boards.setdefault(row["config"]["baud"], {})[row["config"]["board"]] = None
-    for baud, names in sorted(boards.items()):
-        rates = [value("link_tuples", board=next(iter(names)), baud=baud, query=name) for name in QUERIES]
-        lines.append(f"| {baud:,} | " + " | ".join([*(f"{rate:,.0f}" for rate in rates), ", ".join(names)]) + " |")
+    lines += ["", f"| baud | {' | '.join(QUERIES)} |", f"|---|{'---|' * len(QUERIES)}"]
+    for baud, board in sorted({row["config"]["baud"]: row["config"]["board"] for row in rows
+                               if row["metric"] == "link_tuples"}.items()):
+        rates = [(value("link_tuples", board=board, baud=baud, query=name),
+                  value("link_tuples_packed", baud=baud, query=name)) for name in QUERIES]
+        lines.append(f"| {baud:,} | " + " | ".join(f"{plain:,.0f} ({packed:,.0f})" for plain, packed in rates) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -185,16 +183,6 @@ def packed_table(rows: list[dict[str, Any]]) -> str:
     for name in PACKED:
         found = (value(metric, results=name) for metric in ("items_a_tuple", "plain", "packed"))
         lines.append(f"| {name} | " + " | ".join(f"{n:.2f}" for n in found) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def packed_rates(rows: list[dict[str, Any]]) -> str:
-    """The table of docs/link.md with rates where items are packed."""
-    value = partial(_value, rows)
-    lines = [f"| baud, items packed | {' | '.join(QUERIES)} |", f"|---|{'---|' * len(QUERIES)}"]
-    for baud in sorted({row["config"]["baud"] for row in rows if row["metric"] == "link_tuples_packed"}):
-        rates = [value("link_tuples_packed", baud=baud, query=name) for name in QUERIES]
-        lines.append(f"| {baud:,} | " + " | ".join(f"{rate:,.0f}" for rate in rates) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -209,7 +197,7 @@ def main() -> None:
     if not args.quick:
         text = PAGE.read_text(encoding="utf-8")
         before, rest = text.split(_BEGIN)
-        tables = "\n".join(made(recorder.rows) for made in (table, packed_table, packed_rates))
+        tables = "\n".join(made(recorder.rows) for made in (table, packed_table))
         PAGE.write_text(before + _BEGIN + tables + _END + rest.split(_END, 1)[1], encoding="utf-8")
         recorder.write()
     faulty(recorder, 1_000 if args.quick else 100_000, _SHARE, 0)
