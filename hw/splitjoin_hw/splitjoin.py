@@ -51,16 +51,13 @@ class SplitJoin(Top):
         config = self._config
         k = config.cores
         m.submodules.registers = registers = RegisterBlock(config)
-        m.submodules.tree = tree = DistributionTree(input_layout(config), leaves=k, fanout=config.fanout,
-                                                        parts=self._parts)
+        m.submodules.tree = tree = self._distribution()
         record = self._record
-        tree_class = WayTree if root_ways(config.root_width) > 1 else GatherTree
         left: GatherTree | WayTree | StateTree
         if config.folds:
             m.submodules.left = left = StateTree(config, self._parts)
         else:
-            m.submodules.left = left = tree_class(leaves=k, fanin=config.fanin, bits=order_bits(config),
-                                                  parts=self._parts)
+            m.submodules.left = left = self._gathering()
             m.d.comb += left.total.eq(registers.settings.sorted)
         # The sequence FIFOs have space for all tuples that may still arrive.
         sequence_room = Signal()
@@ -71,8 +68,7 @@ class SplitJoin(Top):
             items: list[Any] = [{"kind": gathered.payload.kind, "side": STREAM_R, "r": gathered.payload.probe,
                                  "s": gathered.payload.stored}]
         else:
-            m.submodules.right = right = tree_class(leaves=k, fanin=config.fanin, bits=order_bits(config),
-                                                    parts=self._parts)
+            m.submodules.right = right = self._gathering()
             m.d.comb += right.total.eq(registers.settings.sorted)
             gathered, stored = self._combine(m, registers, left, right, record, sequence_room), right.i
             items = [gathered.payload] if config.root_width == 1 else list(gathered.payload)
@@ -113,6 +109,20 @@ class SplitJoin(Top):
             m.d.comb += [core.select.eq(counter) for core in cores]
             m.d.sync += registers.selected.eq(Mux(side, selected[1], selected[0]))
         return m
+
+    def _distribution(self) -> Any:
+        """The network from the input to the cores."""
+        config = self._config
+        return DistributionTree(input_layout(config), leaves=config.cores, fanout=config.fanout, parts=self._parts)
+
+    def _gathering(self) -> Any:
+        """The network from the cores to one side of the combiner."""
+        config = self._config
+        options: dict[str, Any] = {"leaves": config.cores, "fanin": config.fanin, "bits": order_bits(config),
+                                   "parts": self._parts}
+        if root_ways(config.root_width) > 1:
+            return WayTree(**options)
+        return GatherTree(**options, fixed=config.merger == "fixed")
 
     def _combine(self, m: Module, registers: RegisterBlock, left: Any, right: GatherTree | WayTree, record: Any,
                  sequence_room: Signal) -> stream.Interface:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -12,9 +14,19 @@ from splitjoin.circuit.wire import ROW_BITS
 from ..layouts import result_layout
 from ..network.pipeline import pipelined
 from ..parts import Submodules
+from .fixed import FixedMerger
 from .merger import Merger, merger_ports
 
-__all__ = ["GatherTree"]
+__all__ = ["GatherTree", "add_merger"]
+
+
+def add_merger(m: Module, parts: Submodules, name: str, inputs: int, bits: int, has_offer_input: bool, *,
+               fixed: bool) -> Any:
+    """Add a `Merger`, or a `FixedMerger` if ``fixed``, as submodule ``name`` of ``m``; returns its ports."""
+    kind = f"{'fixed_' if fixed else ''}merger{inputs}{'_offer_input' if has_offer_input else ''}"
+    return parts.add(m, name, kind, merger_ports(inputs, has_offer_input),
+                     lambda: FixedMerger(inputs, has_offer_input=has_offer_input) if fixed else
+                     Merger(inputs, bits, has_offer_input=has_offer_input))
 
 
 class GatherTree(wiring.Component):
@@ -24,12 +36,14 @@ class GatherTree(wiring.Component):
     registers ``total``, so it must be stable from ``latency`` + 1 cycles before the first result on.
     """
 
-    def __init__(self, *, leaves: int, fanin: int, bits: int = ROW_BITS, parts: Submodules | None = None):
+    def __init__(self, *, leaves: int, fanin: int, bits: int = ROW_BITS, fixed: bool = False,
+                 parts: Submodules | None = None):
+        """``fixed``: mergers are `FixedMerger`."""
         if not (isinstance(leaves, int) and leaves >= 1):
             raise ValueError(f"Leaves must be a positive integer, not {leaves!r}")
         if not (isinstance(fanin, int) and fanin >= 2):
             raise ValueError(f"Fan-in must be an integer of at least 2, not {fanin!r}")
-        self._leaves, self._fanin, self._bits = leaves, fanin, bits
+        self._leaves, self._fanin, self._bits, self._fixed = leaves, fanin, bits, fixed
         self._parts = parts or Submodules()
         super().__init__({
             "i": In(stream.Signature(result_layout())).array(leaves),
@@ -57,9 +71,7 @@ class GatherTree(wiring.Component):
                 return
             groups = split(count, self._fanin)
             inputs, has_offer_input = len(groups), min(groups) > 1
-            kind = f"merger{inputs}{'_offer_input' if has_offer_input else ''}"
-            node = self._parts.add(m, name, kind, merger_ports(inputs, has_offer_input),
-                                   lambda: Merger(inputs, self._bits, has_offer_input=has_offer_input))
+            node = add_merger(m, self._parts, name, inputs, self._bits, has_offer_input, fixed=self._fixed)
             here = pipelined(m, self._parts, f"{name}_total", total)
             m.d.comb += node.total.eq(here)
             wiring.connect(m, node.o, sink)

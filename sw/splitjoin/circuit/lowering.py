@@ -360,9 +360,7 @@ def settings(query: Query, config: Configuration, *, verified: bool = False) -> 
     """
     order = device_order(query, config, verified=verified)
     most = 2**config.row_bits - 1
-    if order.kind not in config.structure.orders:
-        raise OrderError(f"{config.structure.title} keeps the order {' or '.join(config.structure.orders)}, not "
-                         f"{order}")
+    config.structure.check_order(order, config)
     if order.kind == "outer" and order.n > most:
         raise OrderError(f"the n of outer(n) must be 1 to {most} with row ids of {config.row_bits} bits, not {order.n}")
     modes = {"none": OrderMode.NONE, "outer": OrderMode.OUTER, "total": OrderMode.TOTAL, "inner": OrderMode.INNER}

@@ -28,6 +28,8 @@ _ARCHITECTURES = tuple(name for name, one in ARCHITECTURES.items() if not one.ba
 FOLD = ("auto", "always", "never")
 #: Values of the parameter ``expire``.
 EXPIRE = ("opposite", "own")
+#: Values of the parameter ``merger``.
+MERGER = ("ready", "fixed")
 #: The default of a parameter that depends on another one.
 _UNSET: Any = object()
 
@@ -121,6 +123,8 @@ class BuildParameters:
             ``small``, else by default ``splitjoin``.
         expire: Of Kang's circuit, whether a probe's ``opposite`` window expires before the comparison, or as printed
             its ``own`` one after it is stored (semantics, section 2).
+        merger: Whether a merger takes the results that are ``ready``, or in the paper's ``fixed`` order those of input
+            after input (`splitjoin_hw.gather.fixed`).
 
     Raises `UnsupportedError`, or for a switch `DeviceError`, for a value out of its range.
     """
@@ -163,6 +167,8 @@ class BuildParameters:
         help=f"how the circuit is organized: {' or '.join(_ARCHITECTURES)}")
     expire: str = _parameter("opposite", holds=lambda name: name in EXPIRE, must=" or ".join(EXPIRE), parse=str,
                              choices=EXPIRE, help="which window expires when a tuple arrives", baseline=True)
+    merger: str = _parameter("ready", holds=lambda name: name in MERGER, must=" or ".join(MERGER), parse=str,
+                             choices=MERGER, help="in which order mergers visit their inputs", baseline=True)
 
     def __post_init__(self) -> None:
         if self.architecture is _UNSET:

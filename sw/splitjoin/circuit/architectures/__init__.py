@@ -7,6 +7,7 @@ is imported when a circuit is made of it (`splitjoin_hw.top.circuit`).
 from __future__ import annotations
 
 from .architecture import Architecture
+from .chain import Chain
 from .kang import Kang
 from .small import Small
 from .splitjoin import SplitJoin
@@ -14,4 +15,4 @@ from .splitjoin import SplitJoin
 __all__ = ["ARCHITECTURES", "Architecture"]
 
 #: Name → architecture, the default first.
-ARCHITECTURES: dict[str, Architecture] = {one.name: one for one in (SplitJoin(), Small(), Kang())}
+ARCHITECTURES: dict[str, Architecture] = {one.name: one for one in (SplitJoin(), Small(), Kang(), Chain())}

@@ -7,7 +7,8 @@ from abc import ABC
 from collections.abc import Sized
 from typing import Any, Protocol
 
-from splitjoin.base.errors import UnsupportedError, check
+from splitjoin.base.errors import OrderError, UnsupportedError, check
+from splitjoin.lang.order import Order
 
 from ..registers import COUNTERS
 
@@ -44,6 +45,9 @@ class Parameters(Protocol):
     @property
     def expire(self) -> str: ...
 
+    @property
+    def merger(self) -> str: ...
+
 
 class Tests(Protocol):
     """The part of a configuration (`splitjoin.circuit.wire.Configuration`) that decides on datapaths."""
@@ -73,7 +77,7 @@ class Architecture(ABC):
         folds: True if cores that scan can fold what they find (parameter ``fold``).
         counters: The counters that it has; all others read 0.
         orders: The kinds of order that it keeps (`splitjoin.lang.order.Order.kind`).
-        expires: The values of the parameter ``expire``.
+        expires, mergers: The values of the parameters ``expire`` and ``merger``.
         baseline: True if it exists to be compared with. Only simulations take it.
     """
 
@@ -86,12 +90,28 @@ class Architecture(ABC):
     counters: tuple[str, ...] = COUNTERS
     orders: tuple[str, ...] = ("none", "outer", "inner", "total")
     expires: tuple[str, ...] = ("opposite",)
+    mergers: tuple[str, ...] = ("ready",)
     baseline: bool = False
 
     def check_parameters(self, parameters: Parameters) -> None:
         """Raise `UnsupportedError` for parameters that it does not support."""
         check(f"expire of {self.title}", parameters.expire, parameters.expire in self.expires,
               " or ".join(self.expires))
+        check(f"merger of {self.title}", parameters.merger, parameters.merger in self.mergers,
+              " or ".join(self.mergers))
+
+    def check_order(self, order: Order, parameters: Parameters) -> None:
+        """Raise `OrderError` for an order that it does not keep with these parameters.
+
+        Mergers in a fixed order do not sort by age. And they pass on results of one input only after the star of the
+        one before: without a star for each probe, the queues between would have to hold any number of results.
+        """
+        if order.kind not in self.orders:
+            raise OrderError(f"{self.title} keeps the order {' or '.join(self.orders)}, not {order}")
+        starred = order.kind == "inner" or str(order) == "outer(1)"
+        if parameters.merger == "fixed" and parameters.cores > 1 and not starred:
+            raise OrderError(f"{self.title} with merger='fixed' keeps the order outer(1) or inner(n), which have a "
+                             f"star for each probe and do not sort, not {order}")
 
     def check_used(self, use: str) -> None:
         """Raise `UnsupportedError` if it is a baseline, and ``use``, such as "a component", no simulation."""

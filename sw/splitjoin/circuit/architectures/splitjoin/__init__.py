@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..architecture import Architecture
+from splitjoin.base.errors import check
+
+from ..architecture import Architecture, Parameters
 
 __all__ = ["SplitJoin"]
 
@@ -13,3 +15,9 @@ class SplitJoin(Architecture):
     name, title = "splitjoin", "a SplitJoin circuit"
     component = "splitjoin_hw.splitjoin", "SplitJoin"
     cores, sequential, folds = 4, False, True
+    mergers = "ready", "fixed"
+
+    def check_parameters(self, parameters: Parameters) -> None:
+        super().check_parameters(parameters)
+        check(f"merger with root_width {parameters.root_width}", parameters.merger,
+              parameters.merger == "ready" or parameters.root_width == 1, "ready")

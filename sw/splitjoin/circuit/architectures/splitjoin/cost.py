@@ -31,7 +31,7 @@ from ...geometry import (
 from ...registers import COUNTER_BITS, REGION_COUNTERS, REGISTERS
 from ...wire import ROW_BITS, Configuration
 
-__all__ = ["core_cost", "counters_cost", "parts", "registers_cost", "trees"]
+__all__ = ["core_cost", "counters_cost", "distributor_cost", "merger_cost", "parts", "registers_cost", "trees"]
 
 
 def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
@@ -82,7 +82,7 @@ def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
         parts["splitter to two ways"] = PartCost(2 * last, _block_queue(_RESULT, family) * 2 + Resources(lut=8, ff=1))
     for children, count in sorted(mergers.items()):
         if count:
-            parts[f"merger of {children}"] = PartCost(count, _merger(config, children, family))
+            parts[f"merger of {children}"] = PartCost(count, merger_cost(config, children, family))
     if config.folds:
         merger, items = state_tree(config, family)
         parts["merger of states"] = PartCost(config.cores - 1, merger)
@@ -117,7 +117,7 @@ def _settings(config: Configuration) -> int:
 
 def _input(config: Configuration, family: Family) -> Resources:
     # Every core holds the settings.
-    return (_queues(config, family) if config.queue else _distributor(config, 2, family)) + Resources(
+    return (_queues(config, family) if config.queue else distributor_cost(config, 2, family)) + Resources(
         ff=_settings(config))
 
 
@@ -144,12 +144,12 @@ def _buffer(width: int, family: Family) -> Resources:
     return Resources(lut=mux(family, 2, width) + 8, ff=2 * width + 2 + -(-width // 64))
 
 
-def _distributor(config: Configuration, children: int, family: Family) -> Resources:
+def distributor_cost(config: Configuration, children: int, family: Family) -> Resources:
     return (_buffer(config.input_record.width, family)
             + Resources(lut=16 + 4 * children + gate(family, 2 * children), ff=children))
 
 
-def _merger(config: Configuration, inputs: int, family: Family) -> Resources:
+def merger_cost(config: Configuration, inputs: int, family: Family) -> Resources:
     bits = order_bits(config)
     # The first two results of each input are compared with the first two of every other input.
     pairs = inputs * (inputs - 1) // 2

@@ -1,0 +1,24 @@
+"""SplitJoin's cores on a chain: a baseline, by which the effect of trees can be measured."""
+
+from __future__ import annotations
+
+from splitjoin.base.errors import check
+
+from ..architecture import Architecture, Parameters
+
+__all__ = ["Chain"]
+
+
+class Chain(Architecture):
+    """Records and results go from core to core, as in low-latency handshake join (`splitjoin_hw.baseline.chain`)."""
+
+    name, title = "chain", "a chain of SplitJoin's cores"
+    component = "splitjoin_hw.baseline.chain", "Chain"
+    cores, sequential, folds = 4, False, False
+    mergers = "ready", "fixed"
+    baseline = True
+
+    def check_parameters(self, parameters: Parameters) -> None:
+        super().check_parameters(parameters)
+        check(f"root_width of {self.title}", parameters.root_width, parameters.root_width == 1,
+              "1, as its last merger gives one result a cycle")

@@ -1,0 +1,99 @@
+"""SplitJoin's cores on a chain, and mergers in the paper's fixed order: golden's answer under random stalls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from splitjoin.base.errors import OrderError, UnsupportedError
+from splitjoin.circuit.architectures.splitjoin import SplitJoin
+from splitjoin.circuit.tuner.speed import latency_cycles
+from splitjoin.circuit.tuner.workload import Workload
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.device import PAIR
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
+
+from ..support.conformance import assert_conforms, run
+from ..support.sampling import at_length
+from ..support.scenarios import SCENARIOS, Scenario
+
+ORDERS = ("total", "none", "outer(1)", "inner(3)", "outer(3)", "inner(1)")
+FIXED = ("outer(1)", "inner(3)", "inner(1)")
+NAMED = {scenario.name: scenario for scenario in SCENARIOS}
+CHOSEN = ("band-rows-17", "band-range", "rows-and-range-different")
+#: Scenarios that are one circuit.
+COMPILED = ("band-range", "band-rows-and-range")
+
+
+def conforms(device: Any, scenario: Scenario, order: str) -> None:
+    query = scenario.query(order)
+    assert_conforms(run(device, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
+                    run(GoldenDevice(cores=device.cores), query, scenario.r, scenario.s), order)
+
+
+@pytest.mark.parametrize("scenario", [case if case.name in CHOSEN else at_length(case) for case in SCENARIOS], ids=str)
+def test_scenarios_on_a_chain(scenario: Scenario) -> None:
+    n = SCENARIOS.index(scenario)
+    device = PysimDevice(cores=n % 3 + 1, capacity=64, probes=n % 2 + 1, seed=n, stall_in=0.3, stall_out=0.3,
+                         architecture="chain")
+    conforms(device, scenario, ORDERS[n % len(ORDERS)])
+
+
+@pytest.mark.parametrize("options", [{"architecture": "chain", "cores": 5}, {"merger": "fixed", "cores": 3},
+                                     at_length({"architecture": "chain", "merger": "fixed", "cores": 3})], ids=str)
+def test_every_order_on_sim(options: dict[str, Any]) -> None:
+    for seed, order in enumerate(FIXED if "merger" in options else ORDERS):
+        device = SimDevice(capacity=64, fanin=3, seed=seed, stall_in=0.3, stall_out=0.3, **options)
+        for name in COMPILED:
+            conforms(device, NAMED[name], order)
+
+
+@pytest.mark.parametrize("cores", [3, 7])
+def test_a_chain_has_the_latency_that_is_predicted(cores: int) -> None:
+    """A core more is a node and a merger more, which records and results pass in the same cycles."""
+    scenario = NAMED["zero-matches"]
+    query = scenario.query("outer(1)")
+    device = PysimDevice(cores=cores, capacity=16, architecture="chain")
+    with device.open(query) as session:
+        found = []
+        for part in range(6):  # one tuple at a time, in an empty circuit
+            whole = arrivals(query, scenario.r.slice(part, 1), scenario.s.slice(part, 0))
+            session.push(whole)
+            session.settle()
+        found = session.latencies()
+    assert found is not None
+    predicted = latency_cycles(device.configuration(query), Workload(0, 0, 0.0))
+    assert np.median(found) == pytest.approx(predicted, abs=6)
+
+
+def test_fixed_order_is_not_the_order_of_stored_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the oldest tuple is not in core 0, the printed merger gives younger ones first; ours compares."""
+    scenario = NAMED["all-match"]
+    scenario = Scenario("three", scenario.r.slice(0, 12), scenario.s.slice(0, 12), "TRUE", "ROWS 3", 0)
+    query = scenario.query("total")
+    monkeypatch.setattr(SplitJoin, "check_order", lambda self, order, parameters: None)
+    sorted_probes = {}
+    for merger in ("fixed", "ready"):
+        items = run(PysimDevice(cores=3, capacity=16, merger=merger), query, scenario.r, scenario.s)
+        pairs = items[(items["kind"] == PAIR) & (items["side"] == 0)]
+        stored = {probe: pairs["s"][pairs["r"] == probe].tolist() for probe in range(12)}
+        sorted_probes[merger] = [probe for probe, rows in stored.items() if rows == sorted(rows)]
+    assert sorted_probes["ready"] == list(range(12))
+    assert sorted_probes["fixed"] == [0, 1, 2, 3, 6, 9]  # the oldest tuple is in core 0
+
+
+@pytest.mark.parametrize("order", ["none", "outer(2)", "total"])
+def test_orders_that_a_fixed_order_of_inputs_does_not_keep(order: str) -> None:
+    with pytest.raises(OrderError, match=r"with merger='fixed' keeps the order outer\(1\) or inner"):
+        PysimDevice(cores=3, capacity=16, merger="fixed").open(NAMED["all-match"].query(order))
+
+
+def test_a_wide_root_has_no_fixed_order() -> None:
+    with pytest.raises(UnsupportedError, match="merger with root_width 2 must be ready, not 'fixed'"):
+        PysimDevice(merger="fixed", root_width=2)
+    with pytest.raises(UnsupportedError, match="root_width of a chain of SplitJoin's cores must be 1"):
+        PysimDevice(architecture="chain", root_width=2)
