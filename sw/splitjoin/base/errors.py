@@ -71,9 +71,7 @@ class UnsupportedError(SplitJoinError):
 
 
 class CapacityError(SplitJoinError):
-    """A window exceeds the capacity that the device was built for, which is detected before the run; or a result does
-    not fit into memory.
-    """
+    """A window exceeds the device's capacity, which is found before the run, or a result does not fit into memory."""
 
 
 class WindowOverflow(SplitJoinError):

@@ -79,7 +79,7 @@ class Session(ABC):
                           f"complete; flush it and open a new one")
 
     def mask(self, cores: Collection[int]) -> None:
-        """Isolate faults: from the next tuple on, no result has its stored tuple in one of ``cores``; all others do.
+        """Leave out, from the next tuple on, the results whose stored tuple is in one of ``cores``, to isolate a fault.
 
         Tuples are stored in turn as before, in masked cores too, so the answer loses exactly those pairs and keeps its
         order and its stars; a core that is masked no more has what it stored meanwhile (semantics, section 6).
@@ -92,7 +92,7 @@ class Session(ABC):
         return {}
 
     def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
-        """Counters of each region of each core so far: name → (cores, 2), for the region that stores R, and S.
+        """Counters of each region so far: name → array (cores, 2), of the regions that store R, and S.
 
         None where the device does not count so. `splitjoin.circuit.registers.REGION_COUNTERS` tells what each means.
         """
@@ -103,7 +103,7 @@ class Session(ABC):
         return None
 
     def plan(self) -> str:
-        """A text of how the query is being answered at present, where the device has a choice; else empty."""
+        """The way in which the device answers the query at present, in words; empty where it has no choice."""
         return ""
 
     def close(self) -> None:  # noqa: B027  # a session without resources has nothing to release
@@ -134,7 +134,7 @@ class Device(ABC):
         """Start ``query``. Raises `UnsupportedError`, `OrderError` or `CapacityError` before anything runs."""
 
     def open_deciding(self, query: Query) -> Session:
-        """Start a session whose pairs, in total order, decide the rows of ``query``, of whatever kind.
+        """Start a session that gives, in total order, the pairs from which the rows of ``query`` follow.
 
         By default that is `Query.pairs`, with all pairs. A device may leave out pairs that decide nothing, and give −1
         for a partner of which it matters only that there is one. Raises what `open` raises.
@@ -142,8 +142,9 @@ class Device(ABC):
         return self.open(query.pairs)
 
     def deciding_pairs(self, query: Query, arrivals: Arrivals) -> DecidingPairs | None:
-        """The pairs that decide the rows of ``query`` over ``arrivals``, which are whole tables, found without the
-        other pairs; None where all pairs must be made, or are expected to take less.
+        """Find only the pairs that decide the rows of ``query`` over whole tables, in ``arrivals``.
+
+        None where all pairs must be made, or are expected to take less.
         """
         return None
 

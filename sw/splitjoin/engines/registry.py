@@ -36,7 +36,7 @@ _UNIX = ("fcntl", "grp", "pwd", "resource", "termios")
 
 
 def device(spec: str | Device, **options: object) -> Device:
-    """The device called ``spec`` with ``options`` for its constructor; a `Device` is returned as it is.
+    """Make the device that ``spec`` names, with ``options`` for its constructor; a `Device` is returned as it is.
 
     ``spec`` is a name, or ``name:target`` for a device with a target, such as ``uart:/dev/ttyUSB0``. Raises
     `DeviceError` for a name, target or option that does not exist, and for options beside a `Device`; `ToolError` if a

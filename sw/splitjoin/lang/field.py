@@ -56,7 +56,7 @@ def field(name: str, type: pa.DataType | str, *, min: Any = None, max: Any = Non
 
 
 def measured(table: pa.Table) -> pa.Table:
-    """``table`` with fields that declare the ranges of its values; a field is nullable only if its column holds NULL.
+    """The table with the ranges of its values declared in its fields; one is nullable only if its column holds NULL.
 
     A circuit made for such a schema fits these values; other data may need another circuit.
     """

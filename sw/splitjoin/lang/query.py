@@ -124,7 +124,7 @@ class Query:
 
     @property
     def pairs(self) -> Query:
-        """The query that a device runs: the inner join. Other kinds are decided from its pairs in total order."""
+        """The inner join, which a device runs; rows of other kinds follow from its pairs in total order."""
         return self if self.is_pairs else replace(self, kind=INNER, order=Order("total"), aggregates=())
 
     @property

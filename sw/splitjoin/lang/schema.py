@@ -97,8 +97,9 @@ class Schema:
                           f"its columns are {', '.join(self.names) or '(none)'}{self.dropped_index()}")
 
     def dropped_index(self) -> str:
-        """The end of a message that a column is missing, where the stream was a DataFrame of pandas with an index that
-        has no name, and so is no column; else the empty string. A range, which only numbers the rows, does not count.
+        """A hint, for the error on a missing column, that the index of a pandas DataFrame has no name and so is no column.
+
+        It is empty for other streams, and for an index that only numbers the rows.
         """
         for index in ((self.arrow.pandas_metadata or {}) if self.arrow is not None else {}).get("index_columns", []):
             if isinstance(index, str) and index not in self.names:

@@ -68,7 +68,7 @@ class AsyncStreamJoin:
         await self._change(self._session.heartbeat, time, stream)
 
     async def idle(self, stream: Side) -> None:
-        """Let no other source wait for the sources of ``stream`` (see `StreamJoin.idle`)."""
+        """Declare the sources of ``stream`` silent (see `StreamJoin.idle`)."""
         await self._change(self._session.idle, stream)
 
     async def close_r(self) -> None:

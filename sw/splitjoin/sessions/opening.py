@@ -75,7 +75,7 @@ def open_async(query: Query | Select, device: str | Device = "cpu", *, select: S
 def open_unsorted(query: Query, *, lateness: Lateness, watermark: Watermark | None = None,
                   engine: Literal["key-oij", "scale-oij"] = "scale-oij", threads: int | None = None,
                   select: Sequence[str] | None = None) -> UnsortedJoin:
-    """Start a query with aggregates over streams in any order within the ``lateness``, without a gate that sorts them.
+    """Start a query with aggregates over streams out of order by at most ``lateness``, without sorting them first.
 
     The rows are those of `open` with the same lateness and watermark. ``engine`` and ``threads`` are those of the
     device ``"cpu"``; docs/aggregates.md says which queries the engines run. Raises `UnsupportedError` for others.

@@ -30,10 +30,11 @@ POLL_SECONDS = 0.01
 
 
 class StreamJoin:
-    """A running query; `splitjoin.open` makes it. Several threads may call its methods.
+    """A running query that is fed in batches and polled for rows; `splitjoin.open` starts it.
 
-    Use as a context manager. Iteration waits for batches and yields them as they become complete, until both streams
-    are closed and drained: with the pushes in another thread, or after `close_r` and `close_s`.
+    Use as a context manager. Several threads may call its methods. Iteration waits for batches and yields them as they
+    become complete, until both streams are closed and drained: with the pushes in another thread, or after `close_r`
+    and `close_s`.
 
     Args:
         query: The query, from Arrow schemas (`splitjoin.query`), or a `Select` (`splitjoin.sql`).
@@ -109,7 +110,7 @@ class StreamJoin:
             self._work()
 
     def idle(self, stream: Side) -> None:
-        """Let no other source wait for the sources of ``stream`` ("r" or "s"), each until its next push or heartbeat.
+        """Declare the sources of ``stream`` ("r" or "s") silent: no other waits for one until its next push or heartbeat.
 
         What they then deliver is late if it precedes what the others have got to.
         """
@@ -131,13 +132,13 @@ class StreamJoin:
         self._push(side, index, data)
 
     def promise(self, side: Side, index: int, time: Any) -> None:
-        """The promise of one source; `Source.heartbeat` calls this."""
+        """Record the promise of one source; `Source.heartbeat` calls this."""
         with self._usable():
             self._pipeline.gate.promise(side, index, time)
             self._work()
 
     def silence(self, side: Side, index: int) -> None:
-        """Let no other source wait for one source; `Source.idle` calls this."""
+        """Declare one source silent; `Source.idle` calls this."""
         with self._usable():
             self._pipeline.gate.silence(side, index)
             self._work()
@@ -195,7 +196,7 @@ class StreamJoin:
 
     @property
     def lags(self) -> bool:
-        """True if the device may find results by itself, after the push that they belong to."""
+        """True if results may come from the device between two pushes."""
         return self._pipeline.device_session.lags
 
     @property

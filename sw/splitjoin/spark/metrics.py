@@ -35,7 +35,7 @@ class _TallyParam(AccumulatorParam[Tally]):
 
 
 class Latencies:
-    """A histogram of latencies.
+    """A histogram of latencies in cycles.
 
     ``cycles``: int64 (n,), ascending and distinct; ``counts``: int64 (n,), how many probes took that many.
     """

@@ -82,8 +82,9 @@ class Select:
         return self.projection.schema
 
     def needed(self, side: Side) -> list[str]:
-        """Pre-projection: the columns of stream ``side`` that condition, result and time need, in the table's order;
-        one at least, as a table without columns has no rows.
+        """The columns of stream ``side`` that condition, result and time need (pre-projection), in the table's order.
+
+        One at least, as a table without columns has no rows.
         """
         uses = self._uses(side)
         names = self.query.schema(side).names

@@ -77,7 +77,7 @@ def aggregate(definition: type | None = None, *, ordered: bool = False) -> Any:
 
 
 def function(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark ``fn`` as a term of conditions and aggregates: in them it is compiled, with its ``if``.
+    """Mark ``fn`` for use in conditions and aggregates, where it is compiled, with its ``if``.
 
     Called with numbers, it is the function itself. Its value has the types that its arguments give it; annotations are
     for readers.

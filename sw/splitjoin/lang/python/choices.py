@@ -24,7 +24,7 @@ def greatest(*values: Any) -> Value:
 
 
 def where(condition: Any, then: Any, otherwise: Any) -> Value:
-    """``then`` where ``condition`` is true, else (also where it is NULL) ``otherwise``: SQL's ``CASE``."""
+    """The value ``then`` where ``condition`` is true, ``otherwise`` where it is false or NULL: SQL's ``CASE``."""
     at = _called("where", (condition, then, otherwise))
     made = functions.case([lift(condition, at)], [lift(then, at)], lift(otherwise, at), at)
     return Value(made, at, atom=True)
@@ -37,7 +37,7 @@ def coalesce(*values: Any) -> Value:
 
 
 def date_trunc(unit: str, time: Any) -> Value:
-    """The timestamp at which the calendar unit begins in which ``time`` lies: SQL's ``date_trunc``.
+    """The beginning of the calendar unit in which ``time`` lies, as a timestamp: SQL's ``date_trunc``.
 
     ``unit``: "microsecond", "millisecond", "second", "minute", "hour", "day", "week" (from Monday), "month", "quarter"
     or "year". ``time``: a date, or a timestamp in UTC or without a zone.
