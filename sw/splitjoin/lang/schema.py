@@ -97,7 +97,7 @@ class Schema:
                           f"its columns are {', '.join(self.names) or '(none)'}{self.dropped_index()}")
 
     def dropped_index(self) -> str:
-        """A hint, for the error on a missing column, that the index of a pandas DataFrame has no name and so is no column.
+        """A hint, for the error on a missing column, that the index of a DataFrame has no name and so is no column.
 
         It is empty for other streams, and for an index that only numbers the rows.
         """

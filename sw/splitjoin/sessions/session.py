@@ -110,7 +110,7 @@ class StreamJoin:
             self._work()
 
     def idle(self, stream: Side) -> None:
-        """Declare the sources of ``stream`` ("r" or "s") silent: no other waits for one until its next push or heartbeat.
+        """Declare the sources of ``stream`` ("r" or "s") silent: no other waits for one until it pushes or promises.
 
         What they then deliver is late if it precedes what the others have got to.
         """

@@ -119,7 +119,7 @@ class ScaleGate:
             self._advance()
 
     def behind(self) -> list[str]:
-        """The names of the sources that all others wait for, such as ``r[0]``; of a stream without one, such as ``r``."""
+        """The sources that all others wait for, such as ``r[0]``; a stream that never had one, such as ``r``."""
         with self._lock:
             return self._behind()[1]
 
