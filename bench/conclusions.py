@@ -11,10 +11,10 @@ from bench.hour_joins import JOINS, LIMIT, MEMORY, SPLITJOIN
 
 HEAD = """# Benchmarks
 
-This page says how fast splitjoin is, beside what you would use instead, and when you should use that. The scripts of
-`bench/` measured every figure on one machine with two processor cores; [all figures](#all-figures) are CSV files.
-`python -m bench.tables` generates this page and its numbers. Where no other condition is named, the condition is that
-of the papers' band benchmark, |x − a| ≤ 10 AND |y − b| ≤ 10.
+How fast splitjoin is, beside what you would use instead, and when you should use that. The scripts of `bench/` measured
+every figure on one machine with two processor cores; [all figures](#all-figures) are CSV files. `python -m
+bench.tables` generates this page. Where no other condition is named, the condition is that of the papers' band
+benchmark, |x − a| ≤ 10 AND |y − b| ≤ 10.
 """
 
 
@@ -115,8 +115,7 @@ result. In containers, fill the cache beforehand.
 The query of each rival is written as its documentation recommends, or in a faster way: DuckDB has one BETWEEN, which
 its IEJoin takes, and the other ranges as filters; Polars has `join_where`, or an equality and a filter; Pathway has
 `interval_join`. The processes run one after the other, with two threads each, and all must find the same number of
-pairs. Pathway only counts the pairs, the others return them with all columns. The figures are CPU time, which other
-work on the machine hardly affects.
+pairs. Pathway only counts the pairs, the others return them with all columns.
 """
     yield "| join | rows a side | pairs | " + " | ".join(f"{name}, CPU s" for name in NAMES.values()) + " |"
     yield "|---" * (3 + len(NAMES)) + "|"
@@ -232,18 +231,10 @@ def _sustained(files: Files) -> str:
     rows = pick(files, "circuits", "cycles_per_tuple")
     off = sorted(abs(row["config"]["predicted"] / row["value"] - 1) for row in rows)
     near = sum(each <= 0.1 for each in off)
-    said = []
-    for design in ({"cores": 2, "lanes": 8, "probes": 16}, {"cores": 2, "lanes": 2, "probes": 4}):
-        mine = [row for row in pick(files, "circuits", "cycles_per_tuple", input="alternating", **design)
-                if row["config"]["window"] == row["config"]["cores"] * row["config"]["sub_window"]]
-        if mine:
-            points = ", ".join(f"{row['value']:.1f}{'' if n else ' cycles'} with {row['config']['matches']:.0f}"
-                               f"{'' if n else ' results'}" for n, row in enumerate(mine))
-            said.append(f"{design['cores']} cores of {design['lanes']} × {design['probes']} take {points}")
-    return f"""**Conclusion.** A tuple takes the cycles of the scan, or those of its results at the output if
-they are more: {"; ".join(said)}. If tuples arrive at random or in bursts, the regions of a core wait for each other,
-unless records can [wait ahead of them](circuits.md#streams-at-random-or-in-bursts). The tuner's model is within
-10 % in {near} of {len(rows)} cases, and off by {off[-1]:.0%} at most.
+    return f"""**Conclusion.** A tuple takes the cycles of the scan, or those of its results at the output if they are
+more. If tuples arrive at random or in bursts, the regions of a core wait for each other, unless records can [wait ahead
+of them](circuits.md#streams-at-random-or-in-bursts). The tuner's model is within 10 % in {near} of {len(rows)} cases,
+and off by {off[-1]:.0%} at most.
 """
 
 

@@ -65,16 +65,14 @@ def folded(files: Files) -> Iterator[str]:
         yield f"| {share:.0%} | " + " | ".join(cells) + " |"
     most = max(abs(row["value"] - 1) for row in pick(files, "states", "fold_against_scan"))
     clocks = [row["value"] for row in pick(files, "states", "states_mhz")]
-    turns = [abs(row["value"] - 1) for row in pick(files, "states", "alternating_against_scan")]
-    in_turn = f" If r and s arrive alternately, cycles a tuple differ by at most {max(turns):.1%}." if turns else ""
+    in_turn = ""
     if later := [row["value"] - 1 for row in pick(files, "states", "whole_against_scan")]:
-        in_turn += (f" If partners also come after their base tuple, whose state then waits beside it, a tuple takes "
-                    f"{min(later):.1%} to {max(later):.1%} more cycles.")
+        in_turn = (f" If partners also come after their base tuple, whose state then waits beside it, a tuple takes "
+                   f"{min(later):.1%} to {max(later):.1%} more cycles.")
     yield f"""
 **Conclusion.** A circuit that folds runs at the speed of its scan, whatever matches: over all shapes and shares, cycles
-a probe differ from those of a scan that finds nothing by at most {most:.1%}.{in_turn} As soon as a probe finds more
-than a few partners, folding is faster, and a slow link suffices. The part that folds, placed and routed alone on ECP5,
-reaches {min(clocks):.0f} to {max(clocks):.0f} MHz ([its cells](aggregates.md#in-circuits)).
+a probe differ from those of a scan that finds nothing by at most {most:.1%}.{in_turn} The part that folds, placed and
+routed alone on ECP5, reaches {min(clocks):.0f} to {max(clocks):.0f} MHz ([its cells](aggregates.md#in-circuits)).
 """
 
 
