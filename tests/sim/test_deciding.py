@@ -15,10 +15,10 @@ from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.explain import explain
-from splitjoin.rows.kinds import decide
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
+from ..support.deciding import decide
 from ..support.kinds import KINDS
 from ..support.sampling import at_length
 

@@ -12,9 +12,9 @@ import splitjoin
 from splitjoin import InputError
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
-from splitjoin.joins import execution
 from splitjoin.link.items import PackedItems
 from splitjoin.link.sidecar import Sidecar
+from splitjoin.rows import whole as whole_rows
 from splitjoin.rows.aggregates import StateOverflow, states_circuit
 
 from ..support.linked_circuit import LinkedDevice
@@ -98,7 +98,7 @@ def test_the_cpu_finds_the_pairs_behind_a_state_that_left_its_width(monkeypatch:
     def left(*_: Any) -> None:
         raise StateOverflow
 
-    monkeypatch.setattr(execution, "folded_rows", left)
+    monkeypatch.setattr(whole_rows, "folded_rows", left)
     device = LinkedDevice(**SHAPE)
     same(device, *tables(60, 3), window="RANGE 6", how="left")
     assert len(device.transports) == 1

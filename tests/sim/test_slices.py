@@ -4,7 +4,7 @@ import pyarrow as pa
 
 import splitjoin
 from splitjoin.circuit.driver import CircuitSession
-from splitjoin.joins import execution
+from splitjoin.rows import whole as whole_rows
 
 R = pa.table({"x": [n * 7 % 10 for n in range(20)]})
 S = pa.table({"a": [n * 3 % 10 for n in range(20)]})
@@ -13,7 +13,7 @@ S = pa.table({"a": [n * 3 % 10 for n in range(20)]})
 def test_circuit_gets_slices_and_gives_the_same_answer(monkeypatch):
     pushed, push = [], CircuitSession.push
     monkeypatch.setattr(CircuitSession, "push", lambda self, part: pushed.append(len(part)) or push(self, part))
-    monkeypatch.setattr(execution, "_SLICE", 16)
+    monkeypatch.setattr(whole_rows, "_SLICE", 16)
     asked = {"on": "abs(r.x - s.a) <= 1", "window": "ROWS 8", "aggregate": {"n": "count(*)", "most": "max(s.a)"}}
     found = splitjoin.join(R, S, **asked, device="pysim", core="scan", cores=1, capacity=64, seed=3, stall_in=0.2)
     assert pushed == [16, 16, 8]

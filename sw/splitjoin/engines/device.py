@@ -21,7 +21,7 @@ from splitjoin.lang.query import Query
 from .arrival import Arrivals
 
 __all__ = ["ITEM", "PAIR", "STAR", "DecidingPairs", "Device", "Items", "Session", "check_inner", "check_masked",
-           "joined_items", "pairs", "stars"]
+           "chosen_items", "joined_items", "pairs", "stars"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -181,6 +181,11 @@ def pairs(items: Items) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The row ids ``(r, s)`` of the pairs among ``items``, in order."""
     mine = items["kind"] == PAIR
     return items["r"][mine], items["s"][mine]  # choosing among whole records is slow
+
+
+def chosen_items(items: Items, mask: npt.NDArray[np.bool_]) -> Items:
+    """Those of ``items`` for which ``mask``, (n,), holds. As bytes: NumPy chooses records field by field."""
+    return items.view(f"V{ITEM.itemsize}")[mask].view(ITEM)
 
 
 def joined_items(parts: Sequence[Items]) -> Items:

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from splitjoin.base.errors import DeviceError, DeviceLost, InputError, plural
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, PAIR, Device, Items
+from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.lang.schema import SIDES, Side
-from splitjoin.rows.aggregates import Decided, FoldedRows, Gather
-from splitjoin.rows.aggregates.state_operator import FoldedBases, StateOperator, WholeStateOperator
-from splitjoin.rows.interval_joins.operators import BaseOperator, aggregate_operator
-from splitjoin.rows.kinds import KindOperator
+from splitjoin.rows.aggregates import Gather
+from splitjoin.rows.aggregates.state_operator import StateOperator, WholeStateOperator
+from splitjoin.rows.answers import row_operator
+from splitjoin.rows.operator import RowBatch, RowOperator
 
 from .gate import PushOrder, ScaleGate
 from .numbered import NumberedSession
@@ -29,7 +29,6 @@ from .schemas import SessionSchemas
 from .snapshot import Snapshot, identity
 
 if TYPE_CHECKING:
-    from splitjoin.rows.interval_joins.operator import FoldedRowsOf
     from splitjoin.rows.interval_joins.session import IntervalOperator
 
 __all__ = ["Limit", "Pipeline", "make_gate"]
@@ -40,7 +39,6 @@ _MIN_SLICE, _MAX_SLICE = 256, 1 << 16
 _SLICE_RESULTS = 1 << 18
 _BATCH_ROWS = 1 << 16
 Answer = TypeVar("Answer")
-_NO_ITEMS: Items = np.empty(0, ITEM)
 #: Fresh device sessions tried in one call without any progress, when a device loses its session again and again.
 _ATTEMPTS = 3
 #: What a user can do when a device has failed.
@@ -108,7 +106,6 @@ class Pipeline:
         self.results = ResultQueue(schemas.gathered, punctuation)
         self._gather: Gather = lambda side, names, rows: self.windows.streams[side].gather(names, rows)
         self._kind = self._operator(device)
-        self._folded = FoldedRows(query, self._gather)
         self.restarts = 0
         self.ended = False
         self.failure: Exception | None = None
@@ -190,7 +187,7 @@ class Pipeline:
         self._collect()
         return Snapshot.of(self._identity, self.gate.state(), self._default, self.windows, self._ready, self.results,
                            settled=self.device_session.settled, ended=self.ended, restarts=self.restarts,
-                           kind={} if self._kind is None else self._kind.state()).to_bytes()
+                           kind=self._kind.state()).to_bytes()
 
     def restored(self, snapshot: bytes) -> Pipeline:
         """A fresh pipeline of the same query and device in the state of ``snapshot``. Raises `SnapshotError`."""
@@ -256,27 +253,22 @@ class Pipeline:
         ends = self.windows.streams["r"].end, self.windows.streams["s"].end
         items = session.rescued(ends)
         self._note_states(session, ends[0])
-        self._put(items if self._kind is None else self._kind.take(items, session.settled))
+        self._put(self._kind.take(items, session.settled))
         self._trim(session)
 
     @property
     def _interval(self) -> IntervalOperator | None:
         """The operator, if it needs no pairs."""
-        return None if self._kind is None or self._kind.needs_pairs else cast("IntervalOperator", self._kind)
+        return None if self._kind.needs_pairs else cast("IntervalOperator", self._kind)
 
     @property
     def _folds(self) -> bool:
         """True if the device folds aggregates."""
         return isinstance(self._kind, StateOperator)
 
-    def _operator(self, device: Device) -> KindOperator | BaseOperator | None:
-        """The operator that decides the rows from the results of ``device``; None for pairs."""
-        if self._query.is_pairs:
-            return None
-        if not self._query.aggregates:
-            return KindOperator(self._query)
-        return aggregate_operator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()),
-                                  self._gather)
+    def _operator(self, device: Device) -> RowOperator:
+        """The operator that decides the rows from the results of ``device``."""
+        return row_operator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()), self._gather)
 
     def _runs_on(self, device: Device) -> Device:
         """The device that gets the arrivals: ``device``, or one that finds no pairs if the operator needs none."""
@@ -302,7 +294,7 @@ class Pipeline:
                         self.gate.frontier):
                     self.device_session.advance(self.gate.frontier)
                     self._emit(self.device_session.settle(), self.device_session)
-                self._put(self._kind.advance(self.gate.frontier) if self._kind is not None else _NO_ITEMS)
+                self._put(self._kind.advance(self.gate.frontier))
                 self.windows.advance(self.gate.frontier)
                 self._trim()
             if self.gate.done:
@@ -320,8 +312,7 @@ class Pipeline:
             self._move(self.device)
         items = self.device_session.push(head)
         self.windows.append(head)
-        if self._kind is not None:
-            self._kind.arrive(head)
+        self._kind.arrive(head)
         if rest is None:
             self._ready.popleft()
         else:
@@ -344,7 +335,7 @@ class Pipeline:
         if not self.ended:
             items = self.device_session.flush()
             self._note_states(self.device_session)
-            self._put(items if self._kind is None else self._kind.finish(items))
+            self._put(self._kind.finish(items))
             self.ended = True
             self.windows.clear()
             self.results.end()
@@ -353,7 +344,7 @@ class Pipeline:
         old = self.device_session
         if device is self.device:
             old.close()  # before the next one opens: a board has one user
-        elif self._kind is not None and self._query.aggregates:
+        else:
             operator, state = self._operator(device), self._kind.state()
             if self._interval is not None:
                 self._interval.close()
@@ -386,8 +377,7 @@ class Pipeline:
 
     def _restore_kind(self, state: Mapping[str, npt.NDArray[np.int64]]) -> None:
         """Continue from the ``state`` of an operator, with the retained rows."""
-        if self._kind is not None:
-            self._kind.restore(state)
+        self._kind.restore(state)
         if self._interval is not None and not self.ended:
             self._interval.replay(self.windows.first, self.windows.arrivals())
 
@@ -421,12 +411,12 @@ class Pipeline:
     def _trim(self, session: NumberedSession | None = None) -> None:
         """Drop the retained rows that nothing needs any more."""
         session = session or self.device_session
-        self.windows.trim(session.settled, None if self._kind is None else self._kind.needed, session.rotation)
+        self.windows.trim(session.settled, self._kind.needed, session.rotation)
 
     def _emit(self, items: Items, session: NumberedSession) -> int:
         """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""
         self._note_states(session)
-        return self._put(items if self._kind is None else self._kind.take(items, session.settled))
+        return self._put(self._kind.take(items, session.settled))
 
     def _note_states(self, session: NumberedSession, end: int | None = None) -> None:
         """Give the operator the states that ``session`` has folded, of base tuples before ``end``."""
@@ -435,12 +425,9 @@ class Pipeline:
         if isinstance(self._kind, WholeStateOperator):
             session.settled_to(self._kind.settled)
 
-    def _put(self, found: Items | Decided | FoldedRowsOf | FoldedBases) -> int:
-        """Queue the rows that were ``found``, and return how many there are."""
-        if isinstance(found, np.ndarray):
-            items, values = found, list[pa.ChunkedArray]()
-        else:
-            items, values = found.items, self._folded.arrays(found) if isinstance(found, Decided) else found.values
+    def _put(self, batch: RowBatch) -> int:
+        """Queue the rows of ``batch``, and return how many there are."""
+        items, values = batch.items, batch.values
         if not len(items):
             return 0
         at = np.flatnonzero(items["kind"] == PAIR)

@@ -14,8 +14,8 @@ from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device
 from splitjoin.lang.ir import text
 from splitjoin.lang.query import Query
+from splitjoin.rows.answers import interval_engine, states_leave
 from splitjoin.rows.interval_joins.form import interval_form
-from splitjoin.rows.interval_joins.operators import interval_engine, states_leave
 
 __all__ = ["FALLBACK", "Part", "choose_device", "device_name", "folding", "parts"]
 

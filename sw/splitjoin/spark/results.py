@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.joins.statement import Projection
-from splitjoin.lang.layouts import take
 from splitjoin.lang.query import Query
-from splitjoin.rows.aggregates import Decided, FoldedRows, aggregate_fields
-from splitjoin.rows.aggregates.state_operator import FoldedBases
+from splitjoin.rows.aggregates import aggregate_fields
+from splitjoin.rows.operator import RowBatch
 from splitjoin.rows.output import OutputColumn, gather, output_schema
 
 __all__ = ["RESULT_ROWS", "ResultRows"]
@@ -51,26 +50,12 @@ class ResultRows:
             chunk = slice(start, start + RESULT_ROWS)
             yield self._projected(gather(self.gathered, r, s, r_at[chunk], s_at[chunk]))
 
-    def of_bases(self, r: pa.Table, s: pa.Table, decided: Decided) -> Iterator[pa.Table]:
-        """The rows of base tuples, whose numbers and those of whose partners are positions in ``r`` and ``s``."""
-        tables = {"r": r, "s": s}
-        folded = FoldedRows(self.query, lambda side, names, rows: [take(tables[side].column(name), pa.array(rows))
-                                                                   for name in names])
-        for start in range(0, len(decided.bases), RESULT_ROWS):
-            part = decided.part(start, min(start + RESULT_ROWS, len(decided.bases)))
-            rows = gather(self.gathered, r, s, part.bases, np.full(len(part.bases), -1, np.int64))
+    def of_rows(self, r: pa.Table, s: pa.Table, batch: RowBatch) -> Iterator[pa.Table]:
+        """The rows of ``batch``, whose row ids are positions in ``r`` and ``s``; some thousand at a time."""
+        for part in batch.parts(RESULT_ROWS):
+            rows = gather(self.gathered, r, s, part.items["r"], part.items["s"])
             schema = pa.schema([*rows.schema, *aggregate_fields(self.query)])
-            yield self._projected(pa.table([*rows.columns, *folded.arrays(part)], schema=schema))
-
-    def of_folded(self, r: pa.Table, s: pa.Table, folded: FoldedBases) -> Iterator[pa.Table]:
-        """The rows of base tuples, whose numbers are positions in ``r``, with values that were folded."""
-        bases = folded.items["r"]
-        for start in range(0, len(bases), RESULT_ROWS):
-            part = bases[start:start + RESULT_ROWS]
-            rows = gather(self.gathered, r, s, part, np.full(len(part), -1, np.int64))
-            schema = pa.schema([*rows.schema, *aggregate_fields(self.query)])
-            values = [column.slice(start, len(part)) for column in folded.values]
-            yield self._projected(pa.table([*rows.columns, *values], schema=schema))
+            yield self._projected(pa.table([*rows.columns, *part.values], schema=schema))
 
     def _projected(self, rows: pa.Table) -> pa.Table:
         return rows if self.projection is None else self.projection.rows(rows)

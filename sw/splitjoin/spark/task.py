@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitjoin.base.errors import InputError, WindowOverflow
 from splitjoin.engines.arrival import Arrivals, R, S
-from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.device import Device, Items, pairs
+from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device
 from splitjoin.joins.statement import Projection
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
-from splitjoin.rows.aggregates import decide_bases_between
-from splitjoin.rows.interval_joins.operators import states_leave
-from splitjoin.rows.kinds import decide_between
 from splitjoin.rows.output import OutputColumn
+from splitjoin.rows.whole import WholeRows
 
-from .folded import fold_between
 from .metrics import JoinMetrics
 from .resources import leased
 from .results import ResultRows
@@ -89,53 +84,19 @@ class Task:
         of another kind of join that waits belongs to the partition of the time up to which it waits.
         """
         device = find_device(self.device, **leased(self.device, self.options))
-        if self.query.aggregates:
-            with _told(partition):
-                folded = fold_between(self.query, device, arrivals, *self._between(partition, warm_r + warm_s))
-            if folded is not None:
-                made = ResultRows(self.query, self.gathered, self.projection)
-                count = len(folded.rows.items)
-                self._count(arrivals, warm_r + warm_s, count, folded.counters, folded.latencies)
-                yield from _batches(made.of_folded(arrivals.r, arrivals.s, folded.rows))
-                return
-            if states_leave(self.query, device):  # a state left its width
-                device = CpuDevice(threads=1)
-        with device.open_deciding(self.query) as session:
-            with _told(partition):
-                session.push(arrivals)
-                items = session.flush()
-            counters, latencies = session.counters(), session.latencies()
-        count, tables = self._rows(partition, arrivals, items, warm_r, warm_s)
-        self._count(arrivals, warm_r + warm_s, count, counters, latencies)
-        yield from _batches(tables)
-
-    def _count(self, arrivals: Arrivals, warm: int, rows: int, counters: Mapping[str, int],
-               latencies: npt.NDArray[np.int64] | None) -> None:
-        """Add the figures of a partition, of whose ``arrivals`` the first ``warm`` are warm, to the metrics."""
-        if self.metrics is not None:
-            self.metrics.add(counters, None if latencies is None else latencies[warm:], partitions=1,
-                             tuples=len(arrivals) - warm, warm=warm, pairs=rows)
-
-    def _between(self, partition: int, warm: int) -> tuple[int, int | None, int | None]:
-        """The number of ``warm`` arrivals, and the times between which ``partition`` decides rows."""
         bounds = [None, *self.starts, None]
-        return warm, bounds[partition], bounds[partition + 1]
-
-    def _rows(self, partition: int, arrivals: Arrivals, items: Items, warm_r: int,
-              warm_s: int) -> tuple[int, Iterator[pa.Table]]:
-        """The number of result rows, and these, by the ``items`` that the device has found."""
+        found = WholeRows(self.query, device, arrivals, threads=1,
+                          between=(warm_r + warm_s, bounds[partition], bounds[partition + 1]))
+        with _told(partition):
+            rows = found.batch().rows()
+        if self.metrics is not None:
+            latencies = found.facts.get("latencies")
+            self.metrics.add(found.facts["counters"], None if latencies is None else latencies[warm_r + warm_s:],
+                             partitions=1, tuples=len(arrivals) - warm_r - warm_s, warm=warm_r + warm_s,
+                             pairs=len(rows.items))
         made = ResultRows(self.query, self.gathered, self.projection)
-        if self.query.is_pairs:
-            r_rows, s_rows = pairs(items)
-            mine = (r_rows >= warm_r) | (s_rows >= warm_s)
-            return int(np.count_nonzero(mine)), made.of_pairs(arrivals.r, arrivals.s, r_rows[mine], s_rows[mine])
-        between = self._between(partition, warm_r + warm_s)
-        if self.query.aggregates:
-            bases = decide_bases_between(self.query, arrivals, items, *between)
-            return (sum(len(d.bases) for d in bases),
-                    chain.from_iterable(made.of_bases(arrivals.r, arrivals.s, d) for d in bases))
-        r_rows, s_rows = pairs(decide_between(self.query, arrivals, items, *between))
-        return len(r_rows), made.of_pairs(arrivals.r, arrivals.s, r_rows, s_rows)
+        for table in made.of_rows(arrivals.r, arrivals.s, rows):
+            yield from table.combine_chunks().to_batches()
 
     def _check_times(self, rows: pa.Table) -> None:
         if rows.column(TS).null_count:
@@ -166,11 +127,6 @@ def _told(partition: int) -> Iterator[None]:
     except WindowOverflow as error:
         error.add_note(f"This was in time partition {partition}; rows count from its first warm one.")
         raise
-
-
-def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
-    for table in tables:
-        yield from table.combine_chunks().to_batches()
 
 
 def null_time(query: Query, side: Side, instead: str = "") -> InputError:

@@ -22,6 +22,7 @@ from splitjoin.joins import execution, expected_size
 from splitjoin.joins.expected_size import compared_pairs
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+from splitjoin.rows import whole as whole_rows
 from splitjoin.tables import writing
 from tests.support.sampling import examples
 
@@ -128,7 +129,7 @@ KINDS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_rows_in_parts_are_those_in_one_piece(kind: dict[str, Any], device: str, tmp_path: Path,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "_FIRST", 7)
+    monkeypatch.setattr(whole_rows, "_FIRST", 7)
     monkeypatch.setattr(execution, "_WRITTEN", 50)
     monkeypatch.setattr(writing, "_GROUP", 8)
     rng = np.random.default_rng(5)
@@ -187,7 +188,7 @@ def test_windows_that_do_not_fit_are_refused_before(monkeypatch: pytest.MonkeyPa
 def test_a_result_that_cannot_fit_is_told_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 4000
     table = {"x": np.arange(n) % 2}
-    monkeypatch.setattr(execution, "_SLICE", 1000)
+    monkeypatch.setattr(whole_rows, "_SLICE", 1000)
     monkeypatch.setattr(expected_size, "_LEAST", 1000)
     monkeypatch.setattr(expected_size, "available_memory", lambda: 1 << 20)
     with pytest.raises(CapacityError, match=(

@@ -18,7 +18,8 @@ from splitjoin.engines.device import Device
 from splitjoin.joins.join import result_columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.spark import folded, task as tasks
+from splitjoin.rows.whole import WholeRows
+from splitjoin.spark import task as tasks
 from splitjoin.spark.placement import choose_device, folding
 from splitjoin.spark.task import Task
 from splitjoin_sim.pysim import PysimDevice
@@ -63,13 +64,14 @@ def plain(table: pa.Table) -> list[str]:
 
 @pytest.mark.parametrize("engine", ["auto", at_length("scale-oij")])
 def test_engines_fold_partitions(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "decide_bases_between", None)  # no pairs
     chance = random.Random(7)
     for window in ({"r": "RANGE 3", "s": "RANGE 12"}, "RANGE 0", {"r": "RANGE 9", "s": "RANGE 0"}, "RANGE 500"):
         query: dict[str, Any] = {"on": "r.name = s.name", "window": window, "time": "ts", "order": "total",
                                  "how": chance.choice(["left", "inner"]), "aggregate": FOLDED}
         starts = sorted(chance.sample(range(-3, 70), 4))
-        got = in_partitions(query, CpuDevice(engine=engine, threads=1), R, S, starts)
+        with monkeypatch.context() as patched:
+            patched.setattr(WholeRows, "_of_pairs", None)
+            got = in_partitions(query, CpuDevice(engine=engine, threads=1), R, S, starts)
         assert plain(got) == plain(answer(R, S, **{k: v for k, v in query.items() if k != "order"}))
 
 
@@ -107,12 +109,12 @@ def test_circuits_fold_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
                              "aggregate": {"count": "count(*)", "sum": "sum(s.n)", "high": "max(s.x)"}}
     device = PysimDevice(cores=1, capacity=64, lanes=2, fold="always")
     with monkeypatch.context() as patched:
-        patched.setattr(tasks, "decide_bases_between", None)
+        patched.setattr(WholeRows, "_of_pairs", None)
         got = in_partitions({**query, "order": "total"}, device, R, S, [30])
     assert plain(got) == plain(answer(R, S, **query))
 
 
-def test_a_state_that_leaves_its_width_is_told_by_the_pairs() -> None:
+def test_a_state_that_leaves_its_width_is_told_by_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     query: dict[str, Any] = {"on": "TRUE", "window": {"r": "RANGE 0", "s": "RANGE 50"}, "time": "ts",
                              "aggregate": {"total": Narrow("s.v")}}
     device = PysimDevice(cores=1, capacity=8, lanes=1)
@@ -123,12 +125,13 @@ def test_a_state_that_leaves_its_width_is_told_by_the_pairs() -> None:
             in_partitions({**query, "order": "total"}, where, r, s, [])
         said.append(str(caught.value))
     assert said[0] == said[1]
-    every = arrivals(made(query, r, s), r, s)
-    assert folded.fold_between(made(query, r, s), device, every, 0, None, None) is None
+    join, every = made(query, r, s), arrivals(made(query, r, s), r, s)
+    monkeypatch.setattr(WholeRows, "_of_pairs", None)
+    with pytest.raises(TypeError):  # it asks for the pairs
+        WholeRows(join, device, every).batch()
     # The partition that decides the first base tuple alone has no such state.
-    fits = folded.fold_between(made(query, r, s), device, every, 0, None, 15)
-    assert fits is not None
-    assert fits.rows.values[0].to_pylist() == [500]
+    fits = WholeRows(join, device, every, between=(0, None, 15)).batch()
+    assert fits.values[0].to_pylist() == [500]
 
 
 def test_the_driver_refuses_what_tasks_could_not_fold() -> None:

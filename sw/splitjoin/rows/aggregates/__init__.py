@@ -11,12 +11,11 @@ from .fold import (
     may_have_values_without_partners,
     without_partners,
 )
-from .identical import identical_rows, joined_bases, merged_bases
-from .operator import AggregateOperator, Decided, decide_bases, decide_bases_between
+from .identical import identical_rows, merged_bases
+from .operator import AggregateOperator, Decided
 from .reference import reference_aggregates
 from .sorted_folds import SortedFolds, sorted_folds, suits_ranges
 
 __all__ = ["AggregateOperator", "Decided", "FoldedRows", "Gather", "SortedFolds", "StateOverflow", "aggregate_fields",
-           "aggregate_types", "decide_bases", "decide_bases_between", "folded_rows", "identical_rows",
-           "joined_bases", "may_have_values_without_partners", "merged_bases", "reference_aggregates",
-           "sorted_folds", "states_circuit", "suits_ranges", "without_partners"]
+           "aggregate_types", "folded_rows", "identical_rows", "may_have_values_without_partners", "merged_bases",
+           "reference_aggregates", "sorted_folds", "states_circuit", "suits_ranges", "without_partners"]

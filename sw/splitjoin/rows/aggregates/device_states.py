@@ -21,8 +21,11 @@ from splitjoin.lang.ir import Col, columns
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.query import Query
 
+from ..kinds import rows_between
+from ..operator import RowBatch
 from .fold import Gather, finished
-from .operator import Decided, decide_bases
+from .identical import joined_bases
+from .operator import AggregateOperator, Decided
 from .terms import PairTerms
 from .user_fold import fold_user
 
@@ -57,19 +60,22 @@ def states_circuit(device: Device, query: Query) -> QueryCircuit | None:
         return None
 
 
-def folded_rows(query: Query, arrivals: Arrivals, items: Items, session: CircuitSession,
-                gather: Gather) -> tuple[Items, list[pa.ChunkedArray]]:
-    """The rows of ``query`` and the values of its aggregates, from all ``items`` and states of a ``session`` that
-    folds. Raises `StateOverflow`.
+def folded_rows(query: Query, arrivals: Arrivals, items: Items, session: CircuitSession, gather: Gather,
+                between: tuple[int, int | None, int | None]) -> RowBatch:
+    """The rows of ``query``, from all ``items`` and states of a ``session`` that folds, of base tuples that the times
+    of ``between`` decide, as of `rows_between`; only these are finished, as others may lack partners. Raises
+    `StateOverflow`.
     """
     folding, states = session.folding, session.states().fields
     assert folding is not None
     if folding.whole:
         items = stars(arrivals.stream)
+    found = rows_between(AggregateOperator(replace(query, kind=Kind("left"))), arrivals, items, *between)
+    decided = found[0] if len(found) == 1 else joined_bases(found)
+    states = {name: values[decided.bases] for name, values in states.items()}
     if any(values.any() for name, values in states.items() if name.startswith("over")):
         raise StateOverflow
-    decided = decide_bases(replace(query, kind=Kind("left")), arrivals, items)
-    return state_values(query, decided, folding, states, gather)
+    return RowBatch(*state_values(query, decided, folding, states, gather))
 
 
 def state_values(query: Query, decided: Decided, folding: FoldChoice, states: Mapping[str, Array],

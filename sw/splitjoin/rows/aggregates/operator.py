@@ -12,9 +12,9 @@ from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, Items
 from splitjoin.lang.query import Query
 
-from ..kinds import KindOperator, rows_between
+from ..kinds import KindOperator
 
-__all__ = ["AggregateOperator", "Decided", "decide_bases", "decide_bases_between"]
+__all__ = ["AggregateOperator", "Decided"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -133,18 +133,3 @@ class AggregateOperator:
             lone = np.flatnonzero(rows)[lengths == 0]
             items, bases, lengths = np.delete(items, lone), bases[lengths > 0], lengths[lengths > 0]
         return Decided(items, bases, lengths, partners)
-
-
-def decide_bases(query: Query, arrivals: Arrivals, items: Items) -> Decided:
-    """All base tuples of ``query`` from all arrivals and all items of the inner join, in total order."""
-    operator = AggregateOperator(query)
-    operator.arrive(arrivals)
-    return operator.finish(items)
-
-
-def decide_bases_between(query: Query, arrivals: Arrivals, items: Items, warm: int, start: int | None,
-                         end: int | None) -> list[Decided]:
-    """The base tuples of ``query`` that times from ``start`` to before ``end`` decide, as for
-    `splitjoin.rows.kinds.decide_between`.
-    """
-    return rows_between(AggregateOperator(query), arrivals, items, warm, start, end)

@@ -1,16 +1,15 @@
-"""`StateOperator`: an `AggregateOperator` for sessions of circuits that fold, from states and later partners; and
+"""`StateOperator`: makes rows in sessions of circuits that fold, from states and later partners; and
 `WholeStateOperator`, where the circuits fold the later partners too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice
@@ -18,6 +17,7 @@ from splitjoin.engines.device import PAIR, Items
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.query import Query
 
+from ..operator import DecidedRows, RowBatch
 from .device_states import state_values
 from .fold import Gather
 from .operator import AggregateOperator, Decided
@@ -26,54 +26,31 @@ if TYPE_CHECKING:
     from splitjoin.circuit.folded_states import FoldedStates
     from splitjoin.circuit.folding import FoldChoice
 
-__all__ = ["FoldedBases", "StateOperator", "WholeStateOperator", "state_operator"]
+__all__ = ["StateOperator", "WholeStateOperator", "state_operator"]
 
 Ints = npt.NDArray[np.int64]
 #: The row ids of the first rows of both streams that are retained, and these rows in arrival order.
 Retained = Callable[[], tuple[tuple[int, int], Arrivals]]
 
 
-@dataclass(frozen=True)
-class FoldedBases:
-    """Rows of base tuples: ``items`` as of `Decided`, and the values of the aggregates."""
+class StateOperator(DecidedRows[Decided]):
+    """Makes rows from the states of a circuit, which folds the partners before base tuples by ``folding``.
 
-    items: Items
-    values: list[pa.ChunkedArray]
-
-
-class StateOperator:
-    """Decides the base tuples of ``query`` by a circuit, which folds the partners before them by ``folding``.
-
-    It stands in for `AggregateOperator`, whose state it reads and writes, so that a session may move from one to the
-    other: where a session needs the pairs behind states, the CPU finds them again among the ``retained`` rows. So it
-    does where a state left its width, as only the pairs tell where. ``gather`` gets columns of retained rows.
+    It stands in for an operator that folds pairs, whose state it reads and writes, so that a session may move from one
+    to the other: where a session needs the pairs behind states, the CPU finds them again among the ``retained`` rows.
+    So it does where a state left its width, as only the pairs tell where. ``gather`` gets columns of retained rows.
     """
 
-    #: The device must find pairs, of partners that come after their base tuples.
-    needs_pairs = True
     #: The streams whose probes find the partners that states hold.
     _folded_sides: ClassVar[tuple[int, ...]] = (0,)
 
     def __init__(self, query: Query, folding: FoldChoice, retained: Retained, gather: Gather):
+        self._bases = AggregateOperator(replace(query, kind=Kind("left")))
+        super().__init__(self._bases)
         self._query, self._folding = query, folding
         self._retained, self._gather = retained, gather
-        self._bases = AggregateOperator(replace(query, kind=Kind("left")))
         self._first = 0  # the base tuple of the first state
         self._states: dict[str, npt.NDArray[Any]] = {}
-
-    @property
-    def needed(self) -> tuple[int, int]:
-        """The ids of the first rows (R's, S's) that later rows may have."""
-        return self._bases.needed
-
-    @property
-    def done(self) -> tuple[int, int]:
-        """As `KindOperator.done`."""
-        return self._bases.done
-
-    def arrive(self, arrivals: Arrivals) -> None:
-        """Note the next slice of arrival order."""
-        self._bases.arrive(arrivals)
 
     def note(self, states: FoldedStates) -> None:
         """Note the ``states`` of the base tuples that follow those of the states before."""
@@ -96,18 +73,6 @@ class StateOperator:
             old = self._states[name]
             self._states[name] = np.concatenate([old, np.full(gap, self._initial(name), old.dtype), values])
 
-    def take(self, items: Items, settled: tuple[int, int]) -> FoldedBases:
-        """As `KindOperator.take`."""
-        return self._folded(self._bases.take(items, settled))
-
-    def advance(self, now: int) -> FoldedBases:
-        """As `KindOperator.advance`."""
-        return self._folded(self._bases.advance(now))
-
-    def finish(self, items: Items) -> FoldedBases:
-        """As `KindOperator.finish`."""
-        return self._folded(self._bases.finish(items))
-
     def state(self) -> dict[str, Ints]:
         """The state of an `AggregateOperator`, with all pairs of undecided base tuples."""
         state = self._bases.state()
@@ -117,10 +82,6 @@ class StateOperator:
             state["pairs_r"] = np.concatenate([pairs["r"], state["pairs_r"]])
             state["pairs_s"] = np.concatenate([pairs["s"], state["pairs_s"]])
         return state
-
-    def restore(self, state: Mapping[str, Ints]) -> None:
-        """Take over the ``state`` of another operator of the same query; this one must be fresh."""
-        self._bases.restore(state)
 
     def base_state(self) -> dict[str, Ints]:
         """The state without pairs, for whoever keeps the rows: `restore_bases` and `note_again` continue from both."""
@@ -161,7 +122,7 @@ class StateOperator:
         found["s"] += first[1]
         return found
 
-    def _folded(self, decided: Decided) -> FoldedBases:
+    def _rows(self, decided: Decided) -> RowBatch:
         bases = decided.bases
         states = {name: np.full(len(bases), self._initial(name), values.dtype)
                   for name, values in self._states.items()} or self._no_states(len(bases))
@@ -172,7 +133,7 @@ class StateOperator:
         if len(bases) and self._states and int(at[-1]) >= 0:
             gone = int(at[-1]) + 1
             self._first, self._states = self._first + gone, {n: v[gone:] for n, v in self._states.items()}
-        return FoldedBases(*state_values(self._query, decided, self._folding, states, self._gather))
+        return RowBatch(*state_values(self._query, decided, self._folding, states, self._gather))
 
     def _no_states(self, n: int) -> dict[str, npt.NDArray[Any]]:
         names = ["any", *(f"slot{part}_{slot}" for part, one in enumerate(self._folding.parts)
@@ -214,12 +175,12 @@ class WholeStateOperator(StateOperator):
             self._end += len(new)
             super().note(new)
 
-    def take(self, items: Items, settled: tuple[int, int]) -> FoldedBases:
+    def take(self, items: Items, settled: tuple[int, int]) -> RowBatch:
         """The rows that are decided now, and whose states have come."""
         settled = self.settled
         return super().take(self._bases.stars(settled), settled)
 
-    def finish(self, items: Items) -> FoldedBases:
+    def finish(self, items: Items) -> RowBatch:
         """All remaining rows, at the end of input: all states have come."""
         return super().finish(self._bases.stars(self.settled))
 

@@ -4,7 +4,7 @@ The pairs in total order and the sequence of arrivals determine the rows of ever
 kind: `KindOperator` consumes what any device gives, and `reference_rows` says the same a tuple at a time.
 """
 
-from .operator import KindOperator, decide, decide_between, rows_between
+from .operator import KindOperator, rows_between
 from .reference import reference_rows
 
-__all__ = ["KindOperator", "decide", "decide_between", "reference_rows", "rows_between"]
+__all__ = ["KindOperator", "reference_rows", "rows_between"]

@@ -16,7 +16,7 @@ from splitjoin.lang.schema import SIDES, Side, other_side
 
 from .undecided import NONE, Ints, Undecided
 
-__all__ = ["KindOperator", "decide", "decide_between", "rows_between"]
+__all__ = ["KindOperator", "rows_between"]
 
 _MAX = 2**63 - 1
 
@@ -256,42 +256,30 @@ class KindOperator:
         return np.concatenate(found)
 
 
-def decide(query: Query, arrivals: Arrivals, items: Items) -> Items:
-    """The rows of ``query`` from all arrivals and all items of the inner join, in total order."""
-    operator = KindOperator(query)
-    operator.arrive(arrivals)
-    return operator.finish(items)
-
-
-def decide_between(query: Query, arrivals: Arrivals, items: Items, warm: int, start: int | None,
-                   end: int | None) -> Items:
-    """The rows of ``query`` that times from ``start`` to before ``end`` decide or bring; None is no bound.
-
-    ``items``: those of the inner join over ``arrivals``, of which the first ``warm`` lie before ``start`` and the rest
-    before ``end``. All tuples must be there that a row needs: with RANGE windows, those up to both lengths before
-    ``start``. The rows of adjacent times, put together, are those of the whole query, in total order (for ``full``, of
-    the rows that one arrival decides, some may come in another order).
-    """
-    return np.concatenate(rows_between(KindOperator(query), arrivals, items, warm, start, end))
-
-
 def rows_between(operator: Any, arrivals: Arrivals, items: Items, warm: int, start: int | None,
                  end: int | None) -> list[Any]:
-    """The rows that a fresh ``operator`` gives between the times of `decide_between`, part by part.
+    """The rows that times from ``start`` to before ``end`` decide or bring, part by part; None is no bound.
 
-    ``operator``: a `KindOperator`, or another one with its methods.
+    ``operator``: a fresh `KindOperator`, or another one with its methods. ``items``: those of the inner join over
+    ``arrivals``, of which the first ``warm`` lie before ``start`` and the rest before ``end``. All tuples must be there
+    that a row needs: with RANGE windows, those up to both lengths before ``start``. The rows of adjacent times, put
+    together, are those of the whole query, in total order (for ``full``, of the rows that one arrival decides, some may
+    come in another order).
     """
-    before, rest = arrivals.split(warm)
-    operator.arrive(before)
-    mine = np.where(items["side"] == 0, items["r"] >= len(before.r), items["s"] >= len(before.s))
-    operator.take(items[~mine], (len(before.r), len(before.s)))
+    rest: Arrivals | None = arrivals
+    if warm:
+        before, rest = arrivals.split(warm)
+        operator.arrive(before)
+        mine = np.where(items["side"] == 0, items["r"] >= len(before.r), items["s"] >= len(before.s))
+        operator.take(items[~mine], (len(before.r), len(before.s)))
+        items = items[mine]
     if start is not None:
         operator.advance(start)
     if rest is not None:
         operator.arrive(rest)
     if end is None:
-        return [operator.finish(items[mine])]
-    return [operator.take(items[mine], (len(arrivals.r), len(arrivals.s))), operator.advance(end)]
+        return [operator.finish(items)]
+    return [operator.take(items, (len(arrivals.r), len(arrivals.s))), operator.advance(end)]
 
 
 def _merged(items: Items, at: Ints, rows: Items, waited: Ints) -> Items:

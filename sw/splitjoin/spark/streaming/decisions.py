@@ -7,20 +7,20 @@ whether they are in a pair, is a part of the group's state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from splitjoin.engines.device import ITEM, PAIR, Items, pairs
+from splitjoin.engines.device import ITEM, PAIR, Items
+from splitjoin.lang.layouts import take
 from splitjoin.lang.schema import SIDES, Side
-from splitjoin.rows.aggregates import AggregateOperator, Decided as DecidedBases
-from splitjoin.rows.aggregates.state_operator import FoldedBases
-from splitjoin.rows.kinds import KindOperator
+from splitjoin.rows.answers import operator_of_pairs
+from splitjoin.rows.operator import RowBatch
 
-from .folding import GroupFold, in_arrival_order, restored_pairs
+from .folding import GroupFold, in_arrival_order, with_pairs
 from .group import GroupJoin, Step
 from .rows import Numbers, Rows
 
@@ -44,23 +44,23 @@ def decided(join: GroupJoin, step: Step, found: Iterable[tuple[Rows, Rows, Numbe
     # The tuples of this group's subsequence of arrival order, from the first one that is stored on.
     stored = {"r": join.by_arrival(step.before["r"]), "s": join.by_arrival(Rows.concat([step.before["s"], *beside]))}
     known = {side: join.by_arrival(Rows.concat([stored[side], new[side]])) for side in SIDES}
-    operator: Any = fold or (AggregateOperator(join.query) if join.query.aggregates else KindOperator(join.query))
     undecided = step.state.undecided
     done = np.array(undecided["done"] if undecided else [0, 0]).tolist()
     ends = [before + len(new[side]) for side, before in zip(SIDES, done, strict=True)]
     first = {side: end - len(known[side]) for side, end in zip(SIDES, ends, strict=True)}
+    tables = {side: known[side].table.combine_chunks() for side in SIDES}
     fresh, watermark = in_arrival_order(new["r"], new["s"]), step.state.progress.watermark
+    operator: Any = fold or operator_of_pairs(join.query, lambda side, names, rows: [
+        take(tables[side].column(name), pa.array(rows - first[side])) for name in names])
     if fold is not None:
         fold.begin(first, in_arrival_order(stored["r"], stored["s"]), in_arrival_order(known["r"], known["s"]))
         if fold.fresh and undecided:
             fold.restore(undecided)
-        parts: list[Any] = fold.join(fresh, watermark)
+        parts = fold.join(fresh, watermark)
     else:
-        if undecided and join.query.aggregates:
-            restored_pairs(join.query, operator, undecided, (first["r"], first["s"]),
-                           in_arrival_order(stored["r"], stored["s"]))
-        elif undecided:
-            operator.restore(undecided)
+        if undecided:
+            operator.restore(with_pairs(join.query, undecided, (first["r"], first["s"]),
+                                        in_arrival_order(stored["r"], stored["s"])))
         operator.arrive(fresh)
         parts = [operator.take(_items(found, known, first), tuple(ends))]
         if watermark is not None:
@@ -70,30 +70,12 @@ def decided(join: GroupJoin, step: Step, found: Iterable[tuple[Rows, Rows, Numbe
         needed = dict(zip(SIDES, operator.needed, strict=True))
         state = replace(state, needed=needed, stored={side: join.kept(side, state, rows, needed) for side, rows in
                                                       state.stored.items()})
-    count, tables = _result(join, parts, known, first)
-    return Decided(replace(step, state=state), count, tables)
-
-
-def _result(join: GroupJoin, parts: list[Any], known: Mapping[Side, Rows],
-            first: Mapping[Side, int]) -> tuple[int, Iterator[pa.Table]]:
-    """The number of rows that ``parts`` decide, and these."""
-    r, s = known["r"].table.combine_chunks(), known["s"].table.combine_chunks()
-    if not join.query.aggregates:
-        r_at, s_at = pairs(np.concatenate(parts))
-        return len(r_at), join.result.of_pairs(r, s, np.where(r_at < 0, r_at, r_at - first["r"]),
-                                               np.where(s_at < 0, s_at, s_at - first["s"]))
-
-    def tables() -> Iterator[pa.Table]:
-        for part in parts:
-            if isinstance(part, DecidedBases):
-                yield from join.result.of_bases(r, s, replace(part, bases=part.bases - first["r"],
-                                                              partners=part.partners - first["s"]))
-            else:
-                items = part.items.copy()
-                items["r"] -= first["r"]
-                yield from join.result.of_folded(r, s, FoldedBases(items, part.values))
-
-    return sum(len(part.items) for part in parts), tables()
+    rows = RowBatch.joined([part.rows() for part in parts])
+    items = rows.items.copy()
+    for side in SIDES:
+        items[side] -= np.where(items[side] >= 0, first[side], 0)
+    return Decided(replace(step, state=state), len(items),
+                   join.result.of_rows(tables["r"], tables["s"], RowBatch(items, rows.values)))
 
 
 def _items(found: Iterable[tuple[Rows, Rows, Numbers, Numbers]], known: dict[Side, Rows],

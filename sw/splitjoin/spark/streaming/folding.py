@@ -16,20 +16,20 @@ import pyarrow as pa
 
 from splitjoin.engines.arrival import Arrivals, interleave
 from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.device import ITEM, PAIR, Device
+from splitjoin.engines.device import ITEM, Device, pairs
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
-from splitjoin.rows.aggregates import AggregateOperator
-from splitjoin.rows.aggregates.state_operator import FoldedBases, StateOperator, WholeStateOperator
-from splitjoin.rows.interval_joins.operators import aggregate_operator
+from splitjoin.rows.aggregates.state_operator import StateOperator, WholeStateOperator
+from splitjoin.rows.answers import row_operator
 from splitjoin.rows.interval_joins.session import IntervalOperator
+from splitjoin.rows.operator import RowBatch
 from splitjoin.sessions.numbered import NumberedSession
 
 from .rows import Rows
 
-__all__ = ["FoldCache", "GroupFold", "in_arrival_order", "restored_pairs"]
+__all__ = ["FoldCache", "GroupFold", "in_arrival_order", "with_pairs"]
 
 Numbers = npt.NDArray[np.int64]
 
@@ -55,12 +55,12 @@ class GroupFold:
         self._stored = self._all = Arrivals(np.empty(0, np.uint8), None, pa.table({}), pa.table({}))
         self._comparisons = self.pushed = 0
         self.fresh = True
-        self._operator = aggregate_operator(query, device, lambda: (self._ids, self._all), self._gathered)
+        self._operator = row_operator(query, device, lambda: (self._ids, self._all), self._gathered)
 
     @property
     def folds(self) -> bool:
         """False if the device gives pairs, which the host folds: then this object is of no use."""
-        return not isinstance(self._operator, AggregateOperator)
+        return isinstance(self._operator, (IntervalOperator, StateOperator))
 
     @property
     def done(self) -> tuple[int, int]:
@@ -70,6 +70,7 @@ class GroupFold:
     @property
     def needed(self) -> tuple[int, int]:
         """The ids of the first rows (R's, S's) that later rows may have."""
+        assert self._operator.needed is not None, "base tuples are decided"
         return self._operator.needed
 
     def begin(self, first: Mapping[Side, int], stored: Arrivals, known: Arrivals) -> None:
@@ -90,10 +91,9 @@ class GroupFold:
             self._operator.restore_bases(state)
             self._replay()
 
-    def join(self, new: Arrivals, watermark: int | None) -> list[FoldedBases]:
+    def join(self, new: Arrivals, watermark: int | None) -> list[RowBatch]:
         """The base tuples that are decided now, with the ``new`` arrivals."""
         operator, self.fresh = self._operator, False
-        assert not isinstance(operator, AggregateOperator)
         operator.arrive(new)
         self.pushed += len(new)
         items, settled = np.empty(0, ITEM), (operator.done[0] + len(new.r), operator.done[1] + len(new.s))
@@ -109,11 +109,11 @@ class GroupFold:
         found = [operator.take(items, settled)]
         if watermark is not None:
             found.append(operator.advance(watermark))
-        return [FoldedBases(part.items[part.items["kind"] == PAIR], part.values) for part in found]
+        return [part.rows() for part in found]
 
     def state(self) -> dict[str, Numbers]:
         """Columns of the base tuples' states, which `restore` takes beside the stored rows."""
-        assert not isinstance(self._operator, AggregateOperator)
+        assert isinstance(self._operator, (IntervalOperator, StateOperator))
         return self._operator.base_state()
 
     def comparisons(self) -> int:
@@ -185,19 +185,19 @@ def in_arrival_order(r: Rows, s: Rows) -> Arrivals:
     return interleave(r.table, s.table, (r.ts, s.ts), np.searchsorted(s.ts, r.ts, side="left"))
 
 
-def restored_pairs(query: Query, operator: AggregateOperator, undecided: Mapping[str, Numbers], first: tuple[int, int],
-                   stored: Arrivals) -> None:
-    """Let ``operator``, which folds pairs, go on from a state that may be without them: then the CPU finds the pairs of
-    the undecided base tuples again among the ``stored`` rows, the first ones of which have row ids ``first``.
+def with_pairs(query: Query, undecided: Mapping[str, Numbers], first: tuple[int, int],
+               stored: Arrivals) -> Mapping[str, Numbers]:
+    """The state ``undecided`` for an operator that folds pairs. Where it has none, as another way of folding left it,
+    the CPU finds those of the undecided base tuples again among the ``stored`` rows, the first ones of which have row
+    ids ``first``.
     """
-    none = np.empty(0, np.int64)
-    operator.restore({"pairs_r": none, "pairs_s": none, **undecided})
-    if "pairs_r" in undecided or not len(stored):
-        return
-    with CpuDevice(threads=1).open(replace(query.pairs, order=Order("total"))) as session:
-        session.push(stored)
-        items = session.flush()
-    found = items[items["kind"] == PAIR].copy()
-    found["r"] += first[0]
-    found["s"] += first[1]
-    operator.add_pairs(found[found["r"] >= operator.needed[0]])
+    if not query.aggregates or "pairs_r" in undecided:
+        return undecided
+    items = np.empty(0, ITEM)
+    if len(stored):
+        with CpuDevice(threads=1).open(replace(query.pairs, order=Order("total"))) as session:
+            session.push(stored)
+            items = session.flush()
+    r, s = pairs(items)
+    mine = r + first[0] >= undecided["r_first"][0]
+    return {**undecided, "pairs_r": r[mine] + first[0], "pairs_s": s[mine] + first[1]}

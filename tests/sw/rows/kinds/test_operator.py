@@ -21,9 +21,10 @@ from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin.rows.kinds import KindOperator, decide, decide_between, reference_rows
+from splitjoin.rows.kinds import KindOperator, reference_rows, rows_between
 
 from ....support.conformance import run, slices
+from ....support.deciding import decide
 from ....support.kinds import KINDS, kind_oracle, plain_rows
 from ....support.sampling import examples
 from ....support.scenarios import SCENARIOS
@@ -135,7 +136,7 @@ def test_times_in_parts(case: Scenario, data: st.DataObject) -> None:
         n_warm = 0 if start is None else int(np.searchsorted(part.ts, start))
         with GoldenDevice().open(query.pairs) as session:
             session.push(part)
-            rows = decide_between(query, part, session.flush(), n_warm, start, end)
+            rows = np.concatenate(rows_between(KindOperator(query), part, session.flush(), n_warm, start, end))
         before = [int(np.count_nonzero(whole.stream[:first] == side)) for side in (0, 1)]
         rows = rows[rows["kind"] == PAIR]
         found += [(r + before[0] if r >= 0 else r, s + before[1] if s >= 0 else s)

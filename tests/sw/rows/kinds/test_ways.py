@@ -21,11 +21,12 @@ from splitjoin.engines.device import Device, pairs
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.join import join
 from splitjoin.lang.query import Query
-from splitjoin.rows.kinds import decide, reference_rows
+from splitjoin.rows.kinds import reference_rows
 from splitjoin.rows.output import gather, output_columns
 from splitjoin.sessions import StreamJoin
 
 from ....support.conformance import run
+from ....support.deciding import decide
 from ....support.feeding import feed, feeds, whole
 from ....support.kinds import KINDS
 from ....support.lagging import LaggingDevice

@@ -1,0 +1,94 @@
+"""How a device answers a query: by pairs, by pairs that decide, by states of a circuit, or by rows without pairs.
+
+This is the only place that chooses among these. Whoever runs a query feeds what it gets here, and places the rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.circuit.is_circuit import is_circuit
+from splitjoin.engines.cpu.compiler import has_numba, needs_numba
+from splitjoin.engines.cpu.device import INTERVAL_ENGINES
+from splitjoin.engines.device import Device, Items
+from splitjoin.lang.query import Query
+
+from .aggregates import AggregateOperator, Decided, FoldedRows, Gather, merged_bases, states_circuit
+from .aggregates.state_operator import Retained, state_operator
+from .kinds import KindOperator
+from .operator import DecidedRows, PairOperator, RowBatch, RowOperator
+
+if TYPE_CHECKING:
+    from splitjoin.circuit.query_circuit import QueryCircuit
+
+    from .interval_joins.choice import IntervalChoice
+
+__all__ = ["Groups", "interval_engine", "operator_of_pairs", "row_operator", "states_leave"]
+
+#: For each tuple of R the first one that is identical; None where each is a base of its own.
+Groups = npt.NDArray[np.int64] | None
+
+
+def states_leave(query: Query, device: Device) -> QueryCircuit | None:
+    """The circuit of ``device`` that folds the aggregates of ``query``; None if pairs leave. Raises `UnsupportedError`
+    if it must fold and cannot.
+    """
+    found = states_circuit(device, query)
+    return None if is_circuit(device) and device.masked else found
+
+
+def interval_engine(query: Query, device: Device) -> IntervalChoice | None:
+    """The engine of ``device`` that folds the aggregates of ``query`` without pairs, if there is one. Raises
+    `UnsupportedError` where the device asks for an engine that cannot run the query, `ToolError` where it cannot run
+    without numba.
+    """
+    if not query.aggregates or device.name != "cpu":
+        return None
+    if not has_numba():
+        if getattr(device, "engine", "auto") in INTERVAL_ENGINES:
+            raise needs_numba(f"engine={getattr(device, 'engine', '')!r}", "leave engine out")
+        return None
+    from .interval_joins.choice import interval_choice  # here, as numba takes a third of a second to import
+
+    return interval_choice(query, device)
+
+
+def row_operator(query: Query, device: Device, retained: Retained, gather: Gather) -> RowOperator:
+    """The operator for what ``device`` gives: states of circuits that fold, nothing where an engine of the CPU folds
+    without pairs, else pairs. ``retained``: the rows that are kept. ``gather`` gets columns of them.
+    """
+    if query.aggregates:
+        if (circuit := states_leave(query, device)) is not None:
+            assert circuit.folding is not None
+            return state_operator(query, circuit.folding, retained, gather)
+        if (choice := interval_engine(query, device)) is not None:
+            from .interval_joins.session import IntervalOperator
+
+            return IntervalOperator(query, choice, gather)
+    return operator_of_pairs(query, gather)
+
+
+def operator_of_pairs(query: Query, gather: Gather, groups: Groups = None) -> RowOperator:
+    """The operator for pairs. ``groups``: as of `identical_rows`; then it must get all pairs at once."""
+    if query.aggregates:
+        return _FoldedPairs(query, gather, groups)
+    return PairOperator() if query.is_pairs else _DecidedKind(KindOperator(query))
+
+
+class _DecidedKind(DecidedRows[Items]):
+    def _rows(self, decided: Items) -> RowBatch:
+        return RowBatch(decided)
+
+
+class _FoldedPairs(DecidedRows[Decided]):
+    def __init__(self, query: Query, gather: Gather, groups: Groups):
+        super().__init__(AggregateOperator(query))
+        self._folded, self._groups, self._lacking = FoldedRows(query, gather), groups, not query.kind.is_inner
+
+    def _rows(self, decided: Decided) -> RowBatch:
+        if self._groups is not None:
+            decided = merged_bases(decided, self._groups, lacking=self._lacking)
+        return RowBatch(decided.items, self._folded.arrays(decided))

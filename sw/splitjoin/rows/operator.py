@@ -1,0 +1,207 @@
+"""`RowOperator`: decides the rows of a query, batch by batch, from arrivals and from what a device gives of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, joined_items
+
+from .kinds import rows_between
+
+__all__ = ["DecidedRows", "PairOperator", "RowBatch", "RowOperator"]
+
+Ints = npt.NDArray[np.int64]
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+_NO_ITEMS: Items = np.empty(0, ITEM)
+
+
+@dataclass(frozen=True)
+class RowBatch:
+    """Rows that are decided.
+
+    ``items``: an item of kind `PAIR` for each row, with −1 for NULL, and stars among them. ``values``: those of each
+    aggregate, a value a row.
+    """
+
+    items: Items
+    values: Sequence[pa.ChunkedArray] = ()
+
+    def rows(self) -> RowBatch:
+        """The same rows without stars."""
+        chosen = self.items["kind"] == PAIR
+        return self if chosen.all() else RowBatch(chosen_items(self.items, chosen), self.values)
+
+    def parts(self, size: int) -> Sequence[RowBatch]:
+        """The rows, without stars, in parts of at most ``size``."""
+        rows = self.rows()
+        if len(rows.items) <= size:
+            return [rows] if len(rows.items) else []
+        return [RowBatch(rows.items[at:at + size], [v.slice(at, size) for v in rows.values])
+                for at in range(0, len(rows.items), size)]
+
+    @classmethod
+    def joined(cls, batches: Sequence[RowBatch]) -> RowBatch:
+        """The rows of all ``batches`` (one at least), one batch after the other."""
+        if len(batches) == 1:
+            return batches[0]
+        values = zip(*(batch.values for batch in batches if len(batch.items)), strict=True)
+        return cls(joined_items([batch.items for batch in batches]),
+                   [pa.chunked_array([chunk for v in column for chunk in v.chunks], column[0].type)
+                    for column in values] or batches[0].values)
+
+
+class RowOperator(ABC):
+    """Decides the rows of a query.
+
+    `arrive` takes arrivals as they are given to the device, `take` the device's items, in total order, of all pairs or
+    of those that decide (`Device.open_deciding`). Rows that wait for a decision precede the results of the arrival that
+    decides it, R's before S's, then by row id. Stars stay where they are.
+    """
+
+    #: True if the device must find pairs.
+    needs_pairs: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def needed(self) -> tuple[int, int] | None:
+        """The ids of the first rows (R's, S's) that later rows may have; None if they have the tuples of windows."""
+
+    @property
+    @abstractmethod
+    def done(self) -> tuple[int, int]:
+        """The numbers of tuples of R and of S whose pairs, as probes, are known."""
+
+    @abstractmethod
+    def arrive(self, arrivals: Arrivals) -> None:
+        """Note the next slice of arrival order."""
+
+    @abstractmethod
+    def take(self, items: Items, settled: tuple[int, int]) -> RowBatch:
+        """The rows that are decided now, with ``items``: those of the probes up to row ids ``settled`` that were not
+        given yet.
+        """
+
+    @abstractmethod
+    def advance(self, now: int) -> RowBatch:
+        """The rows that are decided as no tuple below event time ``now`` will arrive any more."""
+
+    @abstractmethod
+    def finish(self, items: Items) -> RowBatch:
+        """All remaining rows, with ``items``, the last ones, at the end of input."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Ints]:
+        """The state by name, from which `restore` continues."""
+
+    @abstractmethod
+    def restore(self, state: Mapping[str, Ints]) -> None:
+        """Take over the ``state`` of another operator of the same query; this one must be fresh."""
+
+    @abstractmethod
+    def between(self, arrivals: Arrivals, items: Items, warm: int, start: int | None, end: int | None) -> RowBatch:
+        """The rows that times from ``start`` to before ``end`` decide or bring, as of
+        `splitjoin.rows.kinds.rows_between`; this operator must be fresh.
+        """
+
+
+class PairOperator(RowOperator):
+    """Gives the pairs as they come from the device."""
+
+    done = (0, 0)
+    needed = None
+
+    def arrive(self, arrivals: Arrivals) -> None:
+        pass
+
+    def take(self, items: Items, settled: tuple[int, int]) -> RowBatch:
+        return RowBatch(items)
+
+    def advance(self, now: int) -> RowBatch:
+        return RowBatch(_NO_ITEMS)
+
+    def finish(self, items: Items) -> RowBatch:
+        return RowBatch(items)
+
+    def state(self) -> dict[str, Ints]:
+        return {}
+
+    def restore(self, state: Mapping[str, Ints]) -> None:
+        pass
+
+    def between(self, arrivals: Arrivals, items: Items, warm: int, start: int | None, end: int | None) -> RowBatch:
+        of_r, of_s = (np.count_nonzero(arrivals.stream[:warm] == side) for side in (0, 1))
+        # Warm tuples precede the others, so a pair belongs to other times exactly when both of its tuples are warm.
+        return RowBatch(chosen_items(items, (items["r"] >= of_r) | (items["s"] >= of_s)) if warm else items)
+
+
+class Decider(Protocol[T_co]):
+    """Decides which tuples get a row when, and with which partners; its methods are those of `RowOperator`."""
+
+    @property
+    def needed(self) -> tuple[int, int]: ...
+
+    @property
+    def done(self) -> tuple[int, int]: ...
+
+    def arrive(self, arrivals: Arrivals) -> None: ...
+
+    def take(self, items: Items, settled: tuple[int, int]) -> T_co: ...
+
+    def advance(self, now: int) -> T_co: ...
+
+    def finish(self, items: Items) -> T_co: ...
+
+    def state(self) -> dict[str, Ints]: ...
+
+    def restore(self, state: Mapping[str, Ints]) -> None: ...
+
+
+class DecidedRows(RowOperator, Generic[T]):
+    """Makes rows of what ``decider`` decides."""
+
+    def __init__(self, decider: Decider[T]):
+        self._decider = decider
+
+    @abstractmethod
+    def _rows(self, decided: T) -> RowBatch:
+        """The rows of what is ``decided``."""
+
+    @property
+    def needed(self) -> tuple[int, int]:
+        return self._decider.needed
+
+    @property
+    def done(self) -> tuple[int, int]:
+        return self._decider.done
+
+    def arrive(self, arrivals: Arrivals) -> None:
+        self._decider.arrive(arrivals)
+
+    def take(self, items: Items, settled: tuple[int, int]) -> RowBatch:
+        return self._rows(self._decider.take(items, settled))
+
+    def advance(self, now: int) -> RowBatch:
+        return self._rows(self._decider.advance(now))
+
+    def finish(self, items: Items) -> RowBatch:
+        return self._rows(self._decider.finish(items))
+
+    def state(self) -> dict[str, Ints]:
+        return self._decider.state()
+
+    def restore(self, state: Mapping[str, Ints]) -> None:
+        self._decider.restore(state)
+
+    def between(self, arrivals: Arrivals, items: Items, warm: int, start: int | None, end: int | None) -> RowBatch:
+        return RowBatch.joined([self._rows(part) for part in rows_between(
+            self._decider, arrivals, items, warm, start, end)])

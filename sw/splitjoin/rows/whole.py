@@ -1,0 +1,189 @@
+"""`WholeRows`: the rows of a query over arrivals that are all there, of whole tables or of a part of their times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from splitjoin.base.memory import check_memory, too_large
+from splitjoin.base.progress import progress_bar
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.cpu.device import INTERVAL_ENGINES
+from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, joined_items
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.lang.layouts import take
+from splitjoin.lang.query import Query
+
+from .aggregates import Gather, StateOverflow, folded_rows, reference_aggregates, sorted_folds, states_circuit
+from .answers import Groups, interval_engine, operator_of_pairs
+from .kinds import KindOperator, reference_rows, rows_between
+from .operator import RowBatch
+from .output import indices
+
+if TYPE_CHECKING:
+    from splitjoin.circuit.driver import CircuitDevice
+    from splitjoin.circuit.query_circuit import QueryCircuit
+
+    from .interval_joins.choice import IntervalChoice
+
+__all__ = ["WholeRows"]
+
+#: The most arrivals that are pushed at once: a device has no more of them in memory as it encodes them. And those of
+#: the first slice, where rows leave slice by slice.
+_SLICE, _FIRST = 1 << 16, 1 << 10
+#: No bounds: the rows of all times.
+_EVERY = (0, None, None)
+
+
+@dataclass
+class WholeRows:
+    """Finds the rows of ``query`` over ``arrivals`` on ``device``, each time that it is asked.
+
+    Attributes:
+        groups: As of `identical_rows`, where identical tuples of R are one base of the aggregates; else None.
+        between: The number of warm arrivals, and the times that decide or bring the rows, as of `rows_between`.
+        threads: Threads of the CPU where it stands in for a circuit, one of whose states left its width.
+        watch: Gets the number of arrivals pushed and of pairs so far; may raise an exception to end it.
+        facts: What the device tells of itself, as arguments of `JoinResult`: there after the last row.
+    """
+
+    query: Query
+    device: Device
+    arrivals: Arrivals
+    groups: Groups = None
+    between: tuple[int, int | None, int | None] = _EVERY
+    threads: int | None = None
+    watch: Callable[[int, int], None] = lambda arrivals, pairs: None
+    facts: dict[str, Any] = field(default_factory=lambda: {"counters": {}})
+
+    def batch(self) -> RowBatch:
+        """All rows, and the stars that the device gave."""
+        return RowBatch.joined(list(self._batches(None)))
+
+    def batches(self, rows: int) -> Iterator[RowBatch]:
+        """The rows, part by part, so that memory holds some of them: if it can be, about ``rows`` at a time."""
+        return self._batches(rows)
+
+    def _batches(self, rows: int | None) -> Iterator[RowBatch]:
+        query, device, incoming = self.query, self.device, self.arrivals
+        choice = interval_engine(query, device)
+        if self.groups is None and choice is not None:
+            return self._without_pairs(choice)
+        if self.groups is not None and isinstance(device, CpuDevice) and device.engine in INTERVAL_ENGINES:
+            device = replace(device, engine="auto")  # states cannot be put together, but pairs can
+        elif (circuit := states_circuit(device, query)) is not None:
+            circuits = cast("CircuitDevice", device)
+            if self.groups is None:
+                with suppress(StateOverflow):  # the pairs tell, and a circuit that was built to fold gives none
+                    return iter([self._of_states(circuits, circuit)])
+            device = device if circuits.masked else CpuDevice(threads=self.threads)  # which has no cores to mask
+        if self.between == _EVERY:
+            if self.groups is None and query.aggregates and (folds := sorted_folds(query, incoming, device)):
+                self.facts = {"plan": folds.plan, "counters": folds.counters}
+                return iter([RowBatch(folds.items, folds.values)])
+            if (found := device.deciding_pairs(query, incoming)) is not None:
+                self.facts = {"plan": found.plan, "counters": found.counters}
+                return iter([operator_of_pairs(query, self._gather).between(incoming, found.items, *_EVERY)])
+        return iter([self._of_pairs(device)]) if rows is None or self.groups is not None else self._parts(device, rows)
+
+    def _without_pairs(self, choice: IntervalChoice) -> Iterator[RowBatch]:
+        """The rows by an engine that folds aggregates itself."""
+        from .interval_joins.operator import fold_slices
+
+        first, end = 0, len(self.arrivals.r)
+        if self.between != _EVERY:
+            bases = rows_between(KindOperator(self.query, bases=True), self.arrivals, np.empty(0, ITEM), *self.between)
+            mine = np.concatenate(bases)["r"]  # they follow each other
+            first, end = (int(mine[0]), int(mine[-1]) + 1) if len(mine) else (0, 0)
+        self.facts["plan"] = str(choice)
+        return fold_slices(self.query, choice, self.arrivals, self._gather, first, end, self.facts)
+
+    def _of_states(self, device: CircuitDevice, circuit: QueryCircuit) -> RowBatch:
+        """The rows by the ``circuit`` of ``device`` that folds the aggregates itself."""
+        with device.start(circuit) as session:
+            items = self._items(device, session)
+            batch = folded_rows(self.query, self.arrivals, items, session, self._gather, self.between)
+            self._note(session)
+        return batch
+
+    def _of_pairs(self, device: Device) -> RowBatch:
+        """The rows by pairs, all at once."""
+        query, incoming = self.query, self.arrivals
+        with device.open_deciding(query) as session:
+            items = self._items(device, session)
+            self._note(session)
+        if isinstance(device, GoldenDevice) and self.between == _EVERY and not query.is_pairs:
+            if query.aggregates:
+                return RowBatch(*reference_aggregates(query, incoming, items, self.groups))
+            return RowBatch(reference_rows(query, incoming, items))
+        return operator_of_pairs(query, self._gather, self.groups).between(incoming, items, *self.between)
+
+    def _items(self, device: Device, session: Session) -> Items:
+        """All items of the query's pairs."""
+        found, matches, done = list[Items](), 0, 0
+        for part, items in self._slices(device, session, _SLICE, 0):
+            found.append(items)
+            matches += int(np.count_nonzero(items["kind"] == PAIR))
+            done += len(part)
+            self.watch(done, matches)
+        found = [part for part in (*found, session.flush()) if len(part)]
+        if len(found) == 1:
+            return found[0]
+        try:
+            check_memory(matches, sum(part.nbytes for part in found))
+            return joined_items(found)
+        except MemoryError as error:
+            raise too_large(matches) from error
+
+    def _parts(self, device: Device, rows: int) -> Iterator[RowBatch]:
+        """The rows by pairs, part by part."""
+        operator = operator_of_pairs(self.query, self._gather)
+        held, settled = np.empty(0, ITEM), [0, 0]
+        with device.open_deciding(self.query) as session:
+            for part, items in self._slices(device, session, _FIRST, rows):
+                if self.query.is_pairs:
+                    yield RowBatch(items)
+                    continue
+                operator.arrive(part)
+                # In total order a star ends the items of each probe: those behind the last one wait for the rest.
+                held = np.concatenate([held, items])
+                stars = np.flatnonzero(held["kind"] == STAR)
+                if len(stars):
+                    known, held = held[:stars[-1] + 1], held[stars[-1] + 1:]
+                    for side, name in enumerate(("r", "s")):
+                        mine = known[(known["kind"] == STAR) & (known["side"] == side)]
+                        settled[side] = int(mine[name][-1]) + 1 if len(mine) else settled[side]
+                    yield operator.take(known, (settled[0], settled[1]))
+            yield operator.finish(np.concatenate([held, session.flush()]))
+            self._note(session)
+
+    def _slices(self, device: Device, session: Session, size: int, rows: int) -> Iterator[tuple[Arrivals, Items]]:
+        """Push all arrivals, and give each slice of them with the items that have come. The first one has ``size``
+        arrivals; those of a device whose results are there at once so many that about ``rows`` come, if not 0.
+        """
+        rest = self.arrivals if len(self.arrivals) else None
+        with progress_bar(len(self.arrivals), "join", "rows") as bar:
+            while rest is not None:
+                part, rest = rest.split(size)
+                session.push(part)
+                items = session.poll()
+                bar.update(len(part))
+                yield part, items
+                wanted = len(part) * rows // max(len(items), 1) if rows and device.immediate else _SLICE
+                size = max(1, min(2 * size, wanted, _SLICE))
+
+    def _note(self, session: Session) -> None:
+        """Note the facts about a ``session`` that has flushed."""
+        self.facts = {"counters": session.counters(), "plan": session.plan(), "latencies": session.latencies(),
+                      "region_counters": session.region_counters()}
+
+    @property
+    def _gather(self) -> Gather:
+        """Gets columns by row id."""
+        tables = {"r": self.arrivals.r, "s": self.arrivals.s}
+        return lambda side, names, rows: [take(tables[side].column(name), indices(rows)) for name in names]
