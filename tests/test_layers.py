@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "circuit": "base lang plan engines",
     "link": "base lang engines circuit",
     "hw": "base lang circuit link",
-    "sim": "base lang circuit link hw",
+    "sim": "base lang engines circuit link hw",
     "boards": "base circuit link hw sim",
     "tables": "base lang",
     "rows": "base lang engines circuit tables",

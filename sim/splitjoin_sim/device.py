@@ -16,6 +16,7 @@ from splitjoin.base.errors import DeviceError
 from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
 from splitjoin.circuit.encode import Words, single_items
 from splitjoin.circuit.wire import Configuration
+from splitjoin.engines.device import Items, joined_items
 from splitjoin_hw.top import padded
 
 from .build import library
@@ -92,7 +93,7 @@ class ModelTransport(Transport):
     def write(self, address: int, word: int) -> None:
         self._lib.sj_write(self._model, address, word)
 
-    def transfer(self, records: Words, *, until_end: bool) -> Words:
+    def transfer(self, records: Words, *, until_end: bool) -> Items:
         n = len(records)
         in_words = padded(self._config.input_record) // 32
         block = np.ascontiguousarray(records)
@@ -100,23 +101,23 @@ class ModelTransport(Transport):
             block = np.zeros((n, in_words), np.uint32)
             block[:, :records.shape[1]] = records
         sent_cycles = np.zeros(n, np.uint64)
-        out: list[Words] = []
+        out: list[Items] = []
         done = 0
         with tqdm(total=n, unit=" tuples", desc="simulating", disable=None if self._progress else True,
                   leave=False) as bar:
             while True:
-                items = np.empty((_ROOM, self._out_words), np.uint32)
+                words = np.empty((_ROOM, self._out_words), np.uint32)
                 cycles = np.empty(_ROOM, np.uint64)
                 sent, received = ctypes.c_uint64(), ctypes.c_uint64()
                 why = self._lib.sj_run(
                     self._model, _pointer(block[done:]), n - done, ctypes.byref(sent), _pointer(sent_cycles[done:]),
-                    _pointer(items), _ROOM, ctypes.byref(received), _pointer(cycles), int(until_end), _PAUSE,
+                    _pointer(words), _ROOM, ctypes.byref(received), _pointer(cycles), int(until_end), _PAUSE,
                     self._patience)
                 done += sent.value
                 bar.update(sent.value)
-                single, record = single_items(items[: received.value], self._config)
-                out.append(single)
-                self._log.received(single, cycles[record])
+                items, record = single_items(words[: received.value], self._config)
+                out.append(items)
+                self._log.received(items, cycles[record])
                 if why == _STUCK:
                     raise DeviceStalled(f"the simulated circuit made no progress for {self._patience} cycles (at "
                                         f"cycle {self._lib.sj_cycle(self._model)}, {done} of {n} records sent); this "
@@ -124,7 +125,7 @@ class ModelTransport(Transport):
                 if why in (_SENT, _END):
                     break
         self._log.sent(records, sent_cycles)
-        return np.concatenate(out)
+        return joined_items(out)
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._log.latencies()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from splitjoin.circuit.encode import Words
 from splitjoin.circuit.wire import ItemKind, Op
+from splitjoin.engines.device import Items
 
 __all__ = ["LatencyLog"]
 
@@ -17,18 +20,18 @@ class LatencyLog:
     """Collects the cycles of transfers; applies where each probe has a star of its own (``total`` and ``outer(1)``)."""
 
     def __init__(self) -> None:
-        self._accepted: list[tuple[npt.NDArray[np.uint32], Cycles]] = []
-        self._starred: list[tuple[npt.NDArray[np.uint32], Cycles]] = []
+        self._accepted: list[tuple[npt.NDArray[Any], Cycles]] = []
+        self._starred: list[tuple[npt.NDArray[Any], Cycles]] = []
 
     def sent(self, records: Words, cycles: Cycles) -> None:
         """Note that records (n, words) were accepted in ``cycles`` (n,)."""
         tuples = (records[:, 0] & 3) == Op.TUPLE
         self._accepted.append(((records[tuples, 0] >> 2) & 1, cycles[tuples]))
 
-    def received(self, items: Words, cycles: Cycles) -> None:
-        """Note that items (n, words) were received in ``cycles`` (n,)."""
-        stars = (items[:, 0] & 3) == ItemKind.STAR
-        self._starred.append(((items[stars, 0] >> 2) & 1, cycles[stars]))
+    def received(self, items: Items, cycles: Cycles) -> None:
+        """Note that ``items`` (n,) were received in ``cycles`` (n,)."""
+        stars = items["kind"] == ItemKind.STAR
+        self._starred.append((items["side"][stars], cycles[stars]))
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         """Cycles from accepting each probe to its star, in arrival order; None where probes share stars."""
@@ -43,7 +46,7 @@ class LatencyLog:
         return out
 
 
-def _joined(parts: list[tuple[npt.NDArray[np.uint32], Cycles]]) -> tuple[npt.NDArray[np.uint32], Cycles]:
+def _joined(parts: list[tuple[npt.NDArray[Any], Cycles]]) -> tuple[npt.NDArray[Any], Cycles]:
     if not parts:
         return np.empty(0, np.uint32), np.empty(0, np.uint64)
     return np.concatenate([a for a, _ in parts]), np.concatenate([c for _, c in parts])

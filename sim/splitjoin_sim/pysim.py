@@ -20,6 +20,7 @@ from amaranth.sim import Simulator
 from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
 from splitjoin.circuit.encode import Words, single_items
 from splitjoin.circuit.wire import WORD_BITS, Configuration, ItemKind
+from splitjoin.engines.device import Items
 from splitjoin_hw.top import circuit
 
 from .latency import LatencyLog
@@ -98,7 +99,7 @@ class PysimTransport(Transport):
         while self._bus:
             self._advance(1)
 
-    def transfer(self, records: Words, *, until_end: bool) -> Words:
+    def transfer(self, records: Words, *, until_end: bool) -> Items:
         self._to_send.extend(_integers(records))
         self._sent = []
         self._reading, self._moved = True, self._cycle
@@ -110,12 +111,12 @@ class PysimTransport(Transport):
                                     f"fault of the circuit, please report it with the query")
         self._reading = False
         # The sink may accept one more item in the cycle after this, which is kept for the next call.
-        items, self._items = self._items, []
-        words = _words([payload for payload, _ in items], len(self._top.o.payload) // WORD_BITS)
+        taken, self._items = self._items, []
+        words = _words([payload for payload, _ in taken], len(self._top.o.payload) // WORD_BITS)
         self._log.sent(records, np.array(self._sent, np.uint64))
-        single, record = single_items(words, self._top.config)
-        self._log.received(single, np.array([cycle for _, cycle in items], np.uint64)[record])
-        return single
+        items, record = single_items(words, self._top.config)
+        self._log.received(items, np.array([cycle for _, cycle in taken], np.uint64)[record])
+        return items
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._log.latencies()

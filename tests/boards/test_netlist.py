@@ -28,6 +28,7 @@ from splitjoin_sim.emulator import Emulator
 from ..hw.link.test_endpoint import CONFIG, Echo
 from ..support.conformance import assert_conforms
 from ..support.linked import BIT, small_join
+from ..support.packed_items import item_words
 
 CIRCUIT = {"cores": 1, "capacity": 16}
 SMALL = {**CIRCUIT, "small": True, "row_bits": 16}
@@ -125,7 +126,8 @@ def assert_echoes(top):
         sent[:, 0] = np.arange(300) * 0xDBC0 & 0xFFFC
         end = np.full((1, sent.shape[1]), 2, np.uint32)
         items = np.concatenate([transport.transfer(sent, until_end=False), transport.transfer(end, until_end=True)])
-        assert [int(n) & 0xFFFF for n in items[:-1, 0]] == [int(n) & 0xFFFF for n in sent[:, 0]]
+        words = item_words(CONFIG.item_record, items)
+        assert [int(n) & 0xFFFF for n in words[:-1, 0]] == [int(n) & 0xFFFF for n in sent[:, 0]]
         assert transport.read(2) == 0xC0DBC0DB
         assert board.received > 0
         transport.close()

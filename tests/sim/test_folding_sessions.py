@@ -18,7 +18,7 @@ from splitjoin.circuit.driver import CircuitSession, Transport
 from splitjoin.circuit.encode import Words
 from splitjoin.circuit.wire import Configuration
 from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.device import PAIR, Device
+from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.rows.aggregates import reference_aggregates
 from splitjoin.sessions import StreamJoin
@@ -67,7 +67,7 @@ class _Lossy(Transport):
     def close(self) -> None:
         self._transport.close()
 
-    def transfer(self, records: Words, *, until_end: bool) -> Words:
+    def transfer(self, records: Words, *, until_end: bool) -> Items:
         self._device.transfers.append(len(records))
         if len(self._device.transfers) - 1 not in self._device.losses:
             return self._transport.transfer(records, until_end=until_end)
@@ -76,7 +76,7 @@ class _Lossy(Transport):
             self._received = found[:len(found) // 2]
         raise DeviceLost("it has lost its session")
 
-    def received(self) -> Words:
+    def received(self) -> Items:
         return self._received
 
 

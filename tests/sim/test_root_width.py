@@ -57,7 +57,7 @@ def test_records_are_taken_apart():
     words = pack(record, {f"{name}{n}": [row[n] if name == "kind" else 4 * of + n for of, row in enumerate(kinds)]
                           for n in range(4) for name in ("kind", "r")}, 2)
     items, numbers = single_items(words, CONFIG)
-    assert ((items[:, 0] & 3).tolist(), numbers.tolist()) == ([0, 0, 1, 2], [0, 0, 0, 1])
+    assert (items[["kind", "r"]].tolist(), numbers.tolist()) == ([(0, 0), (0, 1), (1, 2), (2, 4)], [0, 0, 0, 1])
     assert record.width == 4 * CONFIG.item_record.width
 
 

@@ -18,6 +18,8 @@ from splitjoin.circuit.wire import Configuration, Op
 from splitjoin_sim.build import library
 from splitjoin_sim.device import SimDevice
 
+from .packed_items import item_words
+
 __all__ = ["FakeCard"]
 
 _PAGE = 4096
@@ -113,7 +115,8 @@ class FakeCard:
         ends = bool((records[:, 0] & 3 == Op.FLUSH).any())
         items = self._transport.transfer(records, until_end=ends)
         out = np.zeros((len(items), self._shape.item_bytes // 4), "<u4")
-        out[:, :items.shape[1]] = items
+        words = item_words(self._config.item_record, items)
+        out[:, :words.shape[1]] = words
         self._publish()
         left = memoryview(out.tobytes())
         while left and not self._stop:  # in pieces that cut items, as a pipe may

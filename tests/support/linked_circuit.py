@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 
 from splitjoin.circuit.driver import CircuitDevice, Transport
-from splitjoin.circuit.encode import unpack
 from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.link.designed import DesignedDevice
 from splitjoin.link.frames import PACKED_VERSION, VERSION, Kind, Request
@@ -19,7 +18,7 @@ from splitjoin.link.transport import LinkTransport
 from splitjoin_sim.device import SimDevice
 
 from .link_model import Line, ModelDevice
-from .packed_items import packed
+from .packed_items import item_words, packed
 
 __all__ = ["LinkedCircuit", "LinkedDevice"]
 
@@ -64,13 +63,13 @@ class LinkedCircuit(ModelDevice):
             if len(part):
                 items = self._circuit.transfer(part, until_end=int(part[-1, 0]) & 3 == Op.FLUSH)
                 if self._pack:
-                    fields = unpack(self._config.item_record, items)
                     self._items.extend(
                         packed([item], self._config.row_bits, whole=bool(self._config.folds), last=self._last)
-                        for item in zip(*(fields[name].tolist() for name in ("kind", "side", "r", "s")), strict=True))
+                        for item in items.tolist())
                 else:
                     size = -(-self._config.item_record.width // 8)
-                    self._items.extend(bytes(row)[:size] for row in np.ascontiguousarray(items).view(np.uint8))
+                    words = item_words(self._config.item_record, items)
+                    self._items.extend(bytes(row)[:size] for row in words.view(np.uint8))
 
 
 @dataclass(frozen=True, kw_only=True)

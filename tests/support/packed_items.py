@@ -1,10 +1,17 @@
-"""Items packed as differences, by the book: one at a time."""
+"""Items as a circuit's records, and packed as differences, by the book: one at a time."""
 
 from __future__ import annotations
 
-from splitjoin.circuit.wire import ItemKind
+from splitjoin.circuit.encode import Words, pack
+from splitjoin.circuit.wire import ItemKind, Record
+from splitjoin.engines.device import Items
 
-__all__ = ["packed"]
+__all__ = ["item_words", "packed"]
+
+
+def item_words(record: Record, items: Items) -> Words:
+    """The ``items``, which are as on the wire, as ``record``."""
+    return pack(record, {name: items[name] for name in ("kind", "side", "r", "s")}, len(items))
 
 
 def packed(items: list[tuple[int, int, int, int]], row_bits: int, *, whole: bool = False,

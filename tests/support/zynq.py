@@ -21,6 +21,8 @@ from splitjoin.link.mapped import PAGE, MappedRegisters
 from splitjoin_sim.build import library
 from splitjoin_sim.device import SimDevice
 
+from .packed_items import item_words
+
 __all__ = ["FakeZynq"]
 
 #: Physical address of the buffer: above 4 GiB, and not aligned to it.
@@ -160,7 +162,8 @@ class FakeZynq:
         records = records[:, :self._config.input_record.words]
         items = self._transport.transfer(records, until_end=bool((records[:, 0] & 3 == Op.FLUSH).any()))
         out = np.zeros((len(items), self._shape.item_bytes // 4), "<u4")
-        out[:, :items.shape[1]] = items
+        words = item_words(self._config.item_record, items)
+        out[:, :words.shape[1]] = words
         at = 0
         while at < len(out):  # packets of any length
             beats = self._rng.randint(1, PACKET_BEATS)

@@ -17,7 +17,7 @@ from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Codes
 
 from .deciding import Deciding
-from .encode import Encoder, Words, decode, pack, unpack
+from .encode import Encoder, Words, decode, pack
 from .folded_states import FoldedStates, StateDecoder, partner_items
 from .folding import FoldChoice
 from .lowering import longest_range, plan_for
@@ -48,15 +48,16 @@ class Transport(ABC):
         """Write the 32-bit register word at ``address``."""
 
     @abstractmethod
-    def transfer(self, records: Words, *, until_end: bool) -> Words:
-        """Send all ``records`` and return the items that arrived meanwhile; with ``until_end``, up to the END item.
+    def transfer(self, records: Words, *, until_end: bool) -> Items:
+        """Send all ``records`` and return the items that arrived meanwhile, as they are on the wire (`single_items`);
+        with ``until_end``, up to the END item.
 
         Raises `DeviceStalled` when the circuit makes no progress.
         """
 
-    def received(self) -> Words:
+    def received(self) -> Items:
         """The items that a `transfer` received before it raised `DeviceLost`."""
-        return np.empty((0, 0), np.uint32)
+        return np.empty(0, ITEM)
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         """The latencies that `Session.latencies` returns."""
@@ -281,23 +282,22 @@ class CircuitSession(Session):
 
     def _receive(self, records: Words, *, until_end: bool) -> None:
         try:
-            words = self._transport.transfer(records, until_end=until_end)
+            items = self._transport.transfer(records, until_end=until_end)
         except DeviceStalled:
             self._check_overflow()
             raise
         except DeviceLost:
             self._accept(self._transport.received())
             raise
-        self._accept(words)
+        self._accept(items)
 
-    def _accept(self, words: Words) -> None:
-        """Keep the items ``words`` for the next poll."""
-        if not len(words):
+    def _accept(self, items: Items) -> None:
+        """Keep ``items``, which are as on the wire, for the next poll."""
+        if not len(items):
             return
-        fields = unpack(self._config.item_record, words)
         if self._states is not None:
-            fields = self._states.without_states(fields)
-        items = decode(fields)
+            items = self._states.without_states(items)
+        items = decode(items)
         # Where states leave whole, stars come with them, when tuples of R expire, and tell nothing more.
         items = items[:0] if self._config.whole_states else items[items["kind"] != ItemKind.END]
         if self._decides is not None and self._states is not None:

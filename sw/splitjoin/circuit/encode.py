@@ -76,6 +76,8 @@ def _limits(relation: SumRelation, other: str, n: int, values: npt.NDArray[Any] 
     return np.array(left, np.uint64)
 
 
+#: The fields of an item.
+_FIELDS = ("kind", "side", "r", "s")
 #: Packed records: uint32 (n, words).
 Words = npt.NDArray[np.uint32]
 
@@ -226,27 +228,29 @@ def _low_end(low: Codes, high: Codes, wide: int, bits: int) -> Codes:
     return out
 
 
-def single_items(words: Words, config: Configuration) -> tuple[Words, npt.NDArray[np.intp]]:
-    """The items of output records (n, words), one after the other, and of each the number of its record."""
-    if config.root_width == 1:
-        return words, np.arange(len(words))
-    item, width = config.item_record, config.root_width
-    # An item's words are taken as fields of 32 bits, whatever they hold; `decode` takes these apart.
-    parts = [(str(at), min(WORD_BITS, item.width - at)) for at in range(0, item.width, WORD_BITS)]
-    fields = unpack(Record(tuple((f"{n} {part}", bits) for n in range(width) for part, bits in parts)), words)
-    spread = np.stack([field.astype(np.uint32) for field in fields.values()], axis=1).reshape(-1, len(parts))
-    there = np.flatnonzero((spread[:, 0] & 3) != NO_ITEM)
-    return spread[there], there // width
-
-
-def decode(fields: dict[str, Codes]) -> Items:
-    """Result items from the ``fields`` of output records. ``kind`` is as on the wire (END included, as an item that the
-    caller drops).
+def single_items(words: Words, config: Configuration) -> tuple[Items, npt.NDArray[np.intp]]:
+    """The items of output records (n, words) as they are on the wire, one after the other, and of each the number of
+    its record. END is among them, ``r`` and ``s`` are modulo 2^``row_bits``, and `decode` gives their meaning.
     """
-    items = np.empty(len(fields["kind"]), ITEM)
-    items["kind"], items["side"] = fields["kind"], fields["side"]
-    items["r"], items["s"] = fields["r"], fields["s"]
-    star = fields["kind"] == STAR
-    items["s"][star & (fields["side"] == 0)] = -1
-    items["r"][star & (fields["side"] == 1)] = -1
+    fields, width = unpack(config.output_record, words), config.root_width
+    if width == 1:
+        items = np.empty(len(words), ITEM)
+        for name in _FIELDS:
+            items[name] = fields[name]
+        return items, np.arange(len(words))
+    spread = {name: np.stack([fields[f"{name}{n}"] for n in range(width)], axis=1).reshape(-1) for name in _FIELDS}
+    there = np.flatnonzero(spread["kind"] != NO_ITEM)
+    items = np.empty(len(there), ITEM)
+    for name, values in spread.items():
+        items[name] = values[there]
+    return items, there // width
+
+
+def decode(items: Items) -> Items:
+    """Give ``items``, which are as on the wire, the meaning of `ITEM`, in place: a star has no row id but that of its
+    stream. END stays, as an item that the caller drops.
+    """
+    star = items["kind"] == STAR
+    items["s"][star & (items["side"] == 0)] = -1
+    items["r"][star & (items["side"] == 1)] = -1
     return items

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.engines.device import ITEM, PAIR, STAR, Items
-from splitjoin.plan.keys import Codes
 
 from .encode import Words, unpack
 from .wire import ROW_BITS, Configuration, ItemKind, Record
@@ -43,10 +42,10 @@ class StateDecoder:
         self._rows: list[Words] = []
         self._first = 0
 
-    def without_states(self, fields: dict[str, Codes]) -> dict[str, Codes]:
-        """The ``fields`` of output records without those that carry states alone; the stars of R's probes stay."""
-        mine = (fields["side"] == 0) & (fields["kind"] <= ItemKind.STAR)
-        carried = np.stack([fields["r"][mine], fields["s"][mine]], axis=1).astype(np.uint32)
+    def without_states(self, items: Items) -> Items:
+        """Wire ``items`` without those that carry states alone; the stars of R's probes stay."""
+        mine = (items["side"] == 0) & (items["kind"] <= ItemKind.STAR)
+        carried = np.stack([items["r"][mine], items["s"][mine]], axis=1).astype(np.uint32)
         pending = np.concatenate([*self._beats, carried.reshape(-1, 2)])
         beats = self._config.beats + 1
         n = len(pending) // beats
@@ -54,8 +53,8 @@ class StateDecoder:
         # A star carries bits in its field ``s`` alone, and row ids in ``r``.
         whole = pending[:n * beats].reshape(n, 2 * beats)
         self._rows.append(np.concatenate([whole[:, :-2], whole[:, -1:]], axis=1))
-        kept = ~(mine & (fields["kind"] == ItemKind.PAIR))
-        return {name: values[kept] for name, values in fields.items()}
+        stays: Items = items[~(mine & (items["kind"] == ItemKind.PAIR))]
+        return stays
 
     def take(self) -> FoldedStates:
         """The states that were not taken before."""

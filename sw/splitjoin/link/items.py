@@ -14,8 +14,9 @@ from typing import Protocol
 import numpy as np
 
 from splitjoin.base.errors import DeviceError
-from splitjoin.circuit.encode import Words, pack
+from splitjoin.circuit.encode import single_items
 from splitjoin.circuit.wire import Configuration, ItemKind, Record
+from splitjoin.engines.device import ITEM, Items
 
 __all__ = ["ItemReader", "PackedItems", "PlainItems", "row_id_bytes"]
 
@@ -45,15 +46,17 @@ class ItemReader(Protocol):
     def feed(self, received: bytes) -> None:
         """Take the bytes of the next reply."""
 
-    def take(self) -> Words:
-        """The whole items that were fed since the last call. Raises `DeviceError` for bytes that are no items."""
+    def take(self) -> Items:
+        """The whole items that were fed since the last call, as on the wire. Raises `DeviceError` for bytes that are no
+        items.
+        """
 
 
 class PlainItems:
     """Items of ``config`` as they are: each in whole bytes."""
 
     def __init__(self, config: Configuration):
-        self._bytes, self._words = -(-config.item_record.width // 8), config.item_record.words
+        self._config, self._bytes = config, -(-config.item_record.width // 8)
         self._held = bytearray()
         self.received, self.largest, self.ended = 0, self._bytes, False
 
@@ -62,23 +65,22 @@ class PlainItems:
         self.received += len(received)
         self.ended = len(self._held) >= self._bytes and self._held[-self._bytes] & 3 == ItemKind.END
 
-    def take(self) -> Words:
+    def take(self) -> Items:
         held, self._held = bytes(self._held), bytearray()
         if len(held) % self._bytes:
             raise DeviceError(f"replies must hold whole items of {self._bytes} bytes, but {len(held)} bytes came; "
                               f"build the circuit again with this release")
-        out = np.zeros((len(held) // self._bytes, 4 * self._words), np.uint8)
-        out[:, :self._bytes] = np.frombuffer(held, np.uint8).reshape(-1, self._bytes)
-        return out.view("<u4").astype(np.uint32)
+        words = np.zeros((len(held) // self._bytes, 4 * self._config.item_record.words), np.uint8)
+        words[:, :self._bytes] = np.frombuffer(held, np.uint8).reshape(-1, self._bytes)
+        return single_items(words.view("<u4"), self._config)[0]
 
 
 class PackedItems:
     """Items of ``config`` as differences to those before. An item may begin in one reply and end in the next."""
 
     def __init__(self, config: Configuration):
-        self._record, self._whole_stars = config.item_record, bool(config.folds)
-        self._width = self._record.offsets()["r"][1]
-        self._counts = np.array(row_id_bytes(self._record))
+        self._whole_stars, self._width = bool(config.folds), config.item_record.offsets()["r"][1]
+        self._counts = np.array(row_id_bytes(config.item_record))
         # Bytes of an item by its first byte.
         self._sizes = [1 + int(self._counts[head >> 3 & 3] + self._counts[head >> 5 & 3]) for head in range(256)]
         self._held, self._at = bytearray(), 0  # bytes, of which those from `_at` on are no whole item yet
@@ -97,7 +99,7 @@ class PackedItems:
         if self._begins:
             self.ended = held[self._begins[-1]] & 3 == ItemKind.END
 
-    def take(self) -> Words:
+    def take(self) -> Items:
         data = np.frombuffer(bytes(self._held[:self._at]) + bytes(8), np.uint8)
         begins = np.array(self._begins, np.int64)
         self._held, self._at, self._begins, self.ended = self._held[self._at:], 0, [], False
@@ -105,25 +107,24 @@ class PackedItems:
         if (head & _NEVER).any():
             raise DeviceError(f"a packed item must begin with a byte below {_NEVER:#x}, but {head.max():#x} came; "
                               f"build the circuit again with this release")
-        kind, side = (head & 3).astype(np.uint64), (head >> 2 & 1).astype(np.uint64)
+        kind, side = head & 3, head >> 2 & 1
         first, second = self._counts[head >> 3 & 3], self._counts[head >> 5 & 3]
-        fields: dict[str, np.ndarray | int] = {"kind": kind, "side": side}
+        items = np.empty(len(begins), ITEM)
+        items["kind"], items["side"] = kind, side
         for name, of, at, count in (("r", 0, begins + 1, first), ("s", 1, begins + 1 + first, second)):
             has = kind == ItemKind.PAIR
             has |= kind == ItemKind.STAR if self._whole_stars else (kind == ItemKind.STAR) & (side == of)
-            fields[name] = self._row_ids(name, data, at, count, has)
-        return pack(self._record, fields, len(begins))
+            items[name] = self._row_ids(name, data, at, count, has)
+        return items
 
     def _row_ids(self, name: str, data: np.ndarray, at: np.ndarray, count: np.ndarray, has: np.ndarray) -> np.ndarray:
         """The row ids of stream ``name``, where items have one, else 0."""
-        differences = np.zeros(len(at), np.int64)
-        for n in range(int(self._counts[-1])):
-            byte = np.where(count > n, data[at + n], 0).astype(np.int64)
-            differences |= byte << 8 * n
-        top = np.where(count > 0, np.int64(1) << 8 * np.maximum(count, 1) - 1, 0)
-        differences -= (differences & top) << 1
+        # Eight bytes from each byte on; shifting by those that are not its row id's keeps the sign.
+        following = np.ndarray(len(data) - 7, "<i8", data, strides=(1,))[at]
+        others = 64 - 8 * np.maximum(count, 1)
+        differences = np.where(has & (count > 0), following << others >> others, 0)
         mask = (1 << self._width) - 1
-        values = (self._last[name] + np.cumsum(np.where(has, differences, 0))) & mask
+        values = (self._last[name] + np.cumsum(differences)) & mask
         if len(values):
             self._last[name] = int(values[-1])
-        return np.where(has, values, 0).astype(np.uint64)
+        return np.where(has, values, 0)

@@ -16,6 +16,7 @@ from splitjoin.circuit.axi import CONTROL_WORD, AxiShape
 from splitjoin.circuit.driver import Transport
 from splitjoin.circuit.encode import Words, single_items
 from splitjoin.circuit.wire import Configuration, ItemKind
+from splitjoin.engines.device import Items
 
 from .item_bound import STALE_BYTES, ItemBound
 
@@ -96,11 +97,11 @@ class AxiTransport(Transport):
         block[:, :records.shape[1]] = records
         return block.tobytes()
 
-    def _items(self, beats: bytes | bytearray) -> Words:
+    def _items(self, beats: bytes | bytearray) -> Items:
         """The items in whole ``beats``."""
         self._items_before += len(beats) // self._shape.item_bytes
         records = np.frombuffer(bytes(beats), "<u4").reshape(-1, self._shape.item_bytes // 4)
-        return single_items(records[:, :self._config.output_record.words].astype(np.uint32), self._config)[0]
+        return single_items(records, self._config)[0]
 
     def _check_stale(self, nbytes: int) -> None:
         """Raise `DeviceError` if ``nbytes`` of items came after the reset: a circuit that was reset has none."""

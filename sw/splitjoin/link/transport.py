@@ -13,6 +13,7 @@ from splitjoin.base.errors import DeviceError, DeviceLost, plural
 from splitjoin.circuit.driver import DeviceStalled, Transport, other_circuit_remedy
 from splitjoin.circuit.encode import Words
 from splitjoin.circuit.wire import Configuration
+from splitjoin.engines.device import Items
 
 from .endpoint import HostEndpoint
 from .frames import PACKED_VERSION, Kind
@@ -120,7 +121,7 @@ class LinkTransport(Transport):
         self._endpoint.submit(Kind.WRITE, bytes((address,)) + word.to_bytes(4, "little"))
         self._answered(lambda: self._endpoint.idle)
 
-    def transfer(self, records: Words, *, until_end: bool) -> Words:
+    def transfer(self, records: Words, *, until_end: bool) -> Items:
         raw = np.ascontiguousarray(records, "<u4").view(np.uint8)[:, :self._record_bytes]
         endpoint, at = self._endpoint, 0
         self._begin()
@@ -141,7 +142,7 @@ class LinkTransport(Transport):
                                     f"{self._stalled_after:g} s ({at} of {len(raw)} records sent)")
             self._step()
 
-    def received(self) -> Words:
+    def received(self) -> Items:
         self._items.feed(bytes(self._endpoint.items))
         self._endpoint.items.clear()
         return self._items.take()

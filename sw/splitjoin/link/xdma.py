@@ -16,6 +16,7 @@ from splitjoin.base.errors import DeviceError
 from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
 from splitjoin.circuit.encode import Words
 from splitjoin.circuit.wire import Configuration
+from splitjoin.engines.device import Items
 
 from .mapped import PAGE, AxiTransport, MappedRegisters, opened_node
 
@@ -93,7 +94,7 @@ class XdmaTransport(AxiTransport):
             self.close()
             raise
 
-    def transfer(self, records: Words, *, until_end: bool) -> Words:
+    def transfer(self, records: Words, *, until_end: bool) -> Items:
         n, beat = len(records), self._shape.record_bytes
         raw = self._beats(records)
         per_write = max(1, _BLOCK // beat) * beat

@@ -19,6 +19,7 @@ from splitjoin.base.errors import DeviceError
 from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
 from splitjoin.circuit.encode import Words
 from splitjoin.circuit.wire import Configuration
+from splitjoin.engines.device import Items
 
 from .mapped import PAGE, AxiTransport, MappedRegisters, opened_node
 
@@ -128,7 +129,7 @@ class ZynqTransport(AxiTransport):
             self.close()
             raise
 
-    def transfer(self, records: Words, *, until_end: bool) -> Words:
+    def transfer(self, records: Words, *, until_end: bool) -> Items:
         raw, at, ended = self._beats(records), 0, False
         out, moved = bytearray(), time.monotonic()
         self._bound.records += len(records)

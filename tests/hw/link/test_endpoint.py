@@ -16,6 +16,7 @@ from splitjoin_hw.link.sequencer import Sequencer
 from splitjoin_hw.link.uart import UartReceiver, UartTransmitter
 from splitjoin_hw.network.queue import Queue
 from tests.support.linked import BIT, PinChannel, small_join
+from tests.support.packed_items import item_words
 from tests.support.sampling import at_length
 
 CONFIG = device("pysim", cores=1, capacity=16).configuration(small_join(1, 0)[0])
@@ -68,7 +69,8 @@ def test_records_come_back_once_and_in_order(share, seed, sizes):
     sent[:, 0] = np.arange(12) * 0xDBC0 & 0xFFFC
     end = np.full((1, sent.shape[1]), 2, np.uint32)
     items = np.concatenate([transport.transfer(sent, until_end=False), transport.transfer(end, until_end=True)])
-    assert [int(n) for n in items[:-1, 0]] == [int(n) for n in sent[:, 0]]
+    words = item_words(CONFIG.item_record, items)
+    assert [int(n) for n in words[:-1, 0]] == [int(n) for n in sent[:, 0]]
     assert transport.read(2) == 0xC0DBC0DB + seed
     assert (transport.retransmissions > 0) == (share > 0)
     # A second session begins anew.

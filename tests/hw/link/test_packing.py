@@ -7,7 +7,6 @@ from amaranth.sim import Simulator
 from hypothesis import given, strategies as st
 
 from splitjoin.base.errors import DeviceError
-from splitjoin.circuit.encode import unpack
 from splitjoin.circuit.wire import Configuration, ItemKind, Record
 from splitjoin.link.items import PackedItems
 from splitjoin_hw.link.packing import ItemPacker
@@ -31,8 +30,7 @@ def meaning(items: list[tuple[int, int, int, int]], *, whole: bool = False) -> l
 
 
 def read(reader: PackedItems) -> list[tuple[int, int, int, int]]:
-    fields = unpack(reader._record, reader.take())
-    return list(zip(*(map(int, fields[name]) for name in ("kind", "side", "r", "s")), strict=True))
+    return reader.take().tolist()
 
 
 @st.composite

@@ -13,6 +13,7 @@ from splitjoin.link.item_bound import ItemBound
 from splitjoin.link.transport import ChannelLost, LinkTransport
 from tests.support.link_model import ITEM_BYTES, Line, ModelDevice
 from tests.support.linked import small_join
+from tests.support.packed_items import item_words
 from tests.support.sampling import at_length
 
 CONFIG = device("uart:none", cores=1, capacity=16).configuration(small_join(1, 0)[0])
@@ -53,7 +54,7 @@ def exchange(line, count, seed):
     items.append(transport.transfer(end, until_end=True))
     writes = [bytes((n, value, 0, 0, 0)) for n, value in ((5, 77), (6, 78))]
     assert line.device.executed == [writes[0], *wire(sent), writes[1], *wire(end)]
-    found = np.ascontiguousarray(np.concatenate(items)).view(np.uint8).reshape(count + 1, -1)
+    found = item_words(CONFIG.item_record, np.concatenate(items)).view(np.uint8).reshape(count + 1, -1)
     assert [bytes(row)[1:BYTES] for row in found[:-1]] == [record[1:] for record in wire(sent)]
     return transport
 

@@ -71,7 +71,7 @@ def test_a_circuit_gives_the_candidates(on: str) -> None:
         transport.write(address, word)
     words = circuit.config.input_record.words
     records = np.array([np.frombuffer(n.to_bytes(4 * words, "little"), "<u4") for n in given.records], np.uint32)
-    items = decode(unpack(circuit.config.item_record, transport.transfer(records, until_end=True)))
+    items = decode(transport.transfer(records, until_end=True))
     wanted = [unpack(circuit.config.item_record, np.array([[n >> 32 * k & 0xFFFFFFFF for k in range(3)]], np.uint32))
               for n in given.items]
     pairs = [(int(item["r"][0]), int(item["s"][0])) for item in wanted if item["kind"][0] == PAIR]
