@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from bench.place_and_route import ecp5
+from bench.place_and_route.design import part_design
 from bench.record import Recorder, arguments
 from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin_boards.flow import ecp5
-from splitjoin_boards.flow.design import part_design
 from splitjoin_hw.hls.matcher import Matcher
 
 #: Lanes and probes of the datapaths.

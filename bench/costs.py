@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.place_and_route import ecp5, ultrascale
+from bench.place_and_route.design import core_design, whole_design
 from bench.record import Recorder, arguments
 from splitjoin.circuit.architectures.splitjoin.cost import core_cost
 from splitjoin.circuit.cost import circuit_cost
 from splitjoin.circuit.wire import Configuration
-from splitjoin_boards.flow import ecp5, ultrascale
-from splitjoin_boards.flow.design import core_design, whole_design
 
 #: (lanes, probes) of the cores.
 CORES = ((1, 4), (1, 8), (4, 4), (4, 8))

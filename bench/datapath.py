@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from bench.place_and_route import ecp5
+from bench.place_and_route.design import part_design
 from bench.record import Recorder
 from splitjoin.circuit.cost import datapath_cost
 from splitjoin.circuit.lowering import configure
@@ -12,8 +14,6 @@ from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.wire import Configuration
 from splitjoin.lang.query import Query
-from splitjoin_boards.flow import ecp5
-from splitjoin_boards.flow.design import part_design
 from splitjoin_hw.hls.matcher import Matcher
 
 #: Lanes and probes of the datapaths.

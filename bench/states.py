@@ -20,6 +20,8 @@ import pyarrow as pa
 from tests.support.user_aggregates import Extent, Variance
 
 import splitjoin
+from bench.place_and_route import ecp5
+from bench.place_and_route.design import part_design
 from bench.record import Recorder, arguments
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.circuit.cost.folding import folding_emitter, stored_states
@@ -30,8 +32,6 @@ from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Configuration, item_record
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.device import PAIR
-from splitjoin_boards.flow import ecp5
-from splitjoin_boards.flow.design import part_design
 from splitjoin_hw.core.folder import FoldingEmitter
 from splitjoin_hw.core.stored_states import StoredStates
 from splitjoin_sim.device import SimDevice

@@ -15,10 +15,10 @@ import argparse
 from dataclasses import dataclass, replace
 from statistics import median
 
+from bench.place_and_route import ecp5, ultrascale
+from bench.place_and_route.design import Design, core_design, part_design, whole_design
 from bench.record import Recorder
 from splitjoin.circuit.wire import Configuration
-from splitjoin_boards.flow import ecp5, ultrascale
-from splitjoin_boards.flow.design import Design, core_design, part_design, whole_design
 from splitjoin_hw.hls.matcher import Matcher
 
 #: Stored tuples of a region.

@@ -18,12 +18,12 @@ from splitjoin.link.transport import LinkTransport
 from splitjoin.link.uart import SerialChannel
 from splitjoin_boards.catalog import find
 from splitjoin_boards.flow.bitstream import build
-from splitjoin_boards.flow.readback import differences, read_back
-from splitjoin_boards.netlist import bitstream_top, icebox, netlist_top
 from splitjoin_hw.link.linked import LinkedJoin
 from splitjoin_hw.link.uart import UartReceiver, UartTransmitter
 from splitjoin_sim.emulated import EmulatedTop, Pins, model
 from splitjoin_sim.emulator import Emulator
+from tests.testbench.netlists import bitstream_top, icebox, netlist_top
+from tests.testbench.readback import differences, read_back
 
 from ..hw.link.test_endpoint import CONFIG, Echo
 from ..support.conformance import assert_conforms

@@ -16,8 +16,8 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.base.errors import CapacityError, DeviceError, InputError, ToolError
 from splitjoin_boards.catalog import CATALOG, find
 from splitjoin_boards.flow.bitstream import build, utilization
-from splitjoin_boards.flow.readback import differences, read_back
 from splitjoin_boards.flow.tools import NEXTPNR_ICE40, YOSYS
+from tests.testbench.readback import differences, read_back
 
 from ...support.sampling import at_length
 

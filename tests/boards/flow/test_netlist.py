@@ -8,17 +8,18 @@ import re
 
 import pyarrow as pa
 import pytest
+from bench.place_and_route.design import bare_design, part_design
+from bench.place_and_route.ecp5 import netlist, utilization
 
 from splitjoin.circuit.driver import Transport
 from splitjoin.circuit.wire import Configuration
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin_boards.flow.design import bare_design, part_design
-from splitjoin_boards.flow.ecp5 import mapped_verilog, netlist, utilization
 from splitjoin_hw.gather.merger import Merger
 from splitjoin_sim.build import library_of
 from splitjoin_sim.device import ModelTransport, SimDevice
+from tests.testbench.netlists import mapped_verilog
 
 from ...support.conformance import assert_conforms, run
 

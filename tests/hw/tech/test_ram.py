@@ -8,11 +8,11 @@ import pytest
 from amaranth.back import verilog
 from hypothesis import given, settings, strategies as st
 
-from splitjoin_boards.flow.ecp5 import CELLS
 from splitjoin_hw.tech.ram import Ram
 from splitjoin_hw.tech.target import Target
 from splitjoin_sim.runtime import FLAGS, UNTRACED, header, objects, run_tool
 from splitjoin_sim.tools import cxx, find_verilator
+from tests.testbench.netlists import CELLS
 
 from ...support.simulations import simulation
 
@@ -132,7 +132,7 @@ def compiled(folder: Path) -> Path:
 
 def test_block_ram_with_its_output_register_does_the_same(tmp_path):
     """And both halves need their output enable: with port A's low, half of every word does not change."""
-    cells = CELLS.read_text()
+    cells = CELLS["ecp5"].read_text()
     wrong = cells.replace("else if (OCEA)", "else if (0)")
     assert wrong != cells
     differing = on_verilator(tmp_path, {"right": cells, "wrong": wrong}, {"right": SIZES, "wrong": [512]})

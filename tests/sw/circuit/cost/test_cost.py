@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bench.place_and_route import ecp5, ultrascale
+from bench.place_and_route.design import part_design, whole_design
 
 from splitjoin import UnsupportedError
 from splitjoin.circuit.cost import FAMILIES, Resources, circuit_cost, datapath_cost
@@ -14,8 +16,6 @@ from splitjoin.circuit.cost.resources import combine
 from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Axis, Configuration, Sum
 from splitjoin.cli import main
-from splitjoin_boards.flow import ecp5, ultrascale
-from splitjoin_boards.flow.design import part_design, whole_design
 from splitjoin_hw.core.region import Region
 from splitjoin_hw.hls.matcher import Matcher
 from splitjoin_hw.tech.target import FAMILIES as BUILT_FOR

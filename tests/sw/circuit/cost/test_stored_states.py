@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
+from bench.place_and_route import ecp5
+from bench.place_and_route.design import part_design
 
 from splitjoin.circuit.cost.folding import stored_states
 from splitjoin.circuit.fold_parts import FoldPart, FoldValue, count_part, extreme_part, sum_part
 from splitjoin.circuit.geometry import outcome_latency
 from splitjoin.circuit.wire import Configuration
-from splitjoin_boards.flow import ecp5
-from splitjoin_boards.flow.design import part_design
 from splitjoin_hw.core.stored_states import StoredStates
 
 from ....support.sampling import at_length

@@ -4,6 +4,8 @@
 from dataclasses import replace
 
 import pytest
+from bench.place_and_route import ecp5, ultrascale
+from bench.place_and_route.design import part_design
 
 from splitjoin.circuit.cost import Resources, datapath_cost
 from splitjoin.circuit.cost.region import region_cost
@@ -11,8 +13,6 @@ from splitjoin.circuit.cost.table import table_cost
 from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import main
-from splitjoin_boards.flow import ecp5, ultrascale
-from splitjoin_boards.flow.design import part_design
 from splitjoin_hw.core.region import Region
 from splitjoin_hw.hls.matcher import Matcher
 from splitjoin_hw.hls.table import TableTest

@@ -9,11 +9,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from bench.wire_page import wire_page
 from ipyxact.ipyxact import Component
 from systemrdl import RDLCompiler
 
 from splitjoin.circuit.axi import CONTROL_WORD
-from splitjoin.circuit.export.wire import wire_page
 from splitjoin.circuit.registers import REGISTERS
 from splitjoin.cli import main
 from splitjoin_sim.tools import find_verilator
@@ -147,7 +147,7 @@ def test_the_helpers_pack_and_unpack_what_the_driver_sends(core: Path) -> None:
 
 def test_the_page_of_the_wire_format_is_current() -> None:
     page = Path(__file__).parents[4] / "docs" / "wire.md"
-    assert page.read_text(encoding="utf-8") == wire_page(), "python -m splitjoin.circuit.export.wire writes it"
+    assert page.read_text(encoding="utf-8") == wire_page(), "python -m bench.wire_page writes it"
 
 
 def test_a_testbench_says_what_it_cannot_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,7 @@ import re
 from itertools import pairwise, product
 
 import pytest
-
-from splitjoin_boards.flow.floorplan import floorplan
+from bench.place_and_route.floorplan import floorplan
 
 
 def netlist(cores, blocks):

@@ -1,9 +1,9 @@
 # amaranth: UnusedElaboratable=no
 import pytest
+from bench.place_and_route.design import part_design
+from bench.place_and_route.ultrascale import UltrascaleUtilization, count_cells, utilization
 
 from splitjoin.base.errors import ToolError
-from splitjoin_boards.flow.design import part_design
-from splitjoin_boards.flow.ultrascale import UltrascaleUtilization, count_cells, utilization
 from splitjoin_hw.tech.ram import Ram
 
 

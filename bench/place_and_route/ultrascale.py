@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splitjoin.base.errors import ToolError
+from splitjoin_boards.flow.tools import YOSYS, cached
 
 from .design import Design
-from .tools import YOSYS, cached
 
 __all__ = ["UltrascaleUtilization", "count_cells", "utilization"]
 

@@ -8,22 +8,22 @@ import subprocess
 from pathlib import Path
 
 from amaranth.lib import wiring
+from bench.place_and_route.design import Design
+from bench.place_and_route.ecp5 import netlist
 
 from splitjoin.base.errors import ToolError
+from splitjoin_boards.catalog import Board
+from splitjoin_boards.flow.bitstream import TOP, mapped_netlist
+from splitjoin_boards.flow.tools import YOSYS, cached
+from splitjoin_boards.join import pins
+from splitjoin_boards.pads import uart_pins
 from splitjoin_sim.emulated import EmulatedTop, Pins
 
-from . import flow
-from .catalog import Board
-from .flow.bitstream import TOP, mapped_netlist
-from .flow.ecp5 import CELLS
-from .flow.tools import YOSYS, cached
-from .join import pins
-from .pads import uart_pins
+__all__ = ["CELLS", "bitstream_top", "icebox", "mapped_verilog", "netlist_top"]
 
-__all__ = ["bitstream_top", "icebox", "netlist_top"]
-
-#: Family → the models of its block RAM, which Verilator reads: Yosys would take long for first contents.
-_BLOCKS = {"ecp5": CELLS, **{name: Path(flow.__file__).with_name(f"{name}_cells.v") for name in ("ice40", "gowin")}}
+#: Family → models of cells for which Yosys has no model, or a longer one, such as block RAM: Verilator reads those, as
+#: Yosys would take long for first contents.
+CELLS = {name: Path(__file__).with_name("cells") / f"{name}.v" for name in ("ecp5", "ice40", "gowin")}
 #: Family → Yosys's commands that read the simulation models of its other cells. The files of this package have models
 #: that Yosys lacks, or that only a simulator of events can run. All are elaborated only where a netlist has the cell.
 _MODELS = {
@@ -44,6 +44,34 @@ endmodule
 _VLOG, _UNPACK = "icebox_vlog", "iceunpack"
 
 
+def mapped_verilog(design: Design) -> str:
+    """The mapped netlist as plain Verilog for simulation, with the models of its cells."""
+    source = netlist(design)
+    script = f"""
+        read_json netlist.json
+        hierarchy -top {design.top}
+        write_verilog -noattr netlist.v
+        design -reset
+        read_verilog netlist.v
+        read_verilog -D NO_INCLUDES +/lattice/cells_sim_ecp5.v
+        read_verilog -overwrite cells.v
+        hierarchy -check -top {design.top}
+        proc
+        flatten
+        opt_clean -purge
+        write_verilog -noattr mapped.v
+    """
+
+    def make(folder: Path) -> None:
+        (folder / "netlist.json").write_bytes(source.read_bytes())
+        (folder / "cells.v").write_text(CELLS["ecp5"].read_text())
+        (folder / "script.ys").write_text(script)
+        YOSYS.run(["-q", "script.ys"], folder)
+
+    key = (source.read_text(), CELLS["ecp5"].read_text(), script, YOSYS.version)
+    return (cached("ecp5-mapped", key, make) / "mapped.v").read_text()
+
+
 def netlist_top(board: Board, linked: wiring.Component, bit: float) -> EmulatedTop:
     """The netlist that Yosys maps of ``linked`` on ``board``, pads included, each cell replaced by its model.
 
@@ -51,7 +79,7 @@ def netlist_top(board: Board, linked: wiring.Component, bit: float) -> EmulatedT
     """
     netlist = mapped_netlist(board, linked).read_text()
     script = _script(board)
-    cells = _BLOCKS[board.family].read_text()
+    cells = CELLS[board.family].read_text()
 
     def make() -> tuple[str, Pins]:
         text = _modelled(script, netlist, cells)
@@ -74,7 +102,7 @@ def bitstream_top(board: Board, bitstream: Path, bit: float) -> EmulatedTop:
     if not icebox():
         raise ToolError(f"{_VLOG} and {_UNPACK} read bitstreams back, but are not installed; apt-get install "
                         f"fpga-icestorm")
-    content, cells = bitstream.read_bytes(), _BLOCKS["ice40"].read_text()
+    content, cells = bitstream.read_bytes(), CELLS["ice40"].read_text()
 
     def make() -> tuple[str, Pins]:
         def back(folder: Path) -> None:

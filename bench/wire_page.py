@@ -1,6 +1,6 @@
 """The wire format of circuits in words and bytes: the page docs/wire.md.
 
-Run ``python -m splitjoin.circuit.export.wire`` to print the page, which comes from `splitjoin.circuit.wire` and
+Run ``python -m bench.wire_page`` to print the page, which comes from `splitjoin.circuit.wire` and
 `splitjoin.circuit.registers`.
 """
 
@@ -11,17 +11,16 @@ import textwrap
 
 import pyarrow as pa
 
+from splitjoin.circuit.axi import CONTROL_WORD, AxiShape
+from splitjoin.circuit.export.states import described_states
+from splitjoin.circuit.export.vectors import vectors
+from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.circuit.query_circuit import folding_circuit, pairs_circuit
+from splitjoin.circuit.registers import REGISTERS, Register
+from splitjoin.circuit.wire import ItemKind, Op, Record
 from splitjoin.engines.arrival import arrivals
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-
-from ..axi import CONTROL_WORD, AxiShape
-from ..parameters import CircuitParameters
-from ..query_circuit import folding_circuit, pairs_circuit
-from ..registers import REGISTERS, Register
-from ..wire import ItemKind, Op, Record
-from .states import described_states
-from .vectors import vectors
 
 __all__ = ["wire_page"]
 
@@ -137,7 +136,7 @@ def wire_page() -> str:
     return "\n".join([
         "# The wire format", "",
         _text("""A circuit takes input records and gives result items; settings and counters are registers. `python -m
-            splitjoin.circuit.export.wire` writes this page from the definitions that circuits and drivers use. A
+            bench.wire_page` writes this page from the definitions that circuits and drivers use. A
             record's fields are packed from bit 0 on without gaps. On AXI and on the
             [link](link.md), byte 0 holds bits 7 to 0. Which fields a record has follows from the query: the JSON file
             beside the Verilog lists them, and with `--testbench` a Python module beside it packs and unpacks them."""),

@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from splitjoin.base.errors import ToolError
+from splitjoin_boards.flow.tools import NEXTPNR, YOSYS, cached
 
 from .design import Design
 from .floorplan import PLANNED_FROM, floorplan
-from .tools import NEXTPNR, YOSYS, cached
 
-__all__ = ["CELLS", "PLACERS", "Ecp5Utilization", "RoutingReport", "mapped_verilog", "netlist", "route", "utilization",
+__all__ = ["PLACERS", "Ecp5Utilization", "RoutingReport", "netlist", "route", "utilization",
            "versions"]
 
 #: Device and package; speed grade 6 is the slowest.
@@ -34,8 +34,6 @@ _ABC_SCRIPT = "abc9.script.flow"
 #: The wire delay, in ps, that logic is mapped for. Yosys's default of 300 is a third of what placed wires take here: it
 #: would give fewer cells, but more levels of logic.
 _WIRE_DELAY = 800
-#: Simulation models of cells for which Yosys has no model, or a longer one.
-CELLS = Path(__file__).with_name("ecp5_cells.v")
 #: LUT4s by type of cell. A carry cell is two; 16 × 4 bits of RAM are four, and their write port takes two more.
 _LUT4 = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
 
@@ -102,34 +100,6 @@ def netlist(design: Design, *, wide: bool = True) -> Path:
         YOSYS.run(["-q", "script.ys"], folder)
 
     return cached("ecp5", (design.text, script, YOSYS.version), make) / "netlist.json"
-
-
-def mapped_verilog(design: Design) -> str:
-    """The mapped netlist as plain Verilog for simulation, with the models of its cells."""
-    source = netlist(design)
-    script = f"""
-        read_json netlist.json
-        hierarchy -top {design.top}
-        write_verilog -noattr netlist.v
-        design -reset
-        read_verilog netlist.v
-        read_verilog -D NO_INCLUDES +/lattice/cells_sim_ecp5.v
-        read_verilog -overwrite cells.v
-        hierarchy -check -top {design.top}
-        proc
-        flatten
-        opt_clean -purge
-        write_verilog -noattr mapped.v
-    """
-
-    def make(folder: Path) -> None:
-        (folder / "netlist.json").write_bytes(source.read_bytes())
-        (folder / "cells.v").write_text(CELLS.read_text())
-        (folder / "script.ys").write_text(script)
-        YOSYS.run(["-q", "script.ys"], folder)
-
-    key = (source.read_text(), CELLS.read_text(), script, YOSYS.version)
-    return (cached("ecp5-mapped", key, make) / "mapped.v").read_text()
 
 
 def utilization(design: Design) -> dict[str, Ecp5Utilization]:

@@ -2,14 +2,14 @@
 import json
 
 import pytest
+from bench.place_and_route import ecp5
+from bench.place_and_route.design import part_design
+from bench.place_and_route.ecp5 import parse, route, utilization
 
 from splitjoin.base.errors import ToolError
-from splitjoin_boards.flow import ecp5
-from splitjoin_boards.flow.design import part_design
-from splitjoin_boards.flow.ecp5 import parse, route, utilization
 from splitjoin_hw.tech.ram import Ram
 
-from ...support.sampling import at_length
+from ..support.sampling import at_length
 
 LOG = """
 Info: Logic utilisation before packing:

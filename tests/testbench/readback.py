@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from .tools import ECPUNPACK
+from splitjoin_boards.flow.tools import ECPUNPACK
 
 __all__ = ["differences", "read_back"]
 
