@@ -11,7 +11,7 @@ JOBS   ?= 3
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link chaos fuzz synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link chaos spark-versions fuzz synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, fifty ti
 	$(BIN)/python -m tests.chaos
 	$(BIN)/python -m tests.chaos --daemon
 	$(BIN)/python -m tests.chaos --how left --kills 10
+
+spark-versions: $(STAMP) ## Joins on Spark 3.5, 4.0, 4.1 and 4.2, each downloaded once (2 GB).
+	$(BIN)/python -m tests.spark_versions
 
 fuzz: $(STAMP) ## 100,000 damaged files, snapshots, states and messages: none ends the process (an hour).
 	$(BIN)/python -m tests.fuzz

@@ -6,12 +6,15 @@ Needs the extra ``spark`` (``pip install 'splitjoin[spark]'``) and Java 17 or la
 from splitjoin.base.errors import ToolError
 
 try:
+    from .versions import check_version
+
+    check_version()
     from .errors import task_error
     from .explain import explain
     from .join import joined_with, stream_join
     from .metrics import JoinMetrics, Latencies
     from .progress_log import ProgressLog
-    from .replay_source import replay
+    from .replay import replay
     from .session import local_session
     from .sql import stream_sql
 except ModuleNotFoundError as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.connect import expressions as nodes
-from pyspark.sql.types import DataType, DateType, DayTimeIntervalType, TimestampNTZType, TimestampType, TimeType
+from pyspark.sql.types import DataType, DateType, DayTimeIntervalType, TimestampNTZType, TimestampType
 
 from splitjoin.base.errors import PredicateError, SchemaError
 from splitjoin.lang import build
@@ -18,13 +18,15 @@ from splitjoin.lang.schema import Schema, Side
 from splitjoin.lang.types import Timestamp
 
 from .column_reader import ColumnReader, unsupported
+from .versions import VERSION, type_named
 
 __all__ = ["connect_condition"]
 
-_UNSUPPORTED = {
+_UNSUPPORTED: dict[type[Any], str] = {
     nodes.UnresolvedExtractValue: "an element of an array, map or struct", nodes.WindowExpression: "a window function",
     nodes.UnresolvedStar: "*", nodes.SortOrder: "an order", nodes.LambdaFunction: "a function of elements",
-    nodes.CommonInlineUserDefinedFunction: "a user-defined function", nodes.SubqueryExpression: "a subquery",
+    nodes.CommonInlineUserDefinedFunction: "a user-defined function",
+    **({nodes.SubqueryExpression: "a subquery"} if VERSION >= (4, 0) else {}),
 }
 #: A part of a column's name: in backticks, in which two stand for one, or up to the next dot.
 _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
@@ -104,9 +106,8 @@ def _literal(value: Any, kind: DataType, at: str) -> Expr:
             return build.duration(int(value) * 1000)
         case DateType() | TimestampNTZType():
             return build.literal(kind.fromInternal(value), at)
-        case TimeType():
-            raise PredicateError(f"{at!r}: a literal of Spark's type {kind.simpleString()} is not supported in a "
-                                 f"condition")
+    if isinstance(kind, type_named("TimeType")):
+        raise PredicateError(f"{at!r}: a literal of Spark's type {kind.simpleString()} is not supported in a condition")
     return build.literal(bytes(value) if isinstance(value, bytearray) else value, at)
 
 

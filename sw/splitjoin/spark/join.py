@@ -11,8 +11,8 @@ from typing import Any, Union
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
-from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from splitjoin.base.errors import InputError, OrderError, SchemaError, UnsupportedError
 from splitjoin.engines.device import Device
@@ -36,6 +36,7 @@ from .placement import choose_device
 from .resources import check_resources
 from .streaming.plan import StreamingJoin, StreamOptions
 from .task import HOME, PARTITION, Task
+from .versions import arrow_type, type_named
 from .windows import ANY_WINDOW, windowed
 from .workers import check_workers, cores, shipped
 
@@ -373,7 +374,7 @@ def _arrow(which: str, schema: StructType) -> pa.Schema:
     fields = []
     for field in schema:
         try:
-            fields.append(pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC"), field.nullable))
+            fields.append(pa.field(field.name, arrow_type(field.dataType), field.nullable))
         except PySparkTypeError:
             raise SchemaError(f"column {field.name!r} of the {which} DataFrame has type "
                               f"{field.dataType.simpleString()}, which Spark cannot hand to Python through Arrow; cast "
@@ -424,7 +425,7 @@ def _orderable(kind: DataType) -> bool:
         return _orderable(kind.elementType)
     if isinstance(kind, StructType):
         return all(_orderable(f.dataType) for f in kind)
-    return not isinstance(kind, (MapType, VariantType, CalendarIntervalType))
+    return not isinstance(kind, (MapType, *type_named("VariantType"), *type_named("CalendarIntervalType")))
 
 
 def _starts(query: Query, partitions: Partitions | None) -> Cuts | int | None:

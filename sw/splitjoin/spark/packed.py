@@ -24,6 +24,7 @@ from splitjoin.rows.output import OutputColumn
 from .partitions import Cuts, InputStream, needed_columns, numbered
 from .streaming.rows import Rows, arrival_order
 from .task import PARTITION, STREAM, Task, null_time
+from .versions import by_number
 from .workers import shipped
 
 __all__ = ["PACKED", "Pack", "PackedTask", "packed"]
@@ -51,7 +52,7 @@ def packed(query: Query, streams: Sequence[InputStream], cuts: Cuts, gathered: S
         names = needed_columns(query, stream.side, gathered, stream.ties)
         pack = Pack(query, stream.side, names, cuts.starts)
         parts.append(numbered(stream.data, names).mapInArrow(shipped(pack), PACKED))
-    return parts[0].union(parts[1]).repartitionById(len(cuts), PARTITION)
+    return by_number(parts[0].union(parts[1]), len(cuts), PARTITION)
 
 
 @dataclass(frozen=True)

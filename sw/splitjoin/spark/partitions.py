@@ -17,6 +17,7 @@ from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.output import OutputColumn
 
 from .task import HOME, PARTITION, STREAM, TS, null_time
+from .versions import by_number
 
 __all__ = ["Cuts", "InputStream", "balanced_cuts", "check_starts", "count_rows", "needed_columns", "numbered",
            "partitioned", "quoted", "ticks"]
@@ -128,7 +129,7 @@ def partitioned(query: Query, streams: Sequence[InputStream], cuts: Cuts) -> Dat
     """
     schemas = {s.side: s.data.schema for s in streams}
     both = [_copies(query, s, schemas, cuts) for s in streams]
-    rows = both[0].union(both[1]).repartitionById(len(cuts), PARTITION)
+    rows = by_number(both[0].union(both[1]), len(cuts), PARTITION)
     keys = [F.col(PARTITION), F.col(TS), F.col(STREAM)]
     keys += [F.col(f"{s.side}.{quoted(name)}") for s in streams for name in s.ties]
     return rows.sortWithinPartitions(*keys)

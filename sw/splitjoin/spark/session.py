@@ -10,8 +10,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from pyspark.conf import SparkConf
-from pyspark.core.context import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -20,7 +19,7 @@ from splitjoin.base.processes import SAFE, python_path
 
 __all__ = ["find_java", "local_session"]
 
-#: The oldest Java that Spark 4 runs on.
+#: The oldest Java that Spark 4 runs on; Spark 3.5 runs on it too.
 _JAVA = 17
 #: The stack of the driver's threads. When a streaming query is stopped while its ``foreachBatch`` function waits for
 #: Spark, StreamExecution searches the long text of the error for "py4j.protocol.Py4JJavaError: …((.|\r\n|\r|\n)*)…".

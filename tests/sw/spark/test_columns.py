@@ -125,13 +125,6 @@ def test_errors_name_the_place(spark: SparkSession) -> None:
         predicate((c("r.x") == 1) & (c("r.name") < 3), R, S)  # type: ignore[arg-type]  # a Column
 
 
-def test_columns_that_hold_no_tree() -> None:
-    other: Any = type("Column", (), {"__module__": "pyspark.sql.column"})()
-    other._jc = object()
-    with pytest.raises(PredicateError, match="needs Spark 4 or later, whose columns keep"):
-        predicate(other, R, S)
-
-
 def test_depth(spark: SparkSession) -> None:
     deep = c("r.x")
     for _ in range(150):

@@ -12,7 +12,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from splitjoin.base.errors import InputError, SchemaError
 from splitjoin.spark import replay, stream_join
-from splitjoin.spark.replay_source import ReplayReader, _Files, _Options, _Rows
+from splitjoin.spark.replay_files import Files, Options
+from splitjoin.spark.replay_source import ReplayReader, _Rows
 
 
 def write(folder: Path, n: int = 50, unit: str = "us") -> Path:
@@ -28,7 +29,7 @@ def write(folder: Path, n: int = 50, unit: str = "us") -> Path:
 
 def reader(path: Path, **options: Any) -> ReplayReader:
     given = {"rows_per_second": None, "speed": None, "rows_per_batch": None, "start": None, "time": "ts"} | options
-    files = _Files(_Options.checked(str(path), **given))
+    files = Files(Options.checked(str(path), **given))
     return ReplayReader(files, files.schema)
 
 

@@ -28,6 +28,7 @@ from splitjoin.sessions.gate.times import Idle, Lateness, by_side, parse_idle, p
 from ..partitions import needed_columns, numbered
 from ..placement import device_name
 from ..text import WHICH, extent
+from ..versions import by_number
 from ..windows import asof_windows
 from ..workers import in_a_task, is_remote, shipped
 from .group import GroupJoin
@@ -137,7 +138,7 @@ class StreamingJoin:
         task = GroupTask(self.join, arrow, self.root, self.name, self.retained, self.late_to, self.metrics)
         counted = StructType([*(StructField(c, f.dataType, True) for c, f in zip(numbers, self.result, strict=True)),
                               StructField(METRICS, StructType([StructField(c, LongType()) for c in COUNTS]))])
-        rows = packed[0].union(packed[1]).repartitionById(self.join.groups, "group").mapInArrow(
+        rows = by_number(packed[0].union(packed[1]), self.join.groups, "group").mapInArrow(
             _named(shipped(task), title), counted)
         sums = [F.coalesce(F.sum(f"{METRICS}.{c}"), F.lit(0)).alias(c) for c in COUNTS]
         return rows.observe(self.name, *sums).where(F.col(METRICS).isNull()).drop(METRICS).toDF(

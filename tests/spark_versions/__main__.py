@@ -1,0 +1,45 @@
+"""Run `joins` on each version of Spark, with its PySpark in a folder of its own.
+
+``python -m tests.spark_versions [VERSION …]``; by default all that docs/cluster.md names. A PySpark has some 400 MB and
+is downloaded once, into ``build/spark``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+#: The newest release of each line but the one of the development environment, which all other tests run on.
+VERSIONS = ("3.5.8", "4.0.5", "4.1.4", "4.2.1")
+_ROOT = Path(__file__).parents[2]
+
+
+def installed(version: str) -> Path:
+    """The folder that has PySpark ``version``; everything else comes from the environment."""
+    folder = _ROOT / "build" / "spark" / version
+    if not (folder / "pyspark" / "version.py").exists():
+        print(f"download PySpark {version}", flush=True)
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder,
+                        f"pyspark=={version}"], check=True)
+    return folder
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("versions", nargs="*", default=VERSIONS, metavar="VERSION")
+    failed = list[str]()
+    for version in parser.parse_args().versions:
+        environment = {**os.environ, "PYTHONPATH": f"{installed(version)}:{_ROOT}"}
+        environment.pop("SPARK_HOME", None)
+        run = subprocess.run([sys.executable, "-m", "tests.spark_versions.joins", version], env=environment, cwd=_ROOT,
+                             check=False)
+        failed += [version] * (run.returncode != 0)
+    print(f"failed: {', '.join(failed)}" if failed else "all passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""A batch join, a stream that is restarted, kinds, aggregates and conditions of Columns on the Spark that is imported.
+
+Each answer is compared with the golden model's.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark
+from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
+
+import splitjoin
+from splitjoin.lang.query import predicate
+from splitjoin.spark import local_session, replay, stream_join
+from splitjoin.spark.columns import condition
+from splitjoin.spark.versions import VERSION
+
+from ..sw.spark.test_columns import CONDITIONS, R, S
+
+_ON, _WINDOW = "abs(r.x - s.a) <= 3", "RANGE 50"
+_FILES = 4
+
+
+def _stream(seed: int, rows: int, column: str) -> pa.Table:
+    rng = random.Random(seed)
+    return pa.table({"ts": sorted(rng.randrange(1000) for _ in range(rows)),
+                     column: [rng.randrange(100) for _ in range(rows)],
+                     f"n_{column}": [f"row {i}" for i in range(rows)]})
+
+
+class Joins:
+    """The joins of two streams, in ``spark``, with files in ``folder``."""
+
+    def __init__(self, spark: SparkSession, folder: Path):
+        self.spark, self.folder = spark, folder
+        self.r, self.s = _stream(1, 300, "x"), _stream(2, 250, "a")
+        self.frames = [self._frame(table, name) for table, name in ((self.r, "r"), (self.s, "s"))]
+
+    def _frame(self, table: pa.Table, name: str) -> DataFrame:
+        path = self.folder / f"{name}.parquet"
+        pq.write_table(table, path)
+        return self.spark.read.parquet(str(path)).repartition(3)
+
+    def golden(self, window: str = _WINDOW, **arguments: Any) -> list[tuple[Any, ...]]:
+        """The rows of the golden model, sorted."""
+        result = splitjoin.join(self.r, self.s, on=_ON, window=window, time="ts", device="golden", **arguments)
+        return sorted((tuple(row.values()) for row in result.table.to_pylist()), key=repr)
+
+    def batch(self, window: str = _WINDOW, on: Any = _ON, partitions: int | None = None, **arguments: Any) -> None:
+        """Compare a batch join with the golden model."""
+        ties = {"r": "n_x", "s": "n_a"} if "ROWS" in window else ()
+        found = stream_join(*self.frames, on=on, window=window, time="ts", partitions=partitions, ties=ties,
+                            **arguments).collect()
+        assert sorted(map(tuple, found), key=repr) == self.golden(window, **arguments)
+
+    def streaming(self, how: str) -> None:
+        """Compare a streaming join that is started three times with the golden model."""
+        root = Path(tempfile.mkdtemp(dir=self.folder))
+        cuts = [self.r["ts"][len(self.r) * n // _FILES].as_py() for n in range(1, _FILES)]
+        for number in range(_FILES + 1):
+            for table, name in ((self.r, "r"), (self.s, "s")):
+                path = root / name / f"{number}.parquet"
+                path.parent.mkdir(exist_ok=True)
+                if number == _FILES:  # a row that decides all others
+                    far = pa.table([[10**6], [10**6 if name == "r" else -10**6], ["end"]], names=table.schema.names)
+                    pq.write_table(far, path)
+                else:
+                    begin, end = [-1, *cuts][number], [*cuts, 1000][number]
+                    mine = [begin <= ts < end for ts in table["ts"].to_pylist()]
+                    pq.write_table(table.filter(pa.array(mine)), path)
+                os.utime(path, (1.7e9 + number, 1.7e9 + number))  # Spark reads files by their age
+            if number % 2 or number == _FILES:
+                self._run(root, how)
+        found = self.spark.read.parquet(str(root / "rows")).collect()
+        rows = sorted((tuple(row) for row in found if "end" not in tuple(row)), key=repr)
+        assert rows == self.golden(how=how), f"{len(rows)} rows for {len(self.golden(how=how))}"
+
+    def _run(self, root: Path, how: str) -> None:
+        """Run the query over the files that are there."""
+        streams = [self.spark.readStream.schema(frame.schema).option("maxFilesPerTrigger", 1).parquet(str(root / name))
+                   for frame, name in zip(self.frames, "rs", strict=True)]
+        joined = stream_join(*streams, on=_ON, window=_WINDOW, time="ts", late=0, how=how, state=str(root / "state"),
+                             groups=2)
+        query = joined.writeStream.format("parquet").option("path", str(root / "rows")).option(
+            "checkpointLocation", str(root / "checkpoint")).trigger(availableNow=True).start()
+        assert query.awaitTermination(300), "the query does not end"
+        assert query.exception() is None, str(query.exception())
+
+    def conditions(self) -> None:
+        """Read conditions of Columns."""
+        for make, text in CONDITIONS:
+            if VERSION < (4, 0) and "nullif" in text:
+                continue  # Spark 3.5's own function raises an AnalysisException for a column by name
+            assert condition(make(F, F.col), R, S) == predicate(text, R, S), text
+
+    def refused(self) -> None:
+        """Look that what a version lacks is refused by its name."""
+        if VERSION >= (4, 2):
+            return
+        try:
+            replay(self.spark, self.folder / "r.parquet", time="ts")
+        except splitjoin.UnsupportedError as error:
+            assert "needs Spark 4.2" in str(error)
+        else:
+            raise AssertionError("replay must be refused")
+
+
+def main(version: str) -> int:
+    assert pyspark.__version__ == version, f"PySpark {pyspark.__version__} is imported"
+    folder = Path(tempfile.mkdtemp())
+    spark = local_session("splitjoin on each Spark", cores=2, log=folder / "log",
+                          config={"spark.sql.shuffle.partitions": "2"})
+    joins = Joins(spark, folder)
+    fold = {"n": "count(*)", "most": "max(s.a)"}
+    steps: dict[str, Callable[[], None]] = {
+        "batch": joins.batch, "7 partitions": lambda: joins.batch(partitions=7),
+        "rows": lambda: joins.batch("ROWS 20", partitions=5),
+        **{how: (lambda how=how: joins.batch(how=how)) for how in ("left", "full", "anti")},  # type: ignore[misc]
+        "aggregates": lambda: joins.batch(by="r", aggregate=fold),
+        "columns": lambda: joins.batch(on=F.abs(F.col("r.x") - F.col("s.a")) <= 3), "conditions": joins.conditions,
+        **{f"streaming {how}": (lambda how=how: joins.streaming(how)) for how in ("inner", "left")},  # type: ignore[misc]
+        "refused": joins.refused,
+    }
+    failed = 0
+    for name, step in steps.items():
+        try:
+            step()
+        except Exception as error:  # the other steps are to run too
+            failed += 1
+            print(f"Spark {version}  FAILED  {name}: {type(error).__name__}: {str(error)[:2000]}", flush=True)
+        else:
+            print(f"Spark {version}  passed  {name}", flush=True)
+    spark.stop()
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
