@@ -44,7 +44,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         query: The query.
         parameters: The circuit's parameters; None to take them from ``options``.
         passes: True to also print the condition after each compiler pass that changed it.
-        windowed: False if the user gave no window, so that those of ``query`` are only what the circuit holds.
+        windowed: False if the user gave no window, so that those of ``query`` are only what a circuit holds.
         family: The FPGA family for which costs are printed, of `splitjoin.circuit.cost.FAMILIES`.
         options: Parameters of the circuit by name (see `CircuitParameters`).
 

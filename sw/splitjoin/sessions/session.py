@@ -48,7 +48,7 @@ class StreamJoin:
             the watermark too (semantics, section 9).
         idle: The time of silence, ``"30 SECONDS"``, after which no other source waits for a source until it speaks; a
             pair gives each stream its own, None for never.
-        clock: Seconds that never fall, by which silence is measured.
+        clock: A function that returns seconds, which never fall; silence is measured by it.
         limit: Bounds on the rows that the session holds; a whole number is short for ``Limit(rows=…)``.
         when_full: ``"raise"``: a push beyond them raises `BackPressure`; ``"block"``: it blocks until another thread
             makes room.

@@ -61,7 +61,7 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
 
     Args:
         text: The statement.
-        unnamed: Nothing: a table has the name under which the text knows it.
+        unnamed: No table: each is given by its name.
         window: As for `splitjoin.join`; a mapping may use the names of the tables. Streams that do not end need one.
         time: As for `splitjoin.join`, likewise.
         order: As for `splitjoin.join`.
@@ -77,7 +77,7 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
             ``device="sim", cores=8``.
 
     Returns:
-        Of tables, a `JoinResult`. Of schemas, a `Select` for `splitjoin.open`; its `explain` says what is done where.
+        A `JoinResult` for tables; for schemas a `Select`, which `splitjoin.open` runs and whose `explain` tells how.
 
     Raises:
         SplitJoinError: With what must hold, what came and what to do; errors in the text show the place.

@@ -91,8 +91,10 @@ class Select:
         return [name for name in names if name in uses] or names[:1]
 
     def explain(self, *, windowed: bool = True, **options: Any) -> str:
-        """Explain, as text, the stages before, in and after the join. ``windowed``: False if no window was given, so
-        that there are those of a circuit only. ``options`` are those of circuits, such as ``cores=8``.
+        """Explain, as text, the stages before, in and after the join.
+
+        ``windowed``: False if the user gave no window, so that those of the query are only what a circuit holds.
+        ``options`` are those of circuits, such as ``cores=8``.
         """
         from ..explain import explain  # here, as it imports circuits and their cost
 

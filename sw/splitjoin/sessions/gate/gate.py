@@ -49,7 +49,7 @@ class ScaleGate:
         idle: The time of silence after which no other source waits for a source until it speaks, such as
             ``"30 SECONDS"``; a pair or a mapping gives each stream its own, or None for never. What it then delivers is
             late if it precedes what was ready.
-        clock: Seconds that never fall, by which silence is measured.
+        clock: A function that returns seconds, which never fall; silence is measured by it.
         keep_late: Largest number of late tuples of a stream that are kept until `late` takes them; beyond it the oldest
             are dropped.
         columns: The columns of each stream that `ready` returns, ``{"r": …, "s": …}``; all by default. The time column
