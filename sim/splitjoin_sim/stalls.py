@@ -31,4 +31,6 @@ def patience_for(config: Configuration, stall: float = 0.0) -> int:
     """
     # With an index a probe may follow a chain through the whole sub-window, four cycles a tuple.
     work = 1000 + _QUEUED * ((4 if config.kind.has_index else 1) * config.capacity + 128)
+    if config.structure.moves:  # all tuples of a full chain may pass all cores before the next item leaves
+        work += 2 * (config.window_capacity + config.cores) * (config.capacity + 128)
     return work + ceil(30 / (1 - stall))

@@ -25,7 +25,7 @@ from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .query_circuit import QueryCircuit, chosen_circuit, folding_circuit, folding_demanded, pairs_circuit
 from .registers import MAGIC, REGION_COUNTERS, SELECTION_CYCLES, register, selection
-from .row_ids import RowIds
+from .row_ids import ProbeSides, RowIds
 from .verify import Verifier
 from .wire import ROW_BITS, Configuration, ItemKind, Op
 
@@ -165,7 +165,9 @@ class CircuitSession(Session):
         self._encoder = Encoder(plan, config, longest_range(query), folding)
         self._states = None if folding is None else StateDecoder(config)
         self._verifier = None if plan.residual is None else Verifier(query, plan.residual, keeps=config.expire == "own")
-        self._row_ids = RowIds(config.row_bits) if config.row_bits < ROW_BITS else None
+        self._row_ids: RowIds | ProbeSides | None = RowIds(config.row_bits) if config.row_bits < ROW_BITS else None
+        if "outer" not in config.structure.orders:
+            self._row_ids = ProbeSides()
         # No answer in order none has stars; the circuit was asked for them.
         self._drops_stars = query.order.kind == "none" and not (self._verifier is None and self._row_ids is None)
         self._ready: list[Items] = []
@@ -226,7 +228,10 @@ class CircuitSession(Session):
         self._receive(self._encoder.tick(now), until_end=False)
 
     def settle(self) -> Items:
-        order = self._query.order
+        order, structure = self._query.order, self._config.structure
+        if not structure.settles:
+            raise UnsupportedError(f"{structure.title} gives the last results of a tuple when it has passed all cores, "
+                                   f"and cannot settle before; use flush, or another architecture")
         if order.kind == "outer" and order.n > 1:
             raise OrderError(f"a circuit tells by a star that results are complete, and a star closes a group, so "
                              f"settle needs another order than {order}; use 'none', 'outer(1)', 'inner(n)' or 'total'")
@@ -238,6 +243,9 @@ class CircuitSession(Session):
 
     def mask(self, cores: Collection[int]) -> None:
         masked = check_masked(cores, self._config.cores)
+        if masked and self._config.structure.moves:
+            raise UnsupportedError(f"a core of {self._config.structure.title} has no tuples of its own, so none can be "
+                                   f"masked; use another architecture")
         if self._flushed:
             raise DeviceError("the session has been flushed and takes no more tuples; open a new one")
         # The mask travels as records among the tuples, so every core applies it between the same two tuples, whatever

@@ -1,4 +1,4 @@
-"""Whole row ids from those that a circuit sends modulo a power of two."""
+"""Restores what items of some circuits do not tell: whole row ids, and which tuple of a pair came later."""
 
 from __future__ import annotations
 
@@ -8,9 +8,35 @@ import numpy.typing as npt
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, STAR, Items
 
-__all__ = ["RowIds"]
+__all__ = ["ProbeSides", "RowIds"]
 
 Rows = npt.NDArray[np.int64]
+
+
+class ProbeSides:
+    """Tells which tuple of a pair is the probe, the later one, where tuples move and either may have found the other.
+
+    It keeps 8 bytes for each tuple of R.
+    """
+
+    def __init__(self) -> None:
+        self._before = np.empty(0, np.int64)  # per tuple of R the tuples of S before it
+        self._rows = self._pushed = 0
+
+    def push(self, arrivals: Arrivals) -> None:
+        """Note the order of ``arrivals``, which are about to be sent."""
+        of_r = arrivals.stream == 0
+        before = np.cumsum(~of_r, dtype=np.int64)[of_r] + self._pushed
+        if self._rows + len(before) > len(self._before):
+            self._before = np.concatenate([self._before[:self._rows], np.empty(self._rows + 2 * len(before), np.int64)])
+        self._before[self._rows:self._rows + len(before)] = before
+        self._rows += len(before)
+        self._pushed += int((~of_r).sum())
+
+    def restore(self, items: Items) -> None:
+        """Correct the sides of the pairs in ``items``."""
+        pair = items["kind"] == PAIR
+        items["side"][pair] = items["s"][pair] >= self._before[items["r"][pair]]
 
 
 class _Probes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .architecture import Architecture
 from .chain import Chain
+from .handshake import Handshake
 from .kang import Kang
 from .small import Small
 from .splitjoin import SplitJoin
@@ -15,4 +16,4 @@ from .splitjoin import SplitJoin
 __all__ = ["ARCHITECTURES", "Architecture"]
 
 #: Name → architecture, the default first.
-ARCHITECTURES: dict[str, Architecture] = {one.name: one for one in (SplitJoin(), Small(), Kang(), Chain())}
+ARCHITECTURES: dict[str, Architecture] = {one.name: one for one in (SplitJoin(), Small(), Kang(), Chain(), Handshake())}

@@ -43,6 +43,9 @@ class Parameters(Protocol):
     def root_width(self) -> int: ...
 
     @property
+    def row_bits(self) -> int: ...
+
+    @property
     def expire(self) -> str: ...
 
     @property
@@ -78,6 +81,8 @@ class Architecture(ABC):
         counters: The counters that it has; all others read 0.
         orders: The kinds of order that it keeps (`splitjoin.lang.order.Order.kind`).
         expires, mergers: The values of the parameters ``expire`` and ``merger``.
+        moves: True if tuples move between cores, so that no core has tuples of its own to be masked.
+        settles: True if it can tell that the results of all tuples so far are complete, and go on.
         baseline: True if it exists to be compared with. Only simulations take it.
     """
 
@@ -92,6 +97,8 @@ class Architecture(ABC):
     expires: tuple[str, ...] = ("opposite",)
     mergers: tuple[str, ...] = ("ready",)
     baseline: bool = False
+    moves: bool = False
+    settles: bool = True
 
     def check_parameters(self, parameters: Parameters) -> None:
         """Raise `UnsupportedError` for parameters that it does not support."""
@@ -130,6 +137,24 @@ class Architecture(ABC):
         `splitjoin.circuit.tuner.speed` say which functions they have.
         """
         return importlib.import_module(f"{type(self).__module__}.{name}")
+
+
+class MovingArchitecture(Architecture):
+    """A baseline in which tuples move between cores that scan: none of them can be masked, as none has tuples of its
+    own.
+    """
+
+    sequential, folds = False, False
+    baseline, moves = True, True
+
+    def check_parameters(self, parameters: Parameters) -> None:
+        super().check_parameters(parameters)
+        check(f"core of {self.title}", parameters.core, parameters.core in ("auto", "scan"), "auto or scan")
+        for name in ("tables", "region_counters"):
+            value = getattr(parameters, name)
+            check(f"{name} of {self.title}", value, not value, "False, as it has none")
+        for name, must in (("queue", 0), ("root_width", 1), ("row_bits", 32)):
+            check(f"{name} of {self.title}", getattr(parameters, name), getattr(parameters, name) == must, str(must))
 
 
 class SequentialArchitecture(Architecture):

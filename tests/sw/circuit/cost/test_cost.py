@@ -157,8 +157,9 @@ def test_a_datapath_for_ultrascale() -> None:
     assert predicted.ff == pytest.approx(found.ff, rel=0.05)
 
 
-@pytest.mark.parametrize(("cores", "architecture"), [(1, "splitjoin"), at_length(2, "splitjoin"),
-                                                     at_length(1, "kang"), at_length(3, "chain")])
+@pytest.mark.parametrize(("cores", "architecture"), [
+    (1, "splitjoin"), at_length(2, "splitjoin"), at_length(1, "kang"), at_length(3, "chain"),
+    at_length(2, "handshake")])
 def test_a_whole_circuit_mapped_anew(cores: int, architecture: str) -> None:
     config = replace(SMALL, cores=cores, architecture=architecture)
     found = ecp5.utilization(whole_design(config, "ecp5"))["part"]

@@ -1,0 +1,16 @@
+"""Cost of handshake join: tuples go with keys and bounds, so segments and links are wider than SplitJoin's regions."""
+
+from __future__ import annotations
+
+from ...cost.circuit import PartCost
+from ...cost.resources import Family
+from ...wire import Configuration
+from ..moving import chain_links, ends_cost, gathering, segments
+
+__all__ = ["parts"]
+
+
+def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
+    """Part → its cost."""
+    return {**segments(config, family), **chain_links(config, family), "ends": PartCost(1, ends_cost(config, family)),
+            **gathering(config, family)}

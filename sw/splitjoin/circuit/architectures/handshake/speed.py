@@ -1,0 +1,23 @@
+"""The speed of handshake join."""
+
+from __future__ import annotations
+
+from ...tuner.workload import Workload
+from ...wire import Configuration
+
+__all__ = ["cycles_a_tuple", "latency_cycles"]
+
+#: By simulation: cycles of a message, and of the ends for a tuple and its expiry.
+_MESSAGE, _ENDS = 3, 16
+
+
+def cycles_a_tuple(config: Configuration, load: Workload) -> float:
+    """Cycles per tuple under full load: a core compares a tuple of each stream at a time with its segment, and takes
+    messages for tuples, their ACKs and their going on.
+    """
+    return max(load.tuples / config.cores / 2, 2.5 * _MESSAGE, _ENDS, load.matches)
+
+
+def latency_cycles(config: Configuration, load: Workload, *, busy: bool = False) -> float:
+    """Cycles from a probe to its last result: half of a window comes meanwhile, as tuples meet when they move."""
+    return cycles_a_tuple(config, load) * load.tuples / 2

@@ -1,0 +1,134 @@
+"""Handshake join as a circuit: golden's pairs under random stalls at the ports and on the links between cores."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from typing import Any
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from splitjoin.base.errors import DeviceError, OrderError, UnsupportedError, WindowOverflow
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin_hw.baseline import handshake
+from splitjoin_hw.network.queue import Queue
+from splitjoin_sim import pysim
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
+
+from ..support.conformance import assert_conforms, run
+from ..support.sampling import at_length
+from ..support.scenarios import SCENARIOS, Scenario
+
+NAMED = {scenario.name: scenario for scenario in SCENARIOS}
+CHOSEN = ("band-rows-1", "rows-and-range-different", "short-r", "float-band")
+
+
+FULL = Scenario("full", NAMED["all-match"].r.slice(0, 30), NAMED["all-match"].s.slice(0, 30), "TRUE", "ROWS 8", 0)
+SHORT = Scenario("short", FULL.r, FULL.s, "TRUE", "ROWS 1", 0)
+
+
+class SlowLink(wiring.Component):
+    """A link that offers its next message in one cycle of eight, at random."""
+
+    seeds = iter(range(1, 10**6))
+
+    def __init__(self, shape: Any):
+        self._shape, self._seed = shape, next(self.seeds)
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.queue = queue = Queue(self._shape, 16)
+        noise = Signal(16, init=self._seed * 7919 % 65535 + 1)
+        opens, passes = Signal(), Signal()
+        m.d.sync += noise.eq((noise >> 1) ^ (noise[0].replicate(16) & 0xB400))
+        m.d.comb += [opens.eq(noise[:3] == 0), self.o.valid.eq(queue.o.valid & passes), queue.o.ready.eq(
+            self.o.ready & passes), self.o.payload.eq(queue.o.payload)]
+        m.d.sync += passes.eq((passes & ~(self.o.valid & self.o.ready)) | opens)  # an offer stays until it is taken
+        wiring.connect(m, wiring.flipped(self.i), queue.i)
+        return m
+
+
+def conforms(device: Any, scenario: Scenario, order: str = "none") -> None:
+    query = scenario.query(order)
+    assert_conforms(run(device, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
+                    run(GoldenDevice(), query, scenario.r, scenario.s), order)
+
+
+@pytest.mark.parametrize("scenario", [case if case.name in CHOSEN else at_length(case) for case in SCENARIOS], ids=str)
+def test_scenarios(scenario: Scenario) -> None:
+    n = SCENARIOS.index(scenario)
+    conforms(PysimDevice(cores=n % 3 + 1, capacity=64, seed=n, stall_in=0.3 * (n % 2), stall_out=0.3,
+                         architecture="handshake"), scenario)
+
+
+@pytest.mark.parametrize("cores", [2, at_length(4)])
+def test_slow_links(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshake, "Link", SlowLink)
+    for scenario in (FULL, SHORT):
+        conforms(PysimDevice(cores=cores, capacity=16, architecture="handshake", seed=1), scenario)
+
+
+def test_on_sim() -> None:
+    for seed, name in enumerate(("band-range", "band-rows-and-range")):
+        conforms(SimDevice(cores=4, capacity=64, seed=seed, stall_in=0.3, stall_out=0.3, architecture="handshake"),
+                 NAMED[name])
+
+
+@pytest.mark.parametrize("links", ["quick", "slow"])
+def test_full_windows_do_not_block(links: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both windows fill every segment, all pairs match, and the output seldom takes one."""
+    if links == "slow":
+        monkeypatch.setattr(handshake, "Link", SlowLink)
+    conforms(PysimDevice(cores=4, capacity=2, architecture="handshake", stall_out=0.7, seed=3), FULL)
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Plant a fault."""
+    core = handshake.HandshakeCore
+    whole = core.elaborate
+    source = {
+        "no ACK rule": ("s.drop.eq(does[\"ack\"] |", "s.drop.eq(does[\"send_s\"] |"),
+        "an expiry that does not wait": ("Message.EXPIRE) & (r.length != 0)", "Message.EXPIRE)"),
+    }[name]
+    text = textwrap.dedent(inspect.getsource(whole))
+    assert text.count(source[0]) == 1
+    scope: dict[str, Any] = {}
+    exec(text.replace(*source), vars(handshake), scope)
+    monkeypatch.setattr(core, "elaborate", scope["elaborate"])
+
+
+@pytest.mark.parametrize("fault", ["no ACK rule", "an expiry that does not wait"])
+def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken(monkeypatch, fault)
+    monkeypatch.setattr(handshake, "Link", SlowLink)
+    monkeypatch.setattr(pysim, "patience_for", lambda config, stall: 1500)
+    with pytest.raises((AssertionError, DeviceError, IndexError)):
+        conforms(PysimDevice(cores=3, capacity=16, architecture="handshake", seed=2), FULL if "ACK" in fault else SHORT)
+
+
+def test_the_first_tuple_without_room_is_named() -> None:
+    scenario = NAMED["short-r"]
+    query = Scenario("overflow", scenario.r, scenario.s, scenario.on, "RANGE 1000000", 0, "ts").query("none")
+    with pytest.raises(WindowOverflow) as caught:
+        run(PysimDevice(cores=2, capacity=8, architecture="handshake"), query, scenario.r, scenario.s)
+    assert (caught.value.stream, caught.value.row) == ("s", 16)
+
+
+def test_what_it_refuses() -> None:
+    query = NAMED["band-rows-3"].query("none")
+    device = PysimDevice(cores=2, capacity=16, architecture="handshake")
+    with pytest.raises(OrderError, match="handshake join keeps the order none, not total"):
+        device.open(NAMED["band-rows-3"].query("total"))
+    with device.open(query) as session:
+        with pytest.raises(UnsupportedError, match="cannot settle before; use flush"):
+            session.settle()
+        with pytest.raises(UnsupportedError, match="has no tuples of its own, so none can be masked"):
+            session.mask([1])
+    for name, value in (("queue", 16), ("root_width", 2), ("row_bits", 16), ("core", "hash"), ("tables", True)):
+        with pytest.raises(UnsupportedError, match=f"{name} of handshake join must be"):
+            PysimDevice(architecture="handshake", **{name: value})
