@@ -5,6 +5,7 @@ This is the only place that chooses among these. Whoever runs a query feeds what
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +16,11 @@ from splitjoin.engines.cpu.compiler import has_numba, needs_numba
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES
 from splitjoin.engines.device import Device, Items
 from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Side
 
 from .aggregates import AggregateOperator, Decided, FoldedRows, Gather, merged_bases, states_circuit
 from .aggregates.state_operator import Retained, state_operator
-from .kinds import KindOperator
+from .kinds import KindOperator, UnorderedKindOperator
 from .operator import DecidedRows, PairOperator, RowBatch, RowOperator
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
     from .interval_joins.choice import IntervalChoice
 
-__all__ = ["Groups", "interval_engine", "operator_of_pairs", "row_operator", "states_leave"]
+__all__ = ["Groups", "UnorderedRows", "interval_engine", "operator_of_pairs", "row_operator", "states_leave",
+           "unordered_operator"]
 
 #: For each tuple of R the first one that is identical; None where each is a base of its own.
 Groups = npt.NDArray[np.int64] | None
@@ -76,6 +79,26 @@ def operator_of_pairs(query: Query, gather: Gather, groups: Groups = None) -> Ro
     if query.aggregates:
         return _FoldedPairs(query, gather, groups)
     return PairOperator() if query.is_pairs else _DecidedKind(KindOperator(query))
+
+
+def unordered_operator(query: Query) -> RowOperator:
+    """The operator for pairs in any order, of tuples in any order, with RANGE windows and without aggregates."""
+    return PairOperator() if query.is_pairs else UnorderedRows(UnorderedKindOperator(query))
+
+
+class UnorderedRows(DecidedRows[Items]):
+    """Makes rows of what an `UnorderedKindOperator` decides."""
+
+    def __init__(self, decider: UnorderedKindOperator):
+        super().__init__(decider)
+        self._unordered = decider
+
+    def _rows(self, decided: Items) -> RowBatch:
+        return RowBatch(decided)
+
+    def advance_streams(self, passed: Mapping[Side, int | None]) -> RowBatch:
+        """The rows that are decided as no tuple of a stream below its event time in ``passed`` will arrive any more."""
+        return RowBatch(self._unordered.advance_streams(passed))
 
 
 class _DecidedKind(DecidedRows[Items]):

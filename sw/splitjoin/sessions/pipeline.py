@@ -15,13 +15,15 @@ import pyarrow as pa
 from splitjoin.base.errors import DeviceError, DeviceLost, InputError, plural
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, Device, Items
+from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import Gather
 from splitjoin.rows.aggregates.state_operator import StateOperator, WholeStateOperator
-from splitjoin.rows.answers import row_operator
+from splitjoin.rows.answers import UnorderedRows, row_operator, unordered_operator
 from splitjoin.rows.operator import RowBatch, RowOperator
 
-from .gate import PushOrder, ScaleGate
+from .device_times import DeviceTimes, is_unordered
+from .gate import PushOrder, ScaleGate, UnorderedGate
 from .numbered import NumberedSession
 from .results import ResultQueue
 from .retained import RetainedWindows
@@ -102,7 +104,10 @@ class Pipeline:
         self._ready: deque[Arrivals] = deque()
         self.device = device
         self.gate = gate()
-        self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES})
+        #: The times on the device, of a query whose tuples are joined as they come.
+        self._times = DeviceTimes(query) if isinstance(self.gate, UnorderedGate) else None
+        self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES},
+                                       in_order=self._times is None)
         self.results = ResultQueue(schemas.gathered, punctuation)
         self._gather: Gather = lambda side, names, rows: self.windows.streams[side].gather(names, rows)
         self._kind = self._operator(device)
@@ -112,7 +117,7 @@ class Pipeline:
         self._replayed_to = (0, 0)
         self._identity = identity(query, schemas.gathered, str(self.gate.rule), punctuation)
         self.device_session = (
-            self._again_if_lost(lambda: NumberedSession(query, self._runs_on(device), folds=self._folds))
+            self._again_if_lost(lambda: NumberedSession(self._device_query, self._runs_on(device), folds=self._folds))
             if snapshot is None else self._resumed(snapshot))
 
     def default_source(self, side: Side) -> int:
@@ -251,7 +256,7 @@ class Pipeline:
     def _rescue(self, session: NumberedSession) -> None:
         """Queue the results that the device gave before it lost ``session``: else a long flush might never end."""
         ends = self.windows.streams["r"].end, self.windows.streams["s"].end
-        items = session.rescued(ends)
+        items = self._within_windows(session.rescued(ends))
         self._note_states(session, ends[0])
         self._put(self._kind.take(items, session.settled))
         self._trim(session)
@@ -266,8 +271,23 @@ class Pipeline:
         """True if the device folds aggregates."""
         return isinstance(self._kind, StateOperator)
 
+    @property
+    def _device_query(self) -> Query:
+        """The query of which the device finds the pairs."""
+        return self._query if self._times is None else self._times.query
+
+    def _within_windows(self, items: Items) -> Items:
+        """``items`` without the pairs that the device's longer windows add."""
+        if self._times is None:
+            return items
+        kept = self.windows.streams
+        return self._times.pairs(items, {side: kept[side].ts.values for side in SIDES},
+                                 {side: kept[side].first for side in SIDES})
+
     def _operator(self, device: Device) -> RowOperator:
         """The operator that decides the rows from the results of ``device``."""
+        if self._times is not None:
+            return unordered_operator(self._query)
         return row_operator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()), self._gather)
 
     def _runs_on(self, device: Device) -> Device:
@@ -289,13 +309,18 @@ class Pipeline:
             self._push_slice()
         self._poll_device()
         if not self._ready:
-            if self.gate.frontier is not None:
+            if isinstance(self.gate, UnorderedGate):
+                if isinstance(self._kind, UnorderedRows):
+                    self._put(self._kind.advance_streams(self.gate.passed))
+                self.windows.advance(self.gate.passed)
+                self._trim()
+            elif self.gate.frontier is not None:
                 if isinstance(self._kind, WholeStateOperator) and not self.ended and self._kind.awaits(
                         self.gate.frontier):
                     self.device_session.advance(self.gate.frontier)
                     self._emit(self.device_session.settle(), self.device_session)
                 self._put(self._kind.advance(self.gate.frontier))
-                self.windows.advance(self.gate.frontier)
+                self.windows.advance(dict.fromkeys(SIDES, self.gate.frontier))
                 self._trim()
             if self.gate.done:
                 self._end()
@@ -308,9 +333,9 @@ class Pipeline:
     def _push_slice(self) -> None:
         """Push the next slice of arrival order to the device, and queue its results."""
         head, rest = self._ready[0].split(self._slice_rows)
-        if not self.device_session.fits(head):
+        if not self.device_session.fits(head) or (self._times is not None and not self._times.has_room(head)):
             self._move(self.device)
-        items = self.device_session.push(head)
+        items = self.device_session.push(head if self._times is None else self._times.timed(head))
         self.windows.append(head)
         self._kind.arrive(head)
         if rest is None:
@@ -333,7 +358,7 @@ class Pipeline:
     def _end(self) -> None:
         """End the device's input; all of it must have been pushed."""
         if not self.ended:
-            items = self.device_session.flush()
+            items = self._within_windows(self.device_session.flush())
             self._note_states(self.device_session)
             self._put(self._kind.finish(items))
             self.ended = True
@@ -394,12 +419,15 @@ class Pipeline:
 
     def _replayed(self, device: Device, settled: tuple[int, int]) -> NumberedSession:
         """A fresh session of ``device`` to which all retained rows were replayed."""
-        session = NumberedSession(self._query, self._runs_on(device), self.windows.first, settled, folds=self._folds)
+        rest = None if self.ended else self.windows.arrivals()
+        if self._times is not None:
+            self._times.begin(rest)
+        session = NumberedSession(self._device_query, self._runs_on(device), self.windows.first, settled,
+                                  folds=self._folds)
         try:
-            rest = None if self.ended else self.windows.arrivals()
             while rest is not None and len(rest):
                 head, rest = rest.split(self._slice_rows)
-                self._emit(session.push(head), session)
+                self._emit(session.push(head if self._times is None else self._times.timed(head)), session)
         except BaseException as error:
             if isinstance(error, DeviceLost):
                 self._rescue(session)
@@ -416,7 +444,7 @@ class Pipeline:
     def _emit(self, items: Items, session: NumberedSession) -> int:
         """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""
         self._note_states(session)
-        return self._put(self._kind.take(items, session.settled))
+        return self._put(self._kind.take(self._within_windows(items), session.settled))
 
     def _note_states(self, session: NumberedSession, end: int | None = None) -> None:
         """Give the operator the states that ``session`` has folded, of base tuples before ``end``."""
@@ -460,9 +488,13 @@ def make_gate(schemas: SessionSchemas, *, lateness: Any, watermark: str | None, 
               clock: Callable[[], float], keep_late: int) -> ScaleGate | PushOrder:
     """The gate of a session's streams. Raises `InputError` for arguments that need a time column."""
     r, s = schemas.streams["r"], schemas.streams["s"]
-    if schemas.query.time is not None:
-        return ScaleGate(r, s, time=schemas.query.time, lateness=lateness, watermark=watermark, idle=idle, clock=clock,
-                         keep_late=keep_late, columns=schemas.kept)
+    query = schemas.query
+    if query.time is not None:
+        options = {"time": query.time, "lateness": lateness, "watermark": watermark, "idle": idle, "clock": clock,
+                   "keep_late": keep_late, "columns": schemas.kept}
+        if is_unordered(query):
+            return UnorderedGate(r, s, lengths={side: query.window(side).length or 0 for side in SIDES}, **options)
+        return ScaleGate(r, s, **options)
     for name, value in (("a lateness", lateness), ("a watermark", watermark), ("idle", idle)):
         if value is not None:
             raise InputError(f"{name} needs a query with a time column; without one, tuples arrive as they are pushed")

@@ -16,7 +16,7 @@ from splitjoin.base.sliding import FixedWidthColumn, SlidingArray
 from splitjoin.engines.arrival import Arrivals, interleave, s_before_each_r
 from splitjoin.lang.layouts import take
 from splitjoin.lang.query import Query
-from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.lang.windows import Extent
 
 __all__ = ["RetainedRows", "RetainedState", "RetainedWindows"]
@@ -25,6 +25,8 @@ RowIds = npt.NDArray[np.int64]
 
 #: Chunks of up to this many rows together are merged.
 _SMALL_CHUNK = 1 << 15
+#: Rows that are looked at together for those that no later probe sees: most often few are, at the beginning.
+_EXPIRED_AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,14 @@ class RetainedWindows:
 
     Attributes:
         streams: The rows of each stream.
-        now: The event time in ticks below which no tuple will arrive any more; None at first.
+        now: For each stream the event time in ticks below which no tuple of the other stream will arrive any more;
+            None at first.
     """
 
-    def __init__(self, query: Query, schemas: Mapping[Side, pa.Schema]):
-        self._query = query
+    def __init__(self, query: Query, schemas: Mapping[Side, pa.Schema], *, in_order: bool = True):
+        self._query, self._in_order = query, in_order
         self.streams = {side: RetainedRows(schemas[side], query.window(side)) for side in SIDES}
-        self.now: int | None = None
+        self.now: dict[Side, int | None] = dict.fromkeys(SIDES)
         #: After each slice: the number of rows (R's, S's) so far, and the first rows that later probes need.
         self._checkpoints: deque[tuple[tuple[int, int], tuple[int, int]]] = deque()
 
@@ -67,14 +70,17 @@ class RetainedWindows:
             ts = None if arrivals.ts is None else arrivals.ts[arrivals.stream == number]
             s_before = s_before_each_r(arrivals.stream, s) if side == "r" else None
             self.streams[side].append(arrivals.table(side), ts, s_before)
-        if arrivals.ts is not None and len(arrivals):
-            self.now = int(arrivals.ts[-1])
+        if arrivals.ts is not None and len(arrivals) and self._in_order:
+            self.now = dict.fromkeys(SIDES, int(arrivals.ts[-1]))
         self._checkpoint()
 
-    def advance(self, now: int) -> None:
-        """Note that after the appended rows no tuple below event time ``now`` will arrive."""
-        if self.now is None or now > self.now:
-            self.now = now
+    def advance(self, passed: Mapping[Side, int | None]) -> None:
+        """Note that after the appended rows each stream delivers no tuple below its event time in ``passed``."""
+        before = dict(self.now)
+        for side in SIDES:
+            times = [t for t in (self.now[side], passed[other_side(side)]) if t is not None]
+            self.now[side] = max(times, default=None)
+        if self.now != before:
             self._checkpoint()
 
     def trim(self, settled: tuple[int, int], needed: tuple[int, int] | None = None, rotation: int = 1) -> None:
@@ -101,18 +107,19 @@ class RetainedWindows:
         s_before = np.clip(r.s_before.values - s.first, 0, len(s))  # of the retained ones
         return interleave(r.table(), s.table(), ts, s_before)
 
-    def restore(self, states: Mapping[Side, RetainedState], now: int | None) -> None:
-        """Replace the retained rows by ``states``, of windows whose time was ``now``."""
+    def restore(self, states: Mapping[Side, RetainedState], now: Mapping[Side, int | None]) -> None:
+        """Replace the retained rows by ``states``, of windows whose times were ``now``."""
         for side, state in states.items():
             self.streams[side].restore(state)
-        self.now = now
+        self.now = dict(now)
         self._checkpoint()
 
     def _checkpoint(self) -> None:
         rows = [self.streams[side] for side in SIDES]
         if self._checkpoints and self._checkpoints[-1][0] == (rows[0].end, rows[1].end):
             self._checkpoints.pop()  # time advanced without tuples: heartbeats must not pile up
-        self._checkpoints.append(((rows[0].end, rows[1].end), (rows[0].needed(self.now), rows[1].needed(self.now))))
+        self._checkpoints.append(((rows[0].end, rows[1].end),
+                                  (rows[0].needed(self.now["r"]), rows[1].needed(self.now["s"]))))
 
 
 class RetainedRows:
@@ -178,8 +185,7 @@ class RetainedRows:
             first = max(first, self.end - self._extent.rows)
         if self._extent.length is not None and now is not None:
             oldest = max(now - self._extent.length, -(2**63))
-            first = max(first, self.first + (len(self.ts) if oldest >= 2**63 else
-                                            int(np.searchsorted(self.ts.values, oldest))))
+            first = max(first, self.first + (len(self.ts) if oldest >= 2**63 else _expired(self.ts.values, oldest)))
         return first
 
     def trim(self, first: int) -> None:
@@ -257,6 +263,15 @@ class RetainedRows:
             found = pa.chunked_array([_flat(take(pa.chunked_array([c.column(name)]), local)) for c, local in parts])
             out.append(_flat(found if back is None else take(found, back)))
         return out
+
+
+def _expired(ts: RowIds, oldest: int) -> int:
+    """The number of the first ``ts`` that are all below ``oldest``; they need not be sorted."""
+    for start in range(0, len(ts), _EXPIRED_AT_ONCE):
+        live = ts[start:start + _EXPIRED_AT_ONCE] >= oldest
+        if live.any():
+            return start + int(live.argmax())
+    return len(ts)
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

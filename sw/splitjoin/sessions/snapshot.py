@@ -73,7 +73,7 @@ class Snapshot:
         blobs: dict[str, bytes] = {}
         header: dict[str, Any] = {
             "about": identity, "default": dict(default), "frontier": gate.frontier,
-            "finished": gate.finished, "now": windows.now, "ended": ended, "restarts": restarts,
+            "finished": gate.finished, "passed": gate.passed, "now": windows.now, "ended": ended, "restarts": restarts,
             "total": results.total, "settled": settled, "first": {}, "sources": {}, "late": {},
         }
         for side in SIDES:
@@ -178,10 +178,9 @@ class Snapshot:
         return dict(self.header["default"])
 
     @property
-    def now(self) -> int | None:
-        """The event time in ticks of the windows."""
-        now: int | None = self.header["now"]
-        return now
+    def now(self) -> dict[Side, int | None]:
+        """The event times in ticks of the windows."""
+        return dict(self.header["now"])
 
     @property
     def settled(self) -> tuple[int, int]:
@@ -207,7 +206,8 @@ class Snapshot:
             {side: [SourceState(highest, promise, closed, idle, was_idle, self._table(f"waiting_{side}_{index}"))
                     for index, (highest, promise, closed, idle, was_idle) in enumerate(self.header["sources"][side])]
              for side in SIDES},
-            {side: (*self.header["late"][side], self._table(f"late_{side}")) for side in SIDES})
+            {side: (*self.header["late"][side], self._table(f"late_{side}")) for side in SIDES},
+            dict(self.header["passed"]))
 
     def retained(self, query: Query) -> dict[Side, RetainedState]:
         """The retained rows of both streams."""
@@ -324,7 +324,7 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
         "sources": sides("sources", lambda value: isinstance(value, list) and all(map(source, value))),
         "default": isinstance(default, dict) and set(default) <= set(SIDES) and all(map(_is_int, default.values())),
         "frontier": place(header.get("frontier", "")), "finished": sides("finished", lambda value: type(value) is bool),
-        "now": time(header.get("now", "")), "ended": type(header.get("ended")) is bool,
+        "now": sides("now", time), "passed": sides("passed", time), "ended": type(header.get("ended")) is bool,
         "restarts": _is_int(header.get("restarts")), "total": _is_int(header.get("total")),
         "settled": counts(header.get("settled")), "first": sides("first", _is_int), "late": sides("late", counts),
         "blobs": isinstance(blobs, dict) and all(map(_is_int, blobs.values())) and sum(blobs.values()) == nbytes,

@@ -1,10 +1,12 @@
 """Kinds of join, decided from the pairs of the inner join (semantics, section 7).
 
 The pairs in total order and the sequence of arrivals determine the rows of every kind. So an engine need not know the
-kind: `KindOperator` consumes what any device gives, and `reference_rows` says the same a tuple at a time.
+kind: `KindOperator` consumes what any device gives, and `reference_rows` says the same a tuple at a time. Where the
+sequence does not matter, `UnorderedKindOperator` needs no order.
 """
 
 from .operator import KindOperator, rows_between
 from .reference import reference_rows
+from .unordered import UnorderedKindOperator
 
-__all__ = ["KindOperator", "reference_rows", "rows_between"]
+__all__ = ["KindOperator", "UnorderedKindOperator", "reference_rows", "rows_between"]

@@ -10,6 +10,7 @@ from .lateness import LatenessRule, Watermark
 from .push_order import PushOrder
 from .source import GateState, Source, SourceState, check_side
 from .source_queue import SourceQueue
+from .unordered import UnorderedGate
 
-__all__ = ["GateState", "LatenessRule", "PushOrder", "ScaleGate", "Source", "SourceQueue", "SourceState", "Watermark",
-           "check_side"]
+__all__ = ["GateState", "LatenessRule", "PushOrder", "ScaleGate", "Source", "SourceQueue", "SourceState",
+           "UnorderedGate", "Watermark", "check_side"]

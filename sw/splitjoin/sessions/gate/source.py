@@ -97,12 +97,14 @@ class GateState:
         finished: True for a stream that takes no more tuples.
         sources: The sources of each stream.
         late: For each stream the number of late tuples, the number of forgotten ones, and the kept ones.
+        passed: The times of an `UnorderedGate`.
     """
 
     frontier: tuple[int, tuple[int, int]] | None
     finished: dict[Side, bool]
     sources: dict[Side, list[SourceState]]
     late: dict[Side, tuple[int, int, pa.Table]] = field(default_factory=dict)
+    passed: dict[Side, int | None] = field(default_factory=lambda: dict.fromkeys(SIDES))
 
 
 def check_side(side: str) -> None:

@@ -1,0 +1,152 @@
+"""`UnorderedKindOperator`: rows of outer, semi and anti joins whose pairs do not depend on arrival order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+import numpy as np
+
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.device import ITEM, PAIR, Items
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Side, other_side
+
+from .undecided import NONE, Ints
+
+__all__ = ["UnorderedKindOperator"]
+
+_MAX = 2**63 - 1
+
+
+class UnorderedKindOperator:
+    """Decides the rows of ``query`` from tuples in any order and the pairs of the inner join, in any order too.
+
+    A pair, and the row of a semi join, is given when it is found. The row of a tuple that met nothing is given when the
+    other stream has passed the tuple's window. The windows must be RANGE windows. The state are the tuples of the
+    streams that may have such rows, until they are decided.
+
+    The methods are those of `KindOperator`, and `advance_streams`, as each stream passes by itself.
+    """
+
+    def __init__(self, query: Query):
+        self._kind = query.kind
+        self._lengths = {side: query.window(side).length or 0 for side in SIDES}
+        none = np.empty(0, np.int64)
+        #: By stream: row id, event time, and 1 for a tuple that is in a pair.
+        self._waiting = {side: {"id": none, "time": none, "matched": none} for side in SIDES if self._keeps(side)}
+        self._ends = dict.fromkeys(SIDES, 0)
+        self._settled = (0, 0)
+        self._passed: deque[tuple[tuple[int, int], dict[Side, int | None]]] = deque()
+
+    @property
+    def needed(self) -> tuple[int, int]:
+        """The ids of the first rows (R's, S's) that later rows may have."""
+        ends = [int(self._waiting[side]["id"][0]) if side in self._waiting and len(self._waiting[side]["id"]) else
+                self._ends[side] for side in SIDES]
+        return ends[0], ends[1]
+
+    @property
+    def done(self) -> tuple[int, int]:
+        """The numbers of tuples of R and of S whose pairs, as probes, are known."""
+        return self._settled
+
+    def arrive(self, arrivals: Arrivals) -> None:
+        """Note the next tuples, with their true times."""
+        assert arrivals.ts is not None
+        for number, side in enumerate(SIDES):
+            time = arrivals.ts[arrivals.stream == number]
+            if side in self._waiting and len(time):
+                new = {"id": self._ends[side] + np.arange(len(time)), "time": time,
+                       "matched": np.zeros(len(time), np.int64)}
+                self._waiting[side] = {name: np.concatenate([old, new[name]])
+                                       for name, old in self._waiting[side].items()}
+            self._ends[side] += len(time)
+
+    def take(self, items: Items, settled: tuple[int, int]) -> Items:
+        """The rows that are known now, with ``items``: those of the probes up to row ids ``settled`` that were not
+        given yet.
+        """
+        self._settled = settled
+        return np.concatenate([self._matched(items), self._decided()])
+
+    def advance(self, now: int) -> Items:
+        """The rows that are decided as no tuple below event time ``now`` will arrive any more."""
+        return self.advance_streams(dict.fromkeys(SIDES, now))
+
+    def advance_streams(self, passed: Mapping[Side, int | None]) -> Items:
+        """The rows that are decided as no tuple of a stream below its event time in ``passed`` will arrive any more."""
+        ends = self._ends["r"], self._ends["s"]
+        if self._passed and self._passed[-1][0] == ends:
+            self._passed.pop()
+        self._passed.append((ends, dict(passed)))
+        return self._decided()
+
+    def finish(self, items: Items) -> Items:
+        """All remaining rows, with ``items``, the last ones, at the end of input."""
+        pairs = self._matched(items)
+        return np.concatenate([pairs, *(self._unmatched(side, None, self._ends[side]) for side in SIDES)])
+
+    def state(self) -> dict[str, Ints]:
+        """The state by name, from which `restore` continues; what is passed is told again."""
+        return {"ends": np.array([*self._ends.values(), *self._settled], np.int64)} | {
+            f"{side}_{name}": values for side, numbers in self._waiting.items() for name, values in numbers.items()}
+
+    def restore(self, state: Mapping[str, Ints]) -> None:
+        """Take over the ``state`` of another operator of the same query; this one must be fresh."""
+        r, s, settled_r, settled_s = state["ends"].tolist()
+        self._ends, self._settled = {"r": r, "s": s}, (settled_r, settled_s)
+        for side, numbers in self._waiting.items():
+            self._waiting[side] = {name: state[f"{side}_{name}"].copy() for name in numbers}
+
+    def _keeps(self, side: Side) -> bool:
+        return self._kind.gives_unmatched(side) or (side == "r" and self._kind.how == "semi")
+
+    def _matched(self, items: Items) -> Items:
+        """Note the partners in ``items``, and return those that are rows."""
+        pair = items["kind"] == PAIR
+        kept = np.ones(len(items), np.bool_) if self._kind.has_pairs else ~pair
+        for side, numbers in self._waiting.items():
+            at = np.searchsorted(numbers["id"], items[side][pair])
+            if self._kind.how == "semi":
+                fresh = np.flatnonzero(pair)[numbers["matched"][at] == 0]
+                _, first = np.unique(items["r"][fresh], return_index=True)
+                kept[fresh[first]] = True
+            numbers["matched"][at] = 1
+        found: Items = items[kept]
+        if self._kind.how == "semi":
+            found["s"][found["kind"] == PAIR] = NONE
+        return found
+
+    def _decided(self) -> Items:
+        """The rows that the latest times decide for which all pairs of earlier tuples are known."""
+        known: tuple[tuple[int, int], dict[Side, int | None]] | None = None
+        while self._passed and all(a <= b for a, b in zip(self._passed[0][0], self._settled, strict=True)):
+            known = self._passed.popleft()
+        rows = [np.empty(0, ITEM)]
+        if known is not None:
+            for side, end in zip(SIDES, known[0], strict=True):
+                time = known[1][other_side(side)]
+                if time is not None:
+                    rows.append(self._unmatched(side, time - self._lengths[side], end))
+        return np.concatenate(rows)
+
+    def _unmatched(self, side: Side, time: int | None, end: int) -> Items:
+        """The rows of the tuples before row id ``end`` and event time ``time`` (None: any) that met nothing. All those
+        tuples are forgotten.
+        """
+        if side not in self._waiting:
+            return np.empty(0, ITEM)
+        numbers = self._waiting[side]
+        gone = numbers["id"] < end
+        if time is not None:
+            gone &= numbers["time"] < max(time, -_MAX)
+        if not gone.any():
+            return np.empty(0, ITEM)
+        ids = numbers["id"][gone & (numbers["matched"] == 0)] if self._kind.gives_unmatched(side) else (
+            np.empty(0, np.int64))
+        rows = np.empty(len(ids), ITEM)
+        rows["kind"], rows["side"] = PAIR, SIDES.index(side)
+        rows[side], rows[other_side(side)] = ids, NONE
+        self._waiting[side] = {name: values[~gone] for name, values in numbers.items()}
+        return rows
