@@ -12,8 +12,8 @@ from amaranth.lib.wiring import Out
 
 from splitjoin.circuit.geometry import position_bits, ring_rows
 from splitjoin.circuit.wire import Configuration
+from splitjoin_hw.core.buckets import CellBuckets
 from splitjoin_hw.core.index import Index
-from splitjoin_hw.core.kinds.bucket import CellBuckets
 
 from .harness import Harness
 from .proofs import Fault, Proof

@@ -19,18 +19,15 @@ from amaranth.lib import data
 from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Axis, Configuration, Sum
 from splitjoin.lang.schema import other_side
-from splitjoin_hw.hls import matcher as matcher_module, sums as sums_module, width as width_module
-from splitjoin_hw.hls.compare import Comparison
+from splitjoin_hw.hls import compare as compare_module, matcher as matcher_module, sums as sums_module
+from splitjoin_hw.hls.compare import Comparison, WidthTest
 from splitjoin_hw.hls.delays import Delays
 from splitjoin_hw.hls.lookup import Lookup
 from splitjoin_hw.hls.matcher import Matcher, _Held, _test
 from splitjoin_hw.hls.table import TableTest
-from splitjoin_hw.hls.width import WidthTest
 from splitjoin_hw.layouts import struct
-from splitjoin_hw.tech.carry import CarryOrder
-from splitjoin_hw.tech.carry8 import Carry8Order
 from splitjoin_hw.tech.equality import CarryEquality
-from splitjoin_hw.tech.order import GenericOrder
+from splitjoin_hw.tech.order import Carry8Order, CarryOrder, GenericOrder
 from splitjoin_hw.tech.target import Target
 
 from .harness import Harness
@@ -249,7 +246,7 @@ _TREE = Fault(_MATCH, matcher_module, 'node.op == "and" else', 'node.op == "or" 
 _SWAP = Fault(_MATCH, _Held, "self._swaps.at(age)", "self._swaps.at(age - 1)", "at")
 _REGISTER = Fault(_CODES, Matcher, "with m.If(~self.hold):", "with m.If(1):", "_taken")
 _CARRIED = Fault(_MATCH, Comparison, "Cat(Const(1), low)", "Cat(Const(0), low)", "within")
-_DIGIT = Fault(_MATCH, width_module, "else ~bit & out", "else bit & out", "_below")
+_DIGIT = Fault(_MATCH, compare_module, "else ~bit & out", "else bit & out", "_below")
 _ECP5 = Fault(_MATCH, CarryOrder, "(k[0], b[0], b[1], k[1])", "(k[0], b[0], k[1], b[1])", "_chain")
 _EQUAL = Fault(_MATCH, CarryEquality, "else ~bit", "else bit", "bound")
 _CARRY8 = Fault(_MATCH, Carry8Order, "or_equal=True", "or_equal=False", "above")

@@ -12,8 +12,7 @@ from amaranth.lib import data
 
 from splitjoin.circuit.geometry import TABLE_WRITE_CYCLES as WRITING
 from splitjoin.circuit.wire import Configuration
-from splitjoin_hw.core.kinds.bucket import CellBuckets
-from splitjoin_hw.core.kinds.hash import HashBuckets
+from splitjoin_hw.core.buckets import CellBuckets, HashBuckets
 from splitjoin_hw.core.layouts import batch_layout
 from splitjoin_hw.core.prober import Prober
 from splitjoin_hw.core.scanner import Scanner

@@ -15,8 +15,7 @@ from amaranth.lib import data
 
 from splitjoin.circuit.wire import Configuration
 from splitjoin_hw.core.listing import Listing
-from splitjoin_hw.core.places import Places
-from splitjoin_hw.core.sorter import SortingEmitter
+from splitjoin_hw.core.sorter import Places, SortingEmitter
 from splitjoin_hw.network.queue import Queue
 
 from .harness import Harness

@@ -18,7 +18,7 @@ from splitjoin.circuit import lowering
 from splitjoin.circuit.core_choice import SCAN, CoreChoice
 from splitjoin.circuit.lowering import _circuit_plan
 from splitjoin.circuit.plan import CircuitPlan
-from splitjoin.circuit.sum_relations import sum_relation
+from splitjoin.circuit.sums import sum_relation
 from splitjoin.lang.query import predicate
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes.pipeline import PASSES, Conjuncts, Forms, Pass, compiled, strength

@@ -9,8 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import product
 
-from splitjoin.circuit.core_kinds.bucket import Span
-from splitjoin.circuit.core_kinds.hash import POLYNOMIALS
+from splitjoin.circuit.core_kinds import POLYNOMIALS, Span
 from splitjoin.circuit.wire import Configuration
 
 __all__ = ["CORE_MODELS", "BucketModel", "CoreModel", "HashModel", "IndexModel", "cell_of"]

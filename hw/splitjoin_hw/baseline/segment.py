@@ -14,7 +14,7 @@ from splitjoin.circuit.wire import ROW_BITS, Configuration
 from splitjoin.lang.schema import other_side
 
 from ..core.interfaces import OutcomeSignature, RingSignature, interface
-from ..core.kinds.scan import ScanComponents
+from ..core.kinds import ScanComponents
 from ..core.layouts import task_layout
 from ..layouts import result_layout, struct, window_layout
 from ..network.queue import Queue

@@ -17,12 +17,11 @@ from splitjoin.lang.schema import other_side
 
 from ..layouts import struct
 from ..tech.target import family
-from .compare import Comparison
+from .compare import Comparison, WidthTest
 from .delays import Delays
 from .lookup import Lookup
 from .sums import sum_test
 from .table import TableTest
-from .width import WidthTest
 
 __all__ = ["Matcher"]
 

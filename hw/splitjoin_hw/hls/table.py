@@ -9,8 +9,8 @@ from amaranth.hdl import Cat, Const, Module, Value
 
 from splitjoin.circuit.geometry import DIGIT, LOOKED_UP
 
+from .compare import WidthTest
 from .delays import registered
-from .width import WidthTest
 
 __all__ = ["Digit", "TableTest"]
 

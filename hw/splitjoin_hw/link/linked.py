@@ -11,10 +11,9 @@ from splitjoin.circuit.wire import Configuration
 from ..parts import Submodules
 from ..top import circuit
 from .endpoint import LinkEndpoint
-from .packing import ItemPacker
+from .packing import ItemPacker, RecordUnpacker
 from .registers import bus_ports
 from .uart import UartReceiver, UartTransmitter, bit_step
-from .unpacking import RecordUnpacker
 
 __all__ = ["LinkedJoin"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .schedule import FACTOR, additions
-from .sum_relations import AxisRelation, SumRelation, axis_value_bits, kept_bits
+from .sums import AxisRelation, SumRelation, axis_value_bits, kept_bits
 
 __all__ = ["Step", "combined_digits", "comparison", "equality", "operation_ns", "register_ns", "sum_steps", "tree",
            "width_digits"]

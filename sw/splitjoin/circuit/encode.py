@@ -18,7 +18,7 @@ from splitjoin.plan.keys import Codes
 from .core_kinds import IndexCoder
 from .folding import FoldChoice, payload_fields
 from .plan import CircuitPlan, SumTest
-from .sum_relations import AxisRelation, SumRelation
+from .sums import AxisRelation, SumRelation
 from .wire import NO_ITEM, WORD_BITS, Configuration, Op, Record
 
 __all__ = ["Encoder", "SumCodes", "Words", "decode", "pack", "single_items", "sum_codes", "unpack"]

@@ -39,7 +39,7 @@ from .geometry import comparators
 from .parameters import BuildParameters, CircuitParameters
 from .plan import CircuitPlan, SumTest
 from .schedule import Gate, PipelineRegisters, arranged
-from .sum_relations import SumRelation, sum_relation
+from .sums import SumRelation, sum_relation
 from .wire import ROW_BITS, Axis, Configuration, OrderMode, Sum
 
 __all__ = ["CLOCK", "PASSES", "WIDTH", "CircuitPhase", "configure", "constant_widths", "device_order", "folding_of",

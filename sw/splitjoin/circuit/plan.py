@@ -9,7 +9,7 @@ from splitjoin.plan.plan import BOTH_ENDS, Plan, plan_lines
 
 from .core_choice import SCAN, CoreChoice
 from .schedule import PipelineRegisters
-from .sum_relations import SumRelation
+from .sums import SumRelation
 
 __all__ = ["CircuitPlan", "SumTest"]
 

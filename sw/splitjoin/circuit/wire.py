@@ -100,7 +100,7 @@ class Configuration(BuildParameters):
     """The complete configuration of a circuit; circuits with equal configurations are identical.
 
     Attributes:
-        keys_r, keys_s: Widths in bits (1 to 64) of the comparison keys that R's and S's tuples are stored with.
+        keys_r, keys_s: RegionWidths in bits (1 to 64) of the comparison keys that R's and S's tuples are stored with.
         tests: Per interval test the index into ``keys_r`` and into ``keys_s``: an R probe holds bounds for the S key,
             an S probe holds bounds for the R key.
         sums: Sum tests: per axis a probe holds its place among the other stream's keys.

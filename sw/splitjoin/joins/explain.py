@@ -9,9 +9,9 @@ from itertools import groupby
 from typing import Any
 
 from splitjoin.base.errors import SplitJoinError, UnsupportedError, plural
+from splitjoin.circuit.cost.circuit import cost_lines, family_name, resources_text
 from splitjoin.circuit.cost.folding import first_hits, folding_emitter, stored_states
 from splitjoin.circuit.cost.resources import check_family
-from splitjoin.circuit.cost.text import cost_lines, family_name, resources_text
 from splitjoin.circuit.deciding import check_decides, deciding
 from splitjoin.circuit.folding import FoldChoice
 from splitjoin.circuit.geometry import comparators, comparisons

@@ -18,7 +18,7 @@ from splitjoin.circuit.encode import Words, single_items
 from splitjoin.circuit.wire import Configuration, ItemKind
 from splitjoin.engines.device import Items
 
-from .item_bound import STALE_BYTES, ItemBound
+from .items import STALE_BYTES, ItemBound
 
 __all__ = ["PAGE", "AxiTransport", "MappedRegisters", "opened_node"]
 

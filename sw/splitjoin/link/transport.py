@@ -17,8 +17,7 @@ from splitjoin.engines.device import Items
 
 from .endpoint import HostEndpoint
 from .frames import PACKED_VERSION, Kind
-from .item_bound import ItemBound
-from .items import ItemReader, PackedItems, PlainItems
+from .items import ItemBound, ItemReader, PackedItems, PlainItems
 
 __all__ = ["ByteChannel", "ChannelLost", "LinkTransport"]
 

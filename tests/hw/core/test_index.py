@@ -6,7 +6,7 @@ from itertools import pairwise, product
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from splitjoin.circuit.core_kinds.hash import POLYNOMIALS
+from splitjoin.circuit.core_kinds import POLYNOMIALS
 from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from splitjoin_hw.core.region import Region
 from tests.testbench.bodies import region

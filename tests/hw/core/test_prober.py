@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from hypothesis import given, settings, strategies as st
 
-from splitjoin.circuit.core_kinds.bucket import Span
+from splitjoin.circuit.core_kinds import Span
 from splitjoin.circuit.geometry import PASSES, STORES, position_bits, ring_rows
 from splitjoin.circuit.wire import Configuration
 from splitjoin_hw.core.kinds import CORE_COMPONENTS

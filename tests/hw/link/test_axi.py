@@ -7,8 +7,8 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.circuit.axi import CONTROL_WORD, OKAY, SLVERR
 from splitjoin.circuit.registers import REGISTERS
 from splitjoin.circuit.wire import ItemKind
+from splitjoin_hw.link.axi import Packetizer
 from splitjoin_hw.link.axil import AxiLiteSlave
-from splitjoin_hw.link.packets import Packetizer
 from tests.testbench.pauses import random_pauses
 
 from ...support.simulations import simulation

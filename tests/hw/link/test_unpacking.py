@@ -5,7 +5,7 @@ import random
 import pytest
 
 from splitjoin.circuit.wire import NO_ITEM, Configuration, ItemKind
-from splitjoin_hw.link.unpacking import RecordUnpacker
+from splitjoin_hw.link.packing import RecordUnpacker
 from tests.testbench.pauses import Stalls
 
 from ...support.simulations import simulation

@@ -37,7 +37,7 @@ class Compare(wiring.Component):
 MODELS = {"ecp5": "-D NO_INCLUDES +/lattice/cells_sim_ecp5.v", "ultrascale": "+/xilinx/cells_sim.v"}
 
 
-#: Widths of keys: all remainders of the groups of bits that share a cell, and the widest keys.
+#: RegionWidths of keys: all remainders of the groups of bits that share a cell, and the widest keys.
 WIDTHS = (*range(1, 9), 33, 64)
 FURTHER = (*range(9, 13), 31, 32)
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from splitjoin.base.errors import UnsupportedError
-from splitjoin.circuit.core_kinds.bucket import BucketGrid, Span
+from splitjoin.circuit.core_kinds import BucketGrid, Span
 from splitjoin.circuit.encode import Encoder, unpack
 from splitjoin.circuit.lowering import configure, sized, unlowered
 from splitjoin.circuit.parameters import CircuitParameters

@@ -9,7 +9,7 @@ from splitjoin.base.errors import DeviceError, DeviceLost
 from splitjoin.circuit.wire import Op
 from splitjoin.engines.registry import device
 from splitjoin.link.frames import END, About, Reply, ReplyKind, encode
-from splitjoin.link.item_bound import ItemBound
+from splitjoin.link.items import ItemBound
 from splitjoin.link.transport import ChannelLost, LinkTransport
 from tests.support.link_model import ITEM_BYTES, Line, ModelDevice
 from tests.support.linked import small_join

@@ -7,8 +7,8 @@ from splitjoin.lang.schema import SIDES
 from ..cost.circuit import PartCost
 from ..cost.elements import adder, control, counter, equal, fifo, gate, memory
 from ..cost.region import region_cost
+from ..cost.region_widths import RegionWidths
 from ..cost.resources import Family, Resources
-from ..cost.widths import Widths
 from ..geometry import ring_rows
 from ..wire import ROW_BITS, Configuration
 from .splitjoin import cost as splitjoin
@@ -21,7 +21,7 @@ _CORE, _ENDS = 60, 60
 
 def segments(config: Configuration, family: Family) -> dict[str, PartCost]:
     """The cores' regions, each with a segment in place of SplitJoin's storage, and the choice of messages."""
-    w, found = Widths.of(config), {}
+    w, found = RegionWidths.of(config), {}
     for side in SIDES:
         for name, resources in region_cost(config, side, family).items():
             if name != "storage":

@@ -9,8 +9,7 @@ from ..schedule import SUM_STAGES, Gate, PipelineRegisters, Schedule, parts
 from ..wire import Configuration, Sum
 from .resources import Family, Resources, check_family, combine, comparator, key_code
 from .sums import sum_pair
-from .table import TableCost, table_cost, writer
-from .width import bound_codes, width_test
+from .width import TableCost, bound_codes, table_cost, width_test, writer
 
 __all__ = ["DatapathCost", "datapath_cost"]
 

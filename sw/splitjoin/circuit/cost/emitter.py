@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..geometry import EMITTER_ITEMS, PASSES, sort_quota
 from ..wire import ROW_BITS, Configuration
 from .elements import adder, control, counter, equal, fifo, gate, memory, mux
+from .region_widths import RegionWidths
 from .resources import Family, Resources
-from .widths import Widths
 
 __all__ = ["emitter", "stack_emitter"]
 
@@ -16,7 +16,7 @@ _CONTROL = {"list": 70, "sorting": 80, "groups": 40, "stack": 55, "express": 30}
 _GROUP = 4
 
 
-def emitter(config: Configuration, family: Family, w: Widths) -> Resources:
+def emitter(config: Configuration, family: Family, w: RegionWidths) -> Resources:
     """The cost of the emitter of a region that scans: with one probe a batch, a list; with more, also sorting."""
     lanes, probes = config.lanes, config.probes
     # Counters: the list's end, the read pointer, reads. Adders: the list's level and the test for room.
@@ -49,7 +49,7 @@ def emitter(config: Configuration, family: Family, w: Widths) -> Resources:
     return Resources(lut=sums + logic, ff=ff) + list_ + places + _express(config, family, w)
 
 
-def stack_emitter(config: Configuration, family: Family, w: Widths) -> Resources:
+def stack_emitter(config: Configuration, family: Family, w: RegionWidths) -> Resources:
     """The cost of the emitter of a region with an index, which emits the matches of a probe in reverse order."""
     # The list's end, its level and the test for room, the read pointer; the ends of passes.
     sums = counter(family, w.pointer) + adder(family, w.pointer, w.pointer, w.pointer)
@@ -58,7 +58,7 @@ def stack_emitter(config: Configuration, family: Family, w: Widths) -> Resources
             + fifo(family, w.pointer + 1, 2 * PASSES) + _express(config, family, w))
 
 
-def _express(config: Configuration, family: Family, w: Widths) -> Resources:
+def _express(config: Configuration, family: Family, w: RegionWidths) -> Resources:
     """The cost of the part that turns list entries into results and stars."""
     lanes, offset = config.lanes, w.group + w.lane + 1
     # Counters: probes, probes since a star. Adders: the stored tuple's row; inner stars.

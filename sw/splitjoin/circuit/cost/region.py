@@ -11,8 +11,8 @@ from ..wire import ROW_BITS, Configuration
 from .core_kinds import CORE_COSTS
 from .datapath import datapath_cost
 from .elements import adder, control, counter, equal, gate, memory, mux
+from .region_widths import RegionWidths
 from .resources import Family, Resources
-from .widths import Widths
 
 __all__ = ["region_cost"]
 
@@ -22,12 +22,12 @@ _CONTROL = {"storage": 30, "timed storage": 40}
 
 def region_cost(config: Configuration, side: str, family: Family) -> dict[str, Resources]:
     """Part → its cost, for the region that stores stream ``side``."""
-    w = Widths.of(config)
+    w = RegionWidths.of(config)
     return {"datapath": datapath_cost(config, side, family).total, "storage": _storage(config, side, family, w),
             **CORE_COSTS[config.core].parts(config, side, family, w)}
 
 
-def _storage(config: Configuration, side: str, family: Family, w: Widths) -> Resources:
+def _storage(config: Configuration, side: str, family: Family, w: RegionWidths) -> Resources:
     count = window_count_bits(config)  # remaining length of a ROWS window
     width = config.keys(side).width + config.payload(side).width
     # Counters: tail, head, head's row, turn, probes. Adders: live tuples, row of an overflow, window, its remaining

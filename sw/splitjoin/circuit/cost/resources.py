@@ -67,7 +67,7 @@ def lut_name(family: Family) -> str:
 def key_code(family: Family, width: int) -> tuple[int, int]:
     """The width of the comparison code of keys and bounds of ``width`` bits, and the LUTs that compute one.
 
-    On ECP5, three bits need two functions that are not plain wires (`splitjoin_hw.tech.carry`).
+    On ECP5, three bits need two functions that are not plain wires (`splitjoin_hw.tech.order`).
     """
     if family == "ultrascale":
         return width, 0

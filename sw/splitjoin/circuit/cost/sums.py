@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..schedule import FACTOR
-from ..sum_relations import axis_value_bits
-from ..sums import Axis, Sum
+from ..sums import Axis, Sum, axis_value_bits
 from .elements import adder, gate
 from .resources import Family, Resources
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..cost.text import resources_text
+from ..cost.circuit import resources_text
 from ..parameters import BuildParameters, offered
 from .arrival import ARRIVING
 from .boards import Fpga

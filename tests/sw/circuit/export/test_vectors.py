@@ -8,7 +8,7 @@ import pytest
 
 import splitjoin
 from splitjoin.circuit.encode import decode, unpack
-from splitjoin.circuit.export.candidates import candidates
+from splitjoin.circuit.export.expected import candidates
 from splitjoin.circuit.export.vectors import random_arrivals, vectors
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit

@@ -18,8 +18,7 @@ from splitjoin.circuit.architectures.splitjoin.speed import CONSTANT
 from splitjoin.circuit.tuner import BOARDS, FPGAS, Proposal, tune
 from splitjoin.circuit.tuner.arrival import stretch
 from splitjoin.circuit.tuner.clock import ROUTED, clock
-from splitjoin.circuit.tuner.core_kinds import CORE_SPEEDS
-from splitjoin.circuit.tuner.core_kinds.index import maximum_distribution
+from splitjoin.circuit.tuner.core_kinds import CORE_SPEEDS, maximum_distribution
 from splitjoin.circuit.tuner.speed import cycles_a_tuple, latency_cycles
 from splitjoin.circuit.tuner.text import quantity
 from splitjoin.circuit.tuner.workload import Workload

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from ..geometry import group_bits, list_depth, outcome_latency, position_bits, ring_rows, stack_depth
 from ..wire import ROW_BITS, Configuration
 
-__all__ = ["Widths"]
+__all__ = ["RegionWidths"]
 
 
 @dataclass(frozen=True)
-class Widths:
+class RegionWidths:
     """The widths, in bits, of a region's counters and pointers.
 
     Attributes:
@@ -33,7 +33,7 @@ class Widths:
     probe: int
 
     @classmethod
-    def of(cls, config: Configuration) -> Widths:
+    def of(cls, config: Configuration) -> RegionWidths:
         """The widths in the regions of ``config``."""
         depth = (stack_depth if config.kind.has_index else list_depth)(config, outcome_latency(config))
         # Row ids of a core's tuples differ by multiples of the number of cores; if that is a power of two, their low

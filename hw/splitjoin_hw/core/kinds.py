@@ -1,0 +1,99 @@
+"""The components of each core kind, a class and a line of the table a kind, as in `splitjoin.circuit.core_kinds`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from amaranth.hdl import Cat, Module
+from amaranth.lib import data, wiring
+
+from splitjoin.circuit.wire import Configuration
+
+from ..layouts import struct
+from .buckets import Buckets, CellBuckets, HashBuckets
+from .emitter import Emitter
+from .index import Index
+from .interfaces import LookupSignature, interface
+from .listing import ListEmitter
+from .prober import Prober
+from .scanner import Scanner
+from .sorter import SortingEmitter
+from .stack import StackEmitter
+from .storage import Storage
+
+__all__ = ["CORE_COMPONENTS", "CoreComponents", "IndexComponents", "ScanComponents"]
+
+
+class CoreComponents(ABC):
+    """The components that a region of a core kind has beside its storage.
+
+    Attributes:
+        name: The submodule's name of the processing side.
+    """
+
+    name: str
+
+    @abstractmethod
+    def processing(self, config: Configuration, side: str) -> Any:
+        """The processing side, a component with the members of `splitjoin_hw.core.interfaces.ProcessingSignature`. Its
+        attribute ``counters`` names those of its ports that are region counters.
+        """
+
+    @abstractmethod
+    def emitter(self, config: Configuration, latency: int) -> Emitter:
+        """The emitter; ``latency``: cycles from a read to its outcome."""
+
+    @abstractmethod
+    def add_index(self, m: Module, config: Configuration, side: str, body: Any, storage: Storage,
+                  processing: Any) -> None:
+        """Add the index to region ``m``, between storage and processing side; ``body``: of the record to be stored."""
+
+
+class ScanComponents(CoreComponents):
+    """A `Scanner`, and a `SortingEmitter`, or a `ListEmitter` for batches of one probe."""
+
+    name = "scanner"
+
+    def processing(self, config: Configuration, side: str) -> Scanner:
+        return Scanner(config, side)
+
+    def emitter(self, config: Configuration, latency: int) -> Emitter:
+        return (ListEmitter if config.probes == 1 else SortingEmitter)(config, latency=latency)
+
+    def add_index(self, m: Module, config: Configuration, side: str, body: Any, storage: Storage,
+                  processing: Any) -> None:
+        pass  # this kind has no index
+
+
+class IndexComponents(CoreComponents):
+    """An `Index`, a `Prober` and a `StackEmitter`, for a kind with ``buckets``."""
+
+    name = "prober"
+
+    def __init__(self, buckets: Buckets):
+        self.buckets = buckets
+
+    def processing(self, config: Configuration, side: str) -> Prober:
+        return Prober(config, side, self.buckets)
+
+    def emitter(self, config: Configuration, latency: int) -> StackEmitter:
+        return StackEmitter(config, latency=latency)
+
+    def add_index(self, m: Module, config: Configuration, side: str, body: Any, storage: Storage,
+                  processing: Any) -> None:
+        m.submodules.index = index = Index(config, side, self.buckets)
+        record = data.View(struct(config.body(side)), body[:config.body(side).width])
+        lookup = LookupSignature(config)
+        wiring.connect(m, interface(processing, lookup), interface(index, lookup.flip()))
+        m.d.comb += [
+            Cat(index.cells).eq(Cat(self.buckets.stored_cells(config, side, record))),
+            index.store.eq(storage.stored), index.position.eq(storage.written), storage.hold.eq(index.hold),
+            index.row.eq(processing.rows[0]),
+        ]
+
+
+#: Name of the kind → its components.
+CORE_COMPONENTS: dict[str, CoreComponents] = {
+    "scan": ScanComponents(), "hash": IndexComponents(HashBuckets()), "bucket": IndexComponents(CellBuckets()),
+}
