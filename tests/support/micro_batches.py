@@ -20,7 +20,6 @@ from splitjoin.spark.streaming.slots import Slots
 from splitjoin.spark.streaming.spread import NOW, Spread
 from splitjoin.spark.streaming.task import METRICS, GroupTask
 from splitjoin.spark.streaming.watermark import WatermarkRule
-from splitjoin.spark.windows import asof_windows
 
 __all__ = ["MicroBatches"]
 
@@ -55,7 +54,7 @@ class MicroBatches:
 
     def task(self) -> GroupTask:
         """The function that runs in every group."""
-        made = asof_windows(Query.make(Schema.from_arrow("r", self.r), Schema.from_arrow("s", self.s), **self.query))
+        made = Query.make(Schema.from_arrow("r", self.r), Schema.from_arrow("s", self.s), **self.query).narrowed
         columns = result_columns(made, self.r, self.s, None)
         assert made.time is not None
         rule = self.rule or WatermarkRule(dict.fromkeys(SIDES, parse_lateness(self.late, made.time)))

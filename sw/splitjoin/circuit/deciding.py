@@ -14,7 +14,6 @@ from splitjoin.lang import build
 from splitjoin.lang.ir import CmpOp, Expr
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.query import Query
-from splitjoin.lang.windows import Extent
 
 from .fold_parts import FoldPart, FoldValue, empty_part, extreme_part
 from .folding import FoldChoice, StoredValue, check_folds
@@ -60,16 +59,15 @@ def deciding(query: Query) -> Deciding:
     kind = query.kind
     if not kind.is_asof:
         return Deciding(query.pairs, "", True)
-    narrow = query.pairs
+    narrow = query.narrowed.pairs
     if query.time is not None and not kind.allow_exact:
         narrow = replace(narrow, predicate=build.and_([query.predicate, _times_apart(query, kind)], "the condition"))
     # Later partners precede, and earlier ones follow, a tuple of R by event time only where both have the same.
     if kind.direction == "backward":
         some = query.time is not None and kind.allow_exact
-        return Deciding(replace(narrow, window_r=_at_once(query, "r")), "max", False,
-                        "those of the same time leave" if some else "none decides")
+        return Deciding(narrow, "max", False, "those of the same time leave" if some else "none decides")
     if kind.direction == "forward":
-        return Deciding(replace(narrow, window_s=_at_once(query, "s")), "min", True)
+        return Deciding(narrow, "min", True)
     # Of later partners at the same time the last one is the nearest, so that no first one can stand for them.
     if query.time is not None and kind.allow_exact:
         return Deciding(narrow, "max", False, "all leave")
@@ -84,11 +82,6 @@ def check_decides(found: Deciding, plan: CircuitPlan, parameters: CircuitParamet
         check_folds(plan, parameters)
     except UnsupportedError as error:
         raise UnsupportedError(f"{error}; so all pairs leave") from error
-
-
-def _at_once(query: Query, side: str) -> Extent:
-    """The window of stream ``side`` without tuples of another time; the shortest one where there is no time."""
-    return Extent(1, None) if query.time is None else Extent(query.window(side).rows, 0)
 
 
 def _times_apart(query: Query, kind: Kind) -> Expr:

@@ -136,10 +136,10 @@ class Device(ABC):
     def open_deciding(self, query: Query) -> Session:
         """Start a session that gives, in total order, the pairs from which the rows of ``query`` follow.
 
-        By default that is `Query.pairs`, with all pairs. A device may leave out pairs that decide nothing, and give −1
-        for a partner of which it matters only that there is one. Raises what `open` raises.
+        By default those are all pairs of `Query.narrowed`. A device may leave out more pairs that decide nothing, and
+        give −1 for a partner of which it matters only that there is one. Raises what `open` raises.
         """
-        return self.open(query.pairs)
+        return self.open(query.narrowed.pairs)
 
     def deciding_pairs(self, query: Query, arrivals: Arrivals) -> DecidingPairs | None:
         """Find only the pairs that decide the rows of ``query`` over whole tables, in ``arrivals``.

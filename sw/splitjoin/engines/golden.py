@@ -61,6 +61,10 @@ class GoldenDevice(Device):
         check_inner(query)
         return GoldenSession(query, self._cores, self._masked, expire_own=self._expire_own)
 
+    def open_deciding(self, query: Query) -> GoldenSession:
+        """Start a session with all pairs: what they decide is the reference's affair."""
+        return self.open(query.pairs)
+
 
 @dataclass
 class _Stream:

@@ -128,6 +128,20 @@ class Query:
         return self if self.is_pairs else replace(self, kind=INNER, order=Order("total"), aggregates=())
 
     @property
+    def narrowed(self) -> Query:
+        """The same query, with windows no longer than an as-of join of one direction looks into; its rows are the same.
+
+        The partner of a tuple of R that looks backward comes before it, or at the same time; so that tuple need not
+        stay in its window. A tuple of S that tuples of R look forward to need not stay in its window either.
+        """
+        if not self.kind.is_asof or self.kind.direction == "nearest":
+            return self
+        backward = self.kind.direction == "backward"
+        rows = (self.window_r if backward else self.window_s).rows
+        short = Extent(1, None) if self.time is None else Extent(rows, 0)
+        return replace(self, window_r=short) if backward else replace(self, window_s=short)
+
+    @property
     def is_pairs(self) -> bool:
         """True if the rows are the pairs of the inner join."""
         return self.kind.is_inner and not self.aggregates

@@ -64,8 +64,8 @@ class RowOperator(ABC):
     """Decides the rows of a query.
 
     `arrive` takes arrivals as they are given to the device, `take` the device's items, in total order, of all pairs or
-    of those that decide (`Device.open_deciding`). Rows that wait for a decision precede the results of the arrival that
-    decides it, R's before S's, then by row id. Stars stay where they are.
+    of those that decide (`Device.open_deciding`). Rows that wait for a decision stand before the results of the arrival
+    that brings it (semantics, section 7). Stars stay where they are.
     """
 
     #: True if the device must find pairs.

@@ -53,7 +53,7 @@ class RetainedWindows:
 
     def __init__(self, query: Query, schemas: Mapping[Side, pa.Schema], *, in_order: bool = True):
         self._query, self._in_order = query, in_order
-        self.streams = {side: RetainedRows(schemas[side], query.window(side)) for side in SIDES}
+        self.streams = {side: RetainedRows(schemas[side], query.narrowed.window(side)) for side in SIDES}
         self.now: dict[Side, int | None] = dict.fromkeys(SIDES)
         #: After each slice: the number of rows (R's, S's) so far, and the first rows that later probes need.
         self._checkpoints: deque[tuple[tuple[int, int], tuple[int, int]]] = deque()
@@ -85,14 +85,16 @@ class RetainedWindows:
 
     def trim(self, settled: tuple[int, int], needed: tuple[int, int] | None = None, rotation: int = 1) -> None:
         """Drop the rows that only probes before row ids ``settled`` needed, whose results have all been delivered; none
-        from the row ids ``needed`` on. The rows that stay begin at a multiple of ``rotation`` (`Session.rotation`).
+        from the row ids ``needed`` on. Where few pairs decide, probes need no tuple of R that is decided. The rows that
+        stay begin at a multiple of ``rotation`` (`Session.rotation`).
         """
         first = None
         while self._checkpoints and all(a <= b for a, b in zip(self._checkpoints[0][0], settled, strict=True)):
             first = self._checkpoints.popleft()[1]
         if first is not None:
             for side, row, limit in zip(SIDES, first, needed or first, strict=True):
-                self.streams[side].trim(min(row, limit) // rotation * rotation)
+                decided = side == "r" and self._query.needs_few_pairs
+                self.streams[side].trim((limit if decided else min(row, limit)) // rotation * rotation)
 
     def clear(self) -> None:
         """Drop all rows: there will be no more probes."""

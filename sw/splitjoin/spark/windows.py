@@ -1,6 +1,4 @@
-"""Windows that follow from a condition's own time band or from the direction of an as-of join, and a warning for
-windows that are shorter than the time band.
-"""
+"""Windows that follow from a condition's own time band, and a warning for windows that are shorter."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from splitjoin.plan.time_band import time_band
 
 from .text import WHICH, duration
 
-__all__ = ["ANY_WINDOW", "asof_windows", "windowed"]
+__all__ = ["ANY_WINDOW", "windowed"]
 
 #: A window for `Query.make` where none is given; `windowed` replaces it.
 ANY_WINDOW = "ROWS 1"
@@ -40,21 +38,6 @@ def windowed(query: Query, window: WindowSpec | None, stacklevel: int) -> Query:
                           f"pairs that are further apart are left out; give a longer window, or leave window out: "
                           f"then it is as long as the condition needs", stacklevel=stacklevel + 1)
     return query
-
-
-def asof_windows(query: Query) -> Query:
-    """``query``, with windows no longer than an as-of join of one direction looks into: the same rows, known earlier.
-
-    The partner of a row of left that looks backward comes before it, or at the same time. So that row need not stay in
-    its window, and is decided once arrival order has passed its time. A row of right that rows look forward to need not
-    stay in its window either. Windows that count rows remain, since they have a say among equal times.
-    """
-    if not query.kind.is_asof or query.kind.direction == "nearest":
-        return query
-    side: Side = "r" if query.kind.direction == "backward" else "s"
-    if query.window(side).rows is not None:
-        return query
-    return replace(query, window_r=Extent(None, 0)) if side == "r" else replace(query, window_s=Extent(None, 0))
 
 
 def _needed(query: Query, side: Side, length: int | None) -> Extent:

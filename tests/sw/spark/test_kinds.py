@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,7 +23,7 @@ from splitjoin.spark.streaming.plan import SHOW_CONDITION
 from ...support.sampling import at_length
 from ...support.spark_files import Files
 from ...support.spark_streams import ON, answer, rows
-from .test_streams import parts
+from .test_streams import END, parts
 
 Frames = tuple[DataFrame, DataFrame]
 Tables = tuple[pa.Table, pa.Table]
@@ -147,7 +148,11 @@ def test_streams(spark: SparkSession, tmp_path: Path, tables: Tables, kind: dict
             files.add(r, s)
         files.run(stream_join(files.frame("r"), files.frame("s"), **query, late=0, state=files.state, groups=groups,
                               device=device))
-    assert rows(files.found()) == rows(answer(*tables, **query))
+    found = files.found()
+    for name in found.schema.names:
+        if name.startswith("ts"):  # the last rows hold NULL, so where such rows are results they come at once
+            found = found.filter(pc.not_equal(found.column(name), END).fill_null(True))
+    assert rows(found) == rows(answer(*tables, **query))
 
 
 def test_statements_over_streams(spark: SparkSession, tmp_path: Path, tables: Tables) -> None:

@@ -6,7 +6,8 @@ sequence does not matter, `UnorderedKindOperator` needs no order.
 """
 
 from .operator import KindOperator, rows_between
+from .own_side import OwnSide
 from .reference import reference_rows
 from .unordered import UnorderedKindOperator
 
-__all__ = ["KindOperator", "UnorderedKindOperator", "reference_rows", "rows_between"]
+__all__ = ["KindOperator", "OwnSide", "UnorderedKindOperator", "reference_rows", "rows_between"]

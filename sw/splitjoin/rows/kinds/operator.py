@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,27 @@ from splitjoin.engines.device import ITEM, PAIR, Items, stars
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
 
-from .undecided import NONE, Ints, Undecided
+from .own_side import OwnSide
+from .undecided import NEVER, NONE, Ints, Undecided, later
 
 __all__ = ["KindOperator", "rows_between"]
 
 _MAX = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class _Decisions:
+    """Tuples of one stream that are decided, by row id, and their partners, `NONE` for those without.
+
+    ``at``: the positions of the arrivals that decide them. ``last``: for those that time decides, the last event time
+    at which they could still have changed; `NEVER` for those that an arrival decides.
+    """
+
+    side: Side
+    rows: Ints
+    partners: Ints
+    at: Ints
+    last: Ints
 
 
 class KindOperator:
@@ -26,11 +43,11 @@ class KindOperator:
 
     `arrive` takes arrivals as they are given to the device, `take` the device's items, which must be in total order, of
     all pairs or of those that decide (`Device.open_deciding`). A row is an item of kind `PAIR`, in whose field ``r`` or
-    ``s`` a −1 stands for NULL. Rows that wait for a decision precede the results of the arrival that decides it, R's
-    before S's, then by row id; their ``side`` is the stream of the tuple that waited. Stars stay where they are. The
-    state are the undecided tuples and the arrivals whose pairs are not known yet.
+    ``s`` a −1 stands for NULL. When rows are decided, and where they stand, is told in section 7 of the semantics;
+    their ``side`` is the stream of the tuple that waited. Stars stay where they are. The state are the undecided tuples
+    and the arrivals whose pairs are not known yet.
 
-    ``bases``: True if the rows are all tuples of R, each when it is decided, whatever the kind.
+    ``bases``: True if the rows are all tuples of R, each when nothing can meet it any more, whatever the kind.
     """
 
     #: The device must find pairs.
@@ -39,10 +56,16 @@ class KindOperator:
     def __init__(self, query: Query, *, bases: bool = False):
         self._kind, self._bases = query.kind, bases
         self._timed = query.time is not None
-        partners = {"back": NONE, "back_time": 0, "fore": _MAX, "fore_time": 0} if self._kind.is_asof else {}
-        self._undecided = {"r": Undecided(query.window_r, {**partners, "s_first": 0}),
+        self._as_of = self._kind.is_asof and not bases
+        back: dict[str, int] = {}
+        if self._as_of and self._kind.direction != "forward":
+            back = {"back": NONE, "back_time": 0}
+        query = query.narrowed
+        self._undecided = {"r": Undecided(query.window_r, back | ({"s_first": 0} if bases else {})),
                            "s": Undecided(query.window_s, {})}
         self._stream, self._times = SlidingArray(np.uint8), SlidingArray()  # of arrivals whose pairs are not known
+        self._own = {} if bases else {side: OwnSide.of(query, side) for side in SIDES if self._waits(side)}
+        self._ruled_out = SlidingArray(np.uint8)  # of the same arrivals: 1 if its own side rules the tuple out
         self._done = [0, 0]  # the tuples of R and of S whose pairs, as probes, are known
         self._frontier: int | None = None
 
@@ -50,8 +73,13 @@ class KindOperator:
     def needed(self) -> tuple[int, int]:
         """The ids of the first rows (R's, S's) that later rows may have."""
         r, s = self._undecided["r"], self._undecided["s"]
-        keeps = self._kind.is_asof or self._bases  # R tuples keep partners that are decided before them
-        return r.first, int(r["s_first"][0]) if keeps and len(r) else s.first
+        first_s = s.first
+        if self._bases and len(r):  # R tuples keep partners that leave their window before them
+            first_s = int(r["s_first"][0])
+        elif self._as_of and "back" in r.numbers:
+            back = r["back"]
+            first_s = int(np.min(back[(r["open"] == 1) & (back != NONE)], initial=first_s))
+        return r.first, first_s
 
     @property
     def done(self) -> tuple[int, int]:
@@ -63,6 +91,10 @@ class KindOperator:
         self._stream.append(arrivals.stream)
         if arrivals.ts is not None:
             self._times.append(arrivals.ts)
+        ruled_out = np.zeros(len(arrivals), np.uint8)
+        for side, own in self._own.items():
+            ruled_out[arrivals.stream == SIDES.index(side)] = own.ruled_out(arrivals.table(side))
+        self._ruled_out.append(ruled_out)
 
     def take(self, items: Items, settled: tuple[int, int]) -> Items:
         """The rows that are decided now, with ``items``: those of the probes up to row ids ``settled`` that were not
@@ -88,7 +120,7 @@ class KindOperator:
     def finish(self, items: Items) -> Items:
         """All remaining rows, with ``items``, the last ones, at the end of input."""
         rows = self._process(items, len(self._stream))
-        return np.concatenate([rows, self._decide({side: len(self._undecided[side]) for side in SIDES})])
+        return np.concatenate([rows, self._decide_before(None)])
 
     def before_decision(self, base: int) -> tuple[int, int]:
         """The numbers of tuples of R and of S that were noted before the arrival which decides tuple ``base`` of R; all
@@ -126,7 +158,7 @@ class KindOperator:
     def state(self) -> dict[str, Ints]:
         """The state by name, from which `restore` continues."""
         log = {"stream": self._stream.values.astype(np.int64), "times": self._times.values.copy(),
-               "done": np.array(self._done, np.int64),
+               "ruled_out": self._ruled_out.values.astype(np.int64), "done": np.array(self._done, np.int64),
                "frontier": np.array([] if self._frontier is None else [self._frontier], np.int64)}
         return log | {f"{side}_{name}": values for side in SIDES
                       for name, values in self._undecided[side].state().items()}
@@ -134,6 +166,7 @@ class KindOperator:
     def restore(self, state: Mapping[str, Ints]) -> None:
         """Take over the ``state`` of another operator of the same query; this one must be fresh."""
         self._stream.append(state["stream"].astype(np.uint8))
+        self._ruled_out.append(state["ruled_out"].astype(np.uint8))
         self._times.append(state["times"])
         self._done = state["done"].tolist()
         self._frontier = int(state["frontier"][0]) if len(state["frontier"]) else None
@@ -141,119 +174,201 @@ class KindOperator:
             self._undecided[side].restore({name.removeprefix(f"{side}_"): values for name, values in state.items()
                                            if name.startswith(f"{side}_")})
 
+    def _waits(self, side: Side) -> bool:
+        """True if rows depend on what becomes of each tuple of ``side``."""
+        if self._bases:
+            return side == "r"
+        return self._kind.gives_unmatched(side) or (side == "r" and self._kind.how in ("semi", "asof"))
+
     def _process(self, items: Items, n: int) -> Items:
         """The rows of the next ``n`` arrivals, whose pairs are in ``items``."""
         base = sum(self._done)
-        stream = self._stream.values[:n].copy()
+        stream, ruled_out = self._stream.values[:n].copy(), self._ruled_out.values[:n].copy()
         times = self._times.values[:n].copy() if self._timed else None
         self._stream.drop(n)
+        self._ruled_out.drop(n)
         if times is not None:
             self._times.drop(n)
-        positions = {}
-        for number, side in enumerate(SIDES):
-            at = np.flatnonzero(stream == number)
-            positions[side] = base + at
-            self._undecided[side].append(positions[side], positions[side] if times is None else times[at])
         # The items of an arrival, stars included, have the position of their probe.
         probe = np.where(items["side"] == 0, items["r"], items["s"])
         at = np.empty(len(items), np.int64)
         for number, side in enumerate(SIDES):
-            mine = items["side"] == number
-            at[mine] = positions[side][probe[mine] - self._done[number]]
-        decided = {side: self._undecided[side].decided(times, base, n) for side in SIDES}
-        if (self._kind.is_asof or self._bases) and len(positions["r"]):
-            s = self._undecided["s"]
-            gone = np.searchsorted(decided["s"], positions["r"], side="right")
-            self._undecided["r"]["s_first"][-len(gone):] = s.first + gone
-        kept = self._note(items)
-        found = {side: self._waiting(side, len(decided[side])) for side in SIDES}
-        rows = np.concatenate([waiting for _, waiting in found.values()])
-        waited = np.concatenate([decided[side][index] for side, (index, _) in found.items()])
-        order = np.argsort(waited, kind="stable")  # stable: R's rows stand before S's
+            mine = np.flatnonzero(stream == number)
+            self._undecided[side].append(base + mine, base + mine if times is None else times[mine])
+            of = items["side"] == number
+            at[of] = base + mine[probe[of] - self._done[number]]
+        if self._bases:
+            self._note_first_partners(int(np.count_nonzero(stream == 0)), times, base, n)
+        kept, chosen = self._note(items, at)
+        parts = []
         for number, side in enumerate(SIDES):
-            self._undecided[side].drop(len(decided[side]))
-            self._done[number] += len(positions[side])
+            if self._waits(side):
+                parts.append(self._decided(side, ruled_out[stream == number], chosen, times, base, n))
+            self._drop(side, self._undecided[side].closed(times))
+            self._done[number] += int(np.count_nonzero(stream == number))
         given = items[kept]
         if self._kind.how == "semi":
             given["s"][given["kind"] == PAIR] = NONE
-        return _merged(given, at[kept], rows[order], waited[order])
+        rows, waited = self._in_order(parts)
+        return _merged(given, at[kept], rows, waited)
 
-    def _decide_before(self, now: int) -> Items:
-        return self._decide({side: self._undecided[side].before(now) for side in SIDES})
+    def _decide_before(self, now: int | None) -> Items:
+        """The rows that event time ``now`` decides; None is the end of input."""
+        parts = []
+        for side in SIDES:
+            tuples = self._undecided[side]
+            by_window = not self._as_of or self._kind.direction == "forward"
+            end = tuples.before(now) if now is not None and by_window else len(tuples)
+            if self._waits(side):
+                at = np.flatnonzero(tuples["open"][:end])
+                last = self._last_times(side, at)
+                if now is not None:
+                    at, last = at[last < now], last[last < now]
+                back = tuples["back"][at] if "back" in tuples.numbers else np.full(len(at), NONE)
+                parts.append(self._close(side, at, back, np.full(len(at), NEVER), last))
+            self._drop(side, len(tuples) if now is None else tuples.before(now))
+        return self._in_order(parts)[0]
 
-    def _note(self, items: Items) -> npt.NDArray[np.bool_]:
-        """Note the partners in ``items``. True for each item that is a row, or a star."""
-        pair = items["kind"] == PAIR
-        r, s = self._undecided["r"], self._undecided["s"]
-        in_r, in_s = items["r"][pair] - r.first, items["s"][pair]
-        in_s = in_s[in_s != NONE] - s.first  # a partner without a number decides for R alone
-        kept = ~pair if self._bases or not self._kind.has_pairs else np.ones(len(items), np.bool_)
-        if self._kind.how == "semi":
-            _, firsts = np.unique(in_r, return_index=True)
-            firsts = firsts[r["matched"][in_r[firsts]] == 0]
-            kept[np.flatnonzero(pair)[firsts]] = True
-        r["matched"][in_r], s["matched"][in_s] = 1, 1
-        if self._kind.is_asof:
-            self._choose(in_r, in_s)
-        return kept
-
-    def _choose(self, in_r: Ints, in_s: Ints) -> None:
-        """Note the last partner before each R tuple and the first one behind it, among pairs of undecided tuples."""
-        r, s = self._undecided["r"], self._undecided["s"]
-        time_r, time_s = r["time"][in_r], s["time"][in_s]
-        exact = self._kind.allow_exact
-        before = time_s <= time_r if exact else time_s < time_r
-        after = time_s >= time_r if exact else time_s > time_r
-        # S's times never fall, so the greatest row id has the greatest time, and comes last of those with this time.
-        for chosen, better, name in ((before, np.maximum, "back"), (after, np.minimum, "fore")):
-            at, partner, time = in_r[chosen], in_s[chosen] + s.first, time_s[chosen]
-            old = r[name][at]
-            better.at(r[name], at, partner)
-            new = r[name][at] != old
-            won = new & (partner == r[name][at])
-            r[f"{name}_time"][at[won]] = time[won]
-
-    def _waiting(self, side: Side, count: int) -> tuple[Ints, Items]:
-        """The rows that wait for the first ``count`` undecided tuples of ``side``, and which of these each is for."""
+    def _drop(self, side: Side, closed: int) -> None:
+        """Drop the tuples on which the window has ``closed``, and of R those that no row needs any more."""
         tuples = self._undecided[side]
+        if side == "r" and not self._bases and not self._kind.has_pairs:
+            closed = tuples.first_open - tuples.first
+        tuples.drop(closed)
+
+    def _note_first_partners(self, new: int, times: Ints | None, base: int, n: int) -> None:
+        """Note the first tuple of S that each of the last ``new`` tuples of R finds."""
+        r, s = self._undecided["r"], self._undecided["s"]
+        if new:
+            left = np.arange(s.closed(times))
+            gone = np.minimum(_first_after(times, s.last_times(left), base, n), s.pushed_out(left))
+            r["s_first"][-new:] = s.first + np.searchsorted(gone, r["position"][-new:], side="right")
+
+    def _note(self, items: Items, at: Ints) -> tuple[npt.NDArray[np.bool_], tuple[Ints, Ints, Ints]]:
+        """Note the pairs in ``items``, whose probes have positions ``at``. True for each item that is a row, or a star;
+        and `_choose`'s.
+        """
+        pair = items["kind"] == PAIR
+        none = np.empty(0, np.int64)
         if self._bases:
-            index = np.arange(count if side == "r" else 0)
-            partner = np.full(count, NONE, np.int64)
-        elif self._kind.is_asof:
-            partner = self._partners(count) if side == "r" else np.empty(0, np.int64)
-            index = np.arange(len(partner))
-            if not self._kind.gives_unmatched("r"):
-                index = np.flatnonzero(partner != NONE)
+            return ~pair, (none, none, none)
+        r, s = self._undecided["r"], self._undecided["s"]
+        in_r, in_s = items["r"][pair] - r.first, items["s"][pair] - s.first
+        if self._as_of:
+            return ~pair, self._choose(in_r, in_s, at[pair])
+        kept = np.ones(len(items), np.bool_) if self._kind.has_pairs else ~pair
+        if not self._kind.has_pairs:
+            in_r = in_r[left := in_r >= 0]  # others have a pair, and were dropped
+            if self._kind.how == "semi":
+                _, firsts = np.unique(in_r, return_index=True)
+                firsts = firsts[r["open"][in_r[firsts]] == 1]
+                kept[np.flatnonzero(pair)[left][firsts]] = True
+        if self._waits("r"):
+            r["open"][in_r] = 0
+        if self._waits("s"):
+            s["open"][in_s] = 0
+        return kept, (none, none, none)
+
+    def _choose(self, in_r: Ints, in_s: Ints, at: Ints) -> tuple[Ints, Ints, Ints]:
+        """Note the last partner before each undecided tuple of R. Of those with a first partner behind them: their
+        indices, in order, the positions at which this was found, and its row id.
+        """
+        r, s = self._undecided["r"], self._undecided["s"]
+        left = np.flatnonzero((in_r >= 0) & (in_s >= 0))
+        left = left[r["open"][in_r[left]] == 1]
+        in_r, in_s, at = in_r[left], in_s[left], at[left]
+        time_r, time_s = r["time"][in_r], s["time"][in_s]
+        exact, direction = self._kind.allow_exact, self._kind.direction
+        if direction != "forward":
+            before = time_s <= time_r if exact else time_s < time_r
+            # Pairs come in the order of S's row ids, so the last one of a tuple of R stays.
+            r["back"][in_r[before]] = in_s[before] + s.first
+            r["back_time"][in_r[before]] = time_s[before]
+            if direction == "backward":
+                return in_r[:0], at[:0], in_s[:0]
+        behind = np.flatnonzero(time_s >= time_r if exact and direction == "forward" else time_s > time_r)
+        index, firsts = np.unique(in_r[behind], return_index=True)
+        return index, at[behind[firsts]], in_s[behind[firsts]] + s.first
+
+    def _decided(self, side: Side, ruled_out: npt.NDArray[np.uint8], chosen: tuple[Ints, Ints, Ints],
+                 times: Ints | None, base: int, n: int) -> _Decisions:
+        """The tuples of ``side`` that the ``n`` arrivals from position ``base`` on decide.
+
+        ``ruled_out``: of its new tuples. ``chosen``: as `_choose` gives it.
+        """
+        tuples, direction = self._undecided[side], self._kind.direction
+        new = len(tuples) - len(ruled_out)
+        if not self._as_of or direction == "forward":
+            at = np.flatnonzero(tuples["open"][:tuples.closed(times)])
+            at = np.union1d(at, np.concatenate([chosen[0], new + np.flatnonzero(ruled_out)]))
         else:
-            index = np.flatnonzero(tuples["matched"][:count] == 0)
-            index = index if self._kind.gives_unmatched(side) else index[:0]
-            partner = np.full(count, NONE, np.int64)
-        rows = np.empty(len(index), ITEM)
-        rows["kind"], rows["side"] = PAIR, SIDES.index(side)
-        rows[side], rows[other_side(side)] = tuples.first + index, partner[index]
-        return index, rows
+            at = np.flatnonzero(tuples["open"])
+        position, partner = tuples["position"][at], np.full(len(at), NONE)
+        last = self._last_times(side, at)
+        by_time, by_arrival = _first_after(times, last, base, n), tuples.pushed_out(at)
+        alone = at >= new
+        alone[alone] = ruled_out[at[alone] - new] == 1
+        by_arrival[alone] = position[alone]
+        if self._as_of:
+            if "back" in tuples.numbers:
+                partner = tuples["back"][at]
+            if direction == "backward" and not (self._timed and self._kind.allow_exact):
+                by_arrival = position.copy()
+            if direction == "nearest" and not self._timed:
+                near = self._nearest(at)
+                by_arrival = np.where(near < base + n, np.minimum(by_arrival, near), by_arrival)
+            if len(chosen[0]):
+                found = np.minimum(np.searchsorted(chosen[0], at), len(chosen[0]) - 1)
+                found_at = np.where(chosen[0][found] == at, chosen[1][found], NEVER)
+                wins = (found_at <= by_arrival) & (found_at < by_time)
+                by_arrival = np.minimum(by_arrival, found_at)
+                partner = np.where(wins, chosen[2][found], partner)
+        decides = np.minimum(by_time, by_arrival)
+        done = decides < NEVER
+        last = np.where(by_time <= by_arrival, last, NEVER)
+        return self._close(side, at[done], partner[done], decides[done], last[done])
 
-    def _partners(self, count: int) -> Ints:
-        """The chosen S tuple of each of the first ``count`` undecided R tuples; `NONE` where there is none."""
+    def _close(self, side: Side, index: Ints, partner: Ints, at: Ints, last: Ints) -> _Decisions:
+        """Note that the tuples ``index`` of ``side`` are decided, and give those that are rows."""
+        tuples = self._undecided[side]
+        tuples["open"][index] = 0
+        if not self._bases and not self._kind.gives_unmatched(side):
+            some = partner != NONE
+            index, partner, at, last = index[some], partner[some], at[some], last[some]
+        return _Decisions(side, tuples.first + index, partner, at, last)
+
+    def _last_times(self, side: Side, at: Ints) -> Ints:
+        """The last event times at which the open tuples ``at`` of ``side`` may still change; `NEVER` without one."""
+        tuples = self._undecided[side]
+        last = tuples.last_times(at)
+        if self._as_of and self._timed and side == "r" and self._kind.direction != "forward":
+            last = np.minimum(last, self._nearest(at) if self._kind.direction == "nearest" else tuples["time"][at])
+        return last
+
+    def _nearest(self, at: Ints) -> Ints:
+        """The last times at which a partner behind the tuples ``at`` of R would be nearer than the one before them, or
+        one could come at their own time.
+        """
         r = self._undecided["r"]
-        back, fore, time = r["back"][:count], r["fore"][:count], r["time"][:count]
-        has_fore = fore != _MAX
-        if self._kind.direction == "backward":
-            return back.copy()
-        if self._kind.direction == "forward":
-            return np.where(has_fore, fore, NONE)
-        # As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
-        to_back = (time.view(np.uint64) - r["back_time"][:count].view(np.uint64))
-        to_fore = (r["fore_time"][:count].view(np.uint64) - time.view(np.uint64))
-        return np.where((back != NONE) & (~has_fore | (to_back <= to_fore)), back, np.where(has_fore, fore, NONE))
+        time, back = r["time"][at], r["back"][at]
+        apart = time.view(np.uint64) - r["back_time"][at].view(np.uint64)
+        return np.where(back == NONE, NEVER, later(time, np.maximum(apart, 1) - np.uint64(1)))
 
-    def _decide(self, counts: Mapping[Side, int]) -> Items:
-        """The rows of the first ``counts`` undecided tuples of both streams, which are dropped."""
-        found = []
-        for side, count in counts.items():
-            found.append(self._waiting(side, count)[1])
-            self._undecided[side].drop(count)
-        return np.concatenate(found)
+    def _in_order(self, parts: Sequence[_Decisions]) -> tuple[Items, Ints]:
+        """The rows of all ``parts`` in total order, and the positions of the arrivals that decide them."""
+        count = [len(part.rows) for part in parts]
+        rows, at = np.empty(sum(count), ITEM), np.concatenate([np.empty(0, np.int64), *(part.at for part in parts)])
+        last = np.concatenate([np.empty(0, np.int64), *(part.last for part in parts)])
+        done = 0
+        for part, n in zip(parts, count, strict=True):
+            mine = rows[done:done + n]
+            mine["kind"], mine["side"] = PAIR, SIDES.index(part.side)
+            mine[part.side], mine[other_side(part.side)] = part.rows, part.partners
+            done += n
+        # Of one stream, the rows that one arrival decides are in order already, unless their times are not.
+        mixed = len(parts) > 1 or (self._as_of and self._kind.direction == "nearest")
+        order = np.lexsort((last, at)) if mixed else np.argsort(at, kind="stable")  # stable: R before S, by row id
+        return rows[order], at[order]
 
 
 def rows_between(operator: Any, arrivals: Arrivals, items: Items, warm: int, start: int | None,
@@ -263,8 +378,7 @@ def rows_between(operator: Any, arrivals: Arrivals, items: Items, warm: int, sta
     ``operator``: a fresh `KindOperator`, or another one with its methods. ``items``: those of the inner join over
     ``arrivals``, of which the first ``warm`` lie before ``start`` and the rest before ``end``. All tuples must be there
     that a row needs: with RANGE windows, those up to both lengths before ``start``. The rows of adjacent times, put
-    together, are those of the whole query, in total order (for ``full``, of the rows that one arrival decides, some may
-    come in another order).
+    together, are those of the whole query, in total order.
     """
     rest: Arrivals | None = arrivals
     if warm:
@@ -290,3 +404,13 @@ def _merged(items: Items, at: Ints, rows: Items, waited: Ints) -> Items:
     others[mine] = False
     out[mine], out[others] = rows, items
     return out
+
+
+def _first_after(times: Ints | None, last: Ints, base: int, n: int) -> Ints:
+    """The positions of the first of ``n`` arrivals from ``base`` on, at event ``times``, that are later than ``last``;
+    `NEVER` where there is none, or no time column.
+    """
+    if times is None:
+        return np.full(len(last), NEVER)
+    at = np.searchsorted(times, last, side="right")
+    return np.where(at < n, base + at, NEVER)

@@ -10,15 +10,21 @@ import numpy as np
 
 from splitjoin.engines.arrival import Arrivals, R
 from splitjoin.engines.device import ITEM, PAIR, Items
+from splitjoin.engines.golden import row_values
+from splitjoin.lang.eval.scalar import compile_condition
+from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
-from splitjoin.lang.schema import Side, other_side
+from splitjoin.lang.schema import SIDES, Side, other_side
+
+from .own_side import OwnSide
 
 __all__ = ["reference_rows"]
 
 Item = tuple[int, int, int, int]
+_END = 2**64  # after all times and positions
 
 
-@dataclass
+@dataclass(eq=False)
 class _Tuple:
     """A tuple that is not decided: its row id, its time (its position in arrival order without a time column), and the
     partners it was found with so far, as (time, row id).
@@ -27,45 +33,87 @@ class _Tuple:
     side: Side
     row: int
     time: int
+    ruled_out: bool
     partners: list[tuple[int, int]] = field(default_factory=list)
 
 
 def reference_rows(query: Query, arrivals: Arrivals, items: Items, *, bases: bool = False) -> Items:
     """The rows of ``query`` from all arrivals and all items of the inner join in total order, as items like those of
-    `KindOperator`. ``bases``: the rows are the tuples of R, each when it is decided; with an inner join, those that are
-    in a pair.
+    `KindOperator`. ``bases``: the rows are the tuples of R, each when nothing can meet it any more; with an inner join,
+    those that are in a pair.
     """
     by_probe: dict[tuple[int, int], list[Item]] = defaultdict(list)
     for item in items.tolist():
         _, of, r, s = item
         by_probe[of, s if of else r].append(item)
-    live: dict[Side, list[_Tuple]] = {"r": [], "s": []}
+    ruled_out = {side: [False] * len(arrivals.table(side)) if bases else _ruled_out(query, side, arrivals)
+                 for side in SIDES}
+    live: list[_Tuple] = []
     known: dict[tuple[Side, int], _Tuple] = {}
     counts = {"r": 0, "s": 0}
     rows: list[Item] = []
     for position, stream in enumerate(arrivals.stream.tolist()):
         side: Side = "r" if stream == R else "s"
         time = position if arrivals.ts is None else int(arrivals.ts[position])
-        new = _Tuple(side, counts[side], time)
+        new = _Tuple(side, counts[side], time, ruled_out[side][counts[side]])
         counts[side] += 1
-        live[side].append(new)
+        live.append(new)
         known[side, new.row] = new
-        rows += _decide(query, live, time, bases)
+        if arrivals.ts is not None:
+            rows += _decided(query, live, [one for one in live if _last_time(query, one, bases) < time], bases)
+        found: list[Item] = []
         for item in by_probe[stream, new.row]:
-            rows += _found(query, item, known, bases)
-    for one_side in live.values():
-        for one in one_side:
-            rows += _row(query, one, bases)
+            found += _found(query, item, known, bases)
+        own = [one for one in live if _is_decided_by(query, new, one, position, counts, bases)]
+        rows += _decided(query, live, own, bases, by_time=False)
+        rows += found
+    rows += _decided(query, live, list(live), bases)
     return np.array(rows, ITEM)
 
 
-def _decide(query: Query, live: dict[Side, list[_Tuple]], now: int, bases: bool) -> Iterable[Item]:
-    """Remove the tuples that an arrival at time ``now``, itself among them, no longer finds, and give their rows."""
-    for side, tuples in live.items():
-        extent = query.window(side)
-        while tuples and ((extent.rows is not None and len(tuples) > extent.rows)
-                          or (extent.length is not None and now - tuples[0].time > extent.length)):
-            yield from _row(query, tuples.pop(0), bases)
+def _last_time(query: Query, one: _Tuple, bases: bool) -> int:
+    """The last event time of an arrival that may change the row of ``one``, as far as is known."""
+    length = query.window(one.side).length
+    last = _END if length is None else one.time + length
+    if query.kind.is_asof and not bases and one.side == "r" and query.time is not None:
+        if query.kind.direction == "backward":
+            last = min(last, one.time)
+        elif query.kind.direction == "nearest":
+            last = min(last, _last_nearer(query, one))
+    return last
+
+
+def _last_nearer(query: Query, r: _Tuple) -> int:
+    """The last time at which a partner would be nearer than the one before ``r``, or one can come at its own time."""
+    back = max((time for time, _ in _allowed(query, r) if time <= r.time), default=None)
+    return _END if back is None else max(2 * r.time - back - 1, r.time)
+
+
+def _is_decided_by(query: Query, new: _Tuple, one: _Tuple, position: int, counts: dict[str, int], bases: bool) -> bool:
+    """True if the arrival ``new`` itself, not its time, decides ``one``."""
+    rows, kind = query.window(one.side).rows, query.kind
+    if (rows is not None and counts[one.side] - one.row > rows) or (one is new and one.ruled_out):
+        return True
+    if bases or one.side == "s":
+        return False
+    if not kind.is_asof:
+        return bool(one.partners)
+    if kind.direction == "backward":
+        return query.time is None or not kind.allow_exact
+    if kind.direction == "nearest" and query.time is None and _last_nearer(query, one) <= position:
+        return True
+    at_once = kind.direction == "forward"  # one at its own time is the nearest, but a later one may be there too
+    return any(time >= one.time if at_once else time > one.time for time, _ in _allowed(query, one))
+
+
+def _decided(query: Query, live: list[_Tuple], decided: list[_Tuple], bases: bool, *,
+             by_time: bool = True) -> list[Item]:
+    """Remove the tuples ``decided`` from the live ones, and give their rows in order."""
+    rows: list[Item] = []
+    for one in sorted(decided, key=lambda one: (_last_time(query, one, bases) if by_time else 0, one.side, one.row)):
+        live.remove(one)
+        rows += _row(query, one, bases)
+    return rows
 
 
 def _found(query: Query, item: Item, known: dict[tuple[Side, int], _Tuple], bases: bool) -> Iterable[Item]:
@@ -101,9 +149,14 @@ def _row(query: Query, one: _Tuple, bases: bool) -> Iterable[Item]:
         yield PAIR, "rs".index(one.side), ids["r"], ids["s"]
 
 
+def _allowed(query: Query, r: _Tuple) -> list[tuple[int, int]]:
+    """The partners of ``r`` that an as-of join may choose."""
+    return [(time, row) for time, row in r.partners if query.kind.allow_exact or time != r.time]
+
+
 def _chosen(query: Query, r: _Tuple) -> int | None:
     """The row id of the partner that an as-of join chooses for ``r``."""
-    partners = [(time, row) for time, row in r.partners if query.kind.allow_exact or time != r.time]
+    partners = _allowed(query, r)
     back = max(((time, row) for time, row in partners if time <= r.time), default=None)
     fore = min(((time, row) for time, row in partners if time >= r.time), default=None)
     if query.kind.direction == "backward" or (query.kind.direction == "nearest" and fore is None):
@@ -112,3 +165,19 @@ def _chosen(query: Query, r: _Tuple) -> int | None:
         return None if fore is None else fore[1]
     assert fore is not None
     return back[1] if r.time - back[0] <= fore[0] - r.time else fore[1]
+
+
+def _ruled_out(query: Query, side: Side, arrivals: Arrivals) -> list[bool]:
+    """True for each tuple of ``side`` that its own side of the condition rules out."""
+    own, table = OwnSide.of(query, side), arrivals.table(side)
+    names = list(dict.fromkeys(c.name for e in (*own.conditions, *own.values) for c in columns(e)))
+    values = [row_values(table.column(name), query.schema(side)[name].type) for name in names]
+    tuples = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)] if names else [{}] * len(table)
+    conditions, nullable = ([compile_condition(e) for e in some] for some in (own.conditions, own.values))
+
+    def given(evaluator: object, one: dict[str, object]) -> object:
+        return evaluator(one, {}) if side == "r" else evaluator({}, one)  # type: ignore[operator]
+
+    with np.errstate(all="ignore"):
+        return [any(given(f, one) is not True for f in conditions) or any(given(f, one) is None for f in nullable)
+                for one in tuples]

@@ -1,8 +1,9 @@
-"""The tuples of a stream that are not decided yet: later pairs may still contain them."""
+"""The tuples of a stream that are not decided yet, and those that later pairs may still contain."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,31 +11,30 @@ import numpy.typing as npt
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.lang.windows import Extent
 
-__all__ = ["NONE", "Ints", "Undecided"]
+__all__ = ["NEVER", "NONE", "Ints", "Undecided", "later"]
 
 Ints = npt.NDArray[np.int64]
 
-#: A partner that does not exist.
-NONE = -1
-_MIN, _MAX = -(2**63), 2**63 - 1
+#: A partner that does not exist, and an arrival that has not come.
+NONE, NEVER = -1, 2**63 - 1
+_MIN = -(2**63)
 
 
 class Undecided:
     """The tuples of one stream from row id ``first`` to before ``end``, each with some numbers.
 
-    A tuple is decided by the first arrival that no longer finds it in the stream's window: with ``ROWS n`` the n-th
-    tuple of its stream after it, with ``RANGE l`` the first one more than l later, with both whichever comes first. So
-    tuples are decided in the order of their row ids.
+    The window closes on tuples in the order of their row ids: with ``ROWS n`` at the n-th tuple of the stream after
+    one, with ``RANGE l`` at the first arrival more than l later, with both whichever comes first.
 
     Attributes:
         extent: The stream's window.
         numbers: By name. ``position``: the tuple's number in arrival order. ``time``: its event time, or its position
-            without a time column. ``matched``: 1 if it is in a pair. Others as the kind of join needs.
+            without a time column. ``open``: 1 until it is decided. Others as the kind of join needs.
     """
 
     def __init__(self, extent: Extent, defaults: Mapping[str, int]):
         self.extent, self._defaults = extent, dict(defaults)
-        self.numbers = {name: SlidingArray() for name in ("position", "time", "matched", *defaults)}
+        self.numbers = {name: SlidingArray() for name in ("position", "time", "open", *defaults)}
         self.first = 0
 
     def __len__(self) -> int:
@@ -45,51 +45,57 @@ class Undecided:
         """The row id of the next tuple."""
         return self.first + len(self)
 
+    @property
+    def first_open(self) -> int:
+        """The row id of the first tuple that is not decided; `end` if all are."""
+        left = self["open"]
+        at = int(left.argmax()) if len(left) else 0
+        return self.first + (at if len(left) and left[at] else len(left))
+
     def __getitem__(self, name: str) -> Ints:
         """The numbers ``name``: a view, valid until the next change."""
         return self.numbers[name].values
 
     def append(self, position: Ints, time: Ints) -> None:
         """Add tuples at the end."""
-        given = {"position": position, "time": time, "matched": np.zeros(len(position), np.int64)}
+        given = {"position": position, "time": time, "open": np.ones(len(position), np.int64)}
         for name, default in self._defaults.items():
             given[name] = np.full(len(position), default, np.int64)
         for name, values in given.items():
             self.numbers[name].append(values)
 
-    def decided(self, times: Ints | None, base: int, n: int) -> Ints:
-        """The positions of the arrivals that decide the first tuples, one for each tuple that is decided.
+    def last_times(self, at: Ints | slice) -> Ints:
+        """The last event time of an arrival that still finds the tuples ``at``; `NEVER` without a RANGE."""
+        time = self["time"][at]
+        if self.extent.length is None:
+            return np.full(len(time), NEVER)
+        return later(time, np.uint64(min(self.extent.length, 2**64 - 1)))
 
-        ``times``: the event times of the ``n`` arrivals from position ``base`` on, None without a time column. The
-        tuples of these arrivals must have been appended.
-        """
-        count = 0
-        rows, length = self.extent.rows, self.extent.length
-        if rows is not None:
-            count = max(count, len(self) - rows)
-        if length is not None and n:
-            assert times is not None, "a RANGE window has event times"
-            count = max(count, self.before(int(times[-1])))
-        found = np.full(count, _MAX, np.int64)
-        if rows is not None:
-            by_rows = self["position"][rows:rows + count]
-            found[:len(by_rows)] = by_rows
-        if length is not None and n:
-            assert times is not None
-            ends = self["time"][:count]
-            ends = np.where(ends > _MAX - min(length, _MAX), _MAX, ends + min(length, _MAX))
-            at = np.searchsorted(times, ends, side="right")
-            np.minimum(found, np.where(at < n, base + at, _MAX), out=found)
+    def pushed_out(self, at: Ints) -> Ints:
+        """The positions of the arrivals that push the tuples ``at`` out of a window of ROWS; `NEVER` if none has."""
+        found = np.full(len(at), NEVER)
+        if self.extent.rows is not None:
+            by = at + min(self.extent.rows, NEVER // 2)
+            there = by < len(self)
+            found[there] = self["position"][by[there]]
         return found
 
+    def closed(self, times: Ints | None) -> int:
+        """The number of tuples on which the window has closed, after arrivals with event ``times``, None without a time
+        column; the tuples of these arrivals must have been appended.
+        """
+        rows = self.extent.rows
+        count = 0 if rows is None else max(len(self) - rows, 0)
+        return count if times is None or not len(times) else max(count, self.before(int(times[-1])))
+
     def before(self, now: int) -> int:
-        """The number of tuples that an arrival at event time ``now`` decides by the RANGE window."""
+        """The number of tuples that an arrival at event time ``now`` does not find, by the RANGE window."""
         if self.extent.length is None:
             return 0
         return int(np.searchsorted(self["time"], max(now - self.extent.length, _MIN), side="left"))
 
     def drop(self, n: int) -> None:
-        """Remove the first ``n`` tuples, which are decided."""
+        """Remove the first ``n`` tuples."""
         for numbers in self.numbers.values():
             numbers.drop(n)
         self.first += n
@@ -103,3 +109,13 @@ class Undecided:
         self.first = int(state["first"][0])
         for name, numbers in self.numbers.items():
             numbers.append(state[name])
+
+
+def later(time: Ints, by: Any) -> Ints:
+    """``time`` and the unsigned numbers ``by``, `NEVER` where the sum does not fit.
+
+    Unsigned, since the difference of two times may not fit 64 bits with a sign.
+    """
+    room = np.uint64(NEVER) - time.view(np.uint64)
+    found: Ints = (time.view(np.uint64) + np.minimum(by, room)).view(np.int64)
+    return found

@@ -273,7 +273,8 @@ class GroupJoin:
             rows = rows.slice(int(np.searchsorted(rows.ids, state.tuples[side] - window.rows)), len(rows))
         if window.length is not None and passed is not None:
             # A row that waits may have a partner that came before it, as long as its own window.
-            chosen = side == "s" and (self.query.kind.is_asof or bool(self.query.aggregates))
+            looks_back = self.query.kind.is_asof and self.query.kind.direction != "forward"
+            chosen = side == "s" and (looks_back or bool(self.query.aggregates))
             more = self.query.window_r.length if chosen else 0
             rows = rows.slice(_below(rows.ts, passed - window.length - (more or 0)), len(rows))
         return rows

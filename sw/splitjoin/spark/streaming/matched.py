@@ -1,8 +1,9 @@
 """Rows of outer, semi and anti joins where arrival order does not matter: with RANGE windows and order "none".
 
-A pair, and the row of a semi join, comes out in the micro-batch in which it is found. A tuple that may still be the row
-of one that met nothing waits until the watermark has passed its window. Then it leaves the stored tuples too, so it is
-decided at that moment. The state has the ids of the stored tuples that are in a pair.
+A pair, and the row of a semi join, comes out in the micro-batch in which it is found, and so does a tuple that its own
+side of the condition rules out. Another one that may still be the row of one that met nothing waits until the watermark
+has passed its window. Then it leaves the stored tuples too, so it is decided at that moment. The state has the ids of
+the stored tuples that are in a pair or were ruled out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from splitjoin.lang.schema import SIDES
+from splitjoin.rows.kinds import OwnSide
 
 from .decisions import Decided
 from .group import GroupJoin, Step
@@ -44,8 +46,12 @@ def decided_by_matches(join: GroupJoin, step: Step, found: Iterable[tuple[Rows, 
         stored = step.state.stored[side]
         if kind.gives_unmatched(side):
             whole = Rows.concat([step.before[side], step.own[side]]).sorted()  # of which the state has the last ones
-            gone = whole.slice(0, len(whole) - len(stored))
-            gone = gone.where(~np.isin(gone.ids, matched[side]))
+            decided = np.arange(len(whole)) < len(whole) - len(stored)
+            new = step.own[side]
+            ruled_out = new.ids[OwnSide.of(join.query, side).ruled_out(new.table)]
+            decided |= np.isin(whole.ids, ruled_out)
+            gone = whole.where(decided & ~np.isin(whole.ids, matched[side]))
+            matched[side] = np.union1d(matched[side], ruled_out)
             at, none = np.arange(len(gone)), np.full(len(gone), -1, np.int64)
             given.append((gone.table, empty["s"], at, none) if side == "r" else (empty["r"], gone.table, none, at))
         matched[side] = np.intersect1d(matched[side], stored.ids)

@@ -29,7 +29,6 @@ from ..partitions import needed_columns, numbered
 from ..placement import device_name
 from ..text import WHICH, extent
 from ..versions import by_number
-from ..windows import asof_windows
 from ..workers import in_a_task, is_remote, shipped
 from .group import GroupJoin
 from .slots import SLOTS, Slots
@@ -103,7 +102,7 @@ class StreamingJoin:
         the columns that order rows with equal times, where that matters.
         """
         spark = frames["r"].sparkSession
-        query = asof_windows(query)
+        query = query.narrowed
         rule = _rule(query, frames, options.late, options.idle)
         name = _name(options.name)
         _check_name_is_free(frames, name)

@@ -20,8 +20,8 @@ from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
-from splitjoin.lang.schema import Schema
-from splitjoin.rows.kinds import KindOperator, reference_rows, rows_between
+from splitjoin.lang.schema import SIDES, Schema
+from splitjoin.rows.kinds import KindOperator, OwnSide, reference_rows, rows_between
 
 from ....support.conformance import run, slices
 from ....support.deciding import decide
@@ -78,9 +78,10 @@ def test_random_joins_equal_the_oracle(db: duckdb.DuckDBPyConnection, case: Scen
     items = run(GoldenDevice(), query.pairs, case.r, case.s)
     whole = arrivals(query, case.r, case.s)
     expected = reference_rows(query, whole, items)
+    out = [np.flatnonzero(OwnSide.of(query, side).ruled_out(whole.table(side))).tolist() for side in SIDES]
     assert plain_rows(expected) == kind_oracle(
         db, case.r, case.s, kind, on=case.on.oracle, window_r=case.windows.r, window_s=case.windows.s, time=case.time,
-        integer_times=True)
+        integer_times=True, ruled_out=(out[0], out[1]))
     assert decide(query, whole, items).tolist() == expected.tolist()
 
 
@@ -95,10 +96,7 @@ def test_every_kind_of_every_scenario(kind: dict[str, Any]) -> None:
         items = run(GoldenDevice(), query.pairs, case.r, case.s)
         expected = reference_rows(query, arrivals(query, case.r, case.s), items)
         found = in_parts(query, case, [5 + n, 11 + n, 30, 31, 60 + n, 100], n % 3, n % 2 == 0)
-        if kind["how"] == "full" and n % 2 == 0:  # a promise decides before the next tuple does
-            assert sorted(found.tolist()) == sorted(expected.tolist())
-        else:
-            assert found.tolist() == expected.tolist(), case
+        assert found.tolist() == expected.tolist(), case
         rows += len(plain_rows(expected))
     assert rows > 100
 
@@ -106,7 +104,7 @@ def test_every_kind_of_every_scenario(kind: dict[str, Any]) -> None:
 @settings(max_examples=examples(25))
 @given(case=scenario(), data=st.data())
 def test_random_cuts(case: Scenario, data: st.DataObject) -> None:
-    kind = data.draw(kinds(case.time).filter(lambda kind: kind["how"] != "full"))
+    kind = data.draw(kinds(case.time))
     query = made(case, kind, on=case.on.sql, window=case.windows.spec)
     items = run(GoldenDevice(), query.pairs, case.r, case.s)
     cuts = data.draw(st.lists(st.integers(0, len(case.r) + len(case.s)), max_size=6))
@@ -143,10 +141,7 @@ def test_times_in_parts(case: Scenario, data: st.DataObject) -> None:
                   for r, s in zip(rows["r"].tolist(), rows["s"].tolist(), strict=True)]
     items = run(GoldenDevice(), query.pairs, case.r, case.s)
     expected = plain_rows(reference_rows(query, whole, items))
-    if query.kind.how == "full":
-        assert sorted(found) == sorted(expected)
-    else:
-        assert found == expected
+    assert found == expected
 
 
 def test_times_at_the_ends_of_64_bits() -> None:
