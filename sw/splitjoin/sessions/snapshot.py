@@ -36,7 +36,7 @@ __all__ = ["VERSION", "Snapshot", "identity"]
 
 MAGIC = b"SPLJSNAP"
 #: Version of the layout and its contents; a reader accepts its own version only.
-VERSION = 3
+VERSION = 4
 _HEAD = struct.Struct("<8sI32sQ")
 #: Blobs that every snapshot has, beside those of its sources and of its `KindOperator`.
 _BLOBS = {"seen", "inbox", "rows", "items",
