@@ -37,7 +37,7 @@ def in_order(table: pa.Table, *ties: str) -> pa.Table:
     """Sorted by ``ts``, then ``ties``, then all other columns, NULL first and NaN last, as Spark sorts."""
     keys = ["ts", *ties, *(c for c in table.column_names if c != "ts" and c not in ties)]
     order = sorted(range(len(table)), key=lambda i: [_key(table[c][i].as_py()) for c in keys])
-    return table.take(order)
+    return table.take(pa.array(order, pa.int64()))
 
 
 def _key(value: Any) -> tuple[int, Any]:
