@@ -195,7 +195,26 @@ def sessions(files: Files) -> Iterator[str]:
 their results within {half:.1f} ms. Plan for half the rate; near the limit the slowest batches wait several times as
 long. In an hour of streaming, with every pair checked, the memory at the end was {growth:.2f} times that after
 warming up.
+
+{decided(files)}
 """
+
+
+def decided(files: Files) -> str:
+    """When rows of other kinds come."""
+    found = {(row["metric"], row["config"]["kind"], row["part"]): row["value"] for row in files["delays"]["rows"]
+             if row["config"]["range"] == 3600 and row["config"].get("percentile", 50) == 50}
+
+    def change(metric: str, kind: str) -> str:
+        before, after = (found[metric, kind, part] for part in ("before", "after"))
+        return f"{after:,.0f} in place of {before:,.0f}"
+
+    return f"""Half of the rows of an as-of join with `RANGE 3600`, in seconds, come within
+{change("delay_event_time", "asof backward")} seconds (backward), {change("delay_event_time", "asof forward")} (forward)
+or {change("delay_event_time", "asof nearest")} (nearest): as soon as nothing can change them, and not when their window
+ends. A session retains {change("retained_bytes", "asof backward")} bytes for the backward one. Rows of `left` and
+`anti` still wait for the whole window, but where their own side of the condition is false or NULL (`python -m
+bench.delays`)."""
 
 
 def spark(files: Files) -> Iterator[str]:
@@ -310,7 +329,8 @@ cycles, where the CPU needs milliseconds.
 
 #: Results file → its topic.
 TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "kinds": "kinds of join",
-          "oij": "aggregates over interval joins", "latency": "from push to result in a session",
+          "oij": "aggregates over interval joins", "delays": "when rows come, by kind of join",
+          "latency": "from push to result in a session",
           "soak": "a session for an hour", "spark": "joins in Spark", "spark_skew": "a skewed batch join in Spark",
           "spark_paths": "ways for rows of a Spark stream through Python", "circuits": "the circuit",
           "stages": "latency of a probe, by stage", "states": "aggregates folded in circuits",

@@ -29,8 +29,10 @@ def tables(n: int, keys: int) -> tuple[pa.Table, pa.Table]:
                  for name in ("x", "a"))  # type: ignore[return-value]  # two of them
 
 
-def measure(out: Recorder, name: str, length: int, n: int, step: int) -> None:
-    """Record the figures of a kind of join with ``RANGE length`` over ``n`` tuples of each stream, ``step`` at once."""
+def measure(out: Recorder, name: str, length: int, n: int, step: int, decided: str) -> None:
+    """Record the figures of a kind of join with ``RANGE length`` over ``n`` tuples of each stream, ``step`` at once;
+    ``decided``: what decides rows.
+    """
     r, s = tables(n, length)
     query = splitjoin.query(r.schema, s.schema, on="r.x = s.a", window=f"RANGE {length}", time="ts", **KINDS[name])
     arrivals, times = [], []
@@ -45,7 +47,7 @@ def measure(out: Recorder, name: str, length: int, n: int, step: int) -> None:
                 arrivals.append(2 * (at + step - 1 - ts) + 1)
                 times.append(at + step - 1 - ts)
         retained, size = session.counters()["retained_bytes"], len(session.snapshot())
-    config = {"kind": name, "range": length, "tuples": 2 * n, "step": step}
+    config = {"kind": name, "range": length, "tuples": 2 * n, "step": step, "decided": decided}
     how = "a session on the device cpu, `step` tuples of each stream pushed in turn; rows before the end of input"
     for percentile in (5, 50, 99):
         out.add("delay_arrivals", float(np.percentile(arrivals, percentile)), "arrivals",
@@ -64,7 +66,7 @@ def main() -> None:
     out = Recorder("delays", quick=options.quick, part="before" if options.before else "after")
     for length, (n, step) in ({300: (1_000, 4)} if options.quick else LENGTHS).items():
         for name in KINDS:
-            measure(out, name, length, n, step)
+            measure(out, name, length, n, step, "by the window alone" if options.before else "as early as known")
     print(out.write())
 
 
