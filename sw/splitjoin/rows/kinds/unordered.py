@@ -6,12 +6,14 @@ from collections import deque
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
 
+from .own_side import OwnSide
 from .undecided import NONE, Ints
 
 __all__ = ["UnorderedKindOperator"]
@@ -23,7 +25,8 @@ class UnorderedKindOperator:
     """Decides the rows of ``query`` from tuples in any order and the pairs of the inner join, in any order too.
 
     A pair, and the row of a semi join, is given when it is found. The row of a tuple that met nothing is given when the
-    other stream has passed the tuple's window. The windows must be RANGE windows. The state are the tuples of the
+    other stream has passed the tuple's window; at once if its own side of the condition rules it out. The windows must
+    be RANGE windows. The state are the tuples of the
     streams that may have such rows, until they are decided.
 
     The methods are those of `KindOperator`, and `advance_streams`, as each stream passes by itself.
@@ -33,8 +36,10 @@ class UnorderedKindOperator:
         self._kind = query.kind
         self._lengths = {side: query.window(side).length or 0 for side in SIDES}
         none = np.empty(0, np.int64)
-        #: By stream: row id, event time, and 1 for a tuple that is in a pair.
-        self._waiting = {side: {"id": none, "time": none, "matched": none} for side in SIDES if self._keeps(side)}
+        #: By stream: row id, event time, 1 for a tuple that is in a pair, and 1 for one that can be in none.
+        self._waiting = {side: {"id": none, "time": none, "matched": none, "ruled_out": none}
+                         for side in SIDES if self._keeps(side)}
+        self._own = {side: OwnSide.of(query, side) for side in self._waiting}
         self._ends = dict.fromkeys(SIDES, 0)
         self._settled = (0, 0)
         self._passed: deque[tuple[tuple[int, int], dict[Side, int | None]]] = deque()
@@ -58,7 +63,8 @@ class UnorderedKindOperator:
             time = arrivals.ts[arrivals.stream == number]
             if side in self._waiting and len(time):
                 new = {"id": self._ends[side] + np.arange(len(time)), "time": time,
-                       "matched": np.zeros(len(time), np.int64)}
+                       "matched": np.zeros(len(time), np.int64),
+                       "ruled_out": self._own[side].ruled_out(arrivals.table(side)).astype(np.int64)}
                 self._waiting[side] = {name: np.concatenate([old, new[name]])
                                        for name, old in self._waiting[side].items()}
             self._ends[side] += len(time)
@@ -68,7 +74,9 @@ class UnorderedKindOperator:
         given yet.
         """
         self._settled = settled
-        return np.concatenate([self._matched(items), self._decided()])
+        pairs = self._matched(items)
+        alone = [self._unmatched(side, numbers["ruled_out"] == 1) for side, numbers in self._waiting.items()]
+        return np.concatenate([pairs, *alone, self._decided()])
 
     def advance(self, now: int) -> Items:
         """The rows that are decided as no tuple below event time ``now`` will arrive any more."""
@@ -85,7 +93,8 @@ class UnorderedKindOperator:
     def finish(self, items: Items) -> Items:
         """All remaining rows, with ``items``, the last ones, at the end of input."""
         pairs = self._matched(items)
-        return np.concatenate([pairs, *(self._unmatched(side, None, self._ends[side]) for side in SIDES)])
+        return np.concatenate([pairs, *(self._unmatched(side, numbers["id"] < self._ends[side])
+                                        for side, numbers in self._waiting.items())])
 
     def state(self) -> dict[str, Ints]:
         """The state by name, from which `restore` continues; what is passed is told again."""
@@ -125,24 +134,18 @@ class UnorderedKindOperator:
             known = self._passed.popleft()
         rows = [np.empty(0, ITEM)]
         if known is not None:
-            for side, end in zip(SIDES, known[0], strict=True):
+            for side, numbers in self._waiting.items():
                 time = known[1][other_side(side)]
                 if time is not None:
-                    rows.append(self._unmatched(side, time - self._lengths[side], end))
+                    gone = numbers["time"] < max(time - self._lengths[side], -_MAX)
+                    rows.append(self._unmatched(side, gone & (numbers["id"] < known[0][SIDES.index(side)])))
         return np.concatenate(rows)
 
-    def _unmatched(self, side: Side, time: int | None, end: int) -> Items:
-        """The rows of the tuples before row id ``end`` and event time ``time`` (None: any) that met nothing. All those
-        tuples are forgotten.
-        """
-        if side not in self._waiting:
-            return np.empty(0, ITEM)
-        numbers = self._waiting[side]
-        gone = numbers["id"] < end
-        if time is not None:
-            gone &= numbers["time"] < max(time, -_MAX)
+    def _unmatched(self, side: Side, gone: npt.NDArray[np.bool_]) -> Items:
+        """The rows of those of the tuples ``gone`` that met nothing. All of ``gone`` are forgotten."""
         if not gone.any():
             return np.empty(0, ITEM)
+        numbers = self._waiting[side]
         ids = numbers["id"][gone & (numbers["matched"] == 0)] if self._kind.gives_unmatched(side) else (
             np.empty(0, np.int64))
         rows = np.empty(len(ids), ITEM)
