@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from bench.hour_joins import JOINS, LIMIT, MEMORY, SPLITJOIN
 from bench.record import Recorder, options_of
-from bench.rivals_environment import pathway
+from bench.rivals_environment import rival
 
 ROOT = Path(__file__).parent.parent
 ENGINES = (SPLITJOIN, "duckdb", "polars", "pathway")
@@ -157,7 +157,7 @@ def joins(out: Recorder, join: str, rows: int, engines: tuple[str, ...] = ENGINE
 
 def measure(out: Recorder, folder: Path, engine: str, join: str, rows: int, pairs: dict[str, int]) -> None:
     """One join on one engine; ``pairs`` gets how many it found, if it ended in time."""
-    python = str(pathway()) if engine == "pathway" else sys.executable
+    python = str(rival("pathway")) if engine == "pathway" else sys.executable
     config = {"join": join, "rows": rows, "engine": engine}
     command, path = [python, str(ROOT / "bench" / "hour_joins.py"), engine, join, str(LIMIT)], {"PYTHONPATH": str(ROOT)}
     if engine == SPLITJOIN:  # kernels are compiled once in a user's life: first_result_seconds has that

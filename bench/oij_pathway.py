@@ -20,12 +20,12 @@ def pathway_seconds(tables: tuple[Any, Any], window: int) -> tuple[float, int, i
     """
     import pyarrow.parquet as pq
 
-    from bench.rivals_environment import pathway
+    from bench.rivals_environment import rival
 
     with tempfile.TemporaryDirectory() as folder:
         for name, table in zip(("r", "s"), tables, strict=True):
             pq.write_table(table, Path(folder) / f"{name}.parquet")
-        done = subprocess.run([str(pathway()), str(Path(__file__).resolve()), str(window)], cwd=folder,
+        done = subprocess.run([str(rival("pathway")), str(Path(__file__).resolve()), str(window)], cwd=folder,
                               capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"Pathway's join ended with {done.returncode}: {done.stderr.strip()[-2000:]}")

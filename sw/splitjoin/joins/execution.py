@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from splitjoin.base.memory import check_memory, too_large
+from splitjoin.base.memory import available_memory, check_memory, too_large
 from splitjoin.engines.arrival import Arrivals, arrivals
-from splitjoin.engines.device import ITEM, Device
+from splitjoin.engines.device import ITEM, Device, TableRows
 from splitjoin.lang.query import Query
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.answers import Groups
@@ -26,6 +27,8 @@ __all__ = ["Output", "run"]
 
 #: Result rows that are gathered and written at once.
 _WRITTEN = 1 << 21
+#: Bytes of a row that is found at once, beside its values.
+_FOUND = 64
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,11 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
     `identical_rows`, where identical tuples of R are one base of the aggregates; None where each is one of its own.
     """
     incoming = arrivals(query, r, s)
+    if not query.aggregates:
+        row = _row_bytes(output.columns, incoming) if to is None else 0
+        rows = device.table_rows(query, incoming, available_memory() // (_FOUND + row) // 2)
+        if rows is not None:
+            return _of_table_rows(incoming, output, rows, to)
     found = WholeRows(query, device, incoming, groups)
     if to is not None:
         with TableWriter(to, output.schema or _schema(query, output)) as writer:
@@ -58,12 +66,29 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
         return JoinResult(writer.stored(), None, **found.facts)
     found.watch = ExpectedSize(query, incoming, ITEM.itemsize + _row_bytes(output.columns, incoming)).check
     batch = found.batch()
-    rows = batch.rows()
+    given = batch.rows()
     try:
-        check_memory(len(rows.items), len(rows.items) * _row_bytes(output.columns, incoming))
-        return JoinResult(output.finish(_gathered(query, incoming, output, rows)), batch.items, **found.facts)
+        check_memory(len(given.items), len(given.items) * _row_bytes(output.columns, incoming))
+        return JoinResult(output.finish(_gathered(query, incoming, output, given)), batch.items, **found.facts)
     except MemoryError as error:
-        raise too_large(len(rows.items)) from error
+        raise too_large(len(given.items)) from error
+
+
+def _of_table_rows(incoming: Arrivals, output: Output, found: TableRows, to: str | Path | None) -> JoinResult:
+    """As `run`, from the row ids of all rows."""
+    told: dict[str, Any] = {"plan": found.plan, "counters": found.counters}
+    parts = (output.finish(gather(output.columns, incoming.r, incoming.s, found.r[at:at + _WRITTEN],
+                                  found.s[at:at + _WRITTEN])) for at in range(0, max(len(found.r), 1), _WRITTEN))
+    try:
+        if to is None:
+            check_memory(len(found.r), len(found.r) * _row_bytes(output.columns, incoming))
+            return JoinResult(pa.concat_tables(parts), found.items, **told)
+        with TableWriter(to, output.schema or output_schema(output.columns)) as writer:
+            for part in parts:
+                writer.write(part)
+        return JoinResult(writer.stored(), None, **told)
+    except MemoryError as error:
+        raise too_large(len(found.r)) from error
 
 
 def _schema(query: Query, output: Output) -> pa.Schema:

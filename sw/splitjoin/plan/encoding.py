@@ -48,13 +48,25 @@ class Coder:
 
     def codes(self, side: str, table: pa.Table) -> TupleCodes:
         """The codes of every row of ``table``, tuples of stream ``side``."""
-        mine, theirs = self._plan.slots(side), self._plan.slots(other_side(side))
-        values = []
-        for slot in mine:
+        values = self.values(side, table)
+        return TupleCodes(self.keys(side, values), *self.bounds(side, values), values)
+
+    def values(self, side: str, table: pa.Table) -> list[Vector]:
+        """Per slot of the plan the values that its keys encode."""
+        found = []
+        for slot in self._plan.slots(side):
             v = slot.key.values(table, self._texts)
-            values.append(Vector(v.values, v.valid & guard_holds(slot.guards, table)))
-        keys = [np.where(v.valid, slot.key.encode(v), np.uint64(0)) if slot.null_code else slot.key.encode(v)
-                for slot, v in zip(mine, values, strict=True)]
+            found.append(Vector(v.values, v.valid & guard_holds(slot.guards, table)) if slot.guards else v)
+        return found
+
+    def keys(self, side: str, values: list[Vector]) -> list[Codes]:
+        """Per slot of the plan the keys of ``values``."""
+        return [np.where(v.valid, slot.key.encode(v), np.uint64(0)) if slot.null_code and not v.valid.all()
+                else slot.key.encode(v) for slot, v in zip(self._plan.slots(side), values, strict=True)]
+
+    def bounds(self, side: str, values: list[Vector]) -> tuple[list[Codes], list[Codes]]:
+        """Per interval test the bounds, lows and highs, of the tuples with ``values``."""
+        mine, theirs = self._plan.slots(side), self._plan.slots(other_side(side))
         lows, highs = [], []
         for test in self._plan.tests:
             here, there = (test.r, test.s) if side == "r" else (test.s, test.r)
@@ -62,9 +74,10 @@ class Coder:
             parts = [interval(rel, side, v, mine[here].key, key) for rel in test.relations]
             low = reduce(np.maximum, (p[0] for p in parts))
             high = reduce(np.minimum, (p[1] for p in parts))
-            lows.append(np.where(v.valid, low, np.uint64(2**key.width - 1)))
-            highs.append(np.where(v.valid, high, np.uint64(0)))
-        return TupleCodes(keys, lows, highs, values)
+            every = bool(v.valid.all())
+            lows.append(low if every else np.where(v.valid, low, np.uint64(2**key.width - 1)))
+            highs.append(high if every else np.where(v.valid, high, np.uint64(0)))
+        return lows, highs
 
 
 def guard_holds(guards: tuple[OneSided, ...], table: pa.Table) -> Mask:

@@ -219,6 +219,8 @@ class ExactKey:
         valid = np.ones(table.num_rows, np.bool_)
         for term in self.terms:
             v = evaluate(term.expr, table)
+            if len(self.terms) == 1 and term.factor == term.scale == v.denominator == 1 and v.values.dtype == np.int64:
+                return v
             scale = term.scale // v.denominator
             size = magnitude(v.values) * abs(term.factor) * scale
             scaled = widen(v.values.astype(np.int64) if v.values.dtype == np.bool_ else v.values, size) * scale
@@ -235,7 +237,7 @@ class ExactKey:
         """Codes of whole numbers from ``low`` to ``high``."""
         offset = self.nullable - self.low
         if values.dtype == np.int64:  # modulo 2**64: intermediate wrap-around does not change the result
-            return values.astype(np.uint64) + np.uint64(offset % 2**64)
+            return values.view(np.uint64) + np.uint64(offset % 2**64)
         return np.array([int(v) + offset & (2**64 - 1) for v in values], np.uint64)
 
 

@@ -150,8 +150,8 @@ def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: Ex
     op = relation.op
     if theirs < 0:
         target, theirs, op = -target, -theirs, MIRRORED[op]
-    floor = target // theirs
-    ceil = -(-target // theirs)
+    floor = target if theirs == 1 else target // theirs  # division takes long
+    ceil = target if theirs == 1 else -(-target // theirs)
     low = ceil if op in (">=", "=") else np.full(len(values), key.low, values.dtype)
     high = floor if op in ("<=", "=") else np.full(len(values), key.high, values.dtype)
     return _clipped(low, high, key, coded)
@@ -177,6 +177,8 @@ def _product(relation: Product, values: npt.NDArray[Any], key: ExactKey) -> Inte
 
 def _clipped(low: npt.NDArray[Any], high: npt.NDArray[Any], key: ExactKey, coded: ExactKey | WideKey) -> Interval:
     """Whole numbers from ``low`` to ``high`` as an interval of codes."""
+    if low.dtype == np.int64 and len(low) and low.max() <= key.high and high.min() >= key.low and (low <= high).all():
+        return coded.code(np.maximum(low, key.low)), coded.code(np.minimum(high, key.high))
     empty = (low > key.high) | (high < key.low) | (low > high)
     least, most = np.maximum(low, key.low), np.minimum(high, key.high)
     # Outside the key's range the clipped ends are meaningless; these intervals are empty anyway.

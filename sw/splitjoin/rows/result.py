@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,8 @@ class JoinResult:
         region_counters: As of `Session.region_counters`.
     """
 
-    def __init__(self, rows: pa.Table | StoredTable, items: Items | None, counters: dict[str, int], *, plan: str = "",
-                 latencies: npt.NDArray[np.int64] | None = None,
+    def __init__(self, rows: pa.Table | StoredTable, items: Items | Callable[[], Items] | None,
+                 counters: dict[str, int], *, plan: str = "", latencies: npt.NDArray[np.int64] | None = None,
                  region_counters: dict[str, npt.NDArray[np.int64]] | None = None):
         self._rows, self._items = rows, items
         self.counters, self.plan = counters, plan
@@ -62,6 +62,8 @@ class JoinResult:
         if self._items is None:
             raise InputError("the items of a join whose rows go to a file are not kept; leave out to=, or select "
                              "columns that number the rows")
+        if callable(self._items):
+            self._items = self._items()
         return self._items
 
     @property

@@ -13,13 +13,13 @@ from splitjoin.lang.query import Query
 from splitjoin.plan.passes.pipeline import make_plan
 
 from ..arrival import Arrivals
-from ..device import DecidingPairs, Device, Session, check_inner
+from ..device import Device, Session, TableRows, check_inner
 from .compilation import Compilation, compile_query, compile_sample
 from .compiler import has_numba, needs_numba
 from .engines import check_engine
 from .numpy_session import NumpySession
-from .partners import deciding_pairs
 from .session import BatchSession
+from .table_rows import table_rows
 from .tiered import TieredSession
 
 __all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine", "compile_in_background"]
@@ -76,9 +76,7 @@ class CpuDevice(Device):
                                    f"engine='auto'")
         if self.engine not in ("auto", "nested"):
             check_engine(make_plan(query.predicate), self.engine)
-        when = self.compiling or os.environ.get("SPLITJOIN_COMPILE") or "background"
-        if when not in ("background", "first"):
-            raise DeviceError(f"the variable SPLITJOIN_COMPILE must be 'background' or 'first', not {when!r}")
+        when = self._compile_time
         if not has_numba():
             return self._open_plain(query)
         # The stars of order inner(n) lie within the results of a probe, which only compiled loops place.
@@ -88,9 +86,18 @@ class CpuDevice(Device):
                 return TieredSession(query, lambda: self.open_compiled(query), compilation)
         return self.open_compiled(query)
 
-    def deciding_pairs(self, query: Query, arrivals: Arrivals) -> DecidingPairs | None:
-        """As `Device.deciding_pairs`, of semi, anti and as-of joins, unless the user asks for an engine."""
-        return None if self.engine != "auto" else deciding_pairs(query, arrivals)
+    def table_rows(self, query: Query, arrivals: Arrivals, room: int) -> TableRows | None:
+        """As `Device.table_rows`, unless the user asks for an engine."""
+        asked = self.engine != "auto" or (self._compile_time == "first" and not has_numba())  # `open` tells why not
+        return None if asked else table_rows(query, arrivals, room)
+
+    @property
+    def _compile_time(self) -> str:
+        """When loops are compiled. Raises `DeviceError` for a wrong word in the environment."""
+        when = self.compiling or os.environ.get("SPLITJOIN_COMPILE") or "background"
+        if when not in ("background", "first"):
+            raise DeviceError(f"the variable SPLITJOIN_COMPILE must be 'background' or 'first', not {when!r}")
+        return when
 
     def _open_plain(self, query: Query) -> NumpySession:
         """Start a session by NumPy alone. Raises `ToolError` for what only compiled loops do."""

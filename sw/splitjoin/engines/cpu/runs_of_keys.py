@@ -1,4 +1,4 @@
-"""Runs of tuples in sorted order: by equal keys and arrival, or by a key within them; and searches in them."""
+"""Runs of tuples by equal keys and arrival, and searches in them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy.typing as npt
 
 from splitjoin.plan.keys import Codes
 
-__all__ = ["Groups", "Pyramid", "Search", "least", "least_in_runs", "sorted_runs"]
+from .sorting import counts_below, dense_ranks, stable_order
+
+__all__ = ["Groups", "Pyramid", "Search", "least"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 #: Times as many numbers as there are keys that are counted without sorting these.
 _SPREAD = 4
-#: A number of R's keys that no tuple of S has.
-_NEVER = 2**63 - 1
 
 
 class Groups:
@@ -29,91 +29,89 @@ class Groups:
 
     Attributes:
         order: The row ids of S's tuples that take part, by group, then by row id.
-        of_s: The numbers of their groups.
-        numbers: For each tuple of R the number of its group, −1 for none: int64 (r,).
+        count: One more than the greatest number of a group.
     """
 
     def __init__(self, points: Sequence[tuple[Codes, Codes]], possible_r: Mask, possible_s: Mask):
-        rows = np.flatnonzero(possible_s)
-        self._rows = len(possible_s)
-        r, s, count = np.where(possible_r, 0, -1), np.zeros(len(rows), np.int64), 1
+        r, s, self.count = np.where(possible_r, 0, -1), np.where(possible_s, 0, -1), 1
         for keys_r, keys_s in points:
-            more_r, more_s, more = _numbered(keys_r, keys_s[rows])
-            r, s = np.where((r < 0) | (more_r < 0), -1, r * more + more_r), s * more + more_s
-            count *= more
-            if count > _SPREAD * len(rows) + 1:  # so that the product of the next fits 64 bits
-                r, s, count = _numbered(np.where(r < 0, _NEVER, r).astype(np.uint64), s.astype(np.uint64))
-        self.numbers = r
-        by_group = _sorted(s, count)
-        self.order, self.of_s = rows[by_group], s[by_group]
+            more_r, more_s, more = _numbered(keys_r, keys_s, r >= 0, s >= 0)
+            r, s = (np.where((old < 0) | (new < 0), -1, old * more + new) for old, new in ((r, more_r), (s, more_s)))
+            self.count *= more
+            if self.count > _SPREAD * len(s) + 1:  # so that the product of the next fits 64 bits
+                r, s, self.count = _numbered(r.view(np.uint64), s.view(np.uint64), r >= 0, s >= 0)
+        self._numbers: dict[str, Rows] = {"r": r, "s": s}
+        rows = np.flatnonzero(s >= 0)
+        self.order = rows[stable_order(s[rows])]
+        self._starts = counts_below(s[self.order], np.arange(self.count + 1))
         # Probes in sorted order find their places much faster, as these are near each other in memory.
-        self._probes = _sorted(r + 1, count + 1) if count > 1 else None
-        self._places = self.of_s * (self._rows + 1) + self.order
+        self._probes = stable_order(r + 1) if self.count > 1 else None
+        self._places = s[self.order] * (len(s) + 1) + self.order
+
+    def of(self, side: str) -> Rows:
+        """For each tuple of stream ``side`` the number of its group, −1 for none: int64 (n,)."""
+        return self._numbers[side]
 
     def positions(self, row: Rows) -> Rows:
         """For each tuple of R the position in `order` of the first tuple of its group from row id ``row`` on; 0 for
         tuples that have no group.
         """
-        wanted = self.numbers * (self._rows + 1) + row
-        if self._probes is None:
+        numbers = self._numbers["r"]
+        wanted = numbers * (len(self._numbers["s"]) + 1) + row
+        if not row.any():
+            found = self._starts[numbers]
+        elif int(row.min()) == len(self._numbers["s"]):
+            found = self._starts[numbers + 1]
+        elif self._probes is None:
             found = np.searchsorted(self._places, wanted)
         else:
             found = np.empty(len(wanted), np.int64)
             found[self._probes] = np.searchsorted(self._places, wanted[self._probes])
-        return np.where(self.numbers < 0, 0, found)
+        return np.where(numbers < 0, 0, found)
 
-    def one_ended(self, bounds: tuple[Codes, Codes, Codes]) -> bool:
-        """True if no interval of ``bounds`` (keys of S; lowest and highest for each of R) has keys on both sides."""
-        keys, low, high = bounds
-        mine = self.numbers >= 0
+    def last(self, start: Rows, end: Rows) -> Rows:
+        """For each tuple of R the last row id of its group from ``start`` to before ``end``; −1 for none."""
+        at = self.positions(end)
+        found = np.where(at > self._starts[self._numbers["r"]], self._rows_at(at - 1), -1)
+        return np.where((self._numbers["r"] >= 0) & (found >= start), found, -1)
+
+    def first(self, start: Rows, end: Rows) -> Rows:
+        """For each tuple of R the first row id of its group from ``start`` to before ``end``; −1 for none."""
+        at = self.positions(start)
+        found = np.where(at < self._starts[self._numbers["r"] + 1], self._rows_at(at), -1)
+        return np.where((self._numbers["r"] >= 0) & (found < end), found, -1)
+
+    def _rows_at(self, positions: Rows) -> Rows:
+        """The row ids at ``positions`` of `order`; those of other positions are meaningless."""
+        return self.order[np.clip(positions, 0, len(self.order) - 1)] if len(self.order) else positions
+
+    def one_ended(self, keys: Codes, low: Codes, high: Codes) -> bool:
+        """True if no interval from ``low`` to ``high`` (r,) has ``keys`` of S (s,) on both sides."""
+        mine = self._numbers["r"] >= 0
         if not len(self.order) or not mine.any():
             return True
         return bool((low[mine] <= keys[self.order].min()).all() or (high[mine] >= keys[self.order].max()).all())
 
 
-def _sorted(numbers: Rows, count: int) -> Rows:
-    """The order of ``numbers`` from 0 to before ``count``, equal ones as they come."""
-    # NumPy sorts numbers of 16 bits by their digits.
-    return np.argsort(numbers.astype(np.uint16) if count <= 1 << 16 else numbers, kind="stable")
-
-
-def _numbered(keys_r: Codes, keys_s: Codes) -> tuple[Rows, Rows, int]:
-    """Numbers of equal keys from 0, −1 where S has no such key, and how many numbers there may be."""
-    if not len(keys_s):
-        return np.full(len(keys_r), -1, np.int64), np.empty(0, np.int64), 1
-    least, most = keys_s.min(), keys_s.max()
+def _numbered(keys_r: Codes, keys_s: Codes, part_r: Mask, part_s: Mask) -> tuple[Rows, Rows, int]:
+    """Numbers of equal keys from 0, −1 for tuples that take no part or whose key S does not have, and how many numbers
+    there may be.
+    """
+    mine = keys_s[part_s]
+    if not len(mine):
+        return np.full(len(keys_r), -1, np.int64), np.full(len(keys_s), -1, np.int64), 1
+    least, most = mine.min(), mine.max()
     span = int(most) - int(least) + 1
-    if span <= _SPREAD * len(keys_s) + 1024:
-        known = (keys_r >= least) & (keys_r <= most)
-        return np.where(known, (keys_r - least).astype(np.int64), -1), (keys_s - least).astype(np.int64), span
-    distinct, s = np.unique(keys_s, return_inverse=True)
-    at = np.minimum(np.searchsorted(distinct, keys_r), len(distinct) - 1)
-    return np.where(distinct[at] == keys_r, at, -1), s.astype(np.int64), len(distinct)
-
-
-def least_in_runs(groups: Groups, keys: Codes, low: Codes, high: Codes) -> Rows:
-    """For each tuple of R the least row id of its group in S whose key is from ``low`` to ``high`` (r,); −1 for none.
-
-    ``keys``: of all tuples of S (s,).
-    """
-    order, start, end = sorted_runs(groups, keys, low, high)
-    return np.where(end > start, least(order, start, end), -1)
-
-
-def sorted_runs(groups: Groups, keys: Codes, low: Codes, high: Codes) -> tuple[Rows, Rows, Rows]:
-    """The row ids of S by group and key, and for each tuple of R the range there of its group's keys from ``low`` to
-    ``high``: the first position and the one behind the last, int64 (r,).
-    """
-    mine = keys[groups.order]
-    distinct, ranks = np.unique(mine, return_inverse=True)
-    width = len(distinct) + 1
-    places = groups.of_s * width + ranks
-    by_key = np.argsort(places, kind="stable")
-    places = places[by_key]
-    start, end = (np.where(groups.numbers < 0, 0, np.searchsorted(
-        places, groups.numbers * width + np.searchsorted(distinct, ends, side=side)))  # type: ignore[call-overload]
-        for ends, side in ((low, "left"), (high, "right")))
-    return groups.order[by_key], start, np.maximum(start, end)
+    part_r = part_r & (keys_r >= least) & (keys_r <= most)
+    r, s = np.full(len(keys_r), -1, np.int64), np.full(len(keys_s), -1, np.int64)
+    if span <= _SPREAD * len(mine) + 1024:
+        return (np.where(part_r, (keys_r - least).view(np.int64), -1),
+                np.where(part_s, (keys_s - least).view(np.int64), -1), span)
+    both, count = dense_ranks(np.concatenate([mine, keys_r[part_r]]))
+    s[part_s], r[part_r] = both[:len(mine)], both[len(mine):]
+    known = np.zeros(count, np.bool_)
+    known[both[:len(mine)]] = True
+    return np.where(known[r] & (r >= 0), r, -1), s, count
 
 
 def least(values: npt.NDArray[Any], start: Rows, end: Rows) -> npt.NDArray[Any]:
@@ -170,8 +168,6 @@ class Search:
         A range is searched run by run from its near end. A run that the keys rule out is passed at once, and the next
         may be twice as long; of one that they do not, the near half comes next.
         """
-        if self.is_direct:
-            return np.where(end > start, end - 1 if last else start, -1)
         found = np.full(len(start), -1, np.int64)
         who = np.flatnonzero(end > start)
         start, end, most = start[who], end[who], np.zeros(len(who), np.int64)

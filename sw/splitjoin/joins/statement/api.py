@@ -161,7 +161,7 @@ def _ordered(result: JoinResult, select: Select, to: Path | None) -> JoinResult:
     told: dict[str, Any] = {"counters": result.counters, "plan": result.plan, "latencies": result.latencies,
                             "region_counters": result.region_counters}
     if to is None:
-        return JoinResult(table, result.items[result.items["kind"] == PAIR][chosen], **told)
+        return JoinResult(table, lambda: result.items[result.items["kind"] == PAIR][chosen], **told)
     with TableWriter(to, table.schema) as writer:
         writer.write(table)
     return JoinResult(writer.stored(), None, **told)

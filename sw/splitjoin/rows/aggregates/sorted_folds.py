@@ -15,9 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.cpu.condition import Condition, visible_spans
 from splitjoin.engines.cpu.device import CpuDevice
-from splitjoin.engines.cpu.partners import Condition, visible_spans
-from splitjoin.engines.cpu.runs_of_keys import least, sorted_runs
+from splitjoin.engines.cpu.key_order import KeyOrder
+from splitjoin.engines.cpu.runs_of_keys import least
 from splitjoin.engines.device import ITEM, PAIR, Device, Items
 from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector, evaluate
@@ -54,11 +55,14 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
     columns = {term.of: evaluate(term.of, incoming.s) for term in terms if term.of is not None}
     condition = Condition(query, incoming)
     whole = {term.of for term in terms if term.of is not None and term.kind != "count"}
-    if not condition.decided or len(condition.bounds) > 1 or any(columns[e].values.dtype != np.int64 for e in whole):
+    bounds = condition.bounds("s")
+    if not condition.decided or len(bounds) > 1 or any(columns[e].values.dtype != np.int64 for e in whole):
         return None
-    every = np.zeros(len(incoming.s), np.uint64)
-    none = np.zeros(len(incoming.r), np.uint64)
-    order, start, end = sorted_runs(condition.groups(), *(condition.bounds or [(every, none, none)])[0])
+    groups = condition.groups()
+    every = np.zeros(len(incoming.s), np.uint64), *2 * [np.zeros(len(incoming.r), np.uint64)]
+    keys, low, high = (bounds[0].keys, bounds[0].low, bounds[0].high) if bounds else every
+    ranges = KeyOrder(groups.of("s"), groups.count, keys).ranges(groups.of("r"), low, high)
+    order, start, end = ranges.order, ranges.start, ranges.end
     # Base tuples are decided in their order; those without partners are no rows of an inner join.
     bases = np.flatnonzero(end > start) if query.kind.is_inner else np.arange(len(start))
     items = np.zeros(len(bases), ITEM)

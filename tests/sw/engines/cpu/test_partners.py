@@ -91,7 +91,7 @@ def test_semi_and_anti_joins_are_duckdbs(on: str) -> None:
 
 def test_a_condition_that_few_pairs_meet_is_left_to_the_loops_that_make_all_pairs() -> None:
     r, s = large(5, 3000), large(6, 3000)
-    assert not join(r, s, on="r.x = s.x OR r.k + s.k = 1000", time="ts", how="asof").plan.startswith("rows without")
+    assert not join(r, s, on="r.x = s.x OR r.k + s.k = 10", time="ts", how="asof").plan.startswith("rows without")
     assert join(r, s, on="r.x < s.x OR r.k = s.k", time="ts", how="asof").plan.startswith("rows without pairs")
 
 

@@ -208,7 +208,7 @@ def left(cold: Path) -> set[str]:
 def test_another_process_compiles(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It runs nothing of what lies in the current folder, such as a folder of downloads, and leaves no rows behind."""
     r, s = tables(300)
-    how: dict[str, Any] = {"on": "abs(r.x - s.a) <= 1", "window": "ROWS 100"}
+    how: dict[str, Any] = {"on": "abs(r.x - s.a) <= 1", "window": "ROWS 100", "order": "outer(1)"}
     expected = splitjoin.join(r, s, **how, device="golden")
     for name in ("numba", "numpy", "splitjoin"):
         (cold / f"{name}.py").write_text("open('ran', 'w')\n")
@@ -312,7 +312,7 @@ def test_a_cache_that_cannot_be_written_to(cold: Path, monkeypatch: pytest.Monke
 def test_joins_go_on_without_a_folder_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container in which nothing can be written; what has been compiled for it is found all the same."""
     r, s = tables(300)
-    how: dict[str, Any] = {"on": "abs(r.x - s.a) <= 1", "window": "ROWS 100"}
+    how: dict[str, Any] = {"on": "abs(r.x - s.a) <= 1", "window": "ROWS 100", "order": "outer(1)"}
     expected = splitjoin.join(r, s, **how, device="golden")
     given = cache._Folders(readable=(cache_folder(),), why="it is gone")
     monkeypatch.setattr(cache, "_usable_folders", lambda: given)
@@ -354,7 +354,7 @@ def test_nothing_is_imported_before_it_is_needed(cold: Path) -> None:
     """NumPy's tier needs no numba, and the package no pandas: a second or two of the first result."""
     code = ("import json, sys, splitjoin, splitjoin.cli; names = ('numba', 'pandas', 'polars', 'duckdb', 'amaranth'); "
             "before = [name for name in names if name in sys.modules]; "
-            "splitjoin.join({'x': [1]}, {'a': [1]}, on='r.x = s.a'); "
+            "splitjoin.join({'x': [1]}, {'a': [1]}, on='r.x = s.a', order='outer(1)'); "
             "print(json.dumps([before, 'numba' in sys.modules]))")
     for _ in range(2):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

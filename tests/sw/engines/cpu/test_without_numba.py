@@ -48,7 +48,7 @@ for how in ({"on": "r.x = s.a"}, {"on": "r.y < s.b AND r.x + s.a > 3"}, {"on": "
             session.push_s(s)
             rows.append(repr(session.flush().to_pylist()))
     assert rows[0] == rows[1], how
-print(splitjoin.join(r, s, on="r.x = s.a").plan)
+print(splitjoin.join(r, s, on="r.x = s.a", order="outer(1)").plan)
 """
 
 

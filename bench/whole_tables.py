@@ -1,0 +1,75 @@
+"""Joins of whole tables beside DuckDB, Polars, pandas, polars-bio and chdb: one thread, and a process for each.
+Run: python -m bench.whole_tables
+
+``--quick`` takes all joins with 20,000 rows a side, without the rivals that have an environment of their own.
+``--rows 10000000`` measures another size, ``--only TEXT`` the joins with this in their names.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.first_hour import run
+from bench.record import Recorder, options_of
+from bench.rivals_environment import rival
+from bench.table_joins import ENGINES, JOINS, LIMIT, MEMORY, SPLITJOIN, has
+
+ROOT = Path(__file__).parent.parent
+#: Engines in an environment of their own.
+APART = ("polars_bio", "chdb")
+ROWS = (100_000, 1_000_000)
+#: Runs in a process, of which the first is not counted.
+RUNS = 4
+
+
+def measure(out: Recorder, join: str, rows: int, engines: Sequence[str] = tuple(ENGINES)) -> None:
+    """One join on all ``engines`` that have it. Asserts that their results are the same, as far as they are defined."""
+    found: dict[str, tuple[int, int]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        for engine in engines:
+            if not has(engine, join):
+                continue
+            python = str(rival("table_joins")) if engine in APART else sys.executable
+            command = [python, str(ROOT / "bench" / "table_joins.py"), engine, join, str(rows), str(RUNS)]
+            settings = {"PYTHONPATH": str(ROOT), "SPLITJOIN_COMPILE": "first", "POLARS_MAX_THREADS": "1"}
+            if engine == SPLITJOIN:  # kernels are compiled once in a user's life
+                run([*command[:-1], "1"], Path(name), settings, may_end=True)
+            done = run(command, Path(name), settings, may_end=True)
+            lines = [json.loads(line) for line in done.printed.splitlines() if line.startswith("{")]
+            config = {"join": join, "rows": rows, "engine": engine}
+            how = ("in a process of its own, from tables in memory to the result with all columns in memory, one "
+                   "thread, the least of the runs after the first")
+            if lines[2:]:
+                if engine not in JOINS[join].ties:
+                    found[engine] = lines[1]["rows"], lines[1]["sum"]
+                out.add("table_cpu_seconds", min(line["cpu"] for line in lines[2:]), "s",
+                        {**config, "result": lines[1]["rows"]}, f"CPU time {how}")
+                out.add("table_memory", lines[1]["peak"] - lines[0]["before"], "MiB", config,
+                        "peak resident memory of the process in the first run, less what it had with the tables")
+            else:
+                ended = done.ended or "time"
+                out.add("table_cpu_seconds", LIMIT, "s", {**config, "ended": ended},
+                        f"the runs reached the limit of {LIMIT} s of CPU time or of {MEMORY >> 30} GiB of memory")
+    assert len(set(found.values())) <= 1, (join, rows, found)
+
+
+def main() -> None:
+    """All figures, or those of some joins and sizes."""
+    options = options_of(__doc__ or "")
+    options.add_argument("--only", metavar="TEXT", default="", help="measure the joins with this in their names")
+    options.add_argument("--rows", type=int, nargs="+", help="rows a side; 100,000 and 1,000,000 by default")
+    chosen = options.parse_args()
+    for rows in chosen.rows or ((20_000,) if chosen.quick else ROWS):
+        for join in JOINS:
+            if chosen.only in join:
+                out = Recorder("whole_tables", quick=chosen.quick, part=f"{join}, {rows:,} rows")
+                measure(out, join, rows, [e for e in ENGINES if not chosen.quick or e not in APART])
+                out.write()
+
+
+if __name__ == "__main__":
+    main()

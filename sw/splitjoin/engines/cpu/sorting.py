@@ -1,0 +1,66 @@
+"""Orders and ranks of unsigned integers: a number and its place are packed into 64 bits, which NumPy sorts fastest.
+
+NumPy sorts plain integers by vector instructions (Blacher et al., Vectorized and performance-portable quicksort, 2022),
+ten times as fast as it finds the order of an array; and it searches for numbers that rise twenty times as fast as for
+numbers in any order, as these are not near each other in memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["counts_below", "dense_ranks", "stable_order"]
+
+Rows = npt.NDArray[np.int64]
+Unsigned = npt.NDArray[np.uint64]
+
+
+def stable_order(values: npt.NDArray[Any]) -> Rows:
+    """The order of ``values`` (n,), of 64 bits, unsigned or not negative; equal ones as they come."""
+    n = len(values)
+    if n < 2 or bool((values[1:] >= values[:-1]).all()):
+        return np.arange(n)
+    least = values.min()
+    bits = (n - 1).bit_length()
+    width, step = int(values.max() - least).bit_length(), 64 - bits
+    numbers = (values - least).view(np.uint64)
+    order = _packed_order(numbers if width <= step else numbers & _mask(step), bits)
+    for shift in range(step, width, step):  # from the lowest bits to the highest, as a radix sort does
+        order = order[_packed_order(numbers[order] >> np.uint64(shift) & _mask(step), bits)]
+    return order
+
+
+def _packed_order(numbers: Unsigned, bits: int) -> Rows:
+    packed = numbers << np.uint64(bits)
+    packed |= np.arange(len(numbers), dtype=np.uint64)
+    packed.sort()
+    packed &= _mask(bits)
+    return packed.view(np.int64)
+
+
+def _mask(bits: int) -> np.uint64:
+    return np.uint64((1 << bits) - 1)
+
+
+def dense_ranks(values: npt.NDArray[Any]) -> tuple[Rows, int]:
+    """The rank of each of ``values`` among the different ones, from 0, and the number of these."""
+    order = stable_order(values)
+    ordered = values[order]
+    rises = np.concatenate([np.zeros(min(len(values), 1), np.int64), ordered[1:] != ordered[:-1]])
+    ranks = np.empty(len(values), np.int64)
+    ranks[order] = np.cumsum(rises)
+    return ranks, int(ranks[order[-1]]) + 1 if len(values) else 0
+
+
+def counts_below(ordered: npt.NDArray[Any], wanted: npt.NDArray[Any], *, equal: bool = False) -> Rows:
+    """For each of ``wanted`` (n,) how many of ``ordered``, which rise, are below it, or with ``equal`` not above it."""
+    side: Any = "right" if equal else "left"
+    if len(wanted) < 2 or bool((wanted[1:] >= wanted[:-1]).all()):
+        return np.searchsorted(ordered, wanted, side=side)
+    order = stable_order(wanted)
+    found = np.empty(len(wanted), np.int64)
+    found[order] = np.searchsorted(ordered, wanted[order], side=side)
+    return found

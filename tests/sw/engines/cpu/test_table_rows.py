@@ -1,0 +1,104 @@
+"""Rows of whole tables by ranges of sorted keys: golden's rows in golden's order, and DuckDB's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.cpu import table_pairs, table_rows
+from splitjoin.engines.cpu.condition import Condition, visible_spans
+from splitjoin.engines.cpu.table_pairs import ways
+from splitjoin.joins.join import join
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+
+from ....support.sampling import examples
+from ...sessions.test_feeding import rows_of
+from .test_partners import CONDITIONS, WINDOWS, plain, tables
+
+RANGES = (
+    "r.x < s.x AND r.u > s.u", "r.x < s.u AND s.x < r.u", "r.k = s.k AND r.x < s.x AND r.k > s.x",
+    "r.k = s.k AND r.x >= s.x AND r.x <= s.u", "r.k = s.k AND r.t = s.t AND r.f < s.f AND r.x > s.x",
+    "r.f BETWEEN s.f - 1 AND s.f + 1 AND r.x <= s.x", "r.x < s.u + 3 AND r.u - 2 >= s.x",
+    "r.x - s.x < 2 AND r.t >= s.t",
+    "r.f < s.x AND s.f < r.x", "r.x BETWEEN s.k AND s.x AND r.k <> s.x")
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(tables(), tables(), st.data())
+def test_every_way_gives_goldens_rows_in_its_order(r: pa.Table, s: pa.Table, data: st.DataObject) -> None:
+    window = data.draw(st.sampled_from(WINDOWS))
+    call: dict[str, Any] = {"how": data.draw(st.sampled_from(["inner", "left", "right", "full", "semi", "anti"])),
+                            "order": data.draw(st.sampled_from(["total", "none"]))}
+    if data.draw(st.booleans()) or "RANGE" in str(window):
+        call["time"] = "ts"
+    on = data.draw(st.sampled_from(CONDITIONS + RANGES))
+    number, size = data.draw(st.integers(0, 3)), data.draw(st.sampled_from([2, 1 << 20]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_pairs, "_CHUNK", size)
+        patch.setattr(table_rows, "ways", lambda *of: (lambda found: [found[number % len(found)]])(ways(*of)))
+        patch.setattr(table_rows, "suits_ranges", lambda *_: True)
+        patch.setattr(table_rows, "partners_of", lambda *_: None)
+        found = join(r, s, on=on, window=window, **call)
+    expected = join(r, s, on=on, window=window, device="golden", **call)
+    assert found.plan.startswith("rows")
+    assert rows_of(found.table) == rows_of(expected.table)
+    assert found.items.tolist() == expected.items.tolist()
+
+
+def intervals(seed: int, n: int) -> pa.Table:
+    chance = np.random.default_rng(seed)
+    start = chance.integers(0, 10 * n, n)
+    return pa.table({"c": chance.integers(0, 5, n), "e": chance.integers(0, 3, n), "st": start,
+                     "en": start + chance.integers(1, 60, n)})
+
+
+@pytest.mark.parametrize(("on", "way"), [
+    ("r.c = s.c AND r.st < s.en AND s.st < r.en", "two ranges"),
+    ("r.c = s.c AND r.e = s.e AND r.st < s.en AND s.st < r.en", "two ranges"),
+    ("r.c = s.c AND s.st <= r.st AND r.en <= s.en", "two ranges"),
+    ("r.c = s.c AND r.st BETWEEN s.st AND s.en", "a range of r"),
+    ("r.c = s.c AND s.st BETWEEN r.st AND r.en", "a range of s"),
+    ("r.c = s.c AND abs(r.st - s.st) <= 9", "a range of"),
+    ("r.c = s.c AND r.st = s.st", "equal keys")])
+def test_intervals_with_equal_keys_are_one_search_each(on: str, way: str) -> None:
+    r, s = intervals(1, 4000), intervals(2, 3000)
+    for how in ("inner", "left", "full", "semi", "anti"):
+        found = join(r, s, on=on, how=how)
+        word = {"inner": "", "left": "LEFT", "full": "FULL", "semi": "SEMI", "anti": "ANTI"}[how]
+        expected = duckdb.sql(f"SELECT * FROM r {word} JOIN s ON {on}").fetchall()
+        assert sorted(plain(found.table), key=repr) == sorted(expected, key=repr)
+        if how == "inner":
+            assert way in found.plan
+            assert found.counters["candidates"] <= 4 * len(found)
+        assert rows_of(found.table) == rows_of(join(r, s, on=on, how=how, engine="nested").table)
+
+
+def test_equivalent_conditions_have_as_many_candidates() -> None:
+    r, s = intervals(3, 20_000), intervals(4, 20_000)
+    narrow = [t.cast(pa.schema([(name, pa.int32()) for name in t.column_names])) for t in (r, s)]
+    writings = ["r.c = s.c AND r.st < s.en AND s.st < r.en",
+                "r.c <= s.c AND r.c >= s.c AND r.st < s.en AND s.st < r.en",
+                "s.c = r.c AND r.en > s.st AND s.en > r.st",
+                "r.c * 1000000 + r.st < s.c * 1000000 + s.en AND s.c * 1000000 + s.st < r.c * 1000000 + r.en",
+                "r.c = s.c AND r.st < s.en AND s.st < r.en AND r.st - s.en <= 0"]
+    tried = [join(*of, on=on).counters["candidates"] for of in ((r, s), (s, r), narrow) for on in writings]
+    assert max(tried) <= 2 * min(tried)
+
+
+def test_a_way_counts_its_candidates_about() -> None:
+    r, s = intervals(5, 30_000), intervals(6, 30_000)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), window="ROWS 30000",
+                       on="r.c = s.c AND r.st < s.en AND s.st < r.en")
+    incoming = arrivals(query, r, s)
+    condition = Condition(query, incoming)
+    best, *others = ways(condition, condition.groups(), visible_spans(query, incoming))
+    made = join(r, s, on="r.c = s.c AND r.st < s.en AND s.st < r.en").counters["candidates"]
+    assert 0.8 * made < best.candidates < 1.25 * made
+    assert all(way.candidates > 100 * made for way in others)
