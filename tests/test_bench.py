@@ -23,6 +23,7 @@ from bench import (
     soak,
     synthesis,
     tables,
+    whole_tables,
 )
 
 from splitjoin.base.errors import DeviceError
@@ -239,6 +240,14 @@ def test_a_condition_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert row["config"]["lut4"] is None
     assert row["config"]["stages"] == 3
     assert row["config"]["lut4_predicted"] > 4 * 4 * 33
+
+
+def test_whole_tables_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders(tmp_path, monkeypatch)
+    out = record.Recorder("whole_tables", quick=True)
+    whole_tables.measure(out, "overlap by key", 2000, ("duckdb", "polars"))
+    rows = json.loads(out.write().read_text())["rows"]
+    assert [row["metric"] for row in rows] == 2 * ["table_cpu_seconds", "table_memory"]
 
 
 def test_first_hour_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

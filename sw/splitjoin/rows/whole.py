@@ -82,10 +82,10 @@ class WholeRows:
                 with suppress(StateOverflow):  # the pairs tell, and a circuit that was built to fold gives none
                     return iter([self._of_states(circuits, circuit)])
             device = device if circuits.masked else CpuDevice(threads=self.threads)  # which has no cores to mask
-        if self.between == _EVERY and self.groups is None and query.aggregates:
-            if (folds := sorted_folds(query, incoming, device)) is not None:
-                self.facts = {"plan": folds.plan, "counters": folds.counters}
-                return iter([RowBatch(folds.items, folds.values)])
+        if self.between == _EVERY and self.groups is None and query.aggregates and (
+                folds := sorted_folds(query, incoming, device)) is not None:
+            self.facts = {"plan": folds.plan, "counters": folds.counters}
+            return iter([RowBatch(folds.items, folds.values)])
         return iter([self._of_pairs(device)]) if rows is None or self.groups is not None else self._parts(device, rows)
 
     def _without_pairs(self, choice: IntervalChoice) -> Iterator[RowBatch]:
