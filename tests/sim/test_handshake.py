@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from typing import Any
 
 import pytest
-from amaranth.hdl import Module, Signal
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
 
 from splitjoin.base.errors import DeviceError, OrderError, UnsupportedError, WindowOverflow
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin_hw.baseline import handshake
-from splitjoin_hw.network.queue import Queue
 from splitjoin_sim import pysim
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run
+from ..support.links import SlowLink, plant
 from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS, Scenario
 
@@ -29,28 +24,6 @@ CHOSEN = ("band-rows-1", "rows-and-range-different", "short-r", "float-band")
 
 FULL = Scenario("full", NAMED["all-match"].r.slice(0, 30), NAMED["all-match"].s.slice(0, 30), "TRUE", "ROWS 8", 0)
 SHORT = Scenario("short", FULL.r, FULL.s, "TRUE", "ROWS 1", 0)
-
-
-class SlowLink(wiring.Component):
-    """A link that offers its next message in one cycle of eight, at random."""
-
-    seeds = iter(range(1, 10**6))
-
-    def __init__(self, shape: Any):
-        self._shape, self._seed = shape, next(self.seeds)
-        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
-
-    def elaborate(self, platform: Any) -> Module:
-        m = Module()
-        m.submodules.queue = queue = Queue(self._shape, 16)
-        noise = Signal(16, init=self._seed * 7919 % 65535 + 1)
-        opens, passes = Signal(), Signal()
-        m.d.sync += noise.eq((noise >> 1) ^ (noise[0].replicate(16) & 0xB400))
-        m.d.comb += [opens.eq(noise[:3] == 0), self.o.valid.eq(queue.o.valid & passes), queue.o.ready.eq(
-            self.o.ready & passes), self.o.payload.eq(queue.o.payload)]
-        m.d.sync += passes.eq((passes & ~(self.o.valid & self.o.ready)) | opens)  # an offer stays until it is taken
-        wiring.connect(m, wiring.flipped(self.i), queue.i)
-        return m
 
 
 def conforms(device: Any, scenario: Scenario, order: str = "none") -> None:
@@ -87,31 +60,21 @@ def test_full_windows_do_not_block(links: str, monkeypatch: pytest.MonkeyPatch) 
     conforms(PysimDevice(cores=4, capacity=2, architecture="handshake", stall_out=0.7, seed=3), FULL)
 
 
-def broken(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Plant a fault."""
-    core = handshake.HandshakeCore
-    whole = core.elaborate
-    source = {
-        "no ACK rule": ("s.drop.eq(does[\"ack\"] |", "s.drop.eq(does[\"send_s\"] |"),
-        "an expiry that does not wait": ("Message.EXPIRE) & (r.length != 0)", "Message.EXPIRE)"),
-    }[name]
-    text = textwrap.dedent(inspect.getsource(whole))
-    assert text.count(source[0]) == 1
-    scope: dict[str, Any] = {}
-    exec(text.replace(*source), vars(handshake), scope)
-    monkeypatch.setattr(core, "elaborate", scope["elaborate"])
+FAULTS = {"no ACK rule": ('s.drop.eq(does["ack"] |', 's.drop.eq(does["send_s"] |'),
+          "an expiry that does not wait": ("Message.EXPIRE) & (r.length != 0)", "Message.EXPIRE)")}
 
 
-@pytest.mark.parametrize("fault", ["no ACK rule", "an expiry that does not wait"])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken(monkeypatch, fault)
+    plant(monkeypatch, handshake, handshake.HandshakeCore, *FAULTS[fault])
     monkeypatch.setattr(handshake, "Link", SlowLink)
     monkeypatch.setattr(pysim, "patience_for", lambda config, stall: 1500)
     with pytest.raises((AssertionError, DeviceError, IndexError)):
         conforms(PysimDevice(cores=3, capacity=16, architecture="handshake", seed=2), FULL if "ACK" in fault else SHORT)
 
 
-def test_the_first_tuple_without_room_is_named() -> None:
+def test_the_first_tuple_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pysim, "patience_for", lambda config, stall: 1500)
     scenario = NAMED["short-r"]
     query = Scenario("overflow", scenario.r, scenario.s, scenario.on, "RANGE 1000000", 0, "ts").query("none")
     with pytest.raises(WindowOverflow) as caught:

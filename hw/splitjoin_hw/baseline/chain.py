@@ -51,15 +51,16 @@ class GatherChain(wiring.Component):
     So results and records go the same way, and a probe's results pass k − 1 mergers and nodes together.
     """
 
-    def __init__(self, config: Configuration, parts: Submodules):
-        self._config, self._parts = config, parts
+    def __init__(self, config: Configuration, parts: Submodules, leaves: int | None = None):
+        """``leaves``: the number of inputs, if it is not that of the cores."""
+        self._config, self._parts, self._leaves = config, parts, leaves or config.cores
         result = stream.Signature(result_layout())
-        super().__init__({"i": In(result).array(config.cores), "o": Out(result), "total": In(1)})
+        super().__init__({"i": In(result).array(self._leaves), "o": Out(result), "total": In(1)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         config, results = self._config, wiring.flipped(self.i[0])
-        for n in range(1, config.cores):
+        for n in range(1, self._leaves):
             node = add_merger(m, self._parts, f"node{n}", 2, order_bits(config), False, fixed=config.merger == "fixed")
             m.d.comb += node.total.eq(self.total)
             wiring.connect(m, results, node.i[0])

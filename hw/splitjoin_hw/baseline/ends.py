@@ -42,20 +42,22 @@ class Ends(wiring.Component):
     the *other* stream does, ahead of the first tuple that does not meet it any more. There it waits until its tuple has
     come (handshake join, section 4.2: tuples leave at the far end). So the cores need neither times nor windows.
 
-    A FLUSH expires all tuples, R's and then S's, so that all of them must go to their far ends, and END follows.
+    A FLUSH becomes END. With ``drains`` all tuples expire before, R's and then S's, so that all of them go to their far
+    ends.
 
     Ports: ``i``: records; ``accept``: they may be accepted. ``settings``: those of the device. ``r``, ``s``: messages.
+    ``held``: for R and S, no further tuple has room in the cores, until an expired one has left them.
     ``overflow``, ``overflow_row``: for R and S; a tuple that found no room, after which nothing is accepted.
     """
 
-    def __init__(self, config: Configuration):
-        self._config = config
+    def __init__(self, config: Configuration, *, drains: bool):
+        self._config, self._drains = config, drains
         super().__init__({
             "i": In(stream.Signature(input_layout(config))), "accept": In(1),
             "settings": In(settings_layout(config)),
             "r": Out(stream.Signature(message_layout(config, "r"))),
             "s": Out(stream.Signature(message_layout(config, "s"))),
-            "overflow": Out(2), "overflow_row": Out(ROW_BITS).array(2),
+            "held": In(2), "overflow": Out(2), "overflow_row": Out(ROW_BITS).array(2),
         })
 
     def elaborate(self, platform) -> Module:
@@ -85,11 +87,12 @@ class Ends(wiring.Component):
                                  & (record.op != Op.FLUSH)),
                          tail.eq(tail + (append & (side == n))), head.eq(head + (leaves & (side == n)))]
             expired.append(late)
-        some, full = (Signal(name=name) for name in ("some", "full"))
+        some, full, drains = (Signal(name=name) for name in ("some", "full", "drains"))
         m.d.comb += [
+            drains.eq(flushes & self._drains),
             some.eq(Array(count != 0 for count in live)[side]),
             full.eq(Array(count == config.window_capacity for count in live)[side]),
-            over.eq(some & (flushes | Array(expired)[side] | (own & Array(
+            over.eq(some & (drains | Array(expired)[side] | (own & Array(
                 count == window.rows for count, window in zip(live, windows, strict=True))[side]))),
         ]
         kind, to = Signal(Message), Signal()
@@ -126,7 +129,7 @@ class Ends(wiring.Component):
             with m.State("SEND"):
                 tuple_ = record.op == Op.TUPLE
                 m.d.comb += [to.eq(side), kind.eq(Mux(flushes, Message.END, Message.TUPLE)),
-                             valid.eq(flushes | (tuple_ & ~full))]
+                             valid.eq(flushes | (tuple_ & ~full & ~self.held.bit_select(side, 1)))]
                 with m.If(tuple_ & full):
                     m.d.sync += Value.cast(self.overflow).bit_select(side, 1).eq(1)
                 with m.If(flushes & ready & ~side):

@@ -22,7 +22,7 @@ from ..top import Top
 from .ends import Ends, Message, message_layout
 from .segment import SegmentRegion
 
-__all__ = ["Handshake", "HandshakeCore", "Link"]
+__all__ = ["Handshake", "HandshakeCore", "Link", "bounds_of"]
 
 #: Messages that wait between two cores, of each way.
 _LINKED = 4
@@ -122,7 +122,7 @@ class HandshakeCore(wiring.Component):
             self.i_r.ready.eq(grant[0]), self.i_s.ready.eq(grant[1]),
             s.probe.valid.eq(does["tuple_r"] | does["end_r"]), s.probe.payload.flush.eq(does["end_r"]),
             r.probe.valid.eq(does["tuple_s"] | does["end_s"]), r.probe.payload.flush.eq(does["end_s"]),
-            *_bounds(config, self.i_r.payload.body, s, "r"), *_bounds(config, self.i_s.payload.body, r, "s"),
+            *bounds_of(config, self.i_r.payload.body, s, "r"), *bounds_of(config, self.i_s.payload.body, r, "s"),
             r.append.eq(does["tuple_r"]), Value.cast(r.body).eq(Value.cast(self.i_r.payload.body)),
             s.append.eq(does["tuple_s"]), Value.cast(s.body).eq(Value.cast(self.i_s.payload.body)),
             r.send.eq(does["send_r"] | does["expire_r"]), r.drop.eq(does["send_r"] | does["expire_r"]),
@@ -139,7 +139,7 @@ class HandshakeCore(wiring.Component):
         return m
 
 
-def _bounds(config: Configuration, body: Any, region: SegmentRegion, side: str) -> list[Any]:
+def bounds_of(config: Configuration, body: Any, region: SegmentRegion, side: str) -> list[Any]:
     """Assignments of the bounds of a probe of stream ``side``."""
     return [region.probe.payload.bounds[name].eq(body[name]) for name, _ in config.bounds(side).fields]
 
@@ -147,36 +147,34 @@ def _bounds(config: Configuration, body: Any, region: SegmentRegion, side: str) 
 class Handshake(Top):
     """The chain between `Ends`, with SplitJoin's gathering tree and combiner in order ``none``."""
 
+    drains = True
+
     def elaborate(self, platform) -> Module:
         m = Module()
         config = self._config
-        k, one = config.cores, replace(config, cores=1)
         m.submodules.registers = registers = RegisterBlock(config)
-        m.submodules.ends = ends = Ends(config)
+        m.submodules.ends = ends = Ends(config, drains=self.drains)
         record = self._record
         accepting, _ = self._accepting(m, self.i.valid | ~self.i.valid)
         m.d.comb += [ends.i.payload.eq(record), ends.i.valid.eq(self.i.valid), self.i.ready.eq(ends.i.ready),
                      ends.accept.eq(accepting), ends.settings.eq(registers.settings)]
-        cores = [HandshakeCore(one) for _ in range(k)]
+        cores = self._cores()
         for n, core in enumerate(cores):
             m.submodules[f"core{n}"] = core
-            m.d.comb += [core.first.eq(n == 0), core.last.eq(n == k - 1)]
-        wiring.connect(m, ends.r, cores[0].i_r)
-        wiring.connect(m, ends.s, cores[-1].i_s)
+            m.d.comb += [core.first.eq(n == 0), core.last.eq(n == len(cores) - 1)]
+        for port, source in ((cores[0].i_r, ends.r), (cores[-1].i_s, ends.s)):
+            m.d.comb += [port.valid.eq(source.valid), source.ready.eq(port.ready),
+                         port.payload.kind.eq(source.payload.kind),
+                         Value.cast(port.payload.body).eq(Value.cast(source.payload.body))]
         for n, (left, right) in enumerate(pairwise(cores)):
             for side, sender, receiver in (("r", left, right), ("s", right, left)):
-                link = Link(message_layout(one, side))
-                m.submodules[f"link_{side}{n}"] = link
+                m.submodules[f"link_{side}{n}"] = link = Link(self._message(side))
                 wiring.connect(m, getattr(sender, f"o_{side}"), link.i)
                 wiring.connect(m, link.o, getattr(receiver, f"i_{side}"))
-                m.d.comb += getattr(sender, f"next_{side}").eq(getattr(receiver, f"left_{side}"))
+        self._chain(m, ends, cores)
         m.submodules.combiner = combiner = Combiner()
-        for n, sink in enumerate((combiner.left, combiner.right)):
-            tree = GatherTree(leaves=k, fanin=config.fanin, bits=2, parts=self._parts)
-            m.submodules[f"tree{n}"] = tree
-            for core, port in zip(cores, tree.i, strict=True):
-                wiring.connect(m, core.o[n], port)
-            wiring.connect(m, tree.o, sink)
+        for part, sink in zip(self._joined(m, cores), (combiner.left, combiner.right), strict=True):
+            wiring.connect(m, part.o, sink)
         item = combiner.o.payload
         m.d.comb += [
             self.o.payload.eq(Cat(item[name] for name, _ in config.item_record.fields)),
@@ -184,6 +182,29 @@ class Handshake(Top):
             registers.overflow.eq(ends.overflow), registers.overflow_row_r.eq(ends.overflow_row[0]),
             registers.overflow_row_s.eq(ends.overflow_row[1]),
         ]
-        self._count(m, registers, record, [core.compared[n] for core in cores for n in (0, 1)],
-                    [core.matched[n] for core in cores for n in (0, 1)])
+        self._count(m, registers, record, [count for core in cores for count in core.compared],
+                    [count for core in cores for count in core.matched])
         return m
+
+    def _cores(self) -> list[Any]:
+        return [HandshakeCore(replace(self._config, cores=1)) for _ in range(self._config.cores)]
+
+    def _message(self, side: str) -> Any:
+        """The layout of messages on a link."""
+        return message_layout(self._config, side)
+
+    def _chain(self, m: Module, ends: Any, cores: list[Any]) -> None:
+        """Further wires between the cores: how many tuples have left the next one."""
+        for left, right in pairwise(cores):
+            m.d.comb += [left.next_r.eq(right.left_r), right.next_s.eq(left.left_s)]
+
+    def _joined(self, m: Module, cores: list[Any]) -> tuple[Any, Any]:
+        """The parts that join the results of R's and of S's probes."""
+        trees = []
+        for n in range(2):
+            tree = GatherTree(leaves=len(cores), fanin=self._config.fanin, bits=2, parts=self._parts)
+            m.submodules[f"tree{n}"] = tree
+            for core, port in zip(cores, tree.i, strict=True):
+                wiring.connect(m, core.o[n], port)
+            trees.append(tree)
+        return trees[0], trees[1]

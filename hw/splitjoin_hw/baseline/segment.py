@@ -59,8 +59,9 @@ class Segment(wiring.Component):
         ``hold``: nothing may be stored in the next cycle. `RingSignature`: the ring as the scanner reads it.
     """
 
-    def __init__(self, config: Configuration, side: str):
-        self._config, self._side = config, side
+    def __init__(self, config: Configuration, side: str, *, moves: bool = True):
+        """``moves``: tuples go on; without it there is no ``oldest``."""
+        self._config, self._side, self._moves = config, side, moves
         super().__init__({**segment_ports(config, side), "hold": In(1), "start": Out(position_bits(config)),
                           "row": Out(ROW_BITS), **RingSignature(config, side).flip().members})
 
@@ -84,6 +85,9 @@ class Segment(wiring.Component):
                 bank.w_en.eq(self.append & (self.end[:lane_bits] == lane)), bank.w_addr.eq(self.end[lane_bits:]),
                 Cat(bank.w_data).eq(Cat(self.body[name] for name, _ in keys.fields)),
             ]
+        self._space(m, bits)
+        if not self._moves:
+            return m
         m.submodules.bodies = bodies = Ram(body_layout(config, side), ring_rows(config) * config.lanes)
         pending = Signal(Ram.latency)  # cycles until the memory shows the oldest tuple
         m.d.sync += pending.eq(Mux(self.append | self.send, -1, pending >> 1))
@@ -92,7 +96,6 @@ class Segment(wiring.Component):
             bodies.r_addr.eq(sent), Cat(self.oldest).eq(Cat(bodies.r_data)),
             self.oldest_valid.eq(~pending[0] & (self.unsent != 0)),
         ]
-        self._space(m, bits)
         return m
 
     def _space(self, m: Module, bits: int) -> None:
@@ -116,8 +119,8 @@ class SegmentRegion(wiring.Component):
     the scanner.
     """
 
-    def __init__(self, config: Configuration, side: str, *, depth: int = 0):
-        self._config, self._side, self._depth = config, side, depth
+    def __init__(self, config: Configuration, side: str, *, depth: int = 0, moves: bool = True):
+        self._config, self._side, self._depth, self._moves = config, side, depth, moves
         super().__init__({
             **segment_ports(config, side),
             "probe": In(stream.Signature(probe_layout(config, side))), "until": In(position_bits(config)),
@@ -128,7 +131,7 @@ class SegmentRegion(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         config, side, kind = self._config, self._side, ScanComponents()
-        m.submodules.segment = segment = Segment(config, side)
+        m.submodules.segment = segment = Segment(config, side, moves=self._moves)
         m.submodules.scanner = scanner = kind.processing(config, side)
         m.submodules.emitter = emitter = kind.emitter(config, scanner.latency)
         ring, outcomes = RingSignature(config, side), OutcomeSignature(config)

@@ -25,7 +25,7 @@ FOLDER = Path(architectures.__file__).parent
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_a_folder_and_a_line_are_an_architecture(name: str) -> None:
     one = ARCHITECTURES[name]
-    assert Path(importlib.import_module(type(one).__module__).__file__ or "").parent == FOLDER / name
+    assert Path(importlib.import_module(type(one).__module__).__file__ or "").parent == FOLDER / name.replace("-", "_")
     module, cls = one.component
     assert issubclass(getattr(importlib.import_module(module), cls), Top)
     assert callable(one.model("cost").parts)
@@ -33,7 +33,8 @@ def test_a_folder_and_a_line_are_an_architecture(name: str) -> None:
 
 
 def test_every_folder_has_a_line() -> None:
-    assert {path.parent.name for path in FOLDER.glob("*/__init__.py")} == set(ARCHITECTURES)
+    assert {path.parent.name for path in FOLDER.glob("*/__init__.py")} == {
+        name.replace("-", "_") for name in ARCHITECTURES}
 
 
 @pytest.mark.parametrize(("given", "architecture", "cores"), [

@@ -10,10 +10,12 @@ from .architecture import Architecture
 from .chain import Chain
 from .handshake import Handshake
 from .kang import Kang
+from .low_latency_handshake import LowLatencyHandshake
 from .small import Small
 from .splitjoin import SplitJoin
 
 __all__ = ["ARCHITECTURES", "Architecture"]
 
 #: Name → architecture, the default first.
-ARCHITECTURES: dict[str, Architecture] = {one.name: one for one in (SplitJoin(), Small(), Kang(), Chain(), Handshake())}
+ARCHITECTURES: dict[str, Architecture] = {one.name: one for one in (
+    SplitJoin(), Small(), Kang(), Chain(), Handshake(), LowLatencyHandshake())}

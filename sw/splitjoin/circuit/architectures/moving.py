@@ -19,8 +19,10 @@ __all__ = ["chain_links", "ends_cost", "gathering", "segments"]
 _CORE, _ENDS = 60, 60
 
 
-def segments(config: Configuration, family: Family) -> dict[str, PartCost]:
-    """The cores' regions, each with a segment in place of SplitJoin's storage, and the choice of messages."""
+def segments(config: Configuration, family: Family, *, moves: bool = True) -> dict[str, PartCost]:
+    """The cores' regions, each with a segment in place of SplitJoin's storage, and the choice of messages. ``moves``:
+    segments hold whole tuples, to send them on.
+    """
     w, found = RegionWidths.of(config), {}
     for side in SIDES:
         for name, resources in region_cost(config, side, family).items():
@@ -33,7 +35,7 @@ def segments(config: Configuration, family: Family) -> dict[str, PartCost]:
                 family, w.live, w.live, w.position, w.position, w.position) + 12,
             ff=4 * w.position + 2 * w.live + ROW_BITS + 8)
             + memory(family, keys, ring_rows(config)) * config.lanes
-            + memory(family, body, ring_rows(config) * config.lanes))
+            + (memory(family, body, ring_rows(config) * config.lanes) if moves else Resources()))
     found["messages of a core"] = PartCost(config.cores, Resources(
         lut=counter(family, w.position, w.position) + adder(family, *[w.position] * 6) + control(family, _CORE),
         ff=2 * w.position + 4))

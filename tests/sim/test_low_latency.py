@@ -1,0 +1,96 @@
+"""Low-latency handshake join as a circuit: golden's pairs, each met once, under stalls and slow links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from splitjoin.base.errors import DeviceError, UnsupportedError, WindowOverflow
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin_hw.baseline import handshake, low_latency
+from splitjoin_sim import pysim
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
+
+from ..support.conformance import assert_conforms, run, slices
+from ..support.links import SlowLink, plant
+from ..support.sampling import at_length
+from ..support.scenarios import SCENARIOS, Scenario
+
+NAME = "low-latency-handshake"
+NAMED = {scenario.name: scenario for scenario in SCENARIOS}
+CHOSEN = ("band-rows-1", "rows-and-range-different", "string-equal")
+FULL = Scenario("full", NAMED["all-match"].r.slice(0, 24), NAMED["all-match"].s.slice(0, 24), "TRUE", "ROWS 8", 0)
+SHORT = Scenario("short", FULL.r, FULL.s, "TRUE", "ROWS 1", 0)
+
+
+def conforms(device: Any, scenario: Scenario) -> None:
+    query = scenario.query("none")
+    assert_conforms(run(device, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
+                    run(GoldenDevice(), query, scenario.r, scenario.s), "none")
+
+
+@pytest.mark.parametrize("scenario", [case if case.name in CHOSEN else at_length(case) for case in SCENARIOS], ids=str)
+def test_scenarios(scenario: Scenario) -> None:
+    n = SCENARIOS.index(scenario)
+    conforms(PysimDevice(cores=(1, 2, 4)[n % 3], capacity=64, seed=n, stall_in=0.3 * (n % 2), stall_out=0.3,
+                         architecture=NAME), scenario)
+
+
+def test_slow_links_and_full_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshake, "Link", SlowLink)
+    for scenario in (FULL, SHORT):
+        conforms(PysimDevice(cores=4, capacity=2, architecture=NAME, stall_out=0.5, seed=1), scenario)
+
+
+def test_on_sim() -> None:
+    for seed, name in enumerate(("band-range", "band-rows-and-range")):
+        conforms(SimDevice(cores=4, capacity=64, seed=seed, stall_in=0.3, stall_out=0.3, architecture=NAME),
+                 NAMED[name])
+
+
+def test_settling() -> None:
+    """All pairs of the tuples so far have met when an END has passed the chain, and later tuples go on."""
+    query = FULL.query("none")
+    with PysimDevice(cores=2, capacity=8, architecture=NAME).open(query) as circuit, GoldenDevice().open(
+            query) as golden:
+        for part in slices(arrivals(query, FULL.r, FULL.s), [7, 20]):
+            circuit.push(part)
+            golden.push(part)
+            assert_conforms(circuit.settle(), golden.settle(), "none")
+
+
+FAULTS = {"a pair in flight is lost": ("stored_left & (Cat(result.probe[:bits], 0) >= self.index)", "0"),
+          "a pair in flight is met twice": ("stored_left & (Cat(result.probe[:bits], 0) >= self.index)", "1"),
+          "all stored tuples are seen": ("r.until.eq(Mux(passed_home, stored_before, r.end))", "r.until.eq(r.end)"),
+          "off by one": ("> self.index)),", ">= self.index)),"),
+          "no ACK rule": ('f.drop.eq(does["ack"])', "f.drop.eq(f.length != 0)")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, low_latency, low_latency.LowLatencyCore, *FAULTS[fault])
+    monkeypatch.setattr(handshake, "Link", SlowLink)
+    monkeypatch.setattr(pysim, "patience_for", lambda config, stall: 1500)
+    with pytest.raises((AssertionError, DeviceError, IndexError)):
+        conforms(PysimDevice(cores=4, capacity=4, architecture=NAME, seed=2), FULL)
+
+
+def test_the_first_tuple_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pysim, "patience_for", lambda config, stall: 1500)
+    scenario = NAMED["short-r"]
+    query = Scenario("overflow", scenario.r, scenario.s, scenario.on, "RANGE 1000000", 0, "ts").query("none")
+    with pytest.raises(WindowOverflow) as caught:
+        run(PysimDevice(cores=2, capacity=8, architecture=NAME), query, scenario.r, scenario.s)
+    assert (caught.value.stream, caught.value.row) == ("s", 16)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"cores": 3}, "cores of low-latency handshake join must be a power of two"),
+    ({"probes": 2}, "probes of low-latency handshake join must be 1"),
+    ({"queue": 16}, "queue of low-latency handshake join must be 0, not 16")])
+def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        PysimDevice(architecture=NAME, **options)
