@@ -71,7 +71,7 @@ def run_options(parser: argparse.ArgumentParser) -> None:
                         help="how matches are found: by an index, by sorted runs, by nested loops, or by what is "
                              "cheapest (auto); of aggregates by equal keys, how they are folded without pairs: "
                              "sliding (auto), key-oij, scale-oij")
-    engine.add_argument("--threads", type=int, metavar="T", help="workers that share the windows (all processors)")
+    engine.add_argument("--threads", type=int, metavar="T", help="threads that share a batch, at most (as many as pay)")
     circuit_options(parser)
     parser.add_argument("--mask", metavar="CORES", help="numbers of cores, with commas between them, that take no "
                                                         "part: the pairs stored in them are lost (none)")

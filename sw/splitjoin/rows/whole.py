@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class WholeRows:
     arrivals: Arrivals
     groups: Groups = None
     between: tuple[int, int | None, int | None] = _EVERY
-    threads: int | None = None
+    threads: int | Literal["auto"] = "auto"
     watch: Callable[[int, int], None] = lambda arrivals, pairs: None
     facts: dict[str, Any] = field(default_factory=lambda: {"counters": {}})
 

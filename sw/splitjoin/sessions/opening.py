@@ -73,7 +73,7 @@ def open_async(query: Query | Select, device: str | Device = "cpu", *, select: S
 
 
 def open_unsorted(query: Query, *, lateness: Lateness, watermark: Watermark | None = None,
-                  engine: Literal["key-oij", "scale-oij"] = "scale-oij", threads: int | None = None,
+                  engine: Literal["key-oij", "scale-oij"] = "scale-oij", threads: int | Literal["auto"] = "auto",
                   select: Sequence[str] | None = None) -> UnsortedJoin:
     """Start a query with aggregates over streams out of order by at most ``lateness``, without sorting them first.
 

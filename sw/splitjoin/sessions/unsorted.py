@@ -54,7 +54,7 @@ class UnsortedJoin:
 
     def __init__(self, query: Query, *, lateness: Lateness, watermark: Watermark | None = None,
                  engine: Literal["key-oij", "scale-oij"] = "scale-oij",
-                 threads: int | None = None,
+                 threads: int | Literal["auto"] = "auto",
                  select: Sequence[str] | None = None):
         if engine not in ("key-oij", "scale-oij"):
             raise InputError(f"engine must be 'key-oij' or 'scale-oij', which need no order, not {engine!r}; others "

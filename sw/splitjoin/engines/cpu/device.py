@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from splitjoin.base.errors import DeviceError, UnsupportedError
+from splitjoin.base.processors import processors
 from splitjoin.base.progress import tell
 from splitjoin.lang.query import Query
 from splitjoin.plan.passes.pipeline import make_plan
@@ -40,8 +41,8 @@ class CpuDevice(Device):
             in vector code; ``"auto"`` takes the cheapest one for the measured selectivity. Of
             aggregates over joins by equal keys, ``"sliding"``, ``"key-oij"`` and ``"scale-oij"`` make no pairs
             (docs/aggregates.md), and ``"auto"`` takes the first of these where it can.
-        threads: 1 to 256; all processors of this process by default. Two of them are a worker, which has a region for
-            each stream's probes as a join core has; the workers share the windows by SplitJoin's scheme.
+        threads: The most threads that share a batch, 1 to 256; ``"auto"`` for as many as pay, up to the processors
+            that this process may use (`splitjoin.base.processors`).
         prefilter: True if nested loops may compare narrow copies of the keys first, and verify what passes.
         compiling: ``"background"`` to start a query whose loops are not in the cache by NumPy, while another process
             compiles them; ``"first"`` to compile them before the first result. $SPLITJOIN_COMPILE by default, or else
@@ -52,7 +53,7 @@ class CpuDevice(Device):
     immediate: ClassVar[bool] = True
     settles: ClassVar[bool] = True
     engine: CpuEngine = "auto"
-    threads: int | None = None
+    threads: int | Literal["auto"] = "auto"
     prefilter: bool = True
     compiling: CompileTime | None = None
 
@@ -60,8 +61,8 @@ class CpuDevice(Device):
         if self.engine not in get_args(CpuEngine):
             raise DeviceError(f"engine must be {', '.join(map(repr, get_args(CpuEngine)[:-1]))} or 'scale-oij', not "
                               f"{self.engine!r}")
-        if self.threads is not None and not (type(self.threads) is int and 1 <= self.threads <= 256):
-            raise DeviceError(f"threads must be a number from 1 to 256, or None for all processors, "
+        if self.threads != "auto" and not (type(self.threads) is int and 1 <= self.threads <= 256):
+            raise DeviceError(f"threads must be a number from 1 to 256, or 'auto' for as many as pay, "
                               f"not {self.threads!r}")
         if not isinstance(self.prefilter, bool):
             raise DeviceError(f"prefilter must be True or False, not {self.prefilter!r}")
@@ -115,8 +116,7 @@ class CpuDevice(Device):
         from .engine import CpuSession  # which imports numba
         from .search import make_search
 
-        # A worker has two regions, one for each stream's probes, which are threads of their own.
-        return CpuSession(query, make_search(query, self.engine, self.prefilter, -(-self.workers // 2)), self.workers)
+        return CpuSession(query, make_search(query, self.engine, self.prefilter), self.workers)
 
     def compile(self, query: Query, coming: Arrivals) -> None:
         """Compile the loops of ``query`` in this process, as a join of the ``coming`` arrivals needs them."""
@@ -125,7 +125,7 @@ class CpuDevice(Device):
     @property
     def workers(self) -> int:
         """The number of threads that may run."""
-        return self.threads or _processors()
+        return min(256, processors()) if self.threads == "auto" else self.threads
 
 
 def compile_in_background(marker: str) -> None:
@@ -136,6 +136,3 @@ def compile_in_background(marker: str) -> None:
 def _open(query: Query, engine: str) -> BatchSession:
     return CpuDevice(engine=engine, threads=2).open_compiled(query)  # type: ignore[arg-type]  # one of the names
 
-
-def _processors() -> int:
-    return min(256, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

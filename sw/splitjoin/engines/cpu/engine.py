@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeVar
-
 from splitjoin.base.memory import MatchMemory
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
+from .finder import Batch
 from .gather import gather
-from .helpers import Helper, concurrently
+from .helpers import Team
 from .search import Search
 from .session import BatchSession, Joined
 from .timeline import Timeline
-from .worker import Batch, in_sequence
 
 __all__ = ["CpuSession"]
 
-A = TypeVar("A")
-B = TypeVar("B")
-
-#: Least nanoseconds of work for which threads are woken: the hand-over takes about a third of it.
-_MIN_PARALLEL = 200_000.0
+#: Least nanoseconds of work for each thread: the hand-over takes about a third of it.
+_SHARE = 100_000.0
 #: Nanoseconds for keys, bounds and window of an arrival, and for its result items.
 _ENCODE_NS, _GATHER_NS = 6.0, 4.0
 
@@ -36,10 +29,8 @@ class CpuSession(BatchSession):
         super().__init__(query)
         self._search = search
         self._timeline = Timeline(query)
-        # Beside the thread that calls: one for each other worker, and for every worker's second region.
-        self._helpers = [Helper("splitjoin worker") for _ in range(search.threads - 1)]
-        self._regions = [Helper("splitjoin region") for _ in range(threads // 2)]
-        self._free = list(self._regions)
+        self._threads, self._team = threads, Team(threads)
+        self._shared = ""  # how many threads find the matches of a batch, in words
 
     @property
     def ends(self) -> dict[str, int]:
@@ -52,53 +43,41 @@ class CpuSession(BatchSession):
         return self._search.candidates
 
     def plan(self) -> str:
-        """The engine that runs at present, in words."""
-        return self._search.description
+        """The engine that runs at present, in words, and how many threads share its work."""
+        return self._search.description + self._shared
 
     def close(self) -> None:
         """Stop the worker threads, after they have finished."""
         super().close()
-        for helper in (*self._helpers, *self._regions):
-            helper.close()
+        self._team.close()
 
     def join_batch(self, part: Arrivals) -> Joined:
-        """Every worker stores its share of the batch and probes its windows; their matches are gathered in order."""
+        """Store the batch, find the matches of its probes among all that they see, and gather them in order."""
         first = dict(self._timeline.ends)
-        prepare = self._both if self._is_worth(len(part) * _ENCODE_NS) else in_sequence
-        windows = self._timeline.windows(part, prepare)
-        encoded = prepare(lambda side: self._search.encode(side, part.table(side)))
+        team = self._for(len(part) * _ENCODE_NS)
+        windows = self._timeline.windows(part, team)
+        encoded = dict(zip(SIDES, team.map(lambda side: self._search.encode(side, part.table(side)), SIDES),
+                           strict=True))
         stream = part.stream if part.stream.flags.writeable else part.stream.copy()  # one type in compiled loops
         batch = Batch(stream, first, {side: e[0] for side, e in encoded.items()},
-                      {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts,
-                      memory=MatchMemory(self._matches))
+                      {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts, team,
+                      MatchMemory(self._matches))
         pairs, _ = batch.extent
-        workers = self._search.workers(batch)
-        if self._is_worth(self._search.cost(len(part), pairs)):
-            batch = replace(batch, both=self._both)
-            found = concurrently(self._helpers, lambda worker: worker.process(batch), workers)
-        else:
-            found = [worker.process(batch) for worker in workers]
+        finder = self._search.finder(batch)
+        cost = self._search.cost(len(part), pairs)
+        self._for(min(cost, self._search.most_threads(len(part), pairs) * _SHARE))
+        if self._threads > 1:
+            self._shared = (f"; {self._team.size} of {self._threads} threads, as a batch takes about {cost / 1e6:.1f} "
+                            f"ms of one")
+        found = finder.process(batch)
         self._timeline.trim()
         order = self._query.order
         every = {"none": 0, "outer": order.n, "inner": 1, "total": 1}[order.kind]
-        two = self._two if self._is_worth(len(part) * _GATHER_NS) else None
-        items, matches = gather(batch, found, every, order.n if order.kind == "inner" else 0, self.open_probes, two)
+        self._for(len(part) * _GATHER_NS)
+        items, matches = gather(batch, found, every, order.n if order.kind == "inner" else 0, self.open_probes)
         return Joined(items, matches, pairs)
 
-    def _is_worth(self, nanoseconds: float) -> bool:
-        """True if so much work is worth a hand-over, and there are threads."""
-        return bool(self._regions) and nanoseconds >= _MIN_PARALLEL
-
-    def _both(self, function: Callable[[str], A]) -> dict[str, A]:
-        return dict(zip(SIDES, self._two(function, SIDES), strict=True))
-
-    def _two(self, function: Callable[[B], A], items: tuple[B, B]) -> list[A]:
-        """``function`` of two ``items``, at the same time if a helper is free. Workers may call it at the same time."""
-        try:
-            helper = self._free.pop()
-        except IndexError:  # an odd number of threads
-            return [function(item) for item in items]
-        try:
-            return concurrently([helper], function, items)
-        finally:
-            self._free.append(helper)
+    def _for(self, nanoseconds: float) -> Team:
+        """The team, with as many threads as share so much work."""
+        self._team.size = max(1, min(self._threads, int(nanoseconds / _SHARE)))
+        return self._team

@@ -17,10 +17,10 @@ from splitjoin.lang.schema import other_side
 from .atoms import AtomLanes
 from .exact_source import NotCompiled
 from .expression_kernel import CHUNK, PROBES, STEP, Kernel, make_kernel
+from .finder import Batch, Finder, Found, assembled
 from .pairs import PairTest
-from .worker import Batch, Found, Worker
 
-__all__ = ["Compiler", "ExpressionWorker"]
+__all__ = ["Compiler", "ExpressionFinder"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -67,51 +67,53 @@ class Compiler:
         return self._kernel
 
 
-class ExpressionWorker(Worker):
-    """Evaluates ``predicate`` for every pair of its share, with `kernel` if there is one.
+class ExpressionFinder(Finder):
+    """Evaluates ``predicate`` for every pair, with `kernel` if there is one.
 
     Stores, and probes with, the predicate's columns (`column_arrays`), then its lanes (`AtomLanes`).
     """
 
-    def __init__(self, number: int, workers: int, predicate: Expr):
-        super().__init__(number, workers)
+    def __init__(self, predicate: Expr):
+        super().__init__()
         self._predicate, self._pairs = predicate, PairTest(predicate)
         self._columns = {side: [c for c in columns(predicate) if c.side == side] for side in ("r", "s")}
         self.kernel: Kernel | None = None
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
-        return {side: self._all(batch, side) for side in ("r", "s")}
+        parts = batch.parts(PROBES)
+        return assembled(batch, parts, batch.team.map(lambda part: self._find(batch, *part), parts))
 
     def _lanes(self, side: str, arrays: list[Array]) -> list[Array]:
         return arrays[2 * len(self._columns[side]):]
 
-    def _all(self, batch: Batch, side: str) -> Found:
-        """The matches of the probes of stream ``side`` among all that they see."""
-        start, end = self.seen(batch, side)
-        self.candidates += int((end - start).sum())
+    def _find(self, batch: Batch, side: str, first: int, last: int) -> tuple[Rows, Rows]:
+        """The matches of the probes ``first`` to ``last`` of stream ``side`` among all that they see."""
+        start, end = (a[first:last] for a in batch.windows[side])
+        self.count_candidates(int((end - start).sum()))
         if self.kernel is None:
-            return self._by_numpy(batch, side, start, end)
+            return self._by_numpy(batch, side, first, start, end)
         store, counts = self.stores[other_side(side)], np.zeros(len(start), np.int64)
-        if not len(start) or int(end[-1]) == int(start[0]):
+        if int(end[-1]) == int(start[0]):
             return counts, np.empty(0, np.int64)
         rows = np.empty(int((end - start).max()) + _ROOM, np.int64)
         flags = np.empty((PROBES, int(end[-1] - start[0]) // CHUNK + 2), np.bool_)
-        lanes = self._kernel_lanes(self.kernel, batch, side)
+        lanes = self._kernel_lanes(self.kernel, batch, side, first, last)
         find, parts, p = self.kernel.modules[side].find, [], 0
         while p < len(start):
             p, at = find(p, start, end, store.base, store.end - store.base, counts, rows, flags,
                          np.zeros(STEP, np.bool_), *lanes)
             batch.memory.add(int(at))
-            parts.append(rows[:at] * self.workers + self.number)
-        return counts, np.concatenate(parts)
+            parts.append(rows[:at] if p == len(start) else rows[:at].copy())
+        return counts, parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _kernel_lanes(self, kernel: Kernel, batch: Batch, side: str) -> list[Array]:
+    def _kernel_lanes(self, kernel: Kernel, batch: Batch, side: str, first: int, last: int) -> list[Array]:
         other = other_side(side)
-        return kernel.lanes(side, self._lanes(side, batch.probes[side]),
+        return kernel.lanes(side, [a[first:last] for a in self._lanes(side, batch.probes[side])],
                             self._lanes(other, self.stores[other].arrays))
 
-    def _by_numpy(self, batch: Batch, side: str, start: Rows, end: Rows) -> Found:
+    def _by_numpy(self, batch: Batch, side: str, before: int, start: Rows, end: Rows) -> tuple[Rows, Rows]:
+        """The matches of the probes behind the first ``before``, which have these windows."""
         store = self.stores[other_side(side)]
         lengths = end - start
         counts, found = np.zeros(len(start), np.int64), [np.empty(0, np.int64)]
@@ -122,9 +124,9 @@ class ExpressionWorker(Worker):
             sizes = lengths[first:last]
             probe = np.repeat(np.arange(first, first + len(sizes)), sizes)
             rows = np.arange(len(probe)) + np.repeat(start[first:last] - (np.cumsum(sizes) - sizes), sizes)
-            true = self.true(self._predicate, batch, side, probe, rows - store.base)
+            true = self.true(self._predicate, batch, side, probe + before, rows - store.base)
             counts[first:last] = np.bincount(probe[true] - first, minlength=len(sizes))
-            found.append(rows[true] * self.workers + self.number)
+            found.append(rows[true])
             batch.memory.add(len(found[-1]))
             first = last
         return counts, np.concatenate(found)

@@ -1,4 +1,4 @@
-"""Kernels of a whole condition: nested loops over a worker's share, and the check of candidates.
+"""Kernels of a whole condition: nested loops, and the check of candidates.
 
 Like in `nested_source`, a chunk of the window is compared with a block of probes while it is cached. A first pass,
 vector code without branches, tests whether the chunk contains any match; a second pass visits the chunks with matches.
@@ -103,7 +103,7 @@ def find(p, start, end, base, stored, counts, rows, flags, marks, {arrays}):
 
 _VERIFY = '''
 @compiled_as_numpy
-def verify(workers, worker, base, counts, rows, {arrays}):
+def verify(base, counts, rows, {arrays}):
     """Keep the matches among the candidates ``rows``, ``counts`` of each probe of the {name}; both change in place."""
     n, at = np.int64(0), np.int64(0)
     for j in range(len(counts)):
@@ -112,7 +112,7 @@ def verify(workers, worker, base, counts, rows, {arrays}):
         for _ in range(counts[j]):
             k = rows[at]
             at += 1
-            i = (k - worker) // workers - base
+            i = k - base
             {lines}
             rows[n] = k
             n += np.int64({truth})

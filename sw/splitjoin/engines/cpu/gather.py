@@ -1,95 +1,115 @@
-"""The gather side of the CPU engine: the workers' matches, probe by probe, as result items in order."""
+"""The gather side of the CPU engine: the matches of all probes as result items in order, each written once.
+
+Threads share the arrivals of a batch. The place of each part's items follows from how many the parts before it have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..device import ITEM, Items
+from . import tickets
+from .finder import Batch, Found
+from .intrinsics import load_int64
 from .jit import compiled
-from .worker import Batch, Found
+from .tickets import claim, complete, make_control
 
 __all__ = ["gather"]
 
-#: Runs a function of two items, which may be at the same time.
-Two = Callable[[Callable[[int], int], tuple[int, int]], list[int]]
+#: Digests of these are part of what machine code here depends on.
+COMPILED_WITH = (tickets,)
+#: Parts for each thread.
+_PARTS = 2
 
 
-def gather(batch: Batch, found: Sequence[dict[str, Found]], every: int, inner: int,
-           opened: npt.NDArray[np.int64], two: Two | None = None) -> tuple[Items, int]:
+def gather(batch: Batch, found: dict[str, Found], every: int, inner: int, opened: npt.NDArray[np.int64]
+           ) -> tuple[Items, int]:
     """The items of a batch, and how many are pairs.
 
-    ``found``: per worker and stream the probes' matches. ``every``: a star after so many probes of a stream, 0 for
-    none. ``inner``: a star also between slices of so many stored tuples, 0 for none. ``opened`` (2,): probes of R and
-    S since the last star; moves on. ``two``: runs a function for the first and for the second half of the arrivals, at
-    the same time.
+    ``found``: per stream the probes' matches. ``every``: a star after so many probes of a stream, 0 for none.
+    ``inner``: a star also between slices of so many stored tuples, 0 for none. ``opened`` (2,): probes of R and S since
+    the last star; moves on.
     """
-    merged = {side: _merged([f[side] for f in found]) for side in ("r", "s")}
-    matches = sum(len(rows) for _, rows in merged.values())
-    room = matches + len(batch.stream)
+    matches = sum(of.matches for of in found.values())
+    probes = np.array([len(found[side].counts) for side in ("r", "s")])
+    room = matches
+    if every:
+        room += int(((opened + probes) // every).sum())
     if inner:
-        room += sum(int(((end - start) // inner).sum()) for start, end in batch.windows.values())
+        room += sum(int(np.maximum((end - start - 1) // inner, 0).sum()) for start, end in batch.windows.values())
     items = np.empty(room, ITEM)
-    lists = (batch.stream, batch.first["r"], batch.first["s"])
-    if inner:
-        n = _assemble_slices(*lists, *batch.windows["r"], *batch.windows["s"], *merged["r"], *merged["s"], every, inner,
-                             opened, items)
-    elif two is None:
-        n = _assemble(*lists, *merged["r"], *merged["s"], every, opened, items)
+    fixed = (batch.first["r"], batch.first["s"], *batch.windows["r"], *batch.windows["s"], found["r"].counts,
+             found["r"].pieces, found["s"].counts, found["s"].pieces, every, inner, opened, items)
+    if batch.team.size == 1:
+        _assemble(batch.stream, 0, 0, 0, 0, 0, *fixed)
     else:
-        starts = [_Start(0, (0, 0), (0, 0), 0, opened.copy()), _middle(batch.stream, merged, every, opened)]
-        ends = (starts[1].arrivals, len(batch.stream))
-
-        def half(which: int) -> int:
-            at, (r, s), (m_r, m_s) = starts[which], starts[which].probes, starts[which].matches
-            return at.items + int(_assemble(
-                batch.stream[at.arrivals:ends[which]], batch.first["r"] + r, batch.first["s"] + s, merged["r"][0][r:],
-                merged["r"][1][m_r:], merged["s"][0][s:], merged["s"][1][m_s:], every, at.opened, items[at.items:]))
-
-        n = two(half, (0, 1))[1]
-        opened[:] = starts[1].opened
-    # Unused room for stars is released, as the items may be kept for long.
-    return (items if n == room else items[:n].copy()), matches
+        n = _PARTS * batch.team.size
+        cuts, limits = len(batch.stream) * np.arange(n + 1) // n, n * np.arange(1, 4)
+        control, parts = make_control(limits), np.zeros((n, 4), np.int64)
+        batch.team.run(lambda thread: _work(thread, control, limits, batch.stream, cuts, parts, *fixed))
+    if every:
+        opened[:] = (opened + probes) % every
+    return items, matches
 
 
-@dataclass(frozen=True)
-class _Start:
-    """The beginning of a part of a batch: the ``arrivals`` and ``items`` before it, the ``probes`` and ``matches`` of R
-    and of S before it, and the probes since the last star.
+@compiled
+def _work(thread: Any, control: Any, limits: Any, stream: Any, cuts: Any, parts: Any, first_r: Any, first_s: Any,
+          start_r: Any, end_r: Any, start_s: Any, end_s: Any, counts_r: Any, pieces_r: Any, counts_s: Any,
+          pieces_s: Any, every: Any, inner: Any, opened: Any, out: Any) -> None:
+    """Three phases of a task for each part of the arrivals: count its probes, count their matches, write the items.
+
+    ``cuts`` (parts + 1,): where the parts begin. ``parts`` (parts, 4): the probes of S, then the matches of R's and
+    S's probes, and the stars within these.
     """
+    n = len(parts)
+    while True:
+        task = claim(control, limits, thread)
+        if task < 0:
+            return
+        part = task % n
+        a, b = cuts[part], cuts[part + 1]
+        if task < n:
+            s = np.int64(0)
+            for i in range(a, b):
+                s += stream[i]
+            parts[part, 0] = s
+        else:
+            s = m_r = m_s = slices = np.int64(0)
+            for before in range(part):
+                s += parts[before, 0]
+                m_r += parts[before, 1]
+                m_s += parts[before, 2]
+                slices += parts[before, 3]
+            if task >= 2 * n:
+                _assemble(stream[a:b], a - s, s, m_r, m_s, slices, first_r, first_s, start_r, end_r, start_s, end_s,
+                          counts_r, pieces_r, counts_s, pieces_s, every, inner, opened, out)
+            else:
+                r, to_s = a - s, s + parts[part, 0]
+                to_r = b - to_s
+                parts[part, 1], parts[part, 2] = _total(counts_r, r, to_r), _total(counts_s, s, to_s)
+                if inner:
+                    parts[part, 3] = _slices(start_r, end_r, r, to_r, inner) + _slices(start_s, end_s, s, to_s, inner)
+        complete(control, limits)
 
-    arrivals: int
-    probes: tuple[int, int]
-    matches: tuple[int, int]
-    items: int
-    opened: npt.NDArray[np.int64]
+
+@compiled
+def _total(counts: Any, begin: Any, end: Any) -> Any:
+    n = np.int64(0)
+    for p in range(begin, end):
+        n += counts[p]
+    return n
 
 
-def _middle(stream: npt.NDArray[np.uint8], merged: dict[str, Found], every: int,
-            opened: npt.NDArray[np.int64]) -> _Start:
-    """The beginning of the second half of the arrivals."""
-    half = len(stream) // 2
-    s = int(np.count_nonzero(stream[:half]))
-    probes = (half - s, s)
-    matches = (int(merged["r"][0][:probes[0]].sum()), int(merged["s"][0][:s].sum()))
-    since = opened + probes
-    stars = int((since // every).sum()) if every else 0
-    return _Start(half, probes, matches, sum(matches) + stars, since % every if every else opened.copy())
-
-
-def _merged(found: Sequence[Found]) -> Found:
-    """One worker's list per probe behind the other's, sorted by row."""
-    if len(found) == 1:
-        return found[0]
-    counts = np.stack([f[0] for f in found])
-    rows = np.concatenate([f[1] for f in found])
-    out = np.empty(len(rows), np.int64)
-    _merge(counts, rows, np.array([0, *np.cumsum([len(f[1]) for f in found[:-1]])], np.int64), out)
-    return counts.sum(axis=0), out
+@compiled
+def _slices(start: Any, end: Any, begin: Any, until: Any, inner: Any) -> Any:
+    """The stars between slices of ``inner`` stored tuples in the windows of probes ``begin`` to ``until``."""
+    n = np.int64(0)
+    for p in range(begin, until):
+        n += max((end[p] - start[p] - 1) // inner, 0)
+    return n
 
 
 @compiled
@@ -102,87 +122,77 @@ def _put(out: Any, at: Any, kind: Any, side: Any, probe: Any, stored: Any) -> An
 
 
 @compiled
-def _assemble(stream: Any, first_r: Any, first_s: Any, counts_r: Any, rows_r: Any, counts_s: Any, rows_s: Any,
-              every: Any, opened: Any, out: Any) -> Any:
-    """Write the items of a batch to ``out`` and return how many there are.
+def _place(pieces: Any, match: Any) -> Any:
+    """The piece that has match number ``match``, the address of this match, and how many the piece has from it on."""
+    piece = np.int64(0)
+    while piece < len(pieces) and match >= pieces[piece, 3]:
+        match -= pieces[piece, 3]
+        piece += 1
+    if piece == len(pieces):
+        return piece, np.int64(0), np.int64(0)
+    return piece, pieces[piece, 2] + 8 * match, pieces[piece, 3] - match
 
-    ``stream`` (n,): the arrivals. Per stream: the row id of its first probe, how many matches each probe has, and their
-    rows one after the other. ``every``: a star after so many probes of a stream, 0 for none. ``opened`` (2,): probes
-    since the last star.
+
+@compiled
+def _assemble(stream: Any, r: Any, s: Any, m_r: Any, m_s: Any, slices: Any, first_r: Any, first_s: Any, start_r: Any,
+              end_r: Any, start_s: Any, end_s: Any, counts_r: Any, pieces_r: Any, counts_s: Any, pieces_s: Any,
+              every: Any, inner: Any, opened: Any, out: Any) -> None:
+    """Write the items of the arrivals ``stream`` (n,), whose first probes are ``r`` and ``s``, to ``out``, behind those
+    of ``m_r`` and ``m_s`` matches and ``slices`` stars between slices.
+
+    Per stream: the row id of the batch's first probe, the windows, how many matches each probe has, and the pieces of
+    their rows (`Found`).
     """
-    at = i_r = i_s = m_r = m_s = np.int64(0)
-    open_r, open_s = opened[0], opened[1]
+    at, open_r, open_s = m_r + m_s + slices, opened[0] + r, opened[1] + s
+    if every:
+        at += open_r // every + open_s // every
+        open_r, open_s = open_r % every, open_s % every
+    piece_r, from_r, left_r = _place(pieces_r, m_r)
+    piece_s, from_s, left_s = _place(pieces_s, m_s)
     for n in range(len(stream)):
         if stream[n] == 0:
-            for _ in range(counts_r[i_r]):
-                at = _put(out, at, 0, 0, first_r + i_r, rows_r[m_r])
-                m_r += 1
-            i_r += 1
+            limit = start_r[r] + inner
+            for _ in range(counts_r[r]):
+                if left_r == 0:
+                    piece_r += 1
+                    from_r, left_r = pieces_r[piece_r, 2], pieces_r[piece_r, 3]
+                row = load_int64(from_r, 0)
+                from_r += 8
+                left_r -= 1
+                if inner:
+                    while row >= limit:
+                        at = _put(out, at, 1, 0, first_r + r, -1)
+                        limit += inner
+                at = _put(out, at, 0, 0, first_r + r, row)
+            if inner:
+                while limit < end_r[r]:
+                    at = _put(out, at, 1, 0, first_r + r, -1)
+                    limit += inner
             open_r += 1
             if open_r == every:
                 open_r = 0
-                at = _put(out, at, 1, 0, first_r + i_r - 1, -1)
+                at = _put(out, at, 1, 0, first_r + r, -1)
+            r += 1
         else:
-            for _ in range(counts_s[i_s]):
-                at = _put(out, at, 0, 1, first_s + i_s, rows_s[m_s])
-                m_s += 1
-            i_s += 1
+            limit = start_s[s] + inner
+            for _ in range(counts_s[s]):
+                if left_s == 0:
+                    piece_s += 1
+                    from_s, left_s = pieces_s[piece_s, 2], pieces_s[piece_s, 3]
+                row = load_int64(from_s, 0)
+                from_s += 8
+                left_s -= 1
+                if inner:
+                    while row >= limit:
+                        at = _put(out, at, 1, 1, first_s + s, -1)
+                        limit += inner
+                at = _put(out, at, 0, 1, first_s + s, row)
+            if inner:
+                while limit < end_s[s]:
+                    at = _put(out, at, 1, 1, first_s + s, -1)
+                    limit += inner
             open_s += 1
             if open_s == every:
                 open_s = 0
-                at = _put(out, at, 1, 1, first_s + i_s - 1, -1)
-    if every:
-        opened[0], opened[1] = open_r, open_s
-    return at
-
-
-@compiled
-def _assemble_slices(stream: Any, first_r: Any, first_s: Any, start_r: Any, end_r: Any, start_s: Any, end_s: Any,
-                     counts_r: Any, rows_r: Any, counts_s: Any, rows_s: Any, every: Any, inner: Any, opened: Any,
-                     out: Any) -> Any:
-    """The same with a star also between slices of ``inner`` stored tuples; also takes the probes' windows."""
-    at = np.int64(0)
-    i_r = i_s = m_r = m_s = np.int64(0)
-    for n in range(len(stream)):
-        side = stream[n]
-        if side == 0:
-            probe, start, end, m, found = first_r + i_r, start_r[i_r], end_r[i_r], m_r, m_r + counts_r[i_r]
-            i_r += 1
-            m_r = found
-        else:
-            probe, start, end, m, found = first_s + i_s, start_s[i_s], end_s[i_s], m_s, m_s + counts_s[i_s]
-            i_s += 1
-            m_s = found
-        limit = start + inner
-        while m < found:
-            row = rows_s[m] if side else rows_r[m]
-            while row >= limit:
-                at = _put(out, at, 1, side, probe, -1)
-                limit += inner
-            at = _put(out, at, 0, side, probe, row)
-            m += 1
-        while limit < end:
-            at = _put(out, at, 1, side, probe, -1)
-            limit += inner
-        if every:
-            opened[side] += 1
-            if opened[side] >= every:
-                opened[side] = 0
-                at = _put(out, at, 1, side, probe, -1)
-    return at
-
-
-@compiled
-def _merge(counts: Any, rows: Any, at: Any, out: Any) -> None:
-    """``counts`` (workers, n); ``at`` (workers,): where each worker's rows begin; moves on."""
-    n = np.int64(0)
-    for p in range(counts.shape[1]):
-        before, lists = n, 0
-        for w in range(counts.shape[0]):
-            lists += counts[w, p] > 0
-            for _ in range(counts[w, p]):
-                out[n] = rows[at[w]]
-                at[w] += 1
-                n += 1
-        if lists > 1:
-            out[before:n].sort()
+                at = _put(out, at, 1, 1, first_s + s, -1)
+            s += 1

@@ -1,75 +1,106 @@
-"""Threads that help the one that calls. A hand-over takes some microseconds, less than an executor's futures."""
+"""`Team`: the threads of a session. A hand-over takes some microseconds, less than an executor's futures."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
-from queue import SimpleQueue
+from collections.abc import Callable, Iterable
+from itertools import count
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
-__all__ = ["Helper", "concurrently"]
+__all__ = ["Team"]
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 
-class Helper:
-    """A thread that runs one function at a time. It starts at the first use, and ends with `close`, or when the helper
-    is garbage.
+class Team:
+    """The thread that calls, and up to ``threads`` − 1 helpers, which start when they are needed, and end with `close`
+    or when the team is garbage.
+
+    Attributes:
+        size: How many threads share the work at present, from 1 to ``threads``.
     """
 
-    def __init__(self, name: str):
-        self._name = name
+    def __init__(self, threads: int):
+        self.size = self._threads = threads
         self._tasks: SimpleQueue[Any] = SimpleQueue()
-        self._outcomes: SimpleQueue[Any] = SimpleQueue()
-        self._thread: Thread | None = None
-        weakref.finalize(self, self._tasks.put, None)
+        self._outcomes: SimpleQueue[BaseException | None] = SimpleQueue()
+        self._helpers: list[Thread] = []
+        weakref.finalize(self, _end, self._tasks, self._helpers)
 
-    def start(self, function: Callable[[A], B], item: A) -> None:
-        """Have the thread run ``function`` of ``item``; call `wait` before the next."""
-        if self._thread is None:
-            self._thread = Thread(target=_serve, args=(self._tasks, self._outcomes), name=self._name, daemon=True)
-            self._thread.start()
-        self._tasks.put((function, item))
+    def run(self, function: Callable[[int], object], size: int | None = None) -> None:
+        """Call ``function(0)`` here, and in each other of ``size`` threads ``function`` of a number from 1 to ``size``
+        − 1. A helper that has not begun when ``function(0)`` has ended does not begin any more.
 
-    def wait(self) -> tuple[Any, BaseException | None]:
-        """Wait until the function has ended. Returns its value and None, or None and the exception that it raised."""
-        found: tuple[Any, BaseException | None] = self._outcomes.get()
+        Waits for all, also when one fails, and raises the exception of one that failed.
+        """
+        others = min(self.size if size is None else size, self.size) - 1
+        while len(self._helpers) < others:
+            thread = Thread(target=_serve, args=(self._tasks, self._outcomes), name="splitjoin helper", daemon=True)
+            thread.start()
+            self._helpers.append(thread)
+        for number in range(1, others + 1):
+            self._tasks.put((function, number))
+        failed: list[BaseException] = []
+        try:
+            function(0)
+        finally:
+            begun = others
+            while begun:
+                try:
+                    self._tasks.get_nowait()
+                except Empty:
+                    break
+                begun -= 1
+            for _ in range(begun):
+                if (error := self._outcomes.get()) is not None:
+                    failed.append(error)
+        if failed:
+            raise failed[0]
+
+    def map(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """``function`` of all ``items``, in their order; each thread takes one after the other."""
+        todo = list(items)
+        if len(todo) <= 1 or self.size == 1:
+            return [function(item) for item in todo]
+        found: list[Any] = [None] * len(todo)
+        numbers = count()
+
+        def work(_: int) -> None:
+            while (n := next(numbers)) < len(todo):
+                try:
+                    found[n] = function(todo[n])
+                except BaseException:
+                    while next(numbers) < len(todo):  # the others begin no more
+                        pass
+                    raise
+
+        self.run(work, len(todo))
         return found
 
     def close(self) -> None:
-        """End the thread, after it has finished."""
-        self._tasks.put(None)
-        if self._thread is not None:
-            self._thread.join()
+        """End the helpers, after they have finished."""
+        _end(self._tasks, self._helpers)
+        for thread in self._helpers:
+            thread.join()
+        self._helpers.clear()
 
 
-def _serve(tasks: SimpleQueue[Any], outcomes: SimpleQueue[Any]) -> None:
+def _end(tasks: SimpleQueue[Any], helpers: list[Thread]) -> None:
+    for _ in helpers:
+        tasks.put(None)
+
+
+def _serve(tasks: SimpleQueue[Any], outcomes: SimpleQueue[BaseException | None]) -> None:
     while (task := tasks.get()) is not None:
-        function, item = task
+        function, number = task
+        error: BaseException | None = None
         try:
-            outcomes.put((function(item), None))
-        except BaseException as error:  # raised again where it is waited for
-            outcomes.put((None, error))
-        del task, function, item  # what they hold is not kept until the next task
-
-
-def concurrently(helpers: Sequence[Helper], function: Callable[[A], B], items: Sequence[A]) -> list[B]:
-    """``function`` of all ``items``: of the first one in this thread, of each other one by one of the ``helpers``.
-
-    Waits for all, also when one fails.
-    """
-    others = list(zip(helpers, items[1:], strict=False))
-    assert len(others) == len(items) - 1
-    for helper, item in others:
-        helper.start(function, item)
-    try:
-        found = [function(items[0])]
-    finally:
-        outcomes = [helper.wait() for helper, _ in others]
-    for value, error in outcomes:
-        if error is not None:
-            raise error
-        found.append(value)
-    return found
+            function(number)
+        except BaseException as e:  # raised again where it is waited for
+            error = e
+        del task, function  # what they hold is not kept until the next task
+        outcomes.put(error)
+        del error

@@ -1,4 +1,4 @@
-"""The index engine: a worker's share in a grid of cells by one or two keys, with exact expiry in arrival order.
+"""The index engine: stored tuples in a grid of cells by one or two keys, with exact expiry in arrival order.
 
 The idea of ESJ's main and secondary predicates and of online interval join's range index: a probe looks only into the
 cells that its intervals touch. Cells hold tuples in arrival order, contiguous, so that they expire at one end and are
@@ -14,20 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.errors import DeviceError
-from splitjoin.lang.schema import other_side
+from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan, is_equality
 
 from .cells import build_grid
 from .choice import Choice, Selectivity, levels_for
+from .finder import Batch, Finder, Found
 from .intrinsics import BLOCK
-from .jit import load
+from .jit import compiled, load
 from .levels import constant, cyclic, has_trend, hashed, learn
-from .region_source import DONE, GROW, STATE, region_source
+from .region_source import PROBE, STORE_R, STORE_S, region_source
 from .store import Store, aligned
 from .tests_source import used_slots
-from .worker import Batch, Found, Worker
+from .tickets import PHASE, STOP, make_control, resume
 
-__all__ = ["IndexWorker"]
+__all__ = ["IndexFinder", "shared_step"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -40,8 +41,19 @@ _SPARE = 1 << 12
 #: Places in a grid, which are numbered in 32 bits; a cell that grows takes some beyond. So are the tuples since it was
 #: built.
 _MOST_SLOTS = _MOST_TUPLES = 1 << 30
-#: Arrivals that are stored before any of them probes: an eighth of the window, within these limits.
-_LEAST, _MOST = 128, 8192
+#: Arrivals that are stored before any of them probes: this part of the window, within limits, by one thread, or by
+#: several, which wait for each other so often.
+_STEP, _LEAST, _MOST = 4, 256, 8192
+_SHARED_STEP, _SHARED_LEAST = 2, 4096
+#: Parts of a step's probes for each thread, and the least number of arrivals in one.
+_PARTS, _LEAST_PART = 2, 64
+#: Tuples whose levels are computed at once.
+_AT_ONCE = 4096
+
+
+def shared_step(window: int) -> int:
+    """The number of arrivals that several threads store before any of them probes, in windows of ``window`` tuples."""
+    return max(window // _SHARED_STEP, _SHARED_LEAST)
 
 
 @dataclass
@@ -50,8 +62,7 @@ class _Grid:
     (`cells`).
 
     ``first``: the position of the tuple that has number 0. ``levels``: the fields of two `Levels`, which tell a tuple's
-    cell and bytes; ``stride``: cells in the second dimension; ``used`` (1,): slots in use. ``found``, ``probe_of``,
-    ``out``: room for candidates, their probes, and matches.
+    cell and bytes; ``stride``: cells in the second dimension; ``used`` (1,): slots in use.
     """
 
     first: int
@@ -61,65 +72,141 @@ class _Grid:
     rows: Numbers
     pool: npt.NDArray[np.uint8]
     used: Rows
-    found: Numbers
-    probe_of: Numbers
-    out: Rows
 
 
-class IndexWorker(Worker):
-    """Looks up its share by the tests that ``choice`` names."""
+class _Room:
+    """What one thread writes to: levels, candidates and their probes, and the matches of R's and of S's probes."""
 
-    def __init__(self, number: int, workers: int, plan: Plan, choice: Choice, selectivity: Selectivity):
-        super().__init__(number, workers)
+    def __init__(self, size: int):
+        self.scratch = np.empty((4, _AT_ONCE), np.int32)
+        self.found, self.probe_of = np.empty(size, np.int32), np.empty(size, np.int32)
+        self.fill, self.looked = aligned(8, np.int64), aligned(8, np.int64)  # each on a cache line of its own
+        self.looked[:] = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Take new room for matches; others may still read what is in the old one."""
+        self.out = [np.empty(2 * len(self.found), np.int64) for _ in SIDES]
+        self.addresses = [out.__array_interface__["data"][0] for out in self.out]
+        self.fill[:] = 0
+
+
+class IndexFinder(Finder):
+    """Looks tuples up by the tests that ``choice`` names."""
+
+    def __init__(self, plan: Plan, choice: Choice, selectivity: Selectivity):
+        super().__init__()
         self._plan, self._tests, self._selectivity = plan, choice.tests, selectivity
-        self._kernels = {side: load(region_source(plan, side, choice.tests)).region for side in ("r", "s")}
-        self._used = {side: used_slots(plan, side) for side in ("r", "s")}
+        self._kernel = load(region_source(plan, choice.tests)).work
+        self._used = {side: used_slots(plan, side) for side in SIDES}
         self._grids: dict[str, _Grid] = {}
-        self._scratch = {side: np.empty((4, _MOST), np.int32) for side in ("r", "s")}  # levels, for a part of a batch
-        self._ends = {"r": 0, "s": 0}  # stored tuples that are in the grids
+        self._rooms: list[_Room] = []
+        self._ends: dict[str, int] = dict.fromkeys(SIDES, 0)  # stored tuples that are in the grids
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
-        longest = batch.extent[1]
-        size = min(max(longest // 8, _LEAST), _MOST)
-        found = batch.both(lambda side: self._region(batch, side, other_side(side), size))
+        tasks, limits = self._tasks_of(batch)
+        counts: dict[str, Rows] = {side: np.zeros(len(batch.windows[side][0]), np.int64) for side in SIDES}
+        for n, side in enumerate(SIDES):
+            store = self.stores[side]
+            if store.end == store.base:  # nobody looks: the grid's remaining tuples are expired
+                tasks[tasks[:, 0] == PROBE, 6 - n] = len(counts[other_side(side)])
+            elif side not in self._grids or store.end - self._grids[side].first > _MOST_TUPLES:
+                self._build(side, self._live(batch, side, 0), self._ends[side])
+        found: dict[str, list[Rows]] = {side: [] for side in SIDES}
+        memory: list[Rows] = []
+        control = make_control(limits)
+        while True:
+            rooms = self._reserve(batch.team.size)
+            fixed = (batch.starts["r"], batch.starts["s"], *self._arguments(batch, counts))
+
+            def work(thread: int, rooms: list[_Room] = rooms, fixed: tuple[Any, ...] = fixed) -> None:
+                room = rooms[thread]
+                self._kernel(thread, control, limits, tasks, room.fill, room.looked, room.scratch, room.found,
+                             room.probe_of, *room.out, *fixed)
+
+            batch.team.run(work)
+            memory += [out for room in rooms for out in room.out]
+            stopped = bool(control[STOP])
+            addresses, matches = np.array([room.addresses for room in rooms]), 0
+            for n, side in enumerate(SIDES):
+                pieces = np.empty((len(tasks), 5), np.int64)
+                k, more = _collect(tasks, n, addresses[:, n], not stopped and not found[side], pieces)
+                found[side].append(pieces[:k])
+                matches += more
+            batch.memory.add(matches)
+            if not stopped:
+                break
+            self._make_room(batch, tasks, control, limits)
+        self._count()
         self._ends = {side: store.end for side, store in self.stores.items()}
+        return {side: Found(counts[side], _in_order(found[side]), memory) for side in SIDES}
+
+    def _tasks_of(self, batch: Batch) -> tuple[Rows, Rows]:
+        """The tasks of a batch (`region_source`), and where their phases end."""
+        longest, n = batch.extent[1], len(batch.stream)
+        if batch.team.size == 1:
+            size = min(max(longest // _STEP, _LEAST), _MOST)
+            tasks = np.zeros((-(-n // size) * 4, 14), np.int64)
+            _lay_out_for_one(batch.stream, size, tasks)
+            return tasks, np.array([len(tasks)])
+        size = min(shared_step(longest), n)
+        parts = max(1, min(_PARTS * batch.team.size, size // _LEAST_PART))
+        steps = -(-n // size)
+        tasks, limits = np.zeros((steps * (parts + 2), 14), np.int64), np.empty(2 * steps, np.int64)
+        _lay_out(batch.stream, size, parts, tasks, limits)
+        return tasks, limits
+
+    def _live(self, batch: Batch, side: str, probe: int) -> int:
+        """The first row of stream ``side`` that probe number ``probe`` of the other one or a later one may see."""
+        start = batch.windows[other_side(side)][0]
+        return int(start[probe]) if probe < len(start) else batch.starts[side]
+
+    def _arguments(self, batch: Batch, counts: dict[str, Rows]) -> list[Any]:
+        """What the loops take of both streams."""
+        found: list[Any] = []
+        for side in SIDES:
+            store, arrays = self.stores[side], self.stores[side].arrays
+            grid = self._grids.get(side) or self._empty_grid()
+            found += [store.base, grid.first, self._ends[side], *grid.levels, grid.stride, grid.head, grid.rows,
+                      grid.pool, grid.used, *batch.windows[side], counts[side],
+                      *(arrays[slot] for slot in self._used[side]), *batch.probes[side]]
         return found
 
-    def _region(self, batch: Batch, side: str, stored: str, size: int) -> Found:
-        """The matches of the probes of stream ``side`` among the tuples of ``stored``, which go into their grid, parts
-        of ``size`` arrivals at a time.
-        """
-        start, end = batch.windows[side]
-        count, found = np.zeros(len(start), np.int64), list[Rows]()
-        store = self.stores[stored]
-        if store.end == store.base:  # the grid's remaining tuples are expired
-            return count, np.empty(0, np.int64)
-        state = np.zeros(STATE, np.int64)
-        state[6] = start[0] if len(start) else batch.starts[stored]
-        if stored not in self._grids or store.end - self._grids[stored].first > _MOST_TUPLES:
-            self._build(stored, self.local(int(state[6])), self._ends[stored])
-        keys, kernel = store.arrays, self._kernels[side]
-        while True:
-            grid = self._grids[stored]
-            why = kernel(
-                batch.stream, size, batch.first[stored], state, self.workers, self.number, store.base, grid.first,
-                self._ends[stored], start, end, *grid.levels, grid.stride, grid.head, grid.rows, grid.pool, grid.used,
-                self._scratch[side], grid.found, grid.probe_of, count, grid.out,
-                *(keys[slot] for slot in self._used[stored]), *batch.probes[side])
-            matches = int(state[4])
-            batch.memory.add(matches)
-            found.append(grid.out[:matches].copy())
-            state[4] = 0
-            if why == DONE:
-                break
-            if why == GROW:
-                self._build(stored, self.local(int(state[6])), self._ends[stored] + int(state[2]))
-        self.count_candidates(int(state[5]))
-        return count, found[0] if len(found) == 1 else np.concatenate(found)
+    def _reserve(self, threads: int) -> list[_Room]:
+        """The room of the threads, for grids of any size."""
+        size = max([len(grid.rows) for grid in self._grids.values()] or [0]) + _ROOM
+        if self._rooms and len(self._rooms[0].found) < size:
+            self._count()
+            self._rooms = []
+        while len(self._rooms) < threads:
+            self._rooms.append(_Room(size))
+        return self._rooms[:threads]
+
+    def _count(self) -> None:
+        """Count the candidates that threads have noted, whose matches are taken."""
+        for room in self._rooms:
+            self.candidates += int(room.looked[0])
+            room.fill[:] = room.looked[:] = 0
+
+    def _make_room(self, batch: Batch, tasks: Rows, control: Rows, limits: Rows) -> None:
+        """Make what was full larger, and have the threads continue with the phase in which they stopped."""
+        phase = int(control[PHASE])
+        first, last = int(limits[phase - 1]) if phase else 0, int(limits[phase])
+        for task in range(first, last):
+            for n, (kind, side) in enumerate(((STORE_R, "r"), (STORE_S, "s"))):
+                if tasks[task, 0] == kind and tasks[task, 7]:
+                    until = int(tasks[task, 2 + 2 * n])
+                    live = self._live(batch, side, int(tasks[task, 3 - 2 * n]))
+                    self._build(side, live, self._ends[side] + until)
+                    tasks[task, 5 + n], tasks[task, 7] = until, False
+        for room in self._rooms:
+            if room.fill.any():
+                room.clear()
+        resume(control, limits)
 
     def adopt(self, stores: dict[str, Store]) -> None:
-        """Take over the keys that another engine's worker of the same number has stored."""
+        """Take over the keys that another engine has stored."""
         for side, store in stores.items():
             if store.arrays:
                 store.replace(store.arrays[: len(self._plan.slots(side))])
@@ -129,6 +216,12 @@ class IndexWorker(Worker):
 
     def _slot(self, side: str, test: int) -> int:
         return self._plan.tests[test].r if side == "r" else self._plan.tests[test].s
+
+    def _empty_grid(self) -> _Grid:
+        """A grid that is not looked into."""
+        one = constant()
+        return _Grid(0, [one.numbers, one.reals, one.table, one.count] * 2, 1, np.zeros((1, 4), np.int32),
+                     np.empty(0, np.int32), aligned(0, np.uint8), np.zeros(1, np.int64))
 
     def _build(self, side: str, dead: int, end: int) -> None:
         """Learn how the keys are spread, and lay out a grid of the stored tuples from position ``dead`` to ``end``."""
@@ -154,9 +247,84 @@ class IndexWorker(Worker):
             size = int(used[0]) // 64 * 96 + size
             if size > _MOST_SLOTS:
                 raise DeviceError(f"an index holds up to {_MOST_SLOTS:,} places for tuples of a stream, but this "
-                                  f"window needs {size:,}; use engine='nested', more threads, or a shorter window")
-        room = size + _ROOM
+                                  f"window needs {size:,}; use engine='nested', or a shorter window")
         self._grids[side] = _Grid(
-            first, [x for y in levels for x in (y.numbers, y.reals, y.table, y.count)], stride, head, rows, pool, used,
-            np.empty(room, np.int32), np.empty(room, np.int32), np.empty(2 * room, np.int64))
+            first, [x for y in levels for x in (y.numbers, y.reals, y.table, y.count)], stride, head, rows, pool, used)
 
+
+def _in_order(rounds: list[Rows]) -> Rows:
+    """The pieces of all rounds (`_collect`) in the order of tasks, without their numbers."""
+    every = rounds[0] if len(rounds) == 1 else np.concatenate(rounds)
+    return np.ascontiguousarray(every[np.argsort(every[:, 0], kind="stable"), 1:] if len(rounds) > 1 else every[:, 1:])
+
+
+@compiled
+def _collect(tasks: Any, n: Any, addresses: Any, merged: Any, pieces: Any) -> Any:
+    """Write the pieces of matches that ``tasks`` have found for R's or S's probes (``n`` 0 or 1): the task, the first
+    probe, the one behind the last, the address of the row ids, and their number. Returns how many pieces and matches.
+
+    ``addresses``: of each thread's matches. ``merged``: True if pieces that lie one behind the other become one.
+    """
+    k = matches = np.int64(0)
+    for task in range(len(tasks)):
+        begin, end = tasks[task, 9 + 3 * n], tasks[task, 10 + 3 * n]
+        if end <= begin:
+            continue
+        address = addresses[tasks[task, 7]] + 8 * begin
+        if merged and k and pieces[k - 1, 3] + 8 * pieces[k - 1, 4] == address:
+            pieces[k - 1, 2] = tasks[task, 5 + n]
+            pieces[k - 1, 4] += end - begin
+        else:
+            pieces[k, 0], pieces[k, 1], pieces[k, 2] = task, tasks[task, 8 + 3 * n], tasks[task, 5 + n]
+            pieces[k, 3], pieces[k, 4] = address, end - begin
+            k += 1
+        matches += end - begin
+        tasks[task, 10 + 3 * n] = begin
+    return k, matches
+
+
+@compiled
+def _lay_out(stream: Any, size: Any, parts: Any, tasks: Any, limits: Any) -> None:
+    """Write the ``tasks`` of arrivals ``stream`` (n,), in steps of ``size``, and the ``limits`` of their phases: two
+    that store, and ``parts`` that probe.
+    """
+    task = r = s = np.int64(0)
+    for step in range(len(limits) // 2):
+        begin, end = step * size, min((step + 1) * size, len(stream))
+        first, first_r, first_s = task, r, s
+        for part in range(parts):
+            at = task + 2 + part
+            tasks[at, 0], tasks[at, 1], tasks[at, 3], tasks[at, 5], tasks[at, 6] = PROBE, r, s, r, s
+            for i in range(begin + (end - begin) * part // parts, begin + (end - begin) * (part + 1) // parts):
+                s += stream[i]
+                r += 1 - stream[i]
+            tasks[at, 2], tasks[at, 4] = r, s
+        for kind in range(2):
+            tasks[first + kind, 0] = STORE_R if kind == 0 else STORE_S
+            tasks[first + kind, 1], tasks[first + kind, 2] = first_r, r
+            tasks[first + kind, 3], tasks[first + kind, 4] = first_s, s
+            tasks[first + kind, 5], tasks[first + kind, 6] = first_r, first_s
+        limits[2 * step] = task + 2
+        task += 2 + parts
+        limits[2 * step + 1] = task
+
+
+@compiled
+def _lay_out_for_one(stream: Any, size: Any, tasks: Any) -> None:
+    """Write the ``tasks`` of one thread: in steps of ``size`` arrivals, it stores R's tuples and probes with S's, and
+    then the other way round, so that one grid at a time is in its caches.
+    """
+    half, r, s = len(tasks) // 2, np.int64(0), np.int64(0)
+    for step in range(half // 2):
+        first_r, first_s = r, s
+        for i in range(step * size, min((step + 1) * size, len(stream))):
+            s += stream[i]
+        r = min((step + 1) * size, len(stream)) - s
+        for at in (2 * step, 2 * step + 1, half + 2 * step, half + 2 * step + 1):
+            tasks[at, 0] = PROBE if at & 1 else STORE_R if at < half else STORE_S
+            tasks[at, 1], tasks[at, 2], tasks[at, 5] = first_r, r, first_r
+            tasks[at, 3], tasks[at, 4], tasks[at, 6] = first_s, s, first_s
+            if tasks[at, 0] == PROBE and at < half:
+                tasks[at, 5] = r
+            elif tasks[at, 0] == PROBE:
+                tasks[at, 6] = s

@@ -1,20 +1,29 @@
-"""Instructions that numba does not emit by itself: comparing 64 slots at once, and counting bits of a word."""
+"""Instructions that numba does not emit by itself: comparing 64 slots at once, counting bits, and atomic access to
+memory that threads share.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Callable
 from typing import Any, cast
 
 from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite is not typed
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["BLOCK", "interval_mask", "llvm_intrinsic", "lowest_bit", "popcount"]
+__all__ = ["BLOCK", "atomic_add", "atomic_exchange", "atomic_load", "atomic_store", "interval_mask", "llvm_intrinsic",
+           "load_int64", "lowest_bit", "popcount", "relax", "yield_processor"]
 
 #: Slots that are compared at once.
 BLOCK = 64
 
-_INT = ir.IntType(32)
+_INT, _LONG = ir.IntType(32), ir.IntType(64)
+#: The instruction that tells a processor that a thread waits in a loop.
+_RELAX = {"x86_64": "llvm.x86.sse2.pause"}
+#: The system's function that gives the processor to other threads.
+_YIELD = "SwitchToThread" if os.name == "nt" else "sched_yield"
 
 
 def llvm_intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,3 +69,81 @@ def popcount(typing: Any, word: Any) -> Any:
         return builder.ctpop(args[0])
 
     return word(word), generate
+
+
+def _entry(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    data = context.make_array(signature.args[0])(context, builder, args[0]).data
+    return builder.gep(data, [args[1]])
+
+
+@llvm_intrinsic
+def atomic_load(typing: Any, array: Any, at: Any) -> Any:
+    """``array[at]`` of int64, as threads have written it; what they wrote before is seen afterwards."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(_entry(context, builder, signature, args), "seq_cst", 8)
+
+    return types.int64(array, types.int64), generate
+
+
+@llvm_intrinsic
+def atomic_store(typing: Any, array: Any, at: Any, value: Any) -> Any:
+    """Set ``array[at]`` of int64 to ``value``, after all that this thread wrote before."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store_atomic(args[2], _entry(context, builder, signature, args), "seq_cst", 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), generate
+
+
+@llvm_intrinsic
+def atomic_add(typing: Any, array: Any, at: Any, value: Any) -> Any:
+    """Add ``value`` to ``array[at]`` of int64. Returns what was there before."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.atomic_rmw("add", _entry(context, builder, signature, args), args[2], "seq_cst")
+
+    return types.int64(array, types.int64, types.int64), generate
+
+
+@llvm_intrinsic
+def atomic_exchange(typing: Any, array: Any, at: Any, expected: Any, value: Any) -> Any:
+    """Set ``array[at]`` of int64 to ``value`` if it is ``expected``. Returns True if it was."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = builder.cmpxchg(_entry(context, builder, signature, args), args[2], args[3], "seq_cst", "seq_cst")
+        return builder.extract_value(found, 1)
+
+    return types.boolean(array, types.int64, types.int64, types.int64), generate
+
+
+@llvm_intrinsic
+def relax(typing: Any) -> Any:
+    """Tell the processor that this thread waits in a loop."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if (name := _RELAX.get(platform.machine())) is not None:
+            function: Any = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]  # numba is not typed
+                builder.module, ir.FunctionType(ir.VoidType(), []), name)
+            builder.call(function, [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@llvm_intrinsic
+def yield_processor(typing: Any) -> Any:
+    """Let other threads run on this processor."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        function: Any = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]  # numba is not typed
+            builder.module, ir.FunctionType(_INT, []), _YIELD)
+        builder.call(function, [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@llvm_intrinsic
+def load_int64(typing: Any, address: Any, at: Any) -> Any:
+    """The entry ``at`` of the array of int64 at ``address``, of which the caller knows that it is there."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = builder.inttoptr(args[0], _LONG.as_pointer())
+        return builder.load(builder.gep(data, [args[1]]))
+
+    return types.int64(types.int64, types.int64), generate

@@ -1,4 +1,4 @@
-"""The nested-loop engine: compiled interval tests over a worker's whole share of the window."""
+"""The nested-loop engine: compiled interval tests over the whole windows of probes."""
 
 from __future__ import annotations
 
@@ -7,35 +7,38 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.lang.schema import other_side
+from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
 from .choice import Choice
+from .finder import Batch, Finder, Found, assembled
 from .jit import load
 from .levels import Levels, learn
 from .nested_source import CHUNK, PROBES, nested_source
 from .store import Store
 from .tests_source import used_slots
-from .worker import Batch, Found, Worker
 
-__all__ = ["NestedWorker"]
+__all__ = ["NestedFinder"]
 
 Array = npt.NDArray[Any]
+Rows = npt.NDArray[np.int64]
 
 #: Room for matches beside those of one probe.
 _ROOM = 1 << 16
+#: The least number of probes that a thread takes: fewer would read each chunk of the window too often.
+_LEAST = PROBES // 2
 
 
-class NestedWorker(Worker):
-    """Scans its share for every probe; ``choice`` says by which tests narrow copies of the keys are kept."""
+class NestedFinder(Finder):
+    """Compares probes with all that they see; ``choice`` says by which tests narrow copies of the keys are kept."""
 
-    def __init__(self, number: int, workers: int, plan: Plan, choice: Choice, samples: dict[str, list[Array]]):
-        super().__init__(number, workers)
+    def __init__(self, plan: Plan, choice: Choice, samples: dict[str, list[Array]]):
+        super().__init__()
         self._plan, self._tests = plan, choice.tests
         self._kind = np.uint8 if choice.levels[:1] == (256,) else np.uint16
-        self._levels: dict[str, list[Levels]] = {side: [] for side in ("r", "s")}
+        self._levels: dict[str, list[Levels]] = {side: [] for side in SIDES}
         self._modules = {}
-        for side in ("r", "s"):
+        for side in SIDES:
             for j, count in zip(choice.tests, choice.levels, strict=True):
                 sample = samples[side][self._slot(side, j)]
                 self._levels[side].append(learn(sample, count))
@@ -51,17 +54,20 @@ class NestedWorker(Worker):
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
-        return batch.both(lambda side: self._find(batch, side))
+        parts = batch.parts(_LEAST)
+        return assembled(batch, parts, batch.team.map(lambda part: self._find(batch, *part), parts))
 
-    def _find(self, batch: Batch, side: str) -> Found:
+    def _find(self, batch: Batch, side: str, first: int, last: int) -> tuple[Rows, Rows]:
+        """The matches of the probes ``first`` to ``last`` of stream ``side``."""
         other = other_side(side)
-        store, count = self.stores[other], len(batch.windows[side][0])
+        store, mine, count = self.stores[other], slice(first, last), last - first
         counts = np.zeros(count, np.int64)
-        if not count or not store.end:
+        if not store.end:
             return counts, np.empty(0, np.int64)
-        start, end = self.seen(batch, side)
+        start, end = (a[mine] for a in batch.windows[side])
         slots, tests = len(self._plan.slots(other)), len(self._plan.tests)
-        lows, highs = batch.probes[side][:tests], batch.probes[side][tests:]
+        probes = [a[mine] for a in batch.probes[side]]
+        lows, highs = probes[:tests], probes[tests:]
         narrow: list[Array] = []
         for d, (j, levels) in enumerate(zip(self._tests, self._levels[other], strict=True)):
             low, high = levels.of(lows[j], self._kind), levels.of(highs[j], self._kind)
@@ -75,12 +81,12 @@ class NestedWorker(Worker):
             p, at = self._modules[other].find(p, start, end, store.base, counts, rows, flags, *keys, *lows, *highs,
                                               *narrow)
             batch.memory.add(int(at))
-            parts.append(rows[:at] * self.workers + self.number)
+            parts.append(rows[:at] if p == count else rows[:at].copy())
         self.count_candidates(int(seen.sum()))
-        return counts, np.concatenate(parts)
+        return counts, parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def adopt(self, stores: dict[str, Store]) -> None:
-        """Take over the keys that another engine's worker of the same number has stored."""
+        """Take over the keys that another engine has stored."""
         for side, store in stores.items():
             slots = len(self._plan.slots(side))
             if store.arrays:

@@ -262,22 +262,18 @@ def in_arrival_order(turns: Any, counts: Any, rows: Any) -> Any:
 
 
 @compiled
-def by_probe(probe_of: Any, rows: Any, counts: Any) -> Any:
-    """``rows`` (n,), matches of the probes ``probe_of`` (n,), in the order of the probes, and each one's by row.
+def by_probe(probes: Any, probe_of: Any, rows: Any, place: Any, counts: Any, out: Any) -> None:
+    """Write ``rows`` (n,), matches of the probes ``probe_of`` (n,), to ``out``, where each of ``probes`` has its
+    ``place``, and each one's by row.
 
-    ``counts``: how many each probe has.
+    ``counts``: how many each probe has. ``place`` moves behind the last one.
     """
-    out, at = np.empty_like(rows), np.empty(len(counts), np.int64)
-    before = np.int64(0)
-    for p in range(len(counts)):
-        at[p] = before
-        before += counts[p]
     for m in range(len(rows)):
-        out[at[probe_of[m]]] = rows[m]
-        at[probe_of[m]] += 1
-    for p in range(len(counts)):
-        end = at[p]
-        begin = end - counts[p]
+        out[place[probe_of[m]]] = rows[m]
+        place[probe_of[m]] += 1
+    for n in range(len(probes)):
+        end = place[probes[n]]
+        begin = end - counts[probes[n]]
         if end - begin > _FEW:
             out[begin:end].sort()
             continue
@@ -287,7 +283,6 @@ def by_probe(probe_of: Any, rows: Any, counts: Any) -> Any:
                 out[j] = out[j - 1]
                 j -= 1
             out[j] = row
-    return out
 
 
 @compiled

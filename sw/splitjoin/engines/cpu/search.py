@@ -1,9 +1,8 @@
-"""Searches: each encodes tuples, and supplies the workers of the engine that is cheapest for the tuples so far."""
+"""Searches: each encodes tuples, and supplies the finder of the engine that is cheapest for the tuples so far."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,14 +20,14 @@ from .atoms import AtomLanes
 from .choice import Choice, choose, measure
 from .codes import LaneCoder, Lanes
 from .engines import check_engine
-from .expression import Compiler, ExpressionWorker
+from .expression import Compiler, ExpressionFinder
 from .expression_kernel import Kernel
-from .index import IndexWorker
-from .nested import NestedWorker
+from .finder import Batch, Finder
+from .index import IndexFinder, shared_step
+from .nested import NestedFinder
 from .pairs import column_arrays
-from .sorted_runs import SortedWorker
-from .verified import VerifiedWorker
-from .worker import Batch, Worker
+from .sorted_runs import SortedFinder
+from .verified import VerifiedFinder
 
 __all__ = ["ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "make_search"]
 
@@ -44,15 +43,14 @@ _REVIEWED_PAIRS, _MOST_CANDIDATES = 1 << 24, 0.05
 _STALE_FACTOR, _STALE_ARRIVALS = 4, 4096
 #: Nanoseconds that a compiled expression takes for a pair.
 _PAIR_NS = 0.3
+#: Least nanoseconds of a thread's work in a step of an index, after which threads wait for each other.
+_STEP_NS = 20_000.0
 #: The engine is chosen again after so many arrivals, and 16 windows.
 _RECHOOSE_ARRIVALS = 1 << 20
 
 
 class Search(ABC):
-    """Base of searches: encodes tuples for workers, and supplies the workers."""
-
-    def __init__(self, threads: int):
-        self.threads = threads
+    """Base of searches: encodes tuples, and supplies the finder of their matches."""
 
     @property
     @abstractmethod
@@ -66,18 +64,22 @@ class Search(ABC):
 
     @abstractmethod
     def cost(self, arrivals: int, pairs: int) -> float:
-        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs`` pairs."""
+        """An estimate of the nanoseconds that one thread needs for ``arrivals``, whose windows hold ``pairs`` pairs."""
+
+    def most_threads(self, arrivals: int, pairs: int) -> float:
+        """The number of threads beyond which they would wait for each other for most of the time."""
+        return float("inf")
 
     @abstractmethod
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
         """The tuples of ``table`` as arrays (n,): those to store, and those to probe with."""
 
     @abstractmethod
-    def workers(self, batch: Batch) -> Sequence[Worker]:
-        """The workers that process the batch."""
+    def finder(self, batch: Batch) -> Finder:
+        """The finder that processes the batch."""
 
 
-def make_search(query: Query, engine: str, prefilter: bool, threads: int) -> Search:
+def make_search(query: Query, engine: str, prefilter: bool) -> Search:
     """Choose the search: interval tests, with verification of a residual, or the expression itself if no test compares
     both streams.
     """
@@ -86,11 +88,11 @@ def make_search(query: Query, engine: str, prefilter: bool, threads: int) -> Sea
     if _is_long(plan):
         plan = _required_only(plan)
     if plan.residual is not None and tests_nothing(plan):
-        return ExpressionSearch(query.predicate, threads)
-    tests = PlanSearch(plan, None if engine == "auto" else engine, prefilter, threads)
+        return ExpressionSearch(query.predicate)
+    tests = PlanSearch(plan, None if engine == "auto" else engine, prefilter)
     if plan.residual is None:
         return tests
-    return VerifiedSearch(query.predicate, plan.residual, tests, engine not in ("index", "sorted"), threads)
+    return VerifiedSearch(query.predicate, plan.residual, tests, engine not in ("index", "sorted"))
 
 
 def _is_long(plan: Plan) -> bool:
@@ -116,12 +118,11 @@ def _required_only(plan: Plan) -> Plan:
 class ExpressionSearch(Search):
     """Evaluates the predicate itself for every pair. ``compiling``: False to use NumPy only."""
 
-    def __init__(self, predicate: Expr, threads: int, *, compiling: bool = True):
-        super().__init__(threads)
+    def __init__(self, predicate: Expr, *, compiling: bool = True):
         self._predicate = predicate
         self._lanes = AtomLanes(predicate)
         self._compiler = Compiler(predicate, self._lanes) if compiling else None
-        self._workers = [ExpressionWorker(n, threads, predicate) for n in range(threads)]
+        self._finder = ExpressionFinder(predicate)
         self._pairs = 0
 
     @property
@@ -132,10 +133,10 @@ class ExpressionSearch(Search):
     @property
     def candidates(self) -> int:
         """The number of candidate pairs that the engine has compared."""
-        return sum(worker.candidates for worker in self._workers)
+        return self._finder.candidates
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs`` pairs."""
+        """An estimate of the nanoseconds that one thread needs for ``arrivals``, whose windows hold ``pairs`` pairs."""
         return pairs * _PAIR_NS
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
@@ -143,25 +144,22 @@ class ExpressionSearch(Search):
         arrays = column_arrays(self._predicate, side, table) + self._lanes.encode(side, table)
         return arrays, arrays
 
-    def workers(self, batch: Batch) -> Sequence[Worker]:
-        """Always the same workers, with the kernel for the values that are in the windows now."""
+    def finder(self, batch: Batch) -> Finder:
+        """Always the same finder, with the kernel for the values that are in the windows now."""
         self._pairs += batch.extent[0]
-        kernel = None if self._compiler is None else self._compiler.kernel(batch, self._pairs)
-        for worker in self._workers:
-            worker.kernel = kernel
-        return self._workers
+        self._finder.kernel = None if self._compiler is None else self._compiler.kernel(batch, self._pairs)
+        return self._finder
 
 
 class PlanSearch(Search):
     """Evaluates interval tests on keys by nested loops or an index, whichever is cheaper for the tuples so far."""
 
-    def __init__(self, plan: Plan, forced: str | None, prefilter: bool, threads: int):
-        super().__init__(threads)
+    def __init__(self, plan: Plan, forced: str | None, prefilter: bool):
         self._plan, self._forced, self._prefilter = plan, forced, prefilter
         self._coder = LaneCoder(plan)
         self._choice: Choice | None = None
-        self._workers: Sequence[IndexWorker | NestedWorker | SortedWorker] = []
-        self._replaced_candidates = 0  # candidates of workers that were replaced
+        self._finder: IndexFinder | NestedFinder | SortedFinder | None = None
+        self._replaced_candidates = 0  # candidates of finders that were replaced
         # At the last choice: the tuples of the longest window; and, also moved by each check, the candidates so far.
         self._live = self._candidates_before = 0
         self._arrivals = self._last_arrivals = 0  # since the last choice; those of the previous batch
@@ -175,19 +173,25 @@ class PlanSearch(Search):
     @property
     def candidates(self) -> int:
         """The number of candidate pairs that the engine has compared."""
-        return self._replaced_candidates + sum(worker.candidates for worker in self._workers)
+        return self._replaced_candidates + (0 if self._finder is None else self._finder.candidates)
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs`` pairs."""
+        """An estimate of the nanoseconds that one thread needs for ``arrivals``, whose windows hold ``pairs`` pairs."""
         return 0.0 if self._choice is None else arrivals * self._choice.cost
+
+    def most_threads(self, arrivals: int, pairs: int) -> float:
+        """The number of threads beyond which they would wait for each other for most of the time."""
+        if self._choice is None or self._choice.engine != "index":
+            return float("inf")
+        return min(arrivals, shared_step(pairs // max(arrivals, 1))) * self._choice.cost / _STEP_NS
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
         """The keys to store; and the bounds to probe with: the low bounds of all tests, then all high bounds."""
         lanes = self._coder.codes(side, table)
         return lanes.keys, lanes.lows + lanes.highs
 
-    def workers(self, batch: Batch) -> Sequence[Worker]:
-        """The workers of the cheaper engine; after a change of engine, new workers that take over the stored tuples."""
+    def finder(self, batch: Batch) -> Finder:
+        """The finder of the cheapest engine; after a change of engine, a new one that takes over the stored tuples."""
         _, live = batch.extent
         self._arrivals += self._last_arrivals
         stale = self._is_stale(live)
@@ -195,7 +199,8 @@ class PlanSearch(Search):
         due = self._arrivals > _RECHOOSE_ARRIVALS + 16 * self._live
         if self._choice is None or stale or due or live > 2 * self._live:
             self._choose_again(batch, max(live, 1), stale)
-        return self._workers
+        assert self._finder is not None
+        return self._finder
 
     def _is_stale(self, live: int) -> bool:
         """True if the index compares far more tuples than predicted, as the distribution of values has changed."""
@@ -210,11 +215,9 @@ class PlanSearch(Search):
         lanes, samples = {}, {}
         for side in ("r", "s"):
             probes = batch.probes[side]
-            keys = [[k] for k in batch.stored[side]]
-            for worker in self._workers:
-                for k, stored in zip(keys, worker.stores[side].arrays, strict=False):
-                    k.append(stored)
-            samples[side] = [np.concatenate(k) for k in keys]
+            stored = [] if self._finder is None else self._finder.stores[side].arrays
+            samples[side] = [np.concatenate(keys) for keys in zip(batch.stored[side], stored, strict=False)] or list(
+                batch.stored[side])
             lanes[side] = Lanes(samples[side], probes[:tests], probes[tests:])
         selectivity = measure(self._plan, lanes["r"], lanes["s"])
         # An index that became stale soon after it was learnt would do so again: the second time, use nested loops.
@@ -226,23 +229,20 @@ class PlanSearch(Search):
         if self._choice is not None and not stale and choice.is_similar_to(self._choice):
             return
         self._choice = choice
-        made: list[IndexWorker | NestedWorker | SortedWorker] = []
-        for n in range(self.threads):
-            new: IndexWorker | NestedWorker | SortedWorker
-            if choice.engine == "index":
-                new = IndexWorker(n, self.threads, self._plan, choice, selectivity)
-            elif choice.engine == "sorted":
-                new = SortedWorker(n, self.threads, self._plan, choice)
-            else:
-                new = NestedWorker(n, self.threads, self._plan, choice, samples)
-            if self._workers:
-                self._replaced_candidates += self._workers[n].candidates
-                new.adopt(self._workers[n].stores)
-            made.append(new)
-        self._workers = made
+        new: IndexFinder | NestedFinder | SortedFinder
+        if choice.engine == "index":
+            new = IndexFinder(self._plan, choice, selectivity)
+        elif choice.engine == "sorted":
+            new = SortedFinder(self._plan, choice)
+        else:
+            new = NestedFinder(self._plan, choice, samples)
+        if self._finder is not None:
+            self._replaced_candidates += self._finder.candidates
+            new.adopt(self._finder.stores)
+        self._finder = new
 
     def renew(self) -> None:
-        """Choose the engine again for the next batch; its new workers take over the stored tuples."""
+        """Choose the engine again for the next batch; its new finder takes over the stored tuples."""
         self._choice = None
 
 
@@ -253,13 +253,12 @@ class VerifiedSearch(Search):
     pair, provided that ``may_bypass`` is set and the predicate can be compiled.
     """
 
-    def __init__(self, predicate: Expr, residual: Expr, tests: PlanSearch, may_bypass: bool, threads: int):
-        super().__init__(threads)
+    def __init__(self, predicate: Expr, residual: Expr, tests: PlanSearch, may_bypass: bool):
         self._predicate, self._tests, self._may_bypass = predicate, tests, may_bypass
         self._lanes = AtomLanes(predicate)
         self._all_pairs = Compiler(predicate, self._lanes)
         self._verifier = Compiler(residual, self._lanes, verify=True)
-        self._workers = [VerifiedWorker(n, threads, predicate, residual, self._lanes) for n in range(threads)]
+        self._finder = VerifiedFinder(predicate, residual, self._lanes)
         self._reviewed_pairs = self._reviewed_candidates = 0  # pairs and candidates up to the last review of the tests
         self._bypassed_arrivals = 0  # further arrivals for which the tests are bypassed
 
@@ -273,11 +272,15 @@ class VerifiedSearch(Search):
     @property
     def candidates(self) -> int:
         """The number of candidate pairs that the engine has compared."""
-        return self._tests.candidates + sum(worker.candidates for worker in self._workers)
+        return self._tests.candidates + self._finder.candidates
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """An estimate of the nanoseconds that all workers need for ``arrivals``, whose windows hold ``pairs`` pairs."""
+        """An estimate of the nanoseconds that one thread needs for ``arrivals``, whose windows hold ``pairs`` pairs."""
         return pairs * _PAIR_NS if self._bypassed_arrivals else self._tests.cost(arrivals, pairs)
+
+    def most_threads(self, arrivals: int, pairs: int) -> float:
+        """The number of threads beyond which they would wait for each other for most of the time."""
+        return float("inf") if self._bypassed_arrivals else self._tests.most_threads(arrivals, pairs)
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
         """The arrays of the tests, then the columns that the predicate reads, and its lanes."""
@@ -285,18 +288,14 @@ class VerifiedSearch(Search):
         arrays = column_arrays(self._predicate, side, table) + self._lanes.encode(side, table)
         return keys + arrays, bounds + arrays
 
-    def workers(self, batch: Batch) -> Sequence[Worker]:
-        """Always the same workers, which contain the workers of the interval tests."""
-        kernel = self._kernel_of_all_pairs(batch)
-        if kernel is None:
-            finders = self._tests.workers(self._workers[0].for_tests(batch))
-            for worker, tests in zip(self._workers, finders, strict=True):
-                worker.tests = tests
-        passed = sum(worker.passed for worker in self._workers)
-        check = None if kernel is not None else self._verifier.kernel(batch, passed)
-        for worker in self._workers:
-            worker.kernel, worker.check = kernel, check
-        return self._workers
+    def finder(self, batch: Batch) -> Finder:
+        """Always the same finder, which contains that of the interval tests."""
+        found = self._finder
+        found.kernel = self._kernel_of_all_pairs(batch)
+        if found.kernel is None:
+            found.tests = self._tests.finder(found.for_tests(batch))
+        found.check = None if found.kernel is not None else self._verifier.kernel(batch, found.passed)
+        return found
 
     def _kernel_of_all_pairs(self, batch: Batch) -> Kernel | None:
         """The kernel that evaluates the predicate for all pairs, if the tests are bypassed; else None."""
@@ -307,7 +306,7 @@ class VerifiedSearch(Search):
                 self._bypassed_arrivals = 0
                 self._tests.renew()
             return kernel
-        pairs, candidates = (sum(getattr(worker, name) for worker in self._workers) for name in ("tested", "passed"))
+        pairs, candidates = self._finder.tested, self._finder.passed
         if not self._may_bypass or pairs - self._reviewed_pairs < _REVIEWED_PAIRS:
             return None
         too_many = candidates - self._reviewed_candidates > _MOST_CANDIDATES * (pairs - self._reviewed_pairs)

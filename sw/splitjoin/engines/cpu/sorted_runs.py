@@ -1,4 +1,4 @@
-"""The sorted engine: a worker's share in sorted runs, for conditions whose intervals are wide but seldom overlap.
+"""The sorted engine: stored tuples in sorted runs, for conditions whose intervals are wide but seldom overlap.
 
 ``r.x BETWEEN s.low AND s.high`` is two inequalities, each of which half of all tuples meet. In a grid of cells a probe
 would visit a quarter of the cells. In runs sorted by ``low``, with the greatest ``high`` of each block, it finds its
@@ -7,44 +7,58 @@ matches in time that grows with their number and the logarithm of the window.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.lang.schema import other_side
+from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
 from .choice import Choice
 from .engines import slot_tests
+from .finder import Batch, Finder, Found, assembled
 from .intrinsics import BLOCK
 from .jit import load
 from .runs import Runs, by_probe, in_arrival_order, sort_keys
 from .sorted_source import sorted_source
 from .store import Store
 from .tests_source import used_slots
-from .worker import Batch, Found, Worker
 
-__all__ = ["SortedWorker"]
+__all__ = ["SortedFinder"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
 #: Room for matches beside those of one probe.
 _ROOM = 1 << 16
-#: The least number of probes that look in the order of their bounds.
+#: The least number of probes that look in the order of their bounds; and that a thread takes.
 _MANY = 1024
 #: Stored tuples per probe up to which many probes are better found by going past all stored tuples.
 _PASSED = 64
 
 
-class SortedWorker(Worker):
-    """Keeps its share in `Runs`, sorted by the slots that ``choice.levels`` names for R and for S."""
+@dataclass(frozen=True)
+class _Walk:
+    """Probes that go past the tuples of stream ``stored``: those in ``chosen`` (n,), in the order of the ``ends`` of
+    their intervals, (n,) each. ``counts`` gets how many matches each probe of the batch has.
+    """
 
-    def __init__(self, number: int, workers: int, plan: Plan, choice: Choice):
-        super().__init__(number, workers)
+    stored: str
+    chosen: Rows
+    ends: list[Array]
+    counts: Rows
+
+
+class SortedFinder(Finder):
+    """Keeps tuples in `Runs`, sorted by the slots that ``choice.levels`` names for R and for S."""
+
+    def __init__(self, plan: Plan, choice: Choice):
+        super().__init__()
         self._plan = plan
-        self._by = dict(zip(("r", "s"), choice.levels, strict=True))
+        self._by: dict[str, int] = dict(zip(SIDES, choice.levels, strict=True))
         self._modules = {side: load(sorted_source(plan, side, by)) for side, by in self._by.items()}
         self._runs = self._empty()
 
@@ -55,21 +69,72 @@ class SortedWorker(Worker):
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
-        return batch.both(lambda side: self._find(batch, side))
+        walks: dict[str, _Walk | None] = dict(zip(
+            SIDES, batch.team.map(lambda side: self._prepare(batch, side), SIDES), strict=True))
+        parts = [part for part in batch.parts(_MANY) if walks[part[0]] is None]
+        found = assembled(batch, parts, batch.team.map(lambda part: self._find(batch, *part), parts))
+        for side, walk in walks.items():
+            if walk is not None:
+                found[side] = self._past(batch, side, walk)
+        return found
 
-    def _find(self, batch: Batch, side: str) -> Found:
+    def _prepare(self, batch: Batch, side: str) -> _Walk | None:
+        """Store what is new in the runs in which probes of stream ``side`` look. Returns the walk if they go past them:
+        if they are many, and their intervals rise in the order of one end.
+        """
         other = other_side(side)
-        store, runs, probes = self.stores[other], self._runs[other], batch.probes[side]
-        start, end = self.seen(batch, side)
-        counts = np.zeros(len(start), np.int64)
+        store, runs, probes, start = self.stores[other], self._runs[other], batch.probes[side], batch.windows[side][0]
         if not len(start) or store.end == store.base:
-            return counts, np.empty(0, np.int64)
+            return None
         runs.update(store, int(start[0]))
+        if len(start) < _MANY or not runs.others or runs.used > _PASSED * len(start):
+            return None
+        turns, chosen = self._turns(other, probes), np.empty(len(start), np.int64)
+        ends = [np.empty(len(turns), runs.keys[slot].dtype) for slot in sorted([self._by[other], *runs.others])
+                for _ in ("low", "high")]
+        n = int(self._modules[other].intervals(turns, chosen, *ends, *probes))
+        if n < 0:
+            return None
+        return _Walk(other, chosen[:n], [end[:n] for end in ends], np.zeros(len(start), np.int64))
+
+    def _past(self, batch: Batch, side: str, walk: _Walk) -> Found:
+        """The matches of the probes of stream ``side``, divided by their bounds, and so are the tuples."""
+        n, size = len(walk.chosen), batch.team.size
+        cuts = [n * i // size for i in range(size + 1)] if n >= size * _MANY else [0, n]
+        spans = [slice(a, b) for a, b in pairwise(cuts)]
+        met = batch.team.map(lambda span: self._walk(batch, side, walk, span), spans)
+        place = np.cumsum(walk.counts)
+        rows = np.empty(int(place[-1]), np.int64)
+        place -= walk.counts
+        batch.team.map(lambda of: by_probe(*of, place, walk.counts, rows),
+                       [(walk.chosen[span], *of) for span, of in zip(spans, met, strict=True)])
+        return Found.of(walk.counts, [(0, len(walk.counts), rows)])
+
+    def _walk(self, batch: Batch, side: str, walk: _Walk, span: slice) -> tuple[Array, Rows]:
+        """The matches of the probes ``span`` of ``walk``: the probe of each, and the row."""
+        runs, module, probes = self._runs[walk.stored], self._modules[walk.stored], batch.probes[side]
+        chosen, ends = walk.chosen[span], [end[span] for end in walk.ends]
+        room, state, parts, done = len(chosen) + _ROOM, np.zeros(4, np.int64), [], False
+        while not done:
+            rows, probe_of = np.empty(room, np.int64), np.empty(room, np.uint32)
+            done, found = module.walk(state, chosen, len(chosen), runs.origin, *batch.windows[side], runs.bounds,
+                                      runs.tail, runs.used, walk.counts, rows, probe_of, runs.order, runs.firsts,
+                                      *runs.keys.values(), *ends, *probes)
+            batch.memory.add(int(found))
+            parts.append((probe_of[:found], rows[:found]))
+        self.count_candidates(int(state[3]))
+        probe_of, rows = (np.concatenate(of) if len(of) > 1 else of[0] for of in zip(*parts, strict=True))
+        return probe_of, rows
+
+    def _find(self, batch: Batch, side: str, first: int, last: int) -> tuple[Rows, Rows]:
+        """The matches of the probes ``first`` to ``last`` of stream ``side``."""
+        other, mine = other_side(side), slice(first, last)
+        store, runs, probes = self.stores[other], self._runs[other], [a[mine] for a in batch.probes[side]]
+        start, end = (a[mine] for a in batch.windows[side])
+        counts = np.zeros(len(start), np.int64)
+        if store.end == store.base:
+            return counts, np.empty(0, np.int64)
         turns = self._turns(other, probes)
-        if len(turns) >= _MANY and runs.others and runs.used <= _PASSED * len(turns):
-            walked = self._walk(batch, side, runs, start, end, turns, counts)
-            if walked is not None:
-                return counts, walked
         rows = np.empty(int((end - start).max()) + _ROOM, np.int64)
         words, room = np.zeros(runs.used // BLOCK + 1, np.uint64), np.empty(runs.used // BLOCK + BLOCK, np.int64)
         arrays = [*runs.keys.values(), *(a for levels in runs.extremes.values() for pair in levels for a in pair)]
@@ -79,32 +144,10 @@ class SortedWorker(Worker):
                                                       rows, words, room, runs.order, runs.firsts, *arrays, *probes)
             compared += int(looked)
             batch.memory.add(int(at))
-            parts.append((rows[:at] + runs.origin) * self.workers + self.number)
+            parts.append(rows[:at] + runs.origin)
         self.count_candidates(compared)
         found = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return counts, found if len(turns) < _MANY else in_arrival_order(turns, counts, found)
-
-    def _walk(self, batch: Batch, side: str, runs: Runs, start: Rows, end: Rows, turns: Array,
-              counts: Rows) -> Rows | None:
-        """The matches of all probes, if their intervals rise in the order ``turns``; ``counts`` gets their numbers."""
-        stored, probes = other_side(side), batch.probes[side]
-        module, chosen = self._modules[stored], np.empty(len(turns), np.int64)
-        ends = [np.empty(len(turns), runs.keys[slot].dtype) for slot in sorted([self._by[stored], *runs.others])
-                for _ in ("low", "high")]
-        n = module.intervals(turns, chosen, *ends, *probes)
-        if n < 0:
-            return None
-        room, state, parts, done = len(turns) + _ROOM, np.zeros(4, np.int64), [], False
-        while not done:
-            rows, probe_of = np.empty(room, np.int64), np.empty(room, np.uint32)
-            done, found = module.walk(state, chosen, n, runs.origin, start, end, runs.bounds, runs.tail, runs.used,
-                                      counts, rows, probe_of, runs.order, *runs.keys.values(), *ends, *probes)
-            batch.memory.add(int(found))
-            parts.append((probe_of[:found], rows[:found]))
-        self.count_candidates(int(state[3]))
-        probe_of, rows = (np.concatenate(of) if len(of) > 1 else of[0] for of in zip(*parts, strict=True))
-        ordered: Rows = by_probe(probe_of, rows, counts) * self.workers + self.number
-        return ordered
 
     def _turns(self, stored: str, probes: list[Array]) -> npt.NDArray[np.uint32]:
         """The order in which probes look: that of their bounds on the key by which runs are sorted, if they are many,
@@ -118,7 +161,7 @@ class SortedWorker(Worker):
         return turns
 
     def adopt(self, stores: dict[str, Store]) -> None:
-        """Take over the keys that another engine's worker of the same number has stored."""
+        """Take over the keys that another engine has stored."""
         for side, store in stores.items():
             if store.arrays:
                 store.replace(store.arrays[: len(self._plan.slots(side))])

@@ -90,7 +90,7 @@ def intervals(turns, chosen, {ends}, {bounds}):
 
 
 @compiled
-def walk(state, chosen, n, origin, start, end, runs, tail, used, counts, rows, probe_of, order, {keys}, {ends},
+def walk(state, chosen, n, origin, start, end, runs, tail, used, counts, rows, probe_of, order, firsts, {keys}, {ends},
          {bounds}):
     """Matches of the first ``n`` probes of ``chosen``, whose intervals and numbers both rise, among the tuples from
     where ``state`` says: the run, the tuple, the first probe that can meet it, and the number of pairs that were
@@ -106,6 +106,9 @@ def walk(state, chosen, n, origin, start, end, runs, tail, used, counts, rows, p
         if begin >= last:
             until = begin
         h, i = begin + state[1], state[2]
+        if u < len(runs) and begin < until and n:
+            h = max(h, first_not_below(k{by}, firsts, begin, until, begin, low{by}[0]))
+            until = first_above(k{by}, firsts, begin, until, begin, high{by}[n - 1])
         while h < until:
             if len(rows) - at < n:
                 state[1], state[2] = h - begin, i

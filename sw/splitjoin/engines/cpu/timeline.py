@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +12,7 @@ from splitjoin.lang.schema import SIDES
 from splitjoin.lang.windows import Extent
 
 from ..arrival import Arrivals, R, S
+from .helpers import Team
 from .jit import compiled
 from .store import Store
 
@@ -21,9 +21,6 @@ __all__ = ["Timeline", "Windows", "extent"]
 Rows = npt.NDArray[np.int64]
 #: Per stream its probes' windows: first row id of the other stream, and the one behind the last.
 Windows = dict[str, tuple[Rows, Rows]]
-
-#: Runs a function of R and of S, at the same time or one after the other.
-Both = Callable[[Callable[[str], tuple[Rows, Rows]]], Windows]
 
 _UNLIMITED = 2**62
 
@@ -46,8 +43,8 @@ class Timeline:
             found[side] = max(int(self._starts[n]), 0 if rows is None else self.ends[side] - rows)
         return found
 
-    def windows(self, arrivals: Arrivals, both: Both) -> Windows:
-        """The windows of the next arrivals, which are counted. ``both`` runs what is to be done for R and for S."""
+    def windows(self, arrivals: Arrivals, team: Team) -> Windows:
+        """The windows of the next arrivals, which are counted; ``team`` shares the work."""
         if any(extent.length is not None for extent in self._extents.values()):
             return self._ranged(arrivals)
         stream, limits = arrivals.stream, [_limit(self._extents[side]) for side in SIDES]
@@ -58,7 +55,7 @@ class Timeline:
             _row_windows(stream, 1 - other, self._starts[other], self.ends[SIDES[other]], limits[other], *out)
             return out[0][:n], out[1][:n]
 
-        windows = both(of)
+        windows: Windows = dict(zip(SIDES, team.map(of, SIDES), strict=True))
         for n, side in enumerate(SIDES):
             self.ends[side] += len(arrivals.table(side))
             self._starts[n] = max(int(self._starts[n]), self.ends[side] - limits[n])

@@ -1,4 +1,4 @@
-"""A worker that verifies the candidates of its interval tests by the rest of the condition."""
+"""`VerifiedFinder` verifies the candidates of interval tests by the rest of the condition."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ import numpy.typing as npt
 
 from splitjoin.base.memory import MatchMemory
 from splitjoin.lang.ir import Expr
-from splitjoin.lang.schema import other_side
+from splitjoin.lang.schema import SIDES, other_side
 
 from .atoms import AtomLanes
-from .expression import ExpressionWorker
+from .expression import ExpressionFinder
 from .expression_kernel import Kernel
-from .worker import Batch, Found, Worker
+from .finder import Batch, Finder, Found
 
-__all__ = ["VerifiedWorker", "slice_of"]
+__all__ = ["VerifiedFinder", "slice_of"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
+#: Matches of some probes: the first, the one behind the last, and the row ids.
+_Piece = tuple[int, int, Rows]
 
 #: Candidates that are verified with NumPy at once.
 _BLOCK = 1 << 18
@@ -49,14 +51,14 @@ def slice_of(batch: Batch, start: int, stop: int) -> Batch:
         stored={side: [a[part[side]] for a in batch.stored[side]] for side in ("r", "s")},
         probes={side: [a[part[side]] for a in batch.probes[side]] for side in ("r", "s")},
         windows={side: (a[part[side]], b[part[side]]) for side, (a, b) in batch.windows.items()},
-        starts=starts, memory=batch.memory)
+        starts=starts, team=batch.team, memory=batch.memory)
 
 
-class VerifiedWorker(ExpressionWorker):
-    """Has another worker, ``tests``, find candidates, and keeps those for which ``residual`` is true.
+class VerifiedFinder(ExpressionFinder):
+    """Has another finder, ``tests``, find candidates, and keeps those for which ``residual`` is true.
 
     With `kernel` the tests are left out, and the whole predicate is evaluated for every pair. Batches have what
-    ``tests`` takes, then what `ExpressionWorker` takes.
+    ``tests`` takes, then what `ExpressionFinder` takes.
 
     Attributes:
         check: What verifies candidates; NumPy if None.
@@ -64,10 +66,10 @@ class VerifiedWorker(ExpressionWorker):
         passed: Candidates that they let through.
     """
 
-    def __init__(self, number: int, workers: int, predicate: Expr, residual: Expr, lanes: AtomLanes):
-        super().__init__(number, workers, predicate)
+    def __init__(self, predicate: Expr, residual: Expr, lanes: AtomLanes):
+        super().__init__(predicate)
         self._residual = residual
-        self.tests: Worker | None = None
+        self.tests: Finder | None = None
         self.check: Kernel | None = None
         self.tested = self.passed = 0
         self._size = _FIRST
@@ -89,23 +91,22 @@ class VerifiedWorker(ExpressionWorker):
         parts = []
         for part, candidates in self._candidates(self.tests, keys, own):
             parts.append({side: self._verified(part, side, found) for side, found in candidates.items()})
-            batch.memory.add(sum(len(rows) for _, rows in parts[-1].values()))
+            batch.memory.add(sum(len(rows) for of in parts[-1].values() for *_, rows in of[1]))
         self.expire(own)
-        return {side: (np.concatenate([p[side][0] for p in parts]), np.concatenate([p[side][1] for p in parts]))
-                for side in ("r", "s")}
+        return {side: _joined([part[side] for part in parts]) for side in SIDES}
 
-    def _candidates(self, tests: Worker, keys: Batch, own: Batch) -> Iterator[tuple[Batch, dict[str, Found]]]:
+    def _candidates(self, tests: Finder, keys: Batch, own: Batch) -> Iterator[tuple[Batch, dict[str, Found]]]:
         longest = max((int((end - start).max()) for start, end in keys.windows.values() if len(start)), default=0)
-        most = max(1, _LIMIT * self.workers // max(longest, 1))
+        most = max(1, _LIMIT // max(longest, 1))
         at, n = 0, len(keys.stream)
         while at < n or at == 0:
             stop = min(at + min(self._size, most), n)
             whole = (at, stop) == (0, n)
             found = tests.process(keys if whole else slice_of(keys, at, stop))
-            passed = sum(len(rows) for _, rows in found.values())
+            passed = sum(of.matches for of in found.values())
             self.passed += passed
             part = own if whole else slice_of(own, at, stop)
-            self.tested += sum(int((end - start).sum()) for start, end in part.windows.values()) // self.workers
+            self.tested += sum(int((end - start).sum()) for start, end in part.windows.values())
             yield part, found
             # Approach the target gradually: the next tuples may be distributed differently.
             self._size = max(1, min(2 * self._size, self._size * _WANTED // max(passed, 1), _MOST))
@@ -120,17 +121,29 @@ class VerifiedWorker(ExpressionWorker):
                      for first in (True, False))
         return replace(keys, memory=MatchMemory(size=0)), own
 
-    def _verified(self, batch: Batch, side: str, found: Found) -> Found:
-        """The matches among the candidates of the probes of stream ``side``."""
-        counts, rows = found
-        if not len(rows):
-            return found
-        store = self.stores[other_side(side)]
+    def _verified(self, batch: Batch, side: str, found: Found) -> tuple[Rows, list[_Piece]]:
+        """The matches among the candidates of the probes of stream ``side``: how many each has, and where they lie."""
+        pieces = batch.team.map(lambda n: self._true_of(batch, side, found, n), range(len(found.pieces)))
+        return found.counts, pieces
+
+    def _true_of(self, batch: Batch, side: str, found: Found, n: int) -> _Piece:
+        """The matches of piece ``n``, whose counts become theirs."""
+        first, last = int(found.pieces[n, 0]), int(found.pieces[n, 1])
+        counts, rows, store = found.counts[first:last], found.rows(n), self.stores[other_side(side)]
         if self.check is not None:
-            lanes = self._kernel_lanes(self.check, batch, side)
-            n = self.check.modules[side].verify(self.workers, self.number, store.base, counts, rows, *lanes)
-            return counts, rows[:n]
-        probe, at = np.repeat(np.arange(len(counts)), counts), (rows - self.number) // self.workers - store.base
-        true = np.concatenate([self.true(self._residual, batch, side, probe[first:first + _BLOCK],
-                                         at[first:first + _BLOCK]) for first in range(0, len(rows), _BLOCK)])
-        return np.bincount(probe[true], minlength=len(counts)), rows[true]
+            lanes = self._kernel_lanes(self.check, batch, side, first, last)
+            return first, last, rows[:self.check.modules[side].verify(store.base, counts, rows, *lanes)].copy()
+        probe = np.repeat(np.arange(len(counts)), counts)
+        true = np.concatenate([self.true(self._residual, batch, side, probe[at:at + _BLOCK] + first,
+                                         rows[at:at + _BLOCK] - store.base) for at in range(0, len(rows), _BLOCK)])
+        counts[:] = np.bincount(probe[true], minlength=len(counts))
+        return first, last, rows[true]
+
+
+def _joined(parts: list[tuple[Rows, list[_Piece]]]) -> Found:
+    """The matches of parts of the probes, one after the other."""
+    before, pieces = 0, []
+    for counts, of in parts:
+        pieces += [(before + first, before + last, rows) for first, last, rows in of]
+        before += len(counts)
+    return Found.of(np.concatenate([counts for counts, _ in parts]), pieces)

@@ -112,7 +112,7 @@ def test_explain_says_what_can_run(on: str, said: str) -> None:
 @pytest.mark.parametrize(("options", "said"), [
     ({"engine": "fast"}, "engine must be 'auto', 'index', 'sorted', 'nested', 'sliding', 'key-oij' or 'scale-oij', not "
                          "'fast'"),
-    ({"threads": 0}, "threads must be a number from 1 to 256, or None for all processors, not 0"),
+    ({"threads": 0}, "threads must be a number from 1 to 256, or 'auto' for as many as pay, not 0"),
     ({"threads": True}, "not True"), ({"threads": 2.0}, "not 2.0"),
     ({"prefilter": 1}, "prefilter must be True or False, not 1"),
 ])

@@ -42,14 +42,14 @@ from tests.support.strategies import Scenario as RandomScenario, scenario
 WAYS = {"auto": CpuDevice(threads=1), "index": CpuDevice(engine="index", threads=1),
         "nested": CpuDevice(engine="nested", threads=1),
         "exact": CpuDevice(engine="nested", threads=1, prefilter=False),
-        "three workers": CpuDevice(threads=5), "three indexes": CpuDevice(engine="index", threads=5),
-       "sorted": CpuDevice(engine="sorted", threads=1), "three sorted": CpuDevice(engine="sorted", threads=5)}
+        "five threads": CpuDevice(threads=5), "threads, index": CpuDevice(engine="index", threads=5),
+        "sorted": CpuDevice(engine="sorted", threads=1), "threads, sorted": CpuDevice(engine="sorted", threads=5)}
 #: Scenarios of sorted runs, each of which compiles for two seconds: guards, factors and floats. `test_sorted` has more.
 IN_RUNS = {"one-sided", "scaled", "float-greater"}
 #: Those that look for keys.
-SEEKING = ("index", "three indexes", "sorted", "three sorted")
-#: How results are put in order does not depend on how they were found, but on the number of workers: one way goes
-#: through all of them, another through stars as well.
+SEEKING = ("index", "threads, index", "sorted", "threads, sorted")
+#: How results are put in order does not depend on how they were found, but on the number of threads: one way goes
+#: through all orders, another through stars as well.
 ORDERS = ["total", "none", "outer(1)", "outer(3)", "inner(1)", "inner(2)"]
 
 
@@ -58,12 +58,16 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Small inputs in one batch, and cut so small that every boundary is crossed and memory is given back."""
     if request.param == "tiny":
         monkeypatch.setattr(sessions, "_BATCH", 7)
-        monkeypatch.setattr(engine, "_MIN_PARALLEL", 0.0)
+        monkeypatch.setattr(engine, "_SHARE", 1.0)
         monkeypatch.setattr(search, "_RECHOOSE_ARRIVALS", 5)
+        monkeypatch.setattr(search, "_STEP_NS", 1.0)
         monkeypatch.setattr(store, "_SLACK", 4)
         monkeypatch.setattr(nested, "_ROOM", 1)
+        monkeypatch.setattr(nested, "_LEAST", 1)
         monkeypatch.setattr(index, "_ROOM", 1)
         monkeypatch.setattr(index, "_SPARE", 0)
+        monkeypatch.setattr(index, "_SHARED_LEAST", 3)
+        monkeypatch.setattr(index, "_LEAST_PART", 1)
         monkeypatch.setattr(index, "_MOST_TUPLES", 60)
         monkeypatch.setattr(levels, "_EARLY", 2)
         monkeypatch.setattr(sorted_runs, "_ROOM", 1)
@@ -87,7 +91,7 @@ def needed(case: Scenario, way: str, order: str, batches: str) -> bool:
         return case.name in IN_RUNS and (order, batches) == ("total", "tiny")
     if way in SEEKING and case.name in ALIKE:
         return False
-    return order == "total" or (way, batches) == ("three workers", "tiny") or (
+    return order == "total" or (way, batches) == ("five threads", "tiny") or (
         way, order, batches) == ("auto", "inner(2)", "tiny")
 
 
@@ -109,7 +113,7 @@ def test_scenarios(case: Scenario, way: str, order: str) -> None:
 
 def expressions(query: Query) -> engine.CpuSession:
     """A session that evaluates the whole expression: a kernel for each random condition would take a second."""
-    return engine.CpuSession(query, ExpressionSearch(query.predicate, 2))
+    return engine.CpuSession(query, ExpressionSearch(query.predicate), 2)
 
 
 @settings(max_examples=60)
@@ -162,10 +166,9 @@ def test_memory_is_bounded_by_the_window(monkeypatch: pytest.MonkeyPatch) -> Non
     with CpuDevice(threads=4).open(query) as session:
         assert isinstance(session, engine.CpuSession)
         session.push(splitjoin.engines.arrival.arrivals(query, r, s))
-        for worker in session._search._workers:
-            for kept in worker.stores.values():
-                assert kept.end == 2_500
-                assert kept.end - kept.base < 50 + 2 * 128 + 64
+        for kept in session._search._finder.stores.values():
+            assert kept.end == 5_000
+            assert kept.end - kept.base < 50 + 2 * 128 + 64
 
 
 def test_takes_what_circuits_refuse() -> None:

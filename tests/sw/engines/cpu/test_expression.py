@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin.engines.arrival
-from splitjoin.engines.cpu import CpuDevice, expression, expression_kernel, search, store, verified
+from splitjoin.engines.cpu import CpuDevice, engine as session_, expression, expression_kernel, search, store, verified
 from splitjoin.engines.cpu.atoms import AtomLanes
 from splitjoin.engines.cpu.engine import CpuSession
 from splitjoin.engines.cpu.exact_source import NotCompiled, TooWide
 from splitjoin.engines.cpu.expression_source import compile_pair
+from splitjoin.engines.cpu.finder import Batch
 from splitjoin.engines.cpu.search import ExpressionSearch, Search, VerifiedSearch, make_search
 from splitjoin.engines.cpu.verified import slice_of
-from splitjoin.engines.cpu.worker import Batch
 from splitjoin.engines.golden import GoldenDevice, GoldenSession
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.ir import walk
@@ -113,6 +113,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile at once, and cross every boundary."""
     monkeypatch.setattr(expression, "_PATIENCE", -1)
     monkeypatch.setattr(expression, "_ROOM", 1)
+    monkeypatch.setattr(session_, "_SHARE", 1.0)
+    monkeypatch.setattr(search, "_STEP_NS", 1.0)
     monkeypatch.setattr(store, "_SLACK", 4)
     monkeypatch.setattr(verified, "_FIRST", 7)
     monkeypatch.setattr(verified, "_WANTED", 20)
@@ -121,7 +123,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def compare(query: Query, search_: Search, r: pa.Table, s: pa.Table, cuts: list[int]) -> CpuSession:
     """The items are golden's."""
     found = []
-    with CpuSession(query, search_) as session:
+    with CpuSession(query, search_, 3) as session:
         for part in slices(splitjoin.engines.arrival.arrivals(query, r, s), cuts):
             session.push(part)
             found.append(session.poll())
@@ -143,7 +145,7 @@ ALIKE = {"r.near * s.near + r.x * s.x > 0", "r.big - s.big + r.x * s.x > 0",
 def test_compiled_conditions(on: str) -> None:
     r, s = tables(1)
     query = query_of(r, s, on)
-    session = compare(query, ExpressionSearch(query.predicate, 2), r, s, [30, 50])
+    session = compare(query, ExpressionSearch(query.predicate), r, s, [30, 50])
     width = CONDITIONS[on]
     assert (f"in {width} bits" if width else "by NumPy, as there is no compiled code for") in session.plan()
 
@@ -161,7 +163,7 @@ def test_random_data(data: st.DataObject) -> None:
                                      types[name]) for name, values in some.items()}) for _ in "rs")
     query = query_of(r, s, "r.x * s.x + r.x < s.x OR r.f * s.f <= s.f - r.f OR r.g + s.x > s.g * r.f", "ROWS 3")
     found = []
-    with CpuSession(query, ExpressionSearch(query.predicate, 1)) as session:
+    with CpuSession(query, ExpressionSearch(query.predicate)) as session:
         session.push(splitjoin.engines.arrival.arrivals(query, r, s))
         found.append(session.flush())
     assert np.concatenate(found).tolist() == run(GoldenDevice(), query, r, s).tolist()
@@ -177,7 +179,7 @@ def test_what_can_wrap_goes_to_numpy_only_while_it_is_there() -> None:
     r, s = (pa.table({"big": big, "x": long}) for _ in "rs")
     query = query_of(r, s, on, "ROWS 4")
     found, words = [], []
-    with CpuSession(query, ExpressionSearch(query.predicate, 1)) as session:
+    with CpuSession(query, ExpressionSearch(query.predicate)) as session:
         for part in slices(splitjoin.engines.arrival.arrivals(query, r, s), range(10, 280, 10)):
             session.push(part)
             words.append("NumPy" in session.plan())
@@ -210,7 +212,7 @@ def test_stretches_forget(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_candidates_are_verified(on: str, compiled: bool, engine: Any) -> None:
     r, s = tables(2)
     query = query_of(r, s, on, "ROWS 33")
-    made = make_search(query, engine, True, 2)
+    made = make_search(query, engine, True)
     assert isinstance(made, VerifiedSearch)
     session = compare(query, made, r, s, [3, 50])
     assert ("verified, compiled" if compiled else "verified, by NumPy") in session.plan()
@@ -232,7 +234,7 @@ def test_candidates_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, first in ((1 << 27, 7), (33 * 3, 3)):
         monkeypatch.setattr(verified, "_LIMIT", limit)
         sizes.clear()
-        compare(query, make_search(query, "nested", True, 1), r, s, [])
+        compare(query, make_search(query, "nested", True), r, s, [])
         assert sizes[0] <= 7
         assert max(sizes) <= 14
         assert sizes[-2:] == [1, 1]
@@ -245,7 +247,7 @@ def test_tests_with_many_candidates_are_bypassed_for_a_while(monkeypatch: pytest
     monkeypatch.setattr(search, "_RECHOOSE_ARRIVALS", 0)
     r, s = tables(2)
     query = query_of(r, s, "r.x < s.x AND r.y * s.y + r.near > s.near - 3", "ROWS 2")
-    made = make_search(query, "auto", True, 2)
+    made = make_search(query, "auto", True)
     found, words = [], set()
     with CpuSession(query, made) as session:
         for part in slices(splitjoin.engines.arrival.arrivals(query, r, s), range(0, 80, 3)):
@@ -274,7 +276,7 @@ def test_dense_and_sparse_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     query = query_of(r, s, "r.x * s.x + r.x - s.x < 100", f"ROWS {2 * expression_kernel.CHUNK + 100}")
     answers = []
     for compiling in (True, False):
-        with CpuSession(query, ExpressionSearch(query.predicate, 1, compiling=compiling)) as session:
+        with CpuSession(query, ExpressionSearch(query.predicate, compiling=compiling)) as session:
             session.push(splitjoin.engines.arrival.arrivals(query, r, s))
             answers.append(session.flush())
     assert len(answers[0]) > 100_000

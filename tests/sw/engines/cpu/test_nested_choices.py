@@ -70,7 +70,7 @@ def test_sources_grow_linearly_with_depth(condition: Callable[[int], str], depth
     assert all(plan.residual is None for plan in plans)
     first, second, third = (nodes(plan.tree) for plan in plans)
     assert third - second > 3 * (second - first)  # what is bounded here is not small by itself
-    for source in (lambda plan: nested_source(plan, "r", (), "uint16"), lambda plan: region_source(plan, "s", (0,))):
+    for source in (lambda plan: nested_source(plan, "r", (), "uint16"), lambda plan: region_source(plan, (0,))):
         first, second, third = (len(source(plan)) for plan in plans)
         assert third - second < 2 * (second - first)
 
@@ -93,11 +93,11 @@ def test_what_would_need_too_many_parts_is_left_to_the_residual(on: str) -> None
 
 @pytest.mark.parametrize("on", [cases(4), cases(5), extremes(16), coalesced(7)])
 def test_the_condition_itself_is_evaluated_where_there_would_be_many_tests(on: str) -> None:
-    assert isinstance(make_search(query_of(on), "auto", True, 1), ExpressionSearch)
+    assert isinstance(make_search(query_of(on), "auto", True), ExpressionSearch)
 
 
 def test_required_tests_are_kept_where_there_would_be_many() -> None:
-    found = make_search(query_of(f"r.y = s.y AND {cases(4)}"), "index", True, 1)
+    found = make_search(query_of(f"r.y = s.y AND {cases(4)}"), "index", True)
     assert isinstance(found, VerifiedSearch)
     plan = found._tests._plan
     assert (len(plan.tests), plan.tree, len(plan.slots_r), len(plan.slots_s)) == (1, 0, 1, 1)
@@ -105,7 +105,7 @@ def test_required_tests_are_kept_where_there_would_be_many() -> None:
 
 def test_few_tests_are_compiled_as_they_are() -> None:
     for on in (cases(2), coalesced(3), extremes(6)):
-        assert isinstance(make_search(query_of(on), "auto", True, 1), PlanSearch)
+        assert isinstance(make_search(query_of(on), "auto", True), PlanSearch)
 
 
 def test_each_part_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:

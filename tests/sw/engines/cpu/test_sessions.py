@@ -13,7 +13,7 @@ from splitjoin.base.errors import DeviceError
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.cpu import CpuDevice, engine, index, store
 from splitjoin.engines.cpu.engine import CpuSession
-from splitjoin.engines.cpu.index import IndexWorker
+from splitjoin.engines.cpu.index import IndexFinder
 from splitjoin.engines.cpu.search import PlanSearch
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
@@ -91,9 +91,9 @@ def test_candidates_are_verified_before_they_pile_up(monkeypatch: pytest.MonkeyP
         assert session.flush().tolist() == other.flush().tolist()
         assert isinstance(session, CpuSession)
         assert isinstance(session._search, PlanSearch)
-        (worker,) = session._search._workers
-        assert isinstance(worker, IndexWorker)
-        assert max(len(grid.found) for grid in worker._grids.values()) < 30_000 < session.counters()["candidates"]
+        finder = session._search._finder
+        assert isinstance(finder, IndexFinder)
+        assert max(len(room.found) for room in finder._rooms) < 30_000 < session.counters()["candidates"]
 
 
 def test_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ def test_windows_that_move_as_by_numpy(window: str, dense: bool) -> None:
     """Runs that expire, and probes that find so many rows that these are sorted by other means."""
     r, s = integers(20_000, 20_000, 2_000 if dense else 20)
     query = query_of(r, s, BETWEEN[0], window)
-    with CpuSession(query, ExpressionSearch(query.predicate, 1, compiling=False)) as session:
+    with CpuSession(query, ExpressionSearch(query.predicate, compiling=False)) as session:
         session.push(arrivals(query, r.slice(0, 6_000), s.slice(0, 6_000)))
         expected = session.flush()
     assert np.array_equal(run(SORTED, query, r.slice(0, 6_000), s.slice(0, 6_000), [5_000]), expected)
@@ -207,7 +207,10 @@ def test_matches_by_probe(most: int) -> None:
     counts = rng.integers(0, most, 50)
     probe_of = rng.permutation(np.repeat(np.arange(50, dtype=np.uint32), counts))
     rows = rng.permutation(len(probe_of))
-    found = runs.by_probe(probe_of, rows, counts)
+    found, place = np.empty_like(rows), np.cumsum(counts) - counts
+    for some in (np.arange(0, 50, 2), np.arange(1, 50, 2)):  # as two threads do
+        of = np.isin(probe_of, some)
+        runs.by_probe(some, probe_of[of], rows[of], place, counts, found)
     assert found.tolist() == rows[np.lexsort((rows, probe_of))].tolist()
 
 
@@ -215,21 +218,21 @@ def test_matches_by_probe(most: int) -> None:
 def test_many_probes_go_past_the_runs(on: str, walks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where their intervals rise together, and not where those of one key fall while those of the other rise."""
     ways = []
-    walk = sorted_runs.SortedWorker._walk
+    prepare = sorted_runs.SortedFinder._prepare
 
     def noted(*args: Any) -> Any:
-        found = walk(*args)
+        found = prepare(*args)
         ways.append(found is not None)
         return found
 
-    monkeypatch.setattr(sorted_runs.SortedWorker, "_walk", noted)
+    monkeypatch.setattr(sorted_runs.SortedFinder, "_prepare", noted)
     r, s = integers(20_000, 20_000, 20)
     query = query_of(r, s, on, "ROWS 3000")
-    with CpuSession(query, ExpressionSearch(query.predicate, 1, compiling=False)) as session:
+    with CpuSession(query, ExpressionSearch(query.predicate, compiling=False)) as session:
         session.push(arrivals(query, r.slice(0, 6_000), s.slice(0, 6_000)))
         expected = session.flush()
     assert np.array_equal(run(SORTED, query, r.slice(0, 6_000), s.slice(0, 6_000), [5_000]), expected)
-    assert set(ways) == {walks}
+    assert any(ways) == walks
 
 
 @pytest.mark.parametrize(("on", "engine"), [

@@ -1,0 +1,215 @@
+"""Tickets: however threads are interleaved, each task is done once, after all tasks of the phases before.
+
+A twin in Python does what `splitjoin.engines.cpu.tickets` does, and yields before each access to the control, so that a
+seed chooses the order of all accesses of all threads. A batch's step stores numbers and then probes them, as an index's
+does: the answer is exact whatever the order. Faults that are planted in the twin are found.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from splitjoin.engines.cpu import tickets
+from splitjoin.engines.cpu.helpers import Team
+from splitjoin.engines.cpu.tickets import PHASE, STOP, claim, complete, make_control, resume, stop
+from tests.support.sampling import at_length
+
+NEXT, LIMIT, DONE = 0, 8, 16
+
+
+class Twin:
+    """Threads as generators. ``faults``: names of what is done wrong."""
+
+    def __init__(self, limits: list[int], faults: frozenset[str] = frozenset()):
+        self.control, self.limits, self.faults = make_control(np.array(limits)), limits, faults
+
+    def claim(self) -> Generator[None, None, int]:
+        """Yield before each access, and return the task, −1 for none."""
+        while True:
+            yield
+            task = int(self.control[NEXT])
+            yield
+            if task >= self.limits[-1] or self.control[STOP]:
+                return -1
+            yield
+            if task < self.control[LIMIT] or "phases" in self.faults:
+                yield
+                if self.control[NEXT] == task or "exchange" in self.faults:
+                    self.control[NEXT] = task + 1
+                    return task
+
+    def complete(self) -> Iterator[None]:
+        """As `tickets.complete`."""
+        yield None
+        self.control[DONE] += 1
+        done = int(self.control[DONE])
+        yield None
+        if done == self.control[LIMIT] or "early" in self.faults:
+            yield None
+            self.control[PHASE] += 1
+            phase = int(self.control[PHASE])
+            yield None
+            if phase < len(self.limits):
+                self.control[LIMIT] = self.limits[phase]
+
+
+class Job:
+    """Numbers in steps: two tasks store the step's even and odd ones, others count the multiples of 3 up to each.
+
+    ``full_at``: tasks that stop all threads the first time, as a grid that is full does.
+    """
+
+    def __init__(self, chance: random.Random, steps: int, probes: int, full_at: set[int]):
+        self.limits = [n for step in range(steps) for n in ((probes + 2) * step + 2, (probes + 2) * (step + 1))]
+        self.steps, self.probes, self.full_at = steps, probes, set(full_at)
+        self.numbers = [[chance.randrange(100) for _ in range(6)] for _ in range(steps)]
+        self.stored: list[int] = []
+        self.answers: dict[int, list[int]] = {}
+        self.done = [0] * self.limits[-1]
+
+    def do(self, task: int) -> Generator[None, None, bool]:
+        """Yield between the parts of a task, and return True if it is done."""
+        step, at = divmod(task, self.probes + 2)
+        if task in self.full_at:
+            self.full_at.remove(task)
+            return False
+        if at < 2 and self.done[task] == 0:
+            for number in self.numbers[step]:
+                if number % 2 == at:
+                    yield
+                    self.stored.append(number)
+        elif at >= 2:
+            self.answers[task] = []
+            for number in range(at, 100, 17):
+                yield
+                self.answers[task].append(sum(stored == number for stored in self.stored))
+        self.done[task] += 1
+        return True
+
+    def expected(self) -> dict[int, list[int]]:
+        """The answers of tasks that are done one after the other."""
+        found, stored = {}, []
+        for step in range(self.steps):
+            stored += self.numbers[step]
+            for at in range(2, self.probes + 2):
+                found[step * (self.probes + 2) + at] = [stored.count(number) for number in range(at, 100, 17)]
+        return found
+
+
+def thread(twin: Twin, job: Job) -> Iterator[None]:
+    while True:
+        task = yield from twin.claim()
+        if task < 0:
+            return
+        if not (yield from job.do(task)):
+            yield
+            twin.control[STOP] = 1
+            return
+        yield from twin.complete()
+
+
+def play(seed: int, faults: frozenset[str] = frozenset()) -> Job:
+    """Run a job's threads in a random order of steps; some leave a while, as others take the processor."""
+    chance = random.Random(seed)
+    steps, probes = chance.randrange(1, 4), chance.randrange(1, 4)
+    tasks = steps * (probes + 2)
+    job = Job(chance, steps, probes, {chance.randrange(tasks) for _ in range(chance.randrange(3))})
+    twin = Twin(job.limits, faults)
+    for _ in range(9):
+        threads: list[Iterator[None]] = [thread(twin, job) for _ in range(chance.randrange(1, 5))]
+        for count in itertools.count():
+            assert count < 100_000, "the threads wait for each other"
+            if not threads:
+                break
+            one = chance.choice(threads[:chance.randrange(1, len(threads) + 1)])
+            for _ in range(chance.choice((1, 1, 3, 20))):
+                if next(one, False) is False:
+                    threads.remove(one)
+                    break
+        if not twin.control[STOP]:
+            break
+        resume(twin.control, np.array(job.limits))
+    return job
+
+
+def is_exact(job: Job) -> bool:
+    """True if the answers are those of one thread, and every task was done."""
+    return job.answers == job.expected() and all(job.done)
+
+
+@pytest.mark.parametrize("seeds", [range(300), at_length(range(300, 10_300))], ids=["few", "many"])
+def test_every_interleaving_is_exact(seeds: range) -> None:
+    for seed in seeds:
+        assert is_exact(play(seed)), seed
+
+
+@pytest.mark.parametrize("fault", ["phases", "exchange", "early"])
+def test_planted_faults_are_found(fault: str) -> None:
+    def wrong(seed: int) -> bool:
+        try:
+            return not is_exact(play(seed, frozenset([fault])))
+        except (AssertionError, IndexError):
+            return True
+
+    assert any(wrong(seed) for seed in range(300))
+
+
+def test_the_twin_has_the_entries_of_the_control() -> None:
+    assert (tickets._NEXT, tickets._LIMIT, tickets._DONE) == (NEXT, LIMIT, DONE)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_compiled_tickets(threads: int) -> None:
+    """All threads at once: each task is claimed once, in phases."""
+    limits = np.cumsum(np.arange(1, 60) % 7 + 1)
+    ended = np.zeros(limits[-1], np.int64)
+    control, team = make_control(limits), Team(threads)
+
+    def work(number: int) -> None:
+        while (task := int(claim(control, limits, number))) >= 0:
+            phase = int(np.searchsorted(limits, task, side="right"))
+            assert ended[:limits[phase - 1] if phase else 0].all()
+            ended[task] += 1
+            complete(control, limits)
+
+    team.run(work)
+    team.close()
+    assert (ended == 1).all()
+    assert control[PHASE] == len(limits)
+
+
+def test_a_stopped_phase_begins_again() -> None:
+    limits = np.array([2, 5, 6])
+    control = make_control(limits)
+
+    def tasks(until: Callable[[int], bool]) -> list[int]:
+        found = []
+        while (task := int(claim(control, limits, 0))) >= 0:
+            found.append(task)
+            if until(task):
+                stop(control)
+                break
+            complete(control, limits)
+        return found
+
+    assert tasks(lambda task: task == 3) == [0, 1, 2, 3]
+    assert claim(control, limits, 0) == -1
+    resume(control, limits)
+    assert tasks(lambda task: False) == [2, 3, 4, 5]
+    assert [int(n) for n in control[[NEXT, DONE, PHASE]]] == [6, 6, 3]
+    assert claim(control, limits, 1) == -1
+
+
+def test_a_helper_that_waits_too_long_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = np.array([1, 2])
+    control: Any = make_control(limits)
+    assert claim(control, limits, 0) == 0
+    assert claim(control, limits, 1) == -1  # task 0 has not ended
+    complete(control, limits)
+    assert claim(control, limits, 1) == 1
