@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from .interval_joins.choice import IntervalChoice
 
-__all__ = ["Groups", "UnorderedRows", "interval_engine", "operator_of_pairs", "row_operator", "states_leave",
+__all__ = ["Groups", "interval_engine", "operator_of_pairs", "row_operator", "states_leave",
            "unordered_operator"]
 
 #: For each tuple of R the first one that is identical; None where each is a base of its own.
@@ -59,9 +59,11 @@ def interval_engine(query: Query, device: Device) -> IntervalChoice | None:
     return interval_choice(query, device)
 
 
-def row_operator(query: Query, device: Device, retained: Retained, gather: Gather) -> RowOperator:
+def row_operator(query: Query, device: Device, retained: Retained, gather: Gather, *,
+                 stars: bool = False) -> RowOperator:
     """The operator for what ``device`` gives: states of circuits that fold, nothing where an engine of the CPU folds
-    without pairs, else pairs. ``retained``: the rows that are kept. ``gather`` gets columns of them.
+    without pairs, else pairs. ``retained``: the rows that are kept. ``gather`` gets columns of them. ``stars``: True
+    if stars are wanted beside rows without pairs.
     """
     if query.aggregates:
         if (circuit := states_leave(query, device)) is not None:
@@ -70,7 +72,7 @@ def row_operator(query: Query, device: Device, retained: Retained, gather: Gathe
         if (choice := interval_engine(query, device)) is not None:
             from .interval_joins.session import IntervalOperator
 
-            return IntervalOperator(query, choice, gather)
+            return IntervalOperator(query, choice, gather, stars)
     return operator_of_pairs(query, gather)
 
 
@@ -78,27 +80,12 @@ def operator_of_pairs(query: Query, gather: Gather, groups: Groups = None) -> Ro
     """The operator for pairs. ``groups``: as of `identical_rows`; then it must get all pairs at once."""
     if query.aggregates:
         return _FoldedPairs(query, gather, groups)
-    return PairOperator() if query.is_pairs else _DecidedKind(KindOperator(query))
+    return PairOperator(query) if query.is_pairs else _DecidedKind(query, KindOperator(query))
 
 
 def unordered_operator(query: Query) -> RowOperator:
     """The operator for pairs in any order, of tuples in any order, with RANGE windows and without aggregates."""
-    return PairOperator() if query.is_pairs else UnorderedRows(UnorderedKindOperator(query))
-
-
-class UnorderedRows(DecidedRows[Items]):
-    """Makes rows of what an `UnorderedKindOperator` decides."""
-
-    def __init__(self, decider: UnorderedKindOperator):
-        super().__init__(decider)
-        self._unordered = decider
-
-    def _rows(self, decided: Items) -> RowBatch:
-        return RowBatch(decided)
-
-    def advance_streams(self, passed: Mapping[Side, int | None]) -> RowBatch:
-        """The rows that are decided as no tuple of a stream below its event time in ``passed`` will arrive any more."""
-        return RowBatch(self._unordered.advance_streams(passed))
+    return PairOperator(query) if query.is_pairs else _UnorderedKind(query)
 
 
 class _DecidedKind(DecidedRows[Items]):
@@ -106,9 +93,18 @@ class _DecidedKind(DecidedRows[Items]):
         return RowBatch(decided)
 
 
+class _UnorderedKind(_DecidedKind):
+    def __init__(self, query: Query):
+        self._unordered = UnorderedKindOperator(query)
+        super().__init__(query, self._unordered)
+
+    def advance_streams(self, passed: Mapping[Side, int | None]) -> RowBatch:
+        return RowBatch(self._unordered.advance_streams(passed))
+
+
 class _FoldedPairs(DecidedRows[Decided]):
     def __init__(self, query: Query, gather: Gather, groups: Groups):
-        super().__init__(AggregateOperator(query))
+        super().__init__(query, AggregateOperator(query))
         self._folded, self._groups, self._lacking = FoldedRows(query, gather), groups, not query.kind.is_inner
 
     def _rows(self, decided: Decided) -> RowBatch:

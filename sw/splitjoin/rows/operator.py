@@ -12,9 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, joined_items
+from splitjoin.engines.device import ITEM, PAIR, Device, Items, chosen_items, joined_items
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Side
 
 from .kinds import rows_between
+from .numbered import NumberedSession, RowIds
 
 __all__ = ["DecidedRows", "PairOperator", "RowBatch", "RowOperator"]
 
@@ -68,8 +71,21 @@ class RowOperator(ABC):
     that brings it (semantics, section 7). Stars stay where they are.
     """
 
-    #: True if the device must find pairs.
-    needs_pairs: ClassVar[bool] = True
+    #: True if the rows come without pairs of the host's: a circuit or an engine of the CPU folds aggregates.
+    folds: ClassVar[bool] = False
+
+    def __init__(self, query: Query):
+        self._query = query
+
+    def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
+             query: Query | None = None) -> NumberedSession:
+        """Start a session of ``device`` for what this operator takes, as of `NumberedSession`. ``query``: what the
+        device is to find pairs of, where that is another one.
+        """
+        return NumberedSession(query or self._query, device, first, settled)
+
+    def close(self) -> None:  # noqa: B027  # most have nothing to release
+        """Release what the operator holds; it cannot be used afterwards."""
 
     @property
     @abstractmethod
@@ -85,6 +101,15 @@ class RowOperator(ABC):
     def arrive(self, arrivals: Arrivals) -> None:
         """Note the next slice of arrival order."""
 
+    def follow(self, session: NumberedSession, end: int | None = None) -> None:  # noqa: B027  # most only take items
+        """Note what ``session`` has beside items, before these are taken: states of base tuples before ``end``."""
+
+    def expire(self, session: NumberedSession, now: int) -> bool:
+        """Tell ``session``, where that decides rows, that no tuple below event time ``now`` will be pushed. True if it
+        must settle before `advance`.
+        """
+        return False
+
     @abstractmethod
     def take(self, items: Items, settled: tuple[int, int]) -> RowBatch:
         """The rows that are decided now, with ``items``: those of the probes up to row ids ``settled`` that were not
@@ -94,6 +119,11 @@ class RowOperator(ABC):
     @abstractmethod
     def advance(self, now: int) -> RowBatch:
         """The rows that are decided as no tuple below event time ``now`` will arrive any more."""
+
+    def advance_streams(self, passed: Mapping[Side, int | None]) -> RowBatch:
+        """The rows that are decided as no tuple of a stream below its event time in ``passed`` will arrive any more."""
+        times = [time for time in passed.values() if time is not None]
+        return self.advance(min(times)) if len(times) == len(passed) else RowBatch(_NO_ITEMS)
 
     @abstractmethod
     def finish(self, items: Items) -> RowBatch:
@@ -106,6 +136,22 @@ class RowOperator(ABC):
     @abstractmethod
     def restore(self, state: Mapping[str, Ints]) -> None:
         """Take over the ``state`` of another operator of the same query; this one must be fresh."""
+
+    def base_state(self) -> dict[str, Ints]:
+        """The state for whoever keeps the rows: without pairs, where `replay` or `renew` finds them again."""
+        return self.state()
+
+    def replay(self, first: tuple[int, int], retained: Arrivals) -> None:  # noqa: B027  # most keep what they need
+        """Note the ``retained`` rows again, of which the first ones have row ids ``first``; follows `restore`."""
+
+    def renew(self, items: Items, session: NumberedSession) -> None:  # noqa: B027  # most keep what they need
+        """Note what a fresh ``session`` found for the retained rows, ``items`` and states, in place of all that was
+        noted for undecided base tuples; follows `restore` from a `base_state`, or a session that is full.
+        """
+
+    def counters(self, session: NumberedSession) -> dict[str, int]:
+        """The device's counters since ``session`` began."""
+        return session.counters()
 
     @abstractmethod
     def between(self, arrivals: Arrivals, items: Items, warm: int, start: int | None, end: int | None) -> RowBatch:
@@ -169,7 +215,8 @@ class Decider(Protocol[T_co]):
 class DecidedRows(RowOperator, Generic[T]):
     """Makes rows of what ``decider`` decides."""
 
-    def __init__(self, decider: Decider[T]):
+    def __init__(self, query: Query, decider: Decider[T]):
+        super().__init__(query)
         self._decider = decider
 
     @abstractmethod

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,20 +18,16 @@ from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import Gather
-from splitjoin.rows.aggregates.state_operator import StateOperator, WholeStateOperator
-from splitjoin.rows.answers import UnorderedRows, row_operator, unordered_operator
+from splitjoin.rows.answers import row_operator, unordered_operator
+from splitjoin.rows.numbered import NumberedSession
 from splitjoin.rows.operator import RowBatch, RowOperator
 
 from .device_times import DeviceTimes, is_unordered
 from .gate import PushOrder, ScaleGate, UnorderedGate
-from .numbered import NumberedSession
 from .results import ResultQueue
 from .retained import RetainedWindows
 from .schemas import SessionSchemas
 from .snapshot import Snapshot, identity
-
-if TYPE_CHECKING:
-    from splitjoin.rows.interval_joins.session import IntervalOperator
 
 __all__ = ["Limit", "Pipeline", "make_gate"]
 
@@ -110,14 +106,14 @@ class Pipeline:
                                        in_order=self._times is None)
         self.results = ResultQueue(schemas.gathered, punctuation)
         self._gather: Gather = lambda side, names, rows: self.windows.streams[side].gather(names, rows)
-        self._kind = self._operator(device)
+        self._operator = self._operator_for(device)
         self.restarts = 0
         self.ended = False
         self.failure: Exception | None = None
         self._replayed_to = (0, 0)
         self._identity = identity(query, schemas.gathered, str(self.gate.rule), punctuation)
         self.device_session = (
-            self._again_if_lost(lambda: NumberedSession(self._device_query, self._runs_on(device), folds=self._folds))
+            self._again_if_lost(lambda: self._operator.open(device, query=self._device_query))
             if snapshot is None else self._resumed(snapshot))
 
     def default_source(self, side: Side) -> int:
@@ -176,7 +172,7 @@ class Pipeline:
         """The counters of `StreamJoin.counters`. A device that has lost its session is opened again, as by `work`."""
         if self.failure is None:
             with self._noting_failures():
-                of_device = self._persisting(lambda: (self._interval or self.device_session).counters())
+                of_device = self._persisting(lambda: self._operator.counters(self.device_session))
         else:
             of_device = {}
         kept = self.windows.streams
@@ -192,7 +188,7 @@ class Pipeline:
         self._collect()
         return Snapshot.of(self._identity, self.gate.state(), self._default, self.windows, self._ready, self.results,
                            settled=self.device_session.settled, ended=self.ended, restarts=self.restarts,
-                           kind=self._kind.state()).to_bytes()
+                           kind=self._operator.state()).to_bytes()
 
     def restored(self, snapshot: bytes) -> Pipeline:
         """A fresh pipeline of the same query and device in the state of ``snapshot``. Raises `SnapshotError`."""
@@ -215,8 +211,7 @@ class Pipeline:
     def close(self) -> None:
         """Close the device session; there will be no more results."""
         self.device_session.close()
-        if self._interval is not None:
-            self._interval.close()
+        self._operator.close()
         self.results.end()
 
     @contextmanager
@@ -257,19 +252,9 @@ class Pipeline:
         """Queue the results that the device gave before it lost ``session``: else a long flush might never end."""
         ends = self.windows.streams["r"].end, self.windows.streams["s"].end
         items = self._within_windows(session.rescued(ends))
-        self._note_states(session, ends[0])
-        self._put(self._kind.take(items, session.settled))
+        self._operator.follow(session, ends[0])
+        self._put(self._operator.take(items, session.settled))
         self._trim(session)
-
-    @property
-    def _interval(self) -> IntervalOperator | None:
-        """The operator, if it needs no pairs."""
-        return None if self._kind.needs_pairs else cast("IntervalOperator", self._kind)
-
-    @property
-    def _folds(self) -> bool:
-        """True if the device folds aggregates."""
-        return isinstance(self._kind, StateOperator)
 
     @property
     def _device_query(self) -> Query:
@@ -284,19 +269,12 @@ class Pipeline:
         return self._times.pairs(items, {side: kept[side].ts.values for side in SIDES},
                                  {side: kept[side].first for side in SIDES})
 
-    def _operator(self, device: Device) -> RowOperator:
+    def _operator_for(self, device: Device) -> RowOperator:
         """The operator that decides the rows from the results of ``device``."""
         if self._times is not None:
             return unordered_operator(self._query)
-        return row_operator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()), self._gather)
-
-    def _runs_on(self, device: Device) -> Device:
-        """The device that gets the arrivals: ``device``, or one that finds no pairs if the operator needs none."""
-        if self._interval is None:
-            return device
-        from splitjoin.rows.interval_joins.session import StarDevice
-
-        return StarDevice(self._punctuation)
+        return row_operator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()), self._gather,
+                            stars=self._punctuation)
 
     def _results_full(self) -> bool:
         rows, nbytes = self._limit.rows, self._limit.nbytes
@@ -310,16 +288,13 @@ class Pipeline:
         self._poll_device()
         if not self._ready:
             if isinstance(self.gate, UnorderedGate):
-                if isinstance(self._kind, UnorderedRows):
-                    self._put(self._kind.advance_streams(self.gate.passed))
+                self._put(self._operator.advance_streams(self.gate.passed))
                 self.windows.advance(self.gate.passed)
                 self._trim()
             elif self.gate.frontier is not None:
-                if isinstance(self._kind, WholeStateOperator) and not self.ended and self._kind.awaits(
-                        self.gate.frontier):
-                    self.device_session.advance(self.gate.frontier)
+                if not self.ended and self._operator.expire(self.device_session, self.gate.frontier):
                     self._emit(self.device_session.settle(), self.device_session)
-                self._put(self._kind.advance(self.gate.frontier))
+                self._put(self._operator.advance(self.gate.frontier))
                 self.windows.advance(dict.fromkeys(SIDES, self.gate.frontier))
                 self._trim()
             if self.gate.done:
@@ -337,7 +312,7 @@ class Pipeline:
             self._move(self.device)
         items = self.device_session.push(head if self._times is None else self._times.timed(head))
         self.windows.append(head)
-        self._kind.arrive(head)
+        self._operator.arrive(head)
         if rest is None:
             self._ready.popleft()
         else:
@@ -359,8 +334,8 @@ class Pipeline:
         """End the device's input; all of it must have been pushed."""
         if not self.ended:
             items = self._within_windows(self.device_session.flush())
-            self._note_states(self.device_session)
-            self._put(self._kind.finish(items))
+            self._operator.follow(self.device_session)
+            self._put(self._operator.finish(items))
             self.ended = True
             self.windows.clear()
             self.results.end()
@@ -370,11 +345,10 @@ class Pipeline:
         if device is self.device:
             old.close()  # before the next one opens: a board has one user
         else:
-            operator, state = self._operator(device), self._kind.state()
-            if self._interval is not None:
-                self._interval.close()
-            self._kind = operator
-            self._restore_kind(state)
+            operator, state = self._operator_for(device), self._operator.state()
+            self._operator.close()
+            self._operator = operator
+            self._restore_operator(state)
         fresh = self._replayed(device, self._settled)
         if device is not self.device:
             old.close()
@@ -393,18 +367,18 @@ class Pipeline:
             self.ended, self.restarts = snapshot.ended, snapshot.restarts
             self.windows.restore(snapshot.retained(self._query), snapshot.now)
             snapshot.check_ends(*(self.windows.streams[side].end for side in SIDES))
-            self._restore_kind(snapshot.kind_state())
+            self._restore_operator(snapshot.kind_state())
             session = self._again_if_lost(lambda: self._replayed(self.device, self._furthest(snapshot.settled)))
             self._trim(session)
         if self.ended:
             self.results.end()
         return session
 
-    def _restore_kind(self, state: Mapping[str, npt.NDArray[np.int64]]) -> None:
+    def _restore_operator(self, state: Mapping[str, npt.NDArray[np.int64]]) -> None:
         """Continue from the ``state`` of an operator, with the retained rows."""
-        self._kind.restore(state)
-        if self._interval is not None and not self.ended:
-            self._interval.replay(self.windows.first, self.windows.arrivals())
+        self._operator.restore(state)
+        if not self.ended:
+            self._operator.replay(self.windows.first, self.windows.arrivals())
 
     @property
     def _settled(self) -> tuple[int, int]:
@@ -422,8 +396,7 @@ class Pipeline:
         rest = None if self.ended else self.windows.arrivals()
         if self._times is not None:
             self._times.begin(rest)
-        session = NumberedSession(self._device_query, self._runs_on(device), self.windows.first, settled,
-                                  folds=self._folds)
+        session = self._operator.open(device, self.windows.first, settled, query=self._device_query)
         try:
             while rest is not None and len(rest):
                 head, rest = rest.split(self._slice_rows)
@@ -439,19 +412,12 @@ class Pipeline:
     def _trim(self, session: NumberedSession | None = None) -> None:
         """Drop the retained rows that nothing needs any more."""
         session = session or self.device_session
-        self.windows.trim(session.settled, self._kind.needed, session.rotation)
+        self.windows.trim(session.settled, self._operator.needed, session.rotation)
 
     def _emit(self, items: Items, session: NumberedSession) -> int:
         """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""
-        self._note_states(session)
-        return self._put(self._kind.take(self._within_windows(items), session.settled))
-
-    def _note_states(self, session: NumberedSession, end: int | None = None) -> None:
-        """Give the operator the states that ``session`` has folded, of base tuples before ``end``."""
-        if isinstance(self._kind, StateOperator):
-            self._kind.note(session.states(end))
-        if isinstance(self._kind, WholeStateOperator):
-            session.settled_to(self._kind.settled)
+        self._operator.follow(session)
+        return self._put(self._operator.take(self._within_windows(items), session.settled))
 
     def _put(self, batch: RowBatch) -> int:
         """Queue the rows of ``batch``, and return how many there are."""

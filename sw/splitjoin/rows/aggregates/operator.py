@@ -110,7 +110,7 @@ class AggregateOperator:
 
     def restore(self, state: Mapping[str, Ints]) -> None:
         """Take over the ``state`` of another operator of the same query; this one must be fresh."""
-        self._r, self._s = state["pairs_r"], state["pairs_s"]
+        self._r, self._s = state.get("pairs_r", self._r), state.get("pairs_s", self._s)
         self._bases.restore({name: values for name, values in state.items() if not name.startswith("pairs_")})
 
     def _note(self, items: Items) -> None:

@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.device import PAIR, Items
+from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.query import Query
 
+from ..numbered import NumberedSession, RowIds
 from ..operator import DecidedRows, RowBatch
 from .device_states import state_values
 from .fold import Gather
@@ -41,16 +42,24 @@ class StateOperator(DecidedRows[Decided]):
     So it does where a state left its width, as only the pairs tell where. ``gather`` gets columns of retained rows.
     """
 
+    folds = True
     #: The streams whose probes find the partners that states hold.
     _folded_sides: ClassVar[tuple[int, ...]] = (0,)
 
     def __init__(self, query: Query, folding: FoldChoice, retained: Retained, gather: Gather):
         self._bases = AggregateOperator(replace(query, kind=Kind("left")))
-        super().__init__(self._bases)
-        self._query, self._folding = query, folding
+        super().__init__(query, self._bases)
+        self._folding = folding
         self._retained, self._gather = retained, gather
         self._first = 0  # the base tuple of the first state
         self._states: dict[str, npt.NDArray[Any]] = {}
+
+    def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
+             query: Query | None = None) -> NumberedSession:
+        return NumberedSession(query or self._query, device, first, settled, folds=True)
+
+    def follow(self, session: NumberedSession, end: int | None = None) -> None:
+        self.note(session.states(end))
 
     def note(self, states: FoldedStates) -> None:
         """Note the ``states`` of the base tuples that follow those of the states before."""
@@ -84,19 +93,10 @@ class StateOperator(DecidedRows[Decided]):
         return state
 
     def base_state(self) -> dict[str, Ints]:
-        """The state without pairs, for whoever keeps the rows: `restore_bases` and `note_again` continue from both."""
         return {name: values for name, values in self._bases.state().items() if not name.startswith("pairs_")}
 
-    def restore_bases(self, state: Mapping[str, Ints]) -> None:
-        """Take over a `base_state`; `note_again` must follow."""
-        none = np.empty(0, np.int64)
-        self._bases.restore({**state, "pairs_r": none, "pairs_s": none})
-
-    def note_again(self, items: Items, states: FoldedStates) -> None:
-        """Note the pairs in ``items`` and the ``states`` that a session found for retained tuples, which were known
-        before: in place of all that was noted for undecided base tuples.
-        """
-        self._states = {}
+    def renew(self, items: Items, session: NumberedSession) -> None:
+        states, self._states = session.states(), {}
         self._bases.forget_pairs()
         first = self.needed[0]
         gone = min(max(first - states.first, 0), len(states))
@@ -148,7 +148,7 @@ class WholeStateOperator(StateOperator):
 
     Such circuits give no items. A base tuple's row needs its state, so arrivals count as settled up to the one that
     decides the first base tuple whose state has not come. A circuit does not know which event times only heartbeats
-    have reached: where these decide base tuples (`awaits`), the session tells it, before `advance`.
+    have reached: `expire` tells it those that decide base tuples.
     """
 
     _folded_sides: ClassVar[tuple[int, ...]] = (0, 1)
@@ -162,9 +162,15 @@ class WholeStateOperator(StateOperator):
         """The row ids (R's, S's) before which all tuples are settled."""
         return self._bases.before_decision(self._end)
 
-    def awaits(self, now: int) -> bool:
-        """True if event time ``now`` decides base tuples whose states have not come."""
-        return self._bases.decided_by(now) > self._end
+    def follow(self, session: NumberedSession, end: int | None = None) -> None:
+        super().follow(session, end)
+        session.settled_to(self.settled)
+
+    def expire(self, session: NumberedSession, now: int) -> bool:
+        if self._bases.decided_by(now) <= self._end:
+            return False
+        session.advance(now)
+        return True
 
     def note(self, states: FoldedStates) -> None:
         """Note ``states``; those that were noted before, of another session, are passed over."""
@@ -195,21 +201,14 @@ class WholeStateOperator(StateOperator):
         undecided base tuples must come again.
         """
         # Base tuples that a heartbeat has decided have no state either: `advance` follows once these have come.
-        none = np.empty(0, np.int64)
-        super().restore({**state, "pairs_r": none, "pairs_s": none, "frontier": none})
+        kept = {name: values for name, values in state.items() if not name.startswith("pairs_")}
+        super().restore({**kept, "frontier": np.empty(0, np.int64)})
         self._end = self.needed[0]
 
-    def restore_bases(self, state: Mapping[str, Ints]) -> None:
-        """Take over a `base_state`; `note_again` must follow."""
-        self.restore(state)
-
-    def note_again(self, items: Items, states: FoldedStates) -> None:
-        """Note the ``states`` that a session found for retained tuples, in place of all that was noted for undecided
-        base tuples.
-        """
+    def renew(self, items: Items, session: NumberedSession) -> None:
         self._states, self._end = {}, self.needed[0]
         self._bases.forget_pairs()
-        self.note(states)
+        self.note(session.states())
 
 
 def state_operator(query: Query, folding: FoldChoice, retained: Retained, gather: Gather) -> StateOperator:

@@ -14,6 +14,7 @@ from splitjoin.lang.query import Query
 
 from ..aggregates import Gather
 from ..kinds import KindOperator
+from ..numbered import NumberedSession, RowIds
 from ..operator import DecidedRows, RowBatch
 from .choice import IntervalChoice
 from .values import aggregate_values
@@ -27,15 +28,19 @@ class IntervalOperator(DecidedRows[Items]):
     """Folds the partners of base tuples from arrivals and the stars of a `StarDevice`.
 
     It stands in for an operator that folds pairs, whose state it reads and writes, so that a session may move from one
-    to the other; after `restore`, `replay` must follow. ``gather`` gets columns of retained rows.
+    to the other. ``gather`` gets columns of retained rows. ``stars``: True if rows have stars beside them.
     """
 
-    needs_pairs = False
+    folds = True
 
-    def __init__(self, query: Query, choice: IntervalChoice, gather: Gather):
-        super().__init__(KindOperator(query, bases=True))
-        self._query, self._choice, self._gather = query, choice, gather
+    def __init__(self, query: Query, choice: IntervalChoice, gather: Gather, stars: bool):
+        super().__init__(query, KindOperator(query, bases=True))
+        self._choice, self._gather, self._stars = choice, gather, stars
         self._folder = choice.folder()
+
+    def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
+             query: Query | None = None) -> NumberedSession:
+        return super().open(StarDevice(self._stars), first, settled, query)
 
     @property
     def needed(self) -> tuple[int, int]:
@@ -53,24 +58,20 @@ class IntervalOperator(DecidedRows[Items]):
         return {"pairs_r": r, "pairs_s": s, **super().state()}
 
     def base_state(self) -> dict[str, Ints]:
-        """The state without pairs, for whoever keeps the rows: `restore` and `replay` continue from both."""
         return super().state()
 
     def restore(self, state: Mapping[str, Ints]) -> None:
         super().restore({name: values for name, values in state.items() if not name.startswith("pairs_")})
 
     def replay(self, first: tuple[int, int], retained: Arrivals) -> None:
-        """Fold anew from the ``retained`` rows, of which the first ones have row ids ``first``."""
         self._folder.skip(*first)
         self._folder.arrive(retained)
         self._folder.pass_over(super().needed[0] - first[0])
 
-    def counters(self) -> dict[str, int]:
-        """The counters of the folder."""
+    def counters(self, session: NumberedSession) -> dict[str, int]:
         return self._folder.counters()
 
     def close(self) -> None:
-        """Stop the threads."""
         self._folder.close()
 
     def _rows(self, decided: Items) -> RowBatch:

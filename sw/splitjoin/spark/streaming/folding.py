@@ -21,11 +21,9 @@ from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
-from splitjoin.rows.aggregates.state_operator import StateOperator, WholeStateOperator
 from splitjoin.rows.answers import row_operator
-from splitjoin.rows.interval_joins.session import IntervalOperator
+from splitjoin.rows.numbered import NumberedSession
 from splitjoin.rows.operator import RowBatch
-from splitjoin.sessions.numbered import NumberedSession
 
 from .rows import Rows
 
@@ -60,12 +58,7 @@ class GroupFold:
     @property
     def folds(self) -> bool:
         """False if the device gives pairs, which the host folds: then this object is of no use."""
-        return isinstance(self._operator, (IntervalOperator, StateOperator))
-
-    @property
-    def done(self) -> tuple[int, int]:
-        """The numbers of tuples of R and of S that were joined."""
-        return self._operator.done
+        return self._operator.folds
 
     @property
     def needed(self) -> tuple[int, int]:
@@ -83,29 +76,22 @@ class GroupFold:
     def restore(self, undecided: Mapping[str, Numbers]) -> None:
         """Go on from a state, `GroupState.undecided`, with the stored rows."""
         state = {name: values for name, values in undecided.items() if not name.startswith("pairs_")}
-        if isinstance(self._operator, IntervalOperator):
-            self._operator.restore(state)
-            self._operator.replay(self._ids, self._stored)
-            self.pushed += len(self._stored)
-        elif isinstance(self._operator, StateOperator):
-            self._operator.restore_bases(state)
-            self._replay()
+        self._operator.restore(state)
+        self._operator.replay(self._ids, self._stored)
+        self._renew()
 
     def join(self, new: Arrivals, watermark: int | None) -> list[RowBatch]:
         """The base tuples that are decided now, with the ``new`` arrivals."""
         operator, self.fresh = self._operator, False
         operator.arrive(new)
         self.pushed += len(new)
-        items, settled = np.empty(0, ITEM), (operator.done[0] + len(new.r), operator.done[1] + len(new.s))
-        if isinstance(operator, StateOperator):
-            if self._session is None or not self._session.fits(new):
-                self._replay()
-            assert self._session is not None
-            items = self._session.push(new)
-            if isinstance(operator, WholeStateOperator) and watermark is not None:
-                self._session.advance(watermark)
-            items = np.concatenate([items, self._session.settle()])
-            operator.note(self._session.states())
+        settled = (operator.done[0] + len(new.r), operator.done[1] + len(new.s))
+        session = self._session if self._session is not None and self._session.fits(new) else self._renew()
+        items = session.push(new)
+        if watermark is not None:
+            operator.expire(session, watermark)
+        items = np.concatenate([items, session.settle()])
+        operator.follow(session)
         found = [operator.take(items, settled)]
         if watermark is not None:
             found.append(operator.advance(watermark))
@@ -113,20 +99,17 @@ class GroupFold:
 
     def state(self) -> dict[str, Numbers]:
         """Columns of the base tuples' states, which `restore` takes beside the stored rows."""
-        assert isinstance(self._operator, (IntervalOperator, StateOperator))
         return self._operator.base_state()
 
     def comparisons(self) -> int:
         """Comparisons since the last call."""
-        counters = (self._operator.counters() if isinstance(self._operator, IntervalOperator) else
-                    {} if self._session is None else self._session.counters())
+        counters = {} if self._session is None else self._operator.counters(self._session)
         before, self._comparisons = self._comparisons, counters.get("comparisons", 0)
         return self._comparisons - before
 
     def close(self) -> None:
         """End its threads and its device session."""
-        if isinstance(self._operator, IntervalOperator):
-            self._operator.close()
+        self._operator.close()
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -135,16 +118,16 @@ class GroupFold:
     def _ids(self) -> tuple[int, int]:
         return self._first["r"], self._first["s"]
 
-    def _replay(self) -> None:
-        """Open a device session anew, and push the stored rows, whose states it folds again."""
-        assert isinstance(self._operator, StateOperator)
+    def _renew(self) -> NumberedSession:
+        """Open a device session anew, and push the stored rows, which it folds again."""
         if self._session is not None:
             self._session.close()
         self._comparisons = 0
-        self._session = NumberedSession(self._query, self._device, self._ids, self._ids, folds=True)
-        items = np.concatenate([self._session.push(self._stored), self._session.settle()])
+        self._session = session = self._operator.open(self._device, self._ids, self._ids)
+        items = np.concatenate([session.push(self._stored), session.settle()])
         self.pushed += len(self._stored)
-        self._operator.note_again(items, self._session.states())
+        self._operator.renew(items, session)
+        return session
 
     def _gathered(self, side: Side, names: Sequence[str], rows: Numbers) -> list[pa.Array | pa.ChunkedArray]:
         at = pa.array(rows - self._first[side])

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from splitjoin.circuit.driver import CircuitSession
     from splitjoin.circuit.folded_states import FoldedStates
 
-__all__ = ["NumberedSession"]
+__all__ = ["NumberedSession", "RowIds"]
+
+#: A row id of R, and one of S.
+RowIds = tuple[int, int]
 
 
 class NumberedSession:
@@ -35,8 +38,8 @@ class NumberedSession:
         pushed: The row ids (R's, S's) of the next tuples.
     """
 
-    def __init__(self, query: Query, device: Device, first: tuple[int, int] = (0, 0),
-                 settled: tuple[int, int] = (0, 0), *, folds: bool = False):
+    def __init__(self, query: Query, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0), *,
+                 folds: bool = False):
         self._order = query.pairs.order
         kind = self._order.kind
         if kind == "outer" or (kind == "none" and not device.immediate):
