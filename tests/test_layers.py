@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "tables": "base lang",
     "rows": "base lang engines circuit tables",
     "joins": "base lang plan engines circuit hw tables rows",
-    "sessions": "base lang engines circuit tables rows joins",
+    "sessions": "base lang engines tables rows joins",
     "qualify": "base lang plan",
     "spark": "base lang plan engines circuit link rows joins sessions",
     "cli": "base lang engines circuit link hw sim boards tables rows joins qualify",
