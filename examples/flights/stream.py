@@ -46,7 +46,7 @@ def query(folder: Path) -> None:
         left, right = (replay(spark, folder / f"{side}.parquet", time="departed", rows_per_batch=ROWS)
                        for side in ("carrier", "others"))
         pairs = stream_join(left, right, on=CONDITION, window=_WINDOW, time="departed", late="0 SECONDS",
-                            select=_SELECT, state=str(folder / "state"))
+                            select=_SELECT)
         running = pairs.writeStream.format("parquet").option("path", str(folder / "pairs")).option(
             "checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
         running.awaitTermination()
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _cleared(folder: Path) -> None:
     """Make ``folder``, without what an earlier run has left. Raises `ToolError` for folders that no run has made."""
-    old = [folder / name for name in ("pairs", "state", "checkpoint") if (folder / name).exists()]
+    old = [folder / name for name in ("pairs", "checkpoint") if (folder / name).exists()]
     if old and not (folder / "carrier.parquet").exists():
         raise ToolError(f"--output must be a new folder or that of an earlier run, as {old[0]} is to be removed, but "
                         f"{folder} has no carrier.parquet of such a run; choose another folder")
@@ -139,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
                     "on, and check the result.")
     parser.add_argument("--days", type=int, default=DAYS, metavar="N", help="days of data from 2013-01-01")
     parser.add_argument("--output", type=Path, default=Path("out/flights-stream"), metavar="DIR",
-                        help="folder for inputs, state, checkpoint and pairs")
+                        help="folder for inputs, checkpoint and pairs")
     parser.add_argument("--go-on", action="store_true", help="only run the query of --output, to its end")
     return parser
 

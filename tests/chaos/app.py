@@ -35,8 +35,8 @@ def main(folder: Path, device: str, options: dict[str, object], how: str, idle: 
         "spark.sql.shuffle.partitions": "2", "spark.sql.streaming.minBatchesToRetain": "5"})
     left, right = (spark.readStream.schema(f"ts bigint, {name} int, n bigint").option("maxFilesPerTrigger", 2)
                    .parquet(str(folder / side)) for side, name in (("r", "x"), ("s", "a")))
-    joined = stream_join(left, right, **JOIN, late=0, groups=2, state=str(folder / "state"), device=device,
-                         device_options=options, how=how, idle=idle, late_to=str(folder / "late"))
+    joined = stream_join(left, right, **JOIN, late=0, groups=2, device=device, device_options=options,
+                         how=how, idle=idle, late_to=str(folder / "late"))
 
     def write(frame: DataFrame, batch: int) -> None:
         frame.write.mode("overwrite").parquet(str(folder / "out" / f"batch={batch:06d}"))

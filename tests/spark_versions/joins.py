@@ -88,8 +88,7 @@ class Joins:
         """Run the query over the files that are there."""
         streams = [self.spark.readStream.schema(frame.schema).option("maxFilesPerTrigger", 1).parquet(str(root / name))
                    for frame, name in zip(self.frames, "rs", strict=True)]
-        joined = stream_join(*streams, on=_ON, window=_WINDOW, time="ts", late=0, how=how, state=str(root / "state"),
-                             groups=2)
+        joined = stream_join(*streams, on=_ON, window=_WINDOW, time="ts", late=0, how=how, groups=2)
         query = joined.writeStream.format("parquet").option("path", str(root / "rows")).option(
             "checkpointLocation", str(root / "checkpoint")).trigger(availableNow=True).start()
         assert query.awaitTermination(300), "the query does not end"

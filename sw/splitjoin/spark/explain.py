@@ -16,11 +16,12 @@ from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.sessions.gate.times import Idle, Lateness
 
-from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_streaming_join
+from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_batch_join, made_streaming_join
 from .placement import device_name, folding, parts
 from .streaming.group import GroupJoin
 from .streaming.plan import StreamingJoin, StreamOptions
 from .text import WHICH, duration, extent
+from .untimed import UntimedJoin
 
 __all__ = ["explain"]
 
@@ -52,38 +53,43 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
     device_options = merged_options(device_options, options, device, explain)
     streaming = StreamOptions(late, late_to, null_time, idle, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
-    joined: PartitionedJoin | StreamingJoin
+    joined: PartitionedJoin | UntimedJoin | StreamingJoin
     if check_kinds(left, right, streaming, partitions):
         joined = made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order,
                                      select=select, device=device, device_options=device_options,
                                      fail_on_fallback=fail_on_fallback, metrics=None, options=streaming, kind=kind)
         query, its_device, its_options = joined.join.query, joined.join.device, joined.join.options
     else:
-        joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order,
-                                      select=select, device=device, device_options=device_options,
-                                      partitions=partitions if mode == "PLAN" else 1,
-                                      fail_on_fallback=fail_on_fallback, kind=kind)
+        joined = made_batch_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+                                 device=device, device_options=device_options,
+                                 partitions=partitions if mode == "PLAN" else 1, fail_on_fallback=fail_on_fallback,
+                                 kind=kind)
         query, its_device, its_options = joined.query, joined.device, joined.options
     if mode != "PLAN":
         found = parts(query, its_device, its_options, joined.refused, gathered=joined.result.names)
         return "\n".join(str(part) for part in found if mode == "ALL" or not part.on_device)
-    lines = _streaming(joined) if isinstance(joined, StreamingJoin) else _batch(joined, partitions, device_options)
+    if isinstance(joined, UntimedJoin):
+        lines = [("device", f"{device_name(its_device)}; every part runs on it, in its Spark task"),
+                 *_common(query, {}, its_device, its_options), ("parts", joined.said())]
+    else:
+        lines = _streaming(joined) if isinstance(joined, StreamingJoin) else _batch(joined, partitions, device_options)
     return "\n".join(f"{label:<11}{said}" for label, said in lines)
 
 
 def _common(query: Query, ties: Mapping[Side, Sequence[str]], device: str | Device,
             options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    assert query.time is not None
-    keys = [f"{side}: {', '.join(ties[side])}" for side in SIDES if ties[side]]
+    keys = [f"{side}: {', '.join(ties[side])}" for side in SIDES if ties.get(side)]
+    times = [] if query.time is None else [
+        ("windows", f"r: {extent(query, 'r')}; s: {extent(query, 's')}"),
+        ("time", f"r.{query.time.r}, s.{query.time.s} ({query.time.type}); equal times: R before S"
+                 + (f", then {'; '.join(keys)}" if keys else "; within a stream their order does not matter here"))]
     return [
         *([] if query.kind.is_inner else
           [("kind", f"{query.kind}" + ", decided in the Spark task from the pairs" * (not query.aggregates))]),
         *([("aggregates", f"{', '.join(a.text for a in query.aggregates)}, {folding(query, device, options)[1]}")]
           if query.aggregates else []),
         ("condition", str(query.predicate)),
-        ("windows", f"r: {extent(query, 'r')}; s: {extent(query, 's')}"),
-        ("time", f"r.{query.time.r}, s.{query.time.s} ({query.time.type}); equal times: R before S"
-                 + (f", then {'; '.join(keys)}" if keys else "; within a stream their order does not matter here")),
+        *times,
         ("order", str(query.order)),
     ]
 
@@ -126,7 +132,7 @@ def _streaming(joined: StreamingJoin) -> list[tuple[str, str]]:
         ("late", f"rows below the watermark: {_watermark(join)}"),
         ("results", f"{'pairs' if query.is_pairs else 'rows'} come out {when}"),
         ("groups", f"{join.groups}; {spread if join.groups > 1 else 'one task joins all rows'}"),
-        ("state", f"{joined.root}, of the last {joined.retained} micro-batches"),
+        ("state", f"{joined.root or 'in the checkpoint of the query'}, of the last {joined.retained} micro-batches"),
     ]
 
 

@@ -36,13 +36,14 @@ from .placement import choose_device
 from .resources import check_resources
 from .streaming.plan import StreamingJoin, StreamOptions
 from .task import HOME, PARTITION, Task
+from .untimed import UntimedJoin
 from .versions import arrow_type, type_named
 from .windows import ANY_WINDOW, windowed
 from .workers import check_workers, cores, shipped
 
 __all__ = [
-    "PartitionedJoin", "Partitions", "Ties", "check_kinds", "check_metrics", "checked_order", "checked_schemas",
-    "computed_field", "joined_with", "made_query", "stream_join", "streaming_join",
+    "PartitionedJoin", "Partitions", "Ties", "batch_join", "check_kinds", "check_metrics", "checked_order",
+    "checked_schemas", "computed_field", "joined_with", "made_query", "stream_join", "streaming_join",
 ]
 
 #: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
@@ -78,8 +79,8 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
             may be left out if the condition itself bounds the times of a pair, as in ``s.ts BETWEEN r.ts AND r.ts +
             INTERVAL '1 HOUR'``: then the windows are as long as the condition needs. A RANGE that is shorter than that
             gets a warning.
-        time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Required, because
-            the rows of a DataFrame have no order of their own.
+        time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Batch DataFrames
+            may be joined without ``time`` and ``window``: every row of left meets every row of right.
         ties: Columns that order rows of one stream with equal times, ascending, NULL first. The order of such rows
             matters only with ROWS windows, order ``"total"``, as-of joins, aggregates that choose a partner, or classes
             of your own. There, rows that are equal in these columns too are ordered by all other columns, so that the
@@ -109,7 +110,8 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         groups: Streaming only. The number of tasks that join a micro-batch, at most 32,768; by default the number of
             Spark's cores, and 1 with order ``"total"``. It may change when a query starts again.
         state: Streaming only. A folder for the state files, as a path or URI that driver and executors reach; by
-            default below ``spark.sql.streaming.checkpointLocation``, or a temporary folder in local mode.
+            default the folder ``splitjoin`` in the query's checkpoint. Spark Connect does not tell it: there, the
+            default is below ``spark.sql.streaming.checkpointLocation``, if that is set.
         name: Streaming only. A name for the state files and the observed metrics, by default ``"splitjoin"``; two joins
             in one streaming query need different names.
         fail_on_fallback: False to run the join on the CPU engine, with a warning, if the device refuses the query.
@@ -127,7 +129,8 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         ``_r`` and ``_s``. With ``aggregate``, columns of left, then the aggregates.
 
     Checks the arguments before it runs any Spark job. For batch DataFrames, unless ``partitions`` is 1 or a list, one
-    small job over the time columns then finds quantiles; a ROWS window needs another job, which counts rows.
+    small job over the time columns then finds quantiles; a ROWS window needs another job, which counts rows. Without
+    ``time``, the job counts rows.
     Before the first join of a session, one task checks that the Python workers have this splitjoin.
 
     Raises:
@@ -145,10 +148,9 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         return made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                    device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
                                    metrics=metrics, options=streaming, kind=kind).plan()
-    joined = PartitionedJoin.make(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
-                                  device=device, device_options=device_options, partitions=partitions,
-                                  fail_on_fallback=fail_on_fallback, kind=kind)
-    return joined.plan(metrics)
+    return made_batch_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+                           device=device, device_options=device_options, partitions=partitions,
+                           fail_on_fallback=fail_on_fallback, kind=kind).plan(metrics)
 
 
 def joined_with(right: DataFrame, **arguments: Any) -> Callable[[DataFrame], DataFrame]:
@@ -170,6 +172,31 @@ def joined_with(right: DataFrame, **arguments: Any) -> Callable[[DataFrame], Dat
         return stream_join(left, right, **arguments)
 
     return join
+
+
+def made_batch_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None,
+                    time: TimeSpec | None, ties: Ties, order: str | Order, select: Sequence[str] | None,
+                    device: str | Device, device_options: Mapping[str, Any] | None, partitions: Partitions | None,
+                    fail_on_fallback: bool, kind: Mapping[str, Any] | None = None) -> PartitionedJoin | UntimedJoin:
+    """Check the arguments of `stream_join` for batch DataFrames, and make the join of them."""
+    query, result, gathered = made_query(left, right, on=on, window=window, time=time, order=order, select=select,
+                                         kind=kind)
+    return batch_join(query, left, right, result, gathered, None, ties=ties, device=device,
+                      device_options=device_options or {}, partitions=partitions, fail_on_fallback=fail_on_fallback)
+
+
+def batch_join(query: Query, left: DataFrame, right: DataFrame, result: StructType, gathered: Sequence[OutputColumn],
+               projection: Projection | None, *, ties: Ties, device: str | Device, device_options: Mapping[str, Any],
+               partitions: Partitions | None, fail_on_fallback: bool) -> PartitionedJoin | UntimedJoin:
+    """The join of two batch DataFrames by ``query``, with or without event time."""
+    if query.time is not None:
+        return PartitionedJoin.of(query, left, right, result, gathered, projection, ties=ties, device=device,
+                                  device_options=device_options, partitions=partitions,
+                                  fail_on_fallback=fail_on_fallback)
+    if ties:
+        raise InputError("ties order rows with equal times, but the join has no time=…; leave ties out")
+    return UntimedJoin.of(query, left, right, result, gathered, projection, device=device,
+                          device_options=device_options, partitions=partitions, fail_on_fallback=fail_on_fallback)
 
 
 def made_streaming_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None,
@@ -242,12 +269,13 @@ def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: Wind
                order: str | Order, select: Sequence[str] | None,
                kind: Mapping[str, Any] | None = None) -> tuple[Query, StructType, Sequence[OutputColumn]]:
     """The query of a ``stream_join``, Spark's schema of its result, and the input columns that its rows consist of."""
-    schema_r, schema_s = checked_schemas(left, right, time)
+    schema_r, schema_s = checked_schemas(left, right, window, time)
     if isinstance(on, Column):
         on = column_condition(on, schema_r, schema_s, {"r": left, "s": right})
     query = Query.make(schema_r, schema_s, on=on, window=ANY_WINDOW if window is None else window, time=time,
                        order=checked_order(order), **(kind or {}))
-    query = windowed(query, window, 4)
+    if time is not None:
+        query = windowed(query, window, 4)
     chosen = result_columns(query, schema_r.arrow, schema_s.arrow, select)
     types = {"r": left.schema, "s": right.schema}
     result = StructType([StructField(c.name, types[c.side][c.source].dataType,
@@ -309,16 +337,6 @@ class PartitionedJoin:
     refused: str
 
     @classmethod
-    def make(cls, left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None, time: TimeSpec | None,
-             ties: Ties, order: str | Order, select: Sequence[str] | None, device: str | Device,
-             device_options: Mapping[str, Any], partitions: Partitions | None, fail_on_fallback: bool,
-             kind: Mapping[str, Any] | None = None) -> PartitionedJoin:
-        query, result, gathered = made_query(left, right, on=on, window=window, time=time, order=order, select=select,
-                                             kind=kind)
-        return cls.of(query, left, right, result, gathered, None, ties=ties, device=device,
-                      device_options=device_options, partitions=partitions, fail_on_fallback=fail_on_fallback)
-
-    @classmethod
     def of(cls, query: Query, left: DataFrame, right: DataFrame, result: StructType, gathered: Sequence[OutputColumn],
            projection: Projection | None, *, ties: Ties, device: str | Device, device_options: Mapping[str, Any],
            partitions: Partitions | None, fail_on_fallback: bool) -> PartitionedJoin:
@@ -362,11 +380,14 @@ class PartitionedJoin:
         return packed(self.query, self.streams, self.cuts, self.gathered)
 
 
-def checked_schemas(left: DataFrame, right: DataFrame, time: object) -> tuple[Schema, Schema]:
-    """The schemas of R and S. Raises `SchemaError` for types that Arrow does not have, and if ``time`` is None."""
-    if time is None:
-        raise SchemaError("stream_join needs time=…, the event-time column: the rows of a DataFrame have no order "
-                          "of their own, so without it there is no arrival order; a column of row numbers will do")
+def checked_schemas(left: DataFrame, right: DataFrame, window: object, time: object) -> tuple[Schema, Schema]:
+    """The schemas of R and S. Raises `SchemaError` for types that Arrow does not have, and for streams or windows
+    without ``time``.
+    """
+    if time is None and (window is not None or left.isStreaming):
+        what = "streaming DataFrames need" if left.isStreaming else "a window needs"
+        raise SchemaError(f"{what} time=…, the event-time column: the rows of a DataFrame have no order of their own, "
+                          f"so without it there is no arrival order; a column of row numbers will do")
     return (Schema.from_arrow("r", _arrow("left", left.schema)), Schema.from_arrow("s", _arrow("right", right.schema)))
 
 

@@ -27,7 +27,7 @@ from .task import PARTITION, STREAM, Task, null_time
 from .versions import by_number
 from .workers import shipped
 
-__all__ = ["PACKED", "Pack", "PackedTask", "packed"]
+__all__ = ["PACKED", "Pack", "PackedTask", "encoded", "packed", "packed_batch", "packed_tables", "unpacked_rows"]
 
 #: The columns of packed rows: the partition, the stream (0 = R, 1 = S), the numbers of home and of warm tuples, and the
 #: tuples by event time, the warm ones first.
@@ -70,15 +70,15 @@ class Pack:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows, size = list[tuple[int, int, int, int, bytes]](), 0
-        for table in _tables(batches):
+        for table in packed_tables(batches):
             for partition, home, warm, part in self._cut(table.rename_columns(list(self.names))):
-                rows.append((partition, R if self.side == "r" else S, home, warm, _encoded(part)))
+                rows.append((partition, R if self.side == "r" else S, home, warm, encoded(part)))
                 size += len(rows[-1][-1])
                 if size > _BATCH_BYTES:
-                    yield _batch(rows)
+                    yield packed_batch(rows)
                     rows, size = [], 0
         if rows:
-            yield _batch(rows)
+            yield packed_batch(rows)
 
     def _cut(self, table: pa.Table) -> Iterator[tuple[int, int, int, pa.Table]]:
         """The partitions that need tuples of ``table``: number, home tuples, warm tuples, and all by event time."""
@@ -106,13 +106,7 @@ class PackedTask:
     ties: Mapping[Side, Sequence[str]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parts = dict[int, list[tuple[int, int, int, pa.Table]]]()
-        for batch in batches:
-            partitions, *numbers, tuples = (batch.column(batch.schema.get_field_index(name)) for name in _ARROW.names)
-            counts = zip(*(column.to_pylist() for column in numbers), strict=True)
-            for partition, (stream, home, warm), data in zip(partitions.to_pylist(), counts, tuples, strict=True):
-                table = pa.ipc.open_stream(data.as_buffer()).read_all()
-                parts.setdefault(partition, []).append((stream, home, warm, table))
+        parts = unpacked_rows(batches)
         for partition in sorted(parts):
             yield from self._join(partition, parts.pop(partition))
 
@@ -139,6 +133,18 @@ class PackedTask:
         order = np.arange(len(table))
         rows = arrival_order(Rows(table, event_ticks(query.time, side, table), order), self.ties[side], order)
         return rows.table, rows.ts
+
+
+def unpacked_rows(batches: Iterator[pa.RecordBatch]) -> dict[int, list[tuple[int, int, int, pa.Table]]]:
+    """For each partition what its `PACKED` rows hold: stream, home tuples, warm tuples, and the tuples."""
+    parts = dict[int, list[tuple[int, int, int, pa.Table]]]()
+    for batch in batches:
+        partitions, *numbers, tuples = (batch.column(batch.schema.get_field_index(name)) for name in _ARROW.names)
+        counts = zip(*(column.to_pylist() for column in numbers), strict=True)
+        for partition, (stream, home, warm), data in zip(partitions.to_pylist(), counts, tuples, strict=True):
+            table = pa.ipc.open_stream(data.as_buffer()).read_all()
+            parts.setdefault(partition, []).append((stream, home, warm, table))
+    return parts
 
 
 def warm_length(query: Query, side: Side) -> int:
@@ -169,7 +175,7 @@ def _below(ts: npt.NDArray[np.int64], times: Sequence[int]) -> list[int]:
     return below
 
 
-def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def packed_tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The rows as larger tables; Spark's own batches are of some thousand rows."""
     held, rows, size = list[pa.RecordBatch](), 0, 0
     for batch in batches:
@@ -184,7 +190,7 @@ def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _encoded(table: pa.Table) -> bytes:
+def encoded(table: pa.Table) -> bytes:
     table = table.combine_chunks()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -192,6 +198,6 @@ def _encoded(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _batch(rows: Sequence[tuple[int, int, int, int, bytes]]) -> pa.RecordBatch:
+def packed_batch(rows: Sequence[tuple[int, int, int, int, bytes]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in
                                        zip(zip(*rows, strict=True), _ARROW, strict=True)], schema=_ARROW)

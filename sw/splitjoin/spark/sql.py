@@ -21,9 +21,9 @@ from splitjoin.lang.windows import WindowSpec
 from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .join import (
-    PartitionedJoin,
     Partitions,
     Ties,
+    batch_join,
     check_kinds,
     check_metrics,
     check_names,
@@ -75,19 +75,19 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     device_options = merged_options(device_options, more, device, stream_sql)
     options = StreamOptions(late, late_to, null_time, idle, groups, state, name)
     streaming = check_kinds(left, right, options, partitions)
-    r, s = checked_schemas(left, right, time)
+    r, s = checked_schemas(left, right, window, time)
     select = Select.make(statement, r, s, window=ANY_WINDOW if window is None else window, time=time,
                          order=checked_order(order), aggregates=aggregates)
-    query = windowed(select.query, window, 2)
+    query = select.query if time is None else windowed(select.query, window, 2)
     result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
     check_names(left, result.names, "give one of them another name by AS")
     if streaming:
         return streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
                               device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
                               metrics=metrics, options=options).plan()
-    return PartitionedJoin.of(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
-                              device=device, device_options=device_options, partitions=partitions,
-                              fail_on_fallback=fail_on_fallback).plan(metrics)
+    return batch_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
+                      device=device, device_options=device_options, partitions=partitions,
+                      fail_on_fallback=fail_on_fallback).plan(metrics)
 
 
 def _field(output: Output, schemas: Mapping[str, StructType]) -> StructField:

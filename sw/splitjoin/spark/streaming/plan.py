@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import math
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
@@ -30,10 +27,11 @@ from ..placement import device_name
 from ..text import WHICH, extent
 from ..versions import by_number
 from ..workers import in_a_task, is_remote, shipped
+from .checkpoint import FOLDER, tell_checkpoints
 from .group import GroupJoin
 from .slots import SLOTS, Slots
 from .spread import NOW, PACKED, Spread
-from .store import TEMPORARY, check_root
+from .store import check_root
 from .task import COUNTS, METRICS, GroupTask
 from .watermark import WatermarkRule
 
@@ -73,7 +71,7 @@ class StreamingJoin:
         join: What its tasks get.
         frames: Both DataFrames.
         result: Spark's schema of the result.
-        root: The folder of the state files.
+        root: The folder of the state files; None: below the query's checkpoint.
         name: The name of the join.
         retained: The number of micro-batches whose state is kept.
         refused: Why its device is not the one that was asked for, or empty.
@@ -84,7 +82,7 @@ class StreamingJoin:
     join: GroupJoin
     frames: Mapping[Side, DataFrame]
     result: StructType
-    root: str
+    root: str | None
     name: str
     retained: int
     refused: str
@@ -240,23 +238,22 @@ def _check_name_is_free(frames: Mapping[Side, DataFrame], name: str) -> None:
                              f"give name='…' to this one or to that one")
 
 
-def _root(spark: SparkSession, state: str | None) -> str:
-    """The folder of the state files: as given, else beside Spark's checkpoints, else a temporary one."""
+def _root(spark: SparkSession, state: str | None) -> str | None:
+    """The folder of the state files as given, or beside the checkpoints of Spark Connect; None: in the checkpoint."""
     if state is not None:
         _check_root(spark, state, "state")
         return state
+    if not is_remote(spark):
+        tell_checkpoints(spark)
+        return None
     checkpoints = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
-    if checkpoints:
-        root = f"{checkpoints.rstrip('/')}/splitjoin"
-        _check_root(spark, root, "spark.sql.streaming.checkpointLocation")
-        return root
-    master = spark.conf.get("spark.master", None) or ""
-    if not master.startswith("local") or is_remote(spark):
-        raise InputError("a streaming join keeps its state in files that all executors reach: give state='hdfs://…', "
-                         "'s3://…' or another shared folder, or set spark.sql.streaming.checkpointLocation")
-    folder = tempfile.mkdtemp(prefix=TEMPORARY)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    if not checkpoints:
+        raise InputError("through Spark Connect a streaming join keeps its state in files that all executors reach: "
+                         "give state='hdfs://…', 's3://…' or another shared folder, or set "
+                         "spark.sql.streaming.checkpointLocation")
+    root = f"{checkpoints.rstrip('/')}/{FOLDER}"
+    _check_root(spark, root, "spark.sql.streaming.checkpointLocation")
+    return root
 
 
 def _check_root(spark: SparkSession, root: str, argument: str) -> None:

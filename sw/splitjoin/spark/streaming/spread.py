@@ -17,6 +17,7 @@ from splitjoin.engines.arrival import R, S, event_ticks
 from splitjoin.lang.schema import SIDES, Side
 
 from ..task import null_time
+from .checkpoint import state_root
 from .group import GroupJoin
 from .micro_batch import micro_batch
 from .rows import Rows
@@ -42,11 +43,11 @@ _PACK = 1 << 16
 
 @dataclass(frozen=True)
 class Spread:
-    """Packs the rows of stream ``side``; given to ``mapInArrow``. ``root`` and ``name``: where the state files are."""
+    """Packs the rows of stream ``side``; given to ``mapInArrow``. ``root`` and ``name``: as of `GroupTask`."""
 
     join: GroupJoin
     side: Side
-    root: str
+    root: str | None
     name: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -56,7 +57,7 @@ class Spread:
         """The rows of a partition of micro-batch ``batch`` as `PACKED` ones, with a last one for every group."""
         hot = frozenset[int]()
         if self.join.slots.hashed and self.join.groups > 1:
-            hot = StateFiles(self.root, query, self.name).hot_before(batch, self.join.groups)
+            hot = StateFiles(state_root(self.root), query, self.name).hot_before(batch, self.join.groups)
         tuples, greatest = 0, None
         for table in _tables(batches, self.join.schemas[self.side]):
             time = self.join.query.time

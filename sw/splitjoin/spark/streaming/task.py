@@ -8,7 +8,6 @@ machine.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
@@ -26,6 +25,7 @@ from splitjoin.lang.schema import SIDES, Side
 from ..metrics import JoinMetrics
 from ..resources import leased
 from ..text import WHICH
+from .checkpoint import state_root
 from .decisions import decided
 from .folding import FoldCache
 from .group import Counts, GroupJoin, GroupState, Step
@@ -35,7 +35,7 @@ from .rows import Rows
 from .sessions import KeptSession, SessionCache
 from .spread import Unpacked, unpacked
 from .state import Version, check_identity, identity
-from .store import TEMPORARY, StateFiles, delete_file, write_file
+from .store import StateFiles, check_root, delete_file, write_file
 
 __all__ = ["COUNTS", "METRICS", "GroupTask"]
 
@@ -64,7 +64,7 @@ class GroupTask:
     Attributes:
         join: What all groups have in common.
         result: The Arrow schema of the result, without `METRICS`.
-        root: Where the state files are.
+        root: The folder of the state files; None: below the query's checkpoint.
         name: The name of the join in the query.
         retained: The number of micro-batches whose state is kept.
         late_to: Where late tuples are written, or None.
@@ -73,7 +73,7 @@ class GroupTask:
 
     join: GroupJoin
     result: pa.Schema
-    root: str
+    root: str | None
     name: str
     retained: int
     late_to: str | None
@@ -93,7 +93,9 @@ class GroupTask:
         of the streaming query. ``partition``: the number of the task. It is that of the group unless tasks were put
         together, as by ``coalesce``, so the rows name their group.
         """
-        files = StateFiles(self.root, query, self.name)
+        files = StateFiles(state_root(self.root), query, self.name)
+        if self.root is None and not batch:
+            check_root(files.root, "state")
         names = identity(self.join)
         new = unpacked(self.join, batches)
         group = partition if new.group is None else new.group
@@ -101,7 +103,7 @@ class GroupTask:
         progress = state.progress if new.group is None else self.join.rule.after(state.progress, new.greatest, new.now)
         step = self.join.step(state, group, new.rows, progress, new.tuples)
         counts = Counts()
-        key, kept, fold = self._key(query, group), None, None
+        key, kept, fold = self._key(files, group), None, None
         token = "" if before is None else before.token
         if self.join.query.aggregates and new.group is not None:
             device = find_device(self.join.device, **leased(self.join.device, self.join.options))
@@ -126,7 +128,7 @@ class GroupTask:
                 self._go_on(files, batch, names)
             else:
                 files.write(batch, group, self.join.groups, data)
-                _remember((self.root, query, self.name, group, self.join.groups), version.token, step.state)
+                _remember((files.root, query, self.name, group, self.join.groups), version.token, step.state)
             self._write_late({side: pa.concat_tables([step.late[side].table, new.timeless[side]]) for side in SIDES},
                              files, batch, group)
             for table in tables:
@@ -145,12 +147,12 @@ class GroupTask:
             files.delete_unneeded(batch - self.retained, self.join.groups)
         yield self._with_counts(None, self._counts(step, new, counts, version, reloaded))
 
-    def _key(self, query: str, group: int) -> str:
+    def _key(self, files: StateFiles, group: int) -> str:
         """A name of the group's session: the same in every task that may go on with it."""
         device = self.join.device
         made = device if isinstance(device, str) else repr(device) if is_dataclass(device) else type(device).__name__
-        whole = repr((self.root, made, sorted(self.join.options.items())))
-        return (f"{query} {self.name[:200]} group {group} of {self.join.groups} "
+        whole = repr((files.root, made, sorted(self.join.options.items())))
+        return (f"{files.query} {self.name[:200]} group {group} of {self.join.groups} "
                 f"{hashlib.blake2b(whole.encode(), digest_size=8).hexdigest()}")
 
     def _session(self, files: StateFiles, batch: int, key: str, token: str, state: GroupState,
@@ -185,26 +187,22 @@ class GroupTask:
         groups = self.join.groups
         of = files.groups_before(batch, groups)
         if of is None:
-            cure = ("give the state=… (or the setting spark.sql.streaming.checkpointLocation) and the name=… that the "
-                    "query had so far, or start it with a new checkpoint"
-                    if not os.path.basename(self.root).startswith(TEMPORARY) else
-                    "this is a temporary folder, as neither state=… nor spark.sql.streaming.checkpointLocation is "
-                    "given, and each call has another one. Give the one that the query's first start had; if it had "
-                    "none, give one now and start the query with a new checkpoint and an empty state")
+            folder = "state=…" if self.root is not None else "state=…, if it had one,"
             raise SnapshotError(
-                f"the query goes on with micro-batch {batch}, but there is no state of it at {self.root!r} (query "
-                f"{files.query}, join {self.name!r}); {cure}")
+                f"the query goes on with micro-batch {batch}, but there is no state of it at {files.root!r} (query "
+                f"{files.query}, join {self.name!r}); give the {folder} and the name=… that the query had so far, or "
+                f"start it with a new checkpoint")
         if of != groups:
             if not self.join.query.is_pairs:
                 raise SnapshotError(
-                    f"the state at {self.root!r} (query {files.query}, join {self.name!r}) is of {of} "
+                    f"the state at {files.root!r} (query {files.query}, join {self.name!r}) is of {of} "
                     f"{plural(of, 'group')}, and now groups is {groups}; it may change for inner joins only, as rows "
                     f"that wait for a decision belong to their group: give groups={of}, or start the query with a new "
                     f"checkpoint")
             return None, self._regrouped(files, batch - 1, of, group, names), True
         head = files.header(batch - 1, group, groups)
         check_identity(head, names, files.where(head.batch, group, groups))
-        key = (self.root, files.query, self.name, group, groups)
+        key = (files.root, files.query, self.name, group, groups)
         cached = _CACHE.get(key)
         if cached is not None and cached[0] == head.token and (cached[1].beside is not None) == self.join.replicates:
             return head, cached[1], False
