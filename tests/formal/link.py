@@ -14,7 +14,7 @@ from typing import Any
 
 from amaranth.hdl import Const, Mux, Signal, Value
 
-from splitjoin.link.frames import CRC_BYTES, CRC_RESIDUE, END, ESC, NUMBERED, Kind
+from splitjoin.link.frames import CRC_BYTES, CRC_RESIDUE, END, ESC, NUMBERED, RequestKind
 from splitjoin_hw.link.buffers import RecordRing
 from splitjoin_hw.link.framing import Deframer
 from splitjoin_hw.link.sequencer import Sequencer
@@ -45,9 +45,9 @@ def sequencer(slots: int) -> Harness:
     h.output = SimpleNamespace(valid=dut.accept & (dut.expected == 1), ready=Const(1))
     base, next_, again = h.inner("base"), h.inner("next_"), h.inner("again")
     opened = dut.current != 0
-    in_session = dut.good & opened & (dut.kind != Kind.OPEN) & (dut.kind != Kind.STATUS)
+    in_session = dut.good & opened & (dut.kind != RequestKind.OPEN) & (dut.kind != RequestKind.STATUS)
     numbered = in_session & (dut.kind >= NUMBERED)
-    begins = dut.good & (dut.kind == Kind.OPEN) & (dut.session != dut.current)
+    begins = dut.good & (dut.kind == RequestKind.OPEN) & (dut.session != dut.current)
     h.assume("a frame is not good and bad at once", ~(dut.good & dut.bad))
     h.assume("sessions have numbers from 1", ~dut.good | (dut.session != 0))
 
@@ -129,9 +129,9 @@ def sequencer(slots: int) -> Harness:
         m.d.sync += asked.eq(0)
     with m.If(dut.taken):
         m.d.sync += wanted.eq(0)
-    with m.If(in_session & (dut.kind == Kind.AGAIN)):
+    with m.If(in_session & (dut.kind == RequestKind.AGAIN)):
         m.d.sync += asked.eq(1)
-    with m.If((in_session & (dut.kind != Kind.ACK)) | (opened & dut.bad)):
+    with m.If((in_session & (dut.kind != RequestKind.ACK)) | (opened & dut.bad)):
         m.d.sync += wanted.eq(1)
     with m.If(begins):
         m.d.sync += [asked.eq(0), wanted.eq(0)]
@@ -229,8 +229,8 @@ _SEQUENCER_FAULTS = (
           "base.eq(self.ack + 1)"),
     Fault("the reply that the host asks for is sent next", Sequencer, "repeats.eq(again & (base != next_))",
           "repeats.eq(again & (base + 1 != next_))"),
-    Fault("damaged frames and requests are answered", Sequencer, "with m.If(self.kind != Kind.ACK):",
-          "with m.If(self.kind > Kind.POLL):"),
+    Fault("damaged frames and requests are answered", Sequencer, "with m.If(self.kind != RequestKind.ACK):",
+          "with m.If(self.kind > RequestKind.POLL):"),
 )
 
 _RING_FAULTS = (

@@ -13,10 +13,10 @@ from splitjoin.link.frames import (
     VERSION,
     About,
     Decoder,
-    Kind,
     Reply,
     ReplyKind,
     Request,
+    RequestKind,
     encode,
 )
 from splitjoin.link.transport import ChannelLost
@@ -104,9 +104,9 @@ class ModelDevice:
         self._answer = self._nak = self._session != 0
 
     def _request(self, request: Request) -> None:
-        if request.kind in (Kind.OPEN, Kind.STATUS):
+        if request.kind in (RequestKind.OPEN, RequestKind.STATUS):
             session = int.from_bytes(request.payload, "little")
-            if request.kind == Kind.OPEN and session != self._session:
+            if request.kind == RequestKind.OPEN and session != self._session:
                 self._begin(session, request.limit)
             self._about = True
             return
@@ -114,8 +114,8 @@ class ModelDevice:
             return
         if (request.ack - self._base) % 256 <= (self._next - self._base) % 256:
             self._base, self._limit = request.ack, request.limit
-            self._again |= request.kind == Kind.AGAIN
-        self._answer |= request.kind != Kind.ACK
+            self._again |= request.kind == RequestKind.AGAIN
+        self._answer |= request.kind != RequestKind.ACK
         if request.kind >= NUMBERED:
             if request.seq == self._expected and self._reading is None:
                 self._expected = (self._expected + 1) % 256
@@ -124,9 +124,9 @@ class ModelDevice:
                 self._nak |= (request.seq - self._expected) % 256 < 128
 
     def _execute(self, request: Request) -> None:
-        if request.kind == Kind.READ:
+        if request.kind == RequestKind.READ:
             self._reading = request.payload[0]
-        elif request.kind == Kind.WRITE:
+        elif request.kind == RequestKind.WRITE:
             self.executed.append(request.payload)
             self.registers[request.payload[0]] = int.from_bytes(request.payload[1:], "little")
         else:

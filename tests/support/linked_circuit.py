@@ -12,7 +12,7 @@ import numpy as np
 from splitjoin.circuit.driver import CircuitDevice, Transport
 from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.link.designed import DesignedDevice
-from splitjoin.link.frames import PACKED_VERSION, VERSION, Kind, Request
+from splitjoin.link.frames import PACKED_VERSION, VERSION, Request, RequestKind
 from splitjoin.link.sidecar import Sidecar
 from splitjoin.link.transport import LinkTransport
 from splitjoin_sim.device import SimDevice
@@ -48,9 +48,9 @@ class LinkedCircuit(ModelDevice):
 
     def _execute(self, request: Request) -> None:
         assert self._circuit is not None
-        if request.kind == Kind.WRITE:
+        if request.kind == RequestKind.WRITE:
             self._circuit.write(request.payload[0], int.from_bytes(request.payload[1:5], "little"))
-        elif request.kind == Kind.READ:
+        elif request.kind == RequestKind.READ:
             self.registers[request.payload[0]] = self._circuit.read(request.payload[0])
         super()._execute(request)
 

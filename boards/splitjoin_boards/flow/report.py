@@ -7,14 +7,14 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["BuildReport", "Prediction", "Step", "component", "timing"]
+__all__ = ["BuildReport", "PathStep", "Prediction", "component", "timing"]
 
 #: The part of a mapped cell's name that Yosys appends to the name of a signal: a type of cell, and ports.
 _MAPPED = re.compile(r"_(?=(?:SB|LUT|TRELLIS|CCU|PFUMX|L6MUX|DFF|ALU|MUX2|DP16|SDPX9|SDPB|RAM|MULT|\$)[A-Z0-9_]*)")
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """A step of the critical path: what takes ``ns`` (clk-to-q, routing, logic, setup), and the cell it leads to."""
 
     kind: str
@@ -59,7 +59,7 @@ class BuildReport:
     board: str
     used: dict[str, tuple[int, int]]
     mhz: dict[str, tuple[float, float]]
-    path: list[Step] = field(default_factory=list)
+    path: list[PathStep] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     prediction: Prediction | None = None
 
@@ -88,7 +88,7 @@ class BuildReport:
         found = json.loads(text)
         pairs = {name: {key: tuple(value) for key, value in found[name].items()} for name in ("used", "mhz")}
         given = found["prediction"]
-        return cls(found["board"], pairs["used"], pairs["mhz"], [Step(**step) for step in found["path"]],
+        return cls(found["board"], pairs["used"], pairs["mhz"], [PathStep(**step) for step in found["path"]],
                    found["seconds"], None if given is None else Prediction(**given))
 
 
@@ -97,11 +97,11 @@ def component(cell: str) -> str:
     return _MAPPED.split(cell, maxsplit=1)[0]
 
 
-def timing(report: dict[str, Any]) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[float, float]], list[Step]]:
+def timing(report: dict[str, Any]) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[float, float]], list[PathStep]]:
     """Resources, clocks and critical path in nextpnr's JSON ``report``."""
     used = {kind: (of["used"], of["available"]) for kind, of in report["utilization"].items()
             if of["used"] and of["available"]}  # Gowin's lists kinds of cells that the device has none of
     mhz = {name: (of["achieved"], of["constraint"]) for name, of in report["fmax"].items()}
     inner = [path["path"] for path in report["critical_paths"] if path["from"] == path["to"]]
     longest: list[dict[str, Any]] = max(inner, key=lambda path: sum(step["delay"] for step in path), default=[])
-    return used, mhz, [Step(step["type"], step["delay"], step["to"]["cell"]) for step in longest]
+    return used, mhz, [PathStep(step["type"], step["delay"], step["to"]["cell"]) for step in longest]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from .rtlil import Assign, Cell, Signal, Statement
 
-__all__ = ["Choice", "Combined", "Definition", "FromInstance", "Operation", "Read", "Register", "Write", "signals_of"]
+__all__ = ["Combined", "Definition", "FlipFlops", "FromInstance", "OperatorResult", "ProcessValue", "Read", "Write",
+           "signals_of"]
 
 
 @dataclass
-class Operation:
+class OperatorResult:
     """The result of an operator; the operands have the widths that Verilog computes with."""
 
     kind: str
@@ -27,14 +28,14 @@ class Combined:
 
 
 @dataclass
-class Choice:
+class ProcessValue:
     """The value that a combinational process assigns."""
 
     body: list[Statement]
 
 
 @dataclass
-class Register:
+class FlipFlops:
     """A register: at each rising edge of ``clock``, ``body`` assigns to ``process``, the name of its next value."""
 
     clock: Signal
@@ -71,18 +72,18 @@ class FromInstance:
     port: str
 
 
-Definition = Operation | Combined | Choice | Register | Read | FromInstance
+Definition = OperatorResult | Combined | ProcessValue | FlipFlops | Read | FromInstance
 
 
 def signals_of(definition: Definition) -> Iterator[Signal]:
     """The values that ``definition`` reads."""
-    if isinstance(definition, Operation):
+    if isinstance(definition, OperatorResult):
         yield from definition.operands
     elif isinstance(definition, Combined):
         yield definition.value
-    elif isinstance(definition, Choice):
+    elif isinstance(definition, ProcessValue):
         yield from _read_in(definition.body)
-    elif isinstance(definition, Register):
+    elif isinstance(definition, FlipFlops):
         yield definition.clock
         yield from _read_in(definition.body)
     elif isinstance(definition, Read):

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 
-from .definitions import Choice, Combined, Definition, FromInstance, Operation, Read, Register, Write, signals_of
+from .definitions import (
+    Combined,
+    Definition,
+    FlipFlops,
+    FromInstance,
+    OperatorResult,
+    ProcessValue,
+    Read,
+    Write,
+    signals_of,
+)
 from .names import is_anonymous, is_plain, stem
-from .rtlil import Assign, Case, Cell, Chunk, RtlilModule, Signal, Statement, Switch, merged, sliced, width_of
+from .rtlil import Assign, Cell, Chunk, RtlilModule, Signal, Statement, Switch, SwitchCase, merged, sliced, width_of
 from .simplify import Simplifier
 
 __all__ = ["Netlist"]
@@ -48,7 +58,7 @@ class Netlist:
             elif module.wires[name].port == "output" and whole[0].wire is None:
                 self.definitions[name] = Combined(whole)
         for body in filter(None, module.processes):
-            self.definitions[_target(body)] = Choice(self._statements(body))
+            self.definitions[_target(body)] = ProcessValue(self._statements(body))
         for cell in module.cells:
             if all(cell.ports.get(port, ("some",)) for port in ("Q", "DATA", "Y")):
                 self._cell(cell)
@@ -104,7 +114,7 @@ class Netlist:
                 out.append(Assign(statement.target, self.resolve(statement.value)))
             else:
                 out.append(Switch(self.resolve(statement.select),
-                                  [Case(case.patterns, self._statements(case.body)) for case in statement.cases]))
+                                  [SwitchCase(case.patterns, self._statements(case.body)) for case in statement.cases]))
         return out
 
     def _cell(self, cell: Cell) -> None:
@@ -116,7 +126,7 @@ class Netlist:
                 self.definitions[_whole(cell.ports[port])] = FromInstance(self.instances[-1], port)
         elif kind == "$dff":
             _must(cell, cell.number("CLK_POLARITY") == 1, "registers with the rising edge")
-            self.definitions[_whole(cell.ports["Q"])] = Register(ports["CLK"], "", [Assign((), ports["D"])])
+            self.definitions[_whole(cell.ports["Q"])] = FlipFlops(ports["CLK"], "", [Assign((), ports["D"])])
         elif kind == "$memrd_v2":
             _must(cell, "1" not in cell.parameters["TRANSPARENCY_MASK"].partition("'")[2],
                   "read ports that are not transparent")
@@ -133,29 +143,29 @@ class Netlist:
     def _operation(self, cell: Cell, ports: dict[str, Signal]) -> Definition:
         kind, width = cell.kind, width_of(cell.ports["Y"])
         if kind == "$mux":
-            return Operation(kind, (ports["S"], ports["B"], ports["A"]))
+            return OperatorResult(kind, (ports["S"], ports["B"], ports["A"]))
         signed = cell.number("A_SIGNED") == 1
         a, b = ports["A"], ports.get("B", ())
         if kind in _EXTENDED:
             operands = (a, b) if "B" in ports else (a,)
-            return Operation(kind, tuple(_resized(value, width, signed) for value in operands))
+            return OperatorResult(kind, tuple(_resized(value, width, signed) for value in operands))
         if kind in _COMPARED:
             wide = max(width_of(a), width_of(b))
-            return Operation(kind, (_resized(a, wide, signed), _resized(b, wide, signed)), signed)
+            return OperatorResult(kind, (_resized(a, wide, signed), _resized(b, wide, signed)), signed)
         if kind in _REDUCED:
-            return Operation(kind, (a,))
+            return OperatorResult(kind, (a,))
         if kind in _SHIFTS:
             wide = width if kind == "$shl" else max(width, width_of(a))
-            operation = Operation(kind, (_resized(a, wide, signed), b), signed and kind == "$sshr")
+            operation = OperatorResult(kind, (_resized(a, wide, signed), b), signed and kind == "$sshr")
             return operation if wide == width else self._low_bits(cell, operation, wide, width)
         if kind in _DIVIDED:
             _must(cell, not signed, "division of unsigned numbers")
             wide = max(width, width_of(a), width_of(b))
-            operation = Operation(kind, (_resized(a, wide, False), _resized(b, wide, False)))
+            operation = OperatorResult(kind, (_resized(a, wide, False), _resized(b, wide, False)))
             return operation if wide == width else self._low_bits(cell, operation, wide, width)
         raise ValueError(f"a cell must be an operator that Amaranth uses in circuits, not {kind}")
 
-    def _low_bits(self, cell: Cell, operation: Operation, wide: int, width: int) -> Definition:
+    def _low_bits(self, cell: Cell, operation: OperatorResult, wide: int, width: int) -> Definition:
         """The low bits of a result that Verilog computes in more bits."""
         name = f"{_whole(cell.ports['Y'])}$wide"
         self.module.wires[name] = type(self.module.wires[_whole(cell.ports["Y"])])(name, wide)
@@ -200,14 +210,14 @@ class Netlist:
         for value in self._signals():
             readers.update(chunk.wire for chunk in value if chunk.wire is not None)
         for name, definition in list(self.definitions.items()):
-            if isinstance(definition, Register):
+            if isinstance(definition, FlipFlops):
                 statement = definition.body[0]
                 assert isinstance(statement, Assign)
                 data = statement.value
                 definition.process, statement.target = name, (Chunk(name, 0, self.module.wires[name].width),)
                 wire = data[0].wire if len(data) == 1 else None
                 choice = self.definitions.get(wire) if wire is not None else None
-                if (wire is not None and isinstance(choice, Choice) and readers[wire] == 1
+                if (wire is not None and isinstance(choice, ProcessValue) and readers[wire] == 1
                         and wire not in self.outputs and data[0].width == self.module.wires[wire].width):
                     definition.process, definition.body = wire, choice.body
                     del self.definitions[wire]

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 
 from .expressions import Expression, concatenation, ternary
-from .rtlil import Assign, Case, Signal, Statement, Switch, sliced, width_of
+from .rtlil import Assign, Signal, Statement, Switch, SwitchCase, sliced, width_of
 
 __all__ = ["chosen", "clocked", "reset_of"]
 
@@ -208,7 +208,7 @@ def _priorities(select: Signal, patterns: tuple[tuple[str, ...], ...], inner: li
     for some, body in zip(patterns, inner, strict=False):
         word = "end else" if lines else ""
         if some:
-            condition = folder.matches(Switch(select, [Case(some)]), some)
+            condition = folder.matches(Switch(select, [SwitchCase(some)]), some)
             word += f"{' ' if word else ''}if ({condition.text})"
         elif not lines:
             return [line.removeprefix("  ") for line in body]

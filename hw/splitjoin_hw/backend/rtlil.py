@@ -11,8 +11,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Assign", "Case", "Cell", "Chunk", "Memory", "RtlilModule", "Signal", "Statement", "Switch", "Wire",
-           "constant", "merged", "read_rtlil", "sliced", "width_of"]
+__all__ = [
+    "Assign",
+    "Cell",
+    "Chunk",
+    "Memory",
+    "RtlilModule",
+    "Signal",
+    "Statement",
+    "Switch",
+    "SwitchCase",
+    "Wire",
+    "constant",
+    "merged",
+    "read_rtlil",
+    "sliced",
+    "width_of",
+]
 
 _TOKEN = re.compile(r'\\\S+|\$\S+|\d+\'[01xzm-]+|"(?:[^"\\]|\\.)*"|[\[\]{}:,]|-?\d+|\w+')
 
@@ -76,7 +91,7 @@ class Assign:
 
 
 @dataclass
-class Case:
+class SwitchCase:
     """A case of a switch. Its body applies if one of ``patterns`` (bits high to low, ``-`` for any) matches, or there
     are none.
     """
@@ -90,7 +105,7 @@ class Switch:
     """The first case that matches ``select`` happens."""
 
     select: Signal
-    cases: list[Case] = field(default_factory=list)
+    cases: list[SwitchCase] = field(default_factory=list)
 
 
 Statement = Assign | Switch
@@ -240,7 +255,7 @@ def _body(module: RtlilModule, lines: Iterator[str]) -> tuple[list[Statement], s
             switch = Switch(_Reader(module, rest).signal())
             line = next(lines)
             while line.partition(" ")[0] == "case":
-                case = Case(tuple(part.strip().partition("'")[2] for part in line[4:].split(",") if part.strip()))
+                case = SwitchCase(tuple(part.strip().partition("'")[2] for part in line[4:].split(",") if part.strip()))
                 switch.cases.append(case)
                 case.body, line = _body(module, lines)
             body.append(switch)

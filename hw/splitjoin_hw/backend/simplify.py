@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from .definitions import Choice, Combined, Definition, Operation, Read, Register
-from .rtlil import Assign, Case, Chunk, Signal, Statement, Switch, constant, merged, sliced, width_of
+from .definitions import Combined, Definition, FlipFlops, OperatorResult, ProcessValue, Read
+from .rtlil import Assign, Chunk, Signal, Statement, Switch, SwitchCase, constant, merged, sliced, width_of
 
 __all__ = ["Simplifier"]
 
@@ -66,18 +66,18 @@ class Simplifier:
     def _definition(self, definition: Definition, width: int) -> Definition:
         if isinstance(definition, Combined):
             return Combined(self.signal(definition.value))
-        if isinstance(definition, Operation):
+        if isinstance(definition, OperatorResult):
             operands = tuple(map(self.signal, definition.operands))
             value = _known(definition.kind, operands, definition.signed)
-            return Operation(definition.kind, operands, definition.signed) if value is None else Combined(value)
-        if isinstance(definition, Choice):
+            return OperatorResult(definition.kind, operands, definition.signed) if value is None else Combined(value)
+        if isinstance(definition, ProcessValue):
             body = self._statements(definition.body)
             last = body[-1]
             if isinstance(last, Assign) and last.target[0].width == width:
                 return Combined(last.value)
-            return Choice(body)
-        if isinstance(definition, Register):
-            return Register(self.signal(definition.clock), definition.process, self._statements(definition.body))
+            return ProcessValue(body)
+        if isinstance(definition, FlipFlops):
+            return FlipFlops(self.signal(definition.clock), definition.process, self._statements(definition.body))
         if isinstance(definition, Read):
             clock = None if definition.clock is None else self.signal(definition.clock)
             return Read(definition.memory, self.signal(definition.address), clock, self.signal(definition.enable))
@@ -90,7 +90,7 @@ class Simplifier:
                 out.append(Assign(statement.target, self.signal(statement.value)))
                 continue
             select = self.signal(statement.select)
-            cases = [Case(case.patterns, self._statements(case.body)) for case in statement.cases]
+            cases = [SwitchCase(case.patterns, self._statements(case.body)) for case in statement.cases]
             bits = _bits(select)
             if bits is not None:
                 out += next((case.body for case in cases if _matches(case.patterns, bits)), [])
@@ -109,7 +109,7 @@ def _trimmed(switch: Switch) -> Switch:
     for case in switch.cases:
         patterns = tuple(pattern[zeros:] for pattern in case.patterns if "1" not in pattern[:zeros])
         if patterns or not case.patterns:
-            cases.append(Case(patterns, case.body))
+            cases.append(SwitchCase(patterns, case.body))
     return Switch(sliced(switch.select, 0, width_of(switch.select) - zeros), cases)
 
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from .definitions import Choice, Combined, FromInstance, Operation, Read, Register, Write
+from .definitions import Combined, FlipFlops, FromInstance, OperatorResult, ProcessValue, Read, Write
 from .expressions import Expression, concatenation, literal, operation, part
 from .names import Names, is_anonymous, is_plain, stem
 from .netlist import Netlist
@@ -20,10 +20,13 @@ WIDTH = 116
 #: Characters of an expression above which it gets a wire of its own.
 _INLINE = 72
 #: Names of results that the source gives none, by their operator.
-_RESULTS = {"$add": "sum", "$sub": "difference", "$mul": "product", "$eq": "equal", "$ne": "differs", "$lt": "less",
-            "$le": "at_most", "$gt": "greater", "$ge": "at_least", "$and": "both", "$or": "either", "$xor": "odd",
-            "$not": "inverted", "$mux": "selected", "$shl": "shifted", "$shr": "shifted", "$sshr": "shifted",
-            "$shift": "shifted", "$reduce_and": "all", "$reduce_or": "any", "$reduce_bool": "any"}
+_RESULTS: dict[object, str] = {
+    ProcessValue: "next", FlipFlops: "state", Combined: "joined",
+    "$add": "sum", "$sub": "difference", "$mul": "product", "$eq": "equal", "$ne": "differs", "$lt": "less",
+    "$le": "at_most", "$gt": "greater", "$ge": "at_least", "$and": "both", "$or": "either", "$xor": "odd",
+    "$not": "inverted", "$mux": "selected", "$shl": "shifted", "$shr": "shifted", "$sshr": "shifted",
+    "$shift": "shifted", "$reduce_and": "all", "$reduce_or": "any", "$reduce_bool": "any",
+}
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,8 @@ class _Writer:
             if found is not None:
                 return stem(found)
         definition = self._net.definitions.get(name)
-        kind = definition.kind if isinstance(definition, Operation) else type(definition).__name__.lower()
-        return (self._net.parts.get(name) or self._hints.get(name)
-                or _RESULTS.get(kind, {"choice": "next", "register": "state", "combined": "joined"}.get(kind, "value")))
+        kind = definition.kind if isinstance(definition, OperatorResult) else type(definition)
+        return self._net.parts.get(name) or self._hints.get(name) or _RESULTS.get(kind, "value")
 
     # Expressions
 
@@ -110,7 +112,7 @@ class _Writer:
         definition = self._net.definitions.get(wire)
         if isinstance(definition, Combined):
             return is_anonymous(wire) and self._net.uses[wire] == 1 and wire not in self._net.partial
-        if not isinstance(definition, Operation) or not is_anonymous(wire) or wire in self._net.partial:
+        if not isinstance(definition, OperatorResult) or not is_anonymous(wire) or wire in self._net.partial:
             return False
         if any(is_plain(name) for name in self._net.aliases.get(wire, [])) or wire in self._net.outputs:
             return False
@@ -169,7 +171,7 @@ class _Writer:
             assert is_port, f"nothing drives {wire} in {self._module.name}"
             return
         width = _range(self._module.wires[wire].width)
-        if isinstance(definition, (Register, FromInstance)) or (isinstance(definition, Read) and definition.clock):
+        if isinstance(definition, (FlipFlops, FromInstance)) or (isinstance(definition, Read) and definition.clock):
             kind = "wire" if isinstance(definition, FromInstance) else "reg"
             first = self._module.wires[wire].init if kind == "reg" else None
             start = f" = {literal(first).text}" if first is not None else ""
@@ -194,13 +196,13 @@ class _Writer:
         else:
             self._wires += self._assignment(f"wire {width}{name}", value.text)
 
-    def _value(self, wire: str, definition: Operation | Combined | Choice | Read) -> Expression:
+    def _value(self, wire: str, definition: OperatorResult | Combined | ProcessValue | Read) -> Expression:
         if isinstance(definition, Combined):
             return self.expression(definition.value)
-        if isinstance(definition, Operation):
+        if isinstance(definition, OperatorResult):
             return operation(definition.kind, [self.expression(value) for value in definition.operands],
                              [width_of(value) for value in definition.operands], definition.signed)
-        if isinstance(definition, Choice):
+        if isinstance(definition, ProcessValue):
             return chosen(definition.body, self._module.wires[wire].width, self.expression,
                           lambda value, bits: self._named(f"{stem(wire) or 'next'}_otherwise", value, bits))
         return Expression(f"{self._memories[definition.memory]}[{self.expression(definition.address).text}]")
@@ -236,7 +238,7 @@ class _Writer:
         lines = []
         for wire in self._ports_order:
             definition = self._net.definitions.get(root_of.get(wire.name, wire.name))
-            stored = isinstance(definition, Register) or (isinstance(definition, Read) and bool(definition.clock))
+            stored = isinstance(definition, FlipFlops) or (isinstance(definition, Read) and bool(definition.clock))
             way = "input  wire" if wire.port == "input" else "output reg " if stored else "output wire"
             lines.append(f"  {way} {_range(wire.width)}{self._ports[wire.name.removeprefix(chr(92))]}")
         return "\n" + ",\n".join(lines) + "\n);"
@@ -284,7 +286,7 @@ class _Writer:
         groups: dict[tuple[Signal, Signal | None], list[tuple[str, list[Statement], Signal]]] = {}
         names, widths = {}, {}
         for wire, definition in self._net.definitions.items():
-            if not isinstance(definition, Register) or wire not in self._net.live:
+            if not isinstance(definition, FlipFlops) or wire not in self._net.live:
                 continue
             self._declare(wire)
             width = self._module.wires[wire].width

@@ -76,7 +76,7 @@ class HashBuckets(Buckets):
                    for n in range(bits))
 
     def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> Reach:
-        lookups_due = Signal(config.kind.ways(config))
+        lookups_due = Signal(config.kind.lookups(config))
         edges = [(task.bounds[f"lo{test}"], task.bounds[f"hi{test}"]) for test in config.index]
         lows = [Signal(low.shape(), name=f"low{n}") for n, (low, _) in enumerate(edges)]
         tops = [Signal(high.shape(), name=f"high{n}") for n, (_, high) in enumerate(edges)]
@@ -101,7 +101,7 @@ class CellBuckets(Buckets):
         return Cat(*cells)
 
     def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> Reach:
-        lookups_due = Signal(config.kind.ways(config))
+        lookups_due = Signal(config.kind.lookups(config))
         reach = [(task.reach[f"first{n}"], task.reach[f"span{n}"]) for n in range(len(config.index))]
         cells = [Signal(first.shape(), name=f"cell{n}") for n, (first, _) in enumerate(reach)]
         nexts = [Signal(first.shape(), name=f"above{n}") for n, (first, _) in enumerate(reach)]

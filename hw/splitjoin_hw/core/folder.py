@@ -122,9 +122,9 @@ class FoldingEmitter(wiring.Component):
         def delay(cycles: int, name: str) -> None:
             nonlocal valid, last, hits
             for n in range(cycles):
-                told = Signal(2 + len(hits), name=f"{name}{n}")
-                m.d.sync += told.eq(Cat(valid, last, hits))
-                valid, last, hits = told[0], told[1], told[2:]
+                outcome = Signal(2 + len(hits), name=f"{name}{n}")
+                m.d.sync += outcome.eq(Cat(valid, last, hits))
+                valid, last, hits = outcome[0], outcome[1], outcome[2:]
 
         delay(max(0, -spare), "outcome")
         levels = []

@@ -101,7 +101,7 @@ class Prober(wiring.Component):
                          reads_all.eq(~finds_none & ~reach.none & reach.too_many)]
 
         # Buckets are looked up one after the other, once all earlier tuples are in the index.
-        most = config.kind.ways(config)
+        most = config.kind.lookups(config)
         lookup_select = Signal(range(max(2, most)))
         lookup_busy, last_lookup, indexed = (Signal(name=name) for name in ("lookup_busy", "last_lookup", "indexed"))
         # Modular, as positions wrap: a tuple may enter the index after ``end`` while look-ups are due.

@@ -171,9 +171,9 @@ class StoredStates(wiring.Component):
         valid: Value = self.found_valid
         hits: Value = self.found.hits
         for n in range(ahead - self._latency):
-            told = Signal(1 + len(hits), name=f"outcome{n}")
-            m.d.sync += told.eq(Cat(valid, hits))
-            valid, hits = told[0], told[1:]
+            outcome = Signal(1 + len(hits), name=f"outcome{n}")
+            m.d.sync += outcome.eq(Cat(valid, hits))
+            valid, hits = outcome[0], outcome[1:]
         lifted: list[Any]
         if payload.fields:
             values: Any = self.values

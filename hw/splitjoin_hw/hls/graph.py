@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed, unsigned
 
 from splitjoin.circuit.fold_nodes import Graph, Node
-from splitjoin.circuit.fold_schedule import Pipeline
+from splitjoin.circuit.fold_schedule import ScheduledGraph
 from splitjoin.lang.fold import Width
 
 __all__ = ["combinational", "outside_width", "pipelined"]
@@ -21,9 +21,9 @@ def combinational(m: Module, name: str, graph: Graph, column: Callable[[Node], V
     return [values[n] for n in graph.outputs]
 
 
-def pipelined(m: Module, name: str, pipeline: Pipeline, column: Callable[[Node], Value]) -> list[Value]:
-    """The outputs of ``pipeline``, which takes operands in every cycle, `Pipeline.ahead` cycles later; ``column`` gives
-    the value of an input.
+def pipelined(m: Module, name: str, pipeline: ScheduledGraph, column: Callable[[Node], Value]) -> list[Value]:
+    """The outputs of ``pipeline``, which takes operands in every cycle, `ScheduledGraph.ahead` cycles later; ``column``
+    gives the value of an input.
     """
     nodes, cycles = pipeline.graph.nodes, pipeline.cycles
     delayed: list[list[Value]] = []  # the values of each operation, in its cycle and those after it

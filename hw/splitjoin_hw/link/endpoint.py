@@ -17,8 +17,8 @@ from splitjoin.link.frames import (
     SLOTS,
     VERSION,
     About,
-    Kind,
     ReplyKind,
+    RequestKind,
 )
 
 from .buffers import RecordRing, ReplySlots
@@ -83,20 +83,20 @@ class LinkEndpoint(wiring.Component):
                         m.d.sync += field.eq(deframer.byte)
                 with m.Case(*range(REQUEST_HEADER, REQUEST_HEADER + 5)):
                     m.d.sync += args.eq(Cat(args[8:], deframer.byte))
-            with m.If((deframer.index >= REQUEST_HEADER) & (kind == Kind.DATA)):
+            with m.If((deframer.index >= REQUEST_HEADER) & (kind == RequestKind.DATA)):
                 m.d.comb += ring.write.eq(1)
         good = Signal()
-        m.d.comb += [good.eq(deframer.good & (deframer.index >= REQUEST_HEADER + CRC_BYTES) & (kind < len(Kind))
+        m.d.comb += [good.eq(deframer.good & (deframer.index >= REQUEST_HEADER + CRC_BYTES) & (kind < len(RequestKind))
                              & ~ring.overflow),
                      sequencer.good.eq(good), sequencer.bad.eq(deframer.end & ~good),
                      sequencer.kind.eq(kind), sequencer.session.eq(args),
-                     ring.commit.eq(sequencer.accept & (kind == Kind.DATA)), ring.rollback.eq(deframer.end)]
+                     ring.commit.eq(sequencer.accept & (kind == RequestKind.DATA)), ring.rollback.eq(deframer.end)]
 
         # Registers, and the reset of the join.
         wait, reading = Signal(range(_WAIT)), Signal()
         held = Signal.like(self.addr, name="addr_held")
         m.d.comb += [self.addr.eq(Mux(sequencer.accept, args, held)), self.w_data.eq(args[8:]),
-                     self.w_stb.eq(sequencer.accept & (kind == Kind.WRITE)), sequencer.busy.eq(reading),
+                     self.w_stb.eq(sequencer.accept & (kind == RequestKind.WRITE)), sequencer.busy.eq(reading),
                      slots.word.eq(self.r_data), slots.word_valid.eq(reading & (wait == 0))]
         with m.If(wait != 0):
             m.d.sync += wait.eq(wait - 1)
@@ -105,7 +105,7 @@ class LinkEndpoint(wiring.Component):
         with m.If(slots.word_ready):
             m.d.sync += reading.eq(0)
         with m.If(sequencer.accept):
-            m.d.sync += [held.eq(args), wait.eq(_WAIT - 1), reading.eq(kind == Kind.READ)]
+            m.d.sync += [held.eq(args), wait.eq(_WAIT - 1), reading.eq(kind == RequestKind.READ)]
         with m.If(sequencer.fresh):
             m.d.sync += [self.reset.eq(1), wait.eq(_WAIT - 1), reading.eq(0)]
 

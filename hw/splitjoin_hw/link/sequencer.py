@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from splitjoin.link.frames import NUMBERED, Kind
+from splitjoin.link.frames import NUMBERED, RequestKind
 
 __all__ = ["Sequencer"]
 
@@ -60,8 +60,8 @@ class Sequencer(wiring.Component):
                     m.d.sync += next_.eq(next_ + 1)
 
         opened = self.current != 0
-        opens = self.kind == Kind.OPEN
-        about = opens | (self.kind == Kind.STATUS)
+        opens = self.kind == RequestKind.OPEN
+        about = opens | (self.kind == RequestKind.STATUS)
         numbered = self.kind >= NUMBERED
         m.d.comb += [self.fresh.eq(self.good & opens & (self.session != self.current)),
                      self.accept.eq(self.good & opened & numbered & (self.seq == self.expected) & ~self.busy)]
@@ -71,9 +71,9 @@ class Sequencer(wiring.Component):
             # An acknowledgement of what was not sent is of another session, or was sent before the last one.
             with m.If((self.ack - base)[:8] <= (next_ - base)[:8]):
                 m.d.sync += [base.eq(self.ack), granted.eq(self.limit)]
-                with m.If(self.kind == Kind.AGAIN):
+                with m.If(self.kind == RequestKind.AGAIN):
                     m.d.sync += again.eq(1)
-            with m.If(self.kind != Kind.ACK):
+            with m.If(self.kind != RequestKind.ACK):
                 m.d.sync += answer.eq(1)
             # A request that was taken already is acknowledged again, without complaint.
             with m.If(numbered & ~self.accept & ~(self.seq - self.expected)[7]):

@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, Const, Instance, Module, Signal, Value
 
 from .ccu2c import Half, carry_chain
 
-__all__ = ["Carry8Order", "CarryOrder", "GenericOrder", "Order", "order_of"]
+__all__ = ["Carry8Order", "CarryOrder", "GenericOrder", "OrderComparator", "order_of"]
 
 # A half of a CCU2C propagates the carry if its LUT4 of A, B, C, D is 1, and else replaces it by the LUT2 of A and B
 # that is the first four bits of the same INIT. A chain from the least significant bits up computes key > bound, or
@@ -120,7 +120,7 @@ class Carry8Order:
         return carry
 
 
-class Order(Protocol):
+class OrderComparator(Protocol):
     """A comparator for unsigned integers of one width.
 
     The comparator takes codes of the integers, so that a family may choose codes that its cells compare cheaply.
@@ -162,7 +162,7 @@ class GenericOrder:
         return key <= bound
 
 
-def order_of(family: str, width: int) -> Order:
+def order_of(family: str, width: int) -> OrderComparator:
     """The comparator of ``family`` for integers of ``width`` bits."""
-    kinds: dict[str, Callable[[int], Order]] = {"ecp5": CarryOrder, "ultrascale": Carry8Order}
+    kinds: dict[str, Callable[[int], OrderComparator]] = {"ecp5": CarryOrder, "ultrascale": Carry8Order}
     return kinds.get(family, GenericOrder)(width)

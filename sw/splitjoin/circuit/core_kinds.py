@@ -113,7 +113,7 @@ class CoreKind(ABC):
         """The same tests, for a plan whose main test is already chosen."""
 
     @abstractmethod
-    def ways(self, config: IndexConfiguration) -> int:
+    def lookups(self, config: IndexConfiguration) -> int:
         """The largest number of buckets that a probe looks up."""
 
     @abstractmethod
@@ -195,7 +195,7 @@ class Scan(CoreKind):
     def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
         return ()
 
-    def ways(self, config: IndexConfiguration) -> int:
+    def lookups(self, config: IndexConfiguration) -> int:
         return 0
 
     def index_widths(self, config: IndexConfiguration, side: str) -> tuple[int, ...]:
@@ -229,7 +229,7 @@ class Hash(IndexKind):
     def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
         return with_other_keys(plan, main, points(plan))
 
-    def ways(self, config: IndexConfiguration) -> int:
+    def lookups(self, config: IndexConfiguration) -> int:
         return 1
 
     def index_widths(self, config: IndexConfiguration, side: str) -> tuple[int, ...]:
@@ -284,7 +284,7 @@ class Bucket(IndexKind):
     def index_with(self, plan: Plan, main: int) -> tuple[int, ...]:
         return with_other_keys(plan, main, points(plan) + bands(plan))[:_TESTS]
 
-    def ways(self, config: IndexConfiguration) -> int:
+    def lookups(self, config: IndexConfiguration) -> int:
         return 1 << len(config.index)  # two neighbours a test
 
     def index_widths(self, config: IndexConfiguration, side: str) -> tuple[int, ...]:

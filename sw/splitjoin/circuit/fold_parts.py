@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .fold_nodes import Graph, Node, width_of
-from .fold_schedule import Pipeline
+from .fold_schedule import ScheduledGraph
 
 __all__ = ["FoldPart", "FoldValue", "StateSlot", "count_part", "empty_part", "extreme_part", "sum_part"]
 
@@ -57,7 +57,7 @@ class FoldPart:
 
     values: tuple[int, ...]
     slots: tuple[StateSlot, ...]
-    lift: Pipeline
+    lift: ScheduledGraph
     merge: Graph
 
     @property
@@ -74,13 +74,13 @@ def _part(values: tuple[int, ...], slot: StateSlot, lifted: Node, operation: str
     low, high = slot.range
     merged = Graph((Node("input", (), low, high, "r", "slot0"), Node("input", (), low, high, "s", "slot0"),
                     Node(operation, (0, 1), low, high)), (2,))
-    return FoldPart(values, (slot,), Pipeline(Graph((lifted,), (0,)), (0,)), merged)
+    return FoldPart(values, (slot,), ScheduledGraph(Graph((lifted,), (0,)), (0,)), merged)
 
 
 def empty_part() -> FoldPart:
     """A part without numbers: a state of it tells only whether there was a partner."""
     nothing = Graph((), ())
-    return FoldPart((), (), Pipeline(nothing, ()), nothing)
+    return FoldPart((), (), ScheduledGraph(nothing, ()), nothing)
 
 
 def count_part(values: tuple[int, ...], most: int) -> FoldPart:

@@ -13,11 +13,11 @@ from splitjoin.base.errors import UnsupportedError
 from .delays import operation_ns, register_ns
 from .fold_nodes import Graph
 
-__all__ = ["Pipeline", "scheduled"]
+__all__ = ["ScheduledGraph", "scheduled"]
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class ScheduledGraph:
     """Operations with their cycles, from 0 on."""
 
     graph: Graph
@@ -41,7 +41,7 @@ class Pipeline:
             self.graph.nodes, self.cycles, last, strict=True) if node.kind != "constant")
 
 
-def scheduled(graph: Graph, clock: float | None) -> Pipeline:
+def scheduled(graph: Graph, clock: float | None) -> ScheduledGraph:
     """The cycles of the operations of ``graph`` at ``clock`` MHz. Raises `UnsupportedError` for one that takes more
     than a cycle.
     """
@@ -59,4 +59,4 @@ def scheduled(graph: Graph, clock: float | None) -> Pipeline:
             cycle, begin = cycle + 1, 0.0
         cycles.append(cycle)
         ends.append(begin + ns)
-    return Pipeline(graph, tuple(cycles))
+    return ScheduledGraph(graph, tuple(cycles))

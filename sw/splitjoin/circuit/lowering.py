@@ -33,7 +33,7 @@ from splitjoin.plan.plan import Plan, Shared, Test
 from splitjoin.plan.relations import Relation
 
 from .core_choice import CoreChoice, choose_core
-from .delays import Step, combined_digits, comparison, equality, sum_steps, tree, width_digits
+from .delays import StageDelay, combined_digits, comparison, equality, sum_steps, tree, width_digits
 from .folding import FoldChoice, fold_choice
 from .geometry import comparators
 from .parameters import BuildParameters, CircuitParameters
@@ -122,7 +122,7 @@ def pipelined(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
         chain if chain < wide else 64, levels if levels < depth else 0, apart, digits))
 
 
-def _steps(plan: CircuitPlan) -> Iterator[Step]:
+def _steps(plan: CircuitPlan) -> Iterator[StageDelay]:
     """The steps between two registers of the datapath, with the largest possible number of registers."""
     yield tree(1)
     wide = _widest(plan)

@@ -16,7 +16,7 @@ from typing import Literal
 from splitjoin.lang.ir import Abs, Arith, Call, CmpOp, Expr, Isqrt, sides
 from splitjoin.lang.properties import denominator, value_range
 from splitjoin.lang.schema import Side
-from splitjoin.plan.linear import ExactKey, Term, Total, exact_key
+from splitjoin.plan.linear import ExactKey, LinearTerm, Total, exact_key
 from splitjoin.plan.passes.strength import NotComputed
 from splitjoin.plan.text import terms_text
 
@@ -178,7 +178,7 @@ def _difference(kind: str, u: Total, shift: int) -> AxisRelation:
 
 
 def _key(side: Side, total: Total) -> ExactKey:
-    terms = tuple(Term(int(f / denominator(e)), e, denominator(e)) for e, f in total.terms.items())
+    terms = tuple(LinearTerm(int(f / denominator(e)), e, denominator(e)) for e, f in total.terms.items())
     key = exact_key(side, terms)
     if not isinstance(key, ExactKey):
         raise NotComputed(f"the key '{total.expr()}' has more than 64 bits")
@@ -197,8 +197,8 @@ def _differing(bits: Call, shift: int) -> AxisRelation:
         width = max(1, *(int(value_range(e)[1]).bit_length() for e in (one, other)))
         low, high = 0, 2**width - 1
     # Codes with a common offset differ in the same bits as the numbers do in two's complement.
-    return AxisRelation("differing", ExactKey("r", (Term(1, one),), low, high, False),
-                ExactKey("s", (Term(1, other),), low, high, False), 0, shift)
+    return AxisRelation("differing", ExactKey("r", (LinearTerm(1, one),), low, high, False),
+                ExactKey("s", (LinearTerm(1, other),), low, high, False), 0, shift)
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from .frames import (
     SLOTS,
     About,
     Decoder,
-    Kind,
     Reply,
     ReplyKind,
     Request,
+    RequestKind,
     encode,
 )
 
@@ -78,7 +78,7 @@ class RoundTrip:
 class _Pending:
     """A numbered request without acknowledgement."""
 
-    kind: Kind
+    kind: RequestKind
     seq: int
     payload: bytes
     sent: float | None = None
@@ -177,12 +177,12 @@ class HostEndpoint:
         self._resuming, self._asked_about, self.about = True, None, None
         self._trip = RoundTrip()
 
-    def submit(self, kind: Kind, payload: bytes = b"") -> None:
+    def submit(self, kind: RequestKind, payload: bytes = b"") -> None:
         """Add a numbered request; of records, no more than there is `room` for."""
         assert kind >= NUMBERED
-        if kind == Kind.DATA:
+        if kind == RequestKind.DATA:
             self._position = (self._position + len(payload)) & 0xFFFF
-        self._reads += kind == Kind.READ
+        self._reads += kind == RequestKind.READ
         self._pending.append(_Pending(kind, self._next, payload))
         self._next = (self._next + 1) & 0xFF
 
@@ -206,7 +206,7 @@ class HostEndpoint:
                     self._trip.expired()
                     self.retransmissions += 1
                 self._asked_about = _Wait(now, self._received)
-                kind = Kind.OPEN if self._opening else Kind.STATUS
+                kind = RequestKind.OPEN if self._opening else RequestKind.STATUS
                 out += self._frame(kind, self._session.to_bytes(4, "little") if self._opening else b"")
             return bytes(out)
         if self.about is None:
@@ -230,11 +230,11 @@ class HostEndpoint:
         if self._gap and (self._asked_again is None or now >= self._due(self._asked_again)):
             self._asked_again = _Wait(now, self._received)
             self.retransmissions += 1
-            out += self._frame(Kind.AGAIN)
+            out += self._frame(RequestKind.AGAIN)
         if now - self._spoken >= _LATEST and not out:
-            out += self._frame(Kind.POLL)
+            out += self._frame(RequestKind.POLL)
         if self._owed and not out:
-            out += self._frame(Kind.ACK)
+            out += self._frame(RequestKind.ACK)
         if out:
             self._spoken, self._owed = now, 0
         return bytes(out)
@@ -259,7 +259,7 @@ class HostEndpoint:
         ahead = min(self._received - wait.received, _ANSWER)
         return wait.since + self._trip.timeout + self._byte_seconds * (flying + ahead)
 
-    def _frame(self, kind: Kind, payload: bytes = b"", seq: int | None = None) -> bytes:
+    def _frame(self, kind: RequestKind, payload: bytes = b"", seq: int | None = None) -> bytes:
         # Credit: as many replies as the device can keep; the host stores all that come.
         slots = SLOTS if self.about is None else self.about.slots
         return encode(Request(kind, self._next if seq is None else seq, self._expected,

@@ -21,9 +21,33 @@ from enum import IntEnum
 
 from splitjoin.base.errors import DeviceError
 
-__all__ = ["ABOUT_BYTES", "CRC_BYTES", "CRC_POLYNOMIAL", "CRC_RESIDUE", "DATA_BYTES", "END", "ESC", "ESC_END",
-           "ESC_ESC", "NAK", "NUMBERED", "PACKED_VERSION", "REPLY_HEADER", "REQUEST_HEADER", "RING", "SLOTS",
-           "SLOT_BYTES", "VERSION", "About", "Decoder", "Kind", "Reply", "ReplyKind", "Request", "encode"]
+__all__ = [
+    "ABOUT_BYTES",
+    "CRC_BYTES",
+    "CRC_POLYNOMIAL",
+    "CRC_RESIDUE",
+    "DATA_BYTES",
+    "END",
+    "ESC",
+    "ESC_END",
+    "ESC_ESC",
+    "NAK",
+    "NUMBERED",
+    "PACKED_VERSION",
+    "REPLY_HEADER",
+    "REQUEST_HEADER",
+    "RING",
+    "SLOTS",
+    "SLOT_BYTES",
+    "VERSION",
+    "About",
+    "Decoder",
+    "Reply",
+    "ReplyKind",
+    "Request",
+    "RequestKind",
+    "encode",
+]
 
 END, ESC, ESC_END, ESC_ESC = 0xC0, 0xDB, 0xDC, 0xDD
 CRC_BYTES = 4
@@ -48,7 +72,7 @@ NAK = 0x80
 _LONGEST = 1024
 
 
-class Kind(IntEnum):
+class RequestKind(IntEnum):
     """The kind of a request."""
 
     #: Payload: a session number (4 bytes). Unless this session is running: reset the join and begin it. Reply: ABOUT.
@@ -70,7 +94,7 @@ class Kind(IntEnum):
 
 
 #: The first numbered kind of requests.
-NUMBERED = Kind.READ
+NUMBERED = RequestKind.READ
 
 
 class ReplyKind(IntEnum):
@@ -96,7 +120,7 @@ class Request:
         limit: Credit: the sequence number of the first reply that the device may not send yet.
     """
 
-    kind: Kind
+    kind: RequestKind
     seq: int
     ack: int
     limit: int
@@ -109,9 +133,9 @@ class Request:
     @classmethod
     def parse(cls, content: bytes) -> Request | None:
         """The request with ``content``, or None if no request has it."""
-        if len(content) < REQUEST_HEADER or content[0] not in tuple(Kind):
+        if len(content) < REQUEST_HEADER or content[0] not in tuple(RequestKind):
             return None
-        return cls(Kind(content[0]), content[1], content[2], content[3], content[REQUEST_HEADER:])
+        return cls(RequestKind(content[0]), content[1], content[2], content[3], content[REQUEST_HEADER:])
 
 
 @dataclass(frozen=True)

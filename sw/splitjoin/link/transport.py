@@ -16,7 +16,7 @@ from splitjoin.circuit.wire import Configuration
 from splitjoin.engines.device import Items
 
 from .endpoint import HostEndpoint
-from .frames import PACKED_VERSION, Kind
+from .frames import PACKED_VERSION, RequestKind
 from .items import ItemBound, ItemReader, PackedItems, PlainItems
 
 __all__ = ["ByteChannel", "ChannelLost", "LinkTransport"]
@@ -112,12 +112,12 @@ class LinkTransport(Transport):
                 "bytes_received": self.received_bytes}
 
     def read(self, address: int) -> int:
-        self._endpoint.submit(Kind.READ, bytes((address,)))
+        self._endpoint.submit(RequestKind.READ, bytes((address,)))
         self._answered(lambda: bool(self._endpoint.words))
         return self._endpoint.words.popleft()
 
     def write(self, address: int, word: int) -> None:
-        self._endpoint.submit(Kind.WRITE, bytes((address,)) + word.to_bytes(4, "little"))
+        self._endpoint.submit(RequestKind.WRITE, bytes((address,)) + word.to_bytes(4, "little"))
         self._answered(lambda: self._endpoint.idle)
 
     def transfer(self, records: Words, *, until_end: bool) -> Items:
@@ -127,7 +127,7 @@ class LinkTransport(Transport):
         moved, state = self._clock(), (-1, -1, -1)
         while True:
             while at < len(raw) and (n := min(len(raw) - at, endpoint.room(self._record_bytes))):
-                endpoint.submit(Kind.DATA, raw[at:at + n].tobytes())
+                endpoint.submit(RequestKind.DATA, raw[at:at + n].tobytes())
                 at += n
                 self._bound.records += n
             self._items.feed(bytes(endpoint.items))

@@ -22,14 +22,14 @@ from splitjoin.lang.properties import denominator, may_be_null, value_range
 from splitjoin.lang.schema import Side
 from splitjoin.lang.types import BOOL, EXACT, Duration, Int, Timestamp, units_per
 
-__all__ = ["Codes", "ExactKey", "ExactRelation", "Term", "Total", "WideKey", "exact_key", "relation"]
+__all__ = ["Codes", "ExactKey", "ExactRelation", "LinearTerm", "Total", "WideKey", "exact_key", "relation"]
 
 #: Codes of keys (n,).
 Codes = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class Term:
+class LinearTerm:
     """``factor`` times a one-sided expression; the product is a whole number for every tuple.
 
     ``scale`` makes the expression itself whole (decimals): the value used is ``expr · scale``.
@@ -44,14 +44,14 @@ class Term:
 class ExactRelation:
     """``g·R + h·S + c op 0`` with R and S the sums of the terms of each stream; g, h ≠ 0, op one of ``<= >= =``."""
 
-    r: tuple[Term, ...]
-    s: tuple[Term, ...]
+    r: tuple[LinearTerm, ...]
+    s: tuple[LinearTerm, ...]
     g: int
     h: int
     c: int
     op: CmpOp
 
-    def terms(self, side: str) -> tuple[Term, ...]:
+    def terms(self, side: str) -> tuple[LinearTerm, ...]:
         """The key of stream ``side``."""
         return self.r if side == "r" else self.s
 
@@ -150,12 +150,12 @@ class Total:
 
 def relation(total: Total, op: CmpOp) -> ExactRelation:
     """The relation ``total op 0`` of a whole total whose terms are linear and one-sided, with terms of both streams."""
-    parts: dict[Side, tuple[tuple[Term, ...], int]] = {}
+    parts: dict[Side, tuple[tuple[LinearTerm, ...], int]] = {}
     for side in ("r", "s"):
         mine = {e: (int(f / denominator(e)), denominator(e)) for e, f in total.only(side).terms.items()}
         g = math.gcd(*(f for f, _ in mine.values()))
         g = -g if next(iter(mine.values()))[0] < 0 else g
-        parts[side] = tuple(Term(f // g, e, scale) for e, (f, scale) in mine.items()), g
+        parts[side] = tuple(LinearTerm(f // g, e, scale) for e, (f, scale) in mine.items()), g
     (r, g), (s, h) = parts["r"], parts["s"]
     c = int(total.constant)
     # Equal bands get equal relations: the first stream's factor is positive.
@@ -203,7 +203,7 @@ class ExactKey:
     """A whole number: the sum of ``terms``, between ``low`` and ``high``."""
 
     side: Side
-    terms: tuple[Term, ...]
+    terms: tuple[LinearTerm, ...]
     low: int
     high: int
     nullable: bool
@@ -286,7 +286,7 @@ class WideKey:
         return (value >> self.shift) - (self.exact.low >> self.shift) + 1
 
 
-def exact_key(side: Side, terms: tuple[Term, ...]) -> ExactKey | WideKey:
+def exact_key(side: Side, terms: tuple[LinearTerm, ...]) -> ExactKey | WideKey:
     """The key for ``terms``; if it would be wider than 64 bits, without its lowest bits."""
     low = high = 0
     for t in terms:

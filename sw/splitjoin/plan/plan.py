@@ -23,15 +23,27 @@ from .linear import ExactRelation
 from .relations import EqualText, FloatOrder, Relation, TextOrder
 from .text import key_text, relation_text, tree_text
 
-__all__ = ["BOTH_ENDS", "Main", "Placed", "Plan", "Shared", "Slot", "Test", "Tree", "is_equality", "leading_tests",
-           "plan_lines", "tests_nothing"]
+__all__ = [
+    "BOTH_ENDS",
+    "KeySlot",
+    "Main",
+    "Placed",
+    "Plan",
+    "Shared",
+    "Test",
+    "Tree",
+    "is_equality",
+    "leading_tests",
+    "plan_lines",
+    "tests_nothing",
+]
 
 #: A positive Boolean combination of tests: the number of a test, or ("and" | "or", trees…).
 Tree = int | tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Slot:
+class KeySlot:
     """A key in a stored tuple: its code, or 0 if it is NULL or a guard does not hold."""
 
     key: Key
@@ -94,15 +106,15 @@ class Plan:
     """
 
     predicate: Expr
-    slots_r: tuple[Slot, ...]
-    slots_s: tuple[Slot, ...]
+    slots_r: tuple[KeySlot, ...]
+    slots_s: tuple[KeySlot, ...]
     tests: tuple[Test, ...]
     tree: Tree
     residual: Expr | None = None
     reasons: tuple[str, ...] = ()
     main: Main | None = None
 
-    def slots(self, side: str) -> tuple[Slot, ...]:
+    def slots(self, side: str) -> tuple[KeySlot, ...]:
         """The keys that stream ``side`` is stored with."""
         return self.slots_r if side == "r" else self.slots_s
 
@@ -157,7 +169,7 @@ def plan_lines(plan: Plan, computed: Iterable[str] = (), brought: Iterable[str] 
         yield f"main test   {plan.main}"
 
 
-def _slot(slot: Slot) -> str:
+def _slot(slot: KeySlot) -> str:
     if isinstance(slot.key, UnitKey):
         held = " and ".join(f"{text(g.condition)} is {' or '.join(sorted(g.values))}" for g in slot.guards)
         return f"1 where {held}, else 0" if held else "1 for every tuple"

@@ -6,7 +6,7 @@ from splitjoin.base.errors import plural
 from splitjoin.lang.ir import text
 
 from .keys import ExactKey, FloatKey, Key, PrefixKey, TextKey, WideKey
-from .linear import ExactRelation, Term
+from .linear import ExactRelation, LinearTerm
 from .relations import EqualText, FloatBand, FloatOrder, Product, Relation, TextOrder, Unit, WideRelation
 
 __all__ = ["key_text", "relation_text", "terms_text", "tree_text"]
@@ -55,7 +55,7 @@ def tree_text(tree: object) -> str:
     return "(" + f" {str(op).upper()} ".join(map(tree_text, args)) + ")"
 
 
-def terms_text(terms: tuple[Term, ...]) -> str:
+def terms_text(terms: tuple[LinearTerm, ...]) -> str:
     """The sum of ``terms`` in words."""
     return " + ".join((f"{t.factor * t.scale}·" if t.factor * t.scale != 1 else "") + text(t.expr) for t in terms)
 

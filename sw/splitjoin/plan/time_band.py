@@ -8,7 +8,7 @@ from splitjoin.lang.ir import Col, Expr, Within
 from splitjoin.lang.query import TimeColumns
 from splitjoin.lang.schema import Side
 
-from .linear import ExactRelation, Term
+from .linear import ExactRelation, LinearTerm
 from .passes.pipeline import make_plan
 
 __all__ = ["time_band"]
@@ -46,7 +46,7 @@ def _required(predicate: Expr) -> Iterator[ExactRelation]:
         yield from (x for x in plan.tests[j].relations if isinstance(x, ExactRelation))
 
 
-def _is_time(terms: tuple[Term, ...], side: Side, time: TimeColumns) -> bool:
+def _is_time(terms: tuple[LinearTerm, ...], side: Side, time: TimeColumns) -> bool:
     if len(terms) != 1 or terms[0].scale != 1:
         return False
     e = terms[0].expr

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from .events import Node
+from .events import PlanNode
 
 __all__ = ["JOINS", "Attribute", "Attributes", "Output", "attributes_in", "bracketed", "cast_operand", "formula_type",
            "split"]
@@ -75,12 +75,12 @@ class Output:
 class Attributes:
     """The columns that the nodes of a plan give."""
 
-    def __init__(self, plan: Node):
+    def __init__(self, plan: PlanNode):
         self._made: dict[int, Output] = {}
         self._mentioned: dict[int, set[int]] = {}
         self._plan = plan
 
-    def output(self, node: Node) -> Output:
+    def output(self, node: PlanNode) -> Output:
         """The columns that ``node`` gives."""
         if id(node) not in self._made:
             for below in reversed(list(node.walk())):  # inputs first
@@ -88,7 +88,7 @@ class Attributes:
                     self._made[id(below)] = self._of(below)
         return self._made[id(node)]
 
-    def side(self, number: int, left: Node, right: Node) -> int | None:
+    def side(self, number: int, left: PlanNode, right: PlanNode) -> int | None:
         """0 if the ``left`` input gives an attribute, 1 if the ``right`` one does, None if the plan does not say.
 
         Aggregations do not print all columns that they give. Then a column belongs to an input that may have unknown
@@ -106,12 +106,12 @@ class Attributes:
         mentioned = [number in self._numbers(node) for node in (left, right)]
         return mentioned.index(True) if mentioned[0] != mentioned[1] else None
 
-    def _numbers(self, node: Node) -> set[int]:
+    def _numbers(self, node: PlanNode) -> set[int]:
         if id(node) not in self._mentioned:
             self._mentioned[id(node)] = {int(m[1]) for n in node.walk() for m in _NUMBER.finditer(n.text)}
         return self._mentioned[id(node)]
 
-    def _of(self, node: Node) -> Output:
+    def _of(self, node: PlanNode) -> Output:
         inputs = [self._made[id(child)] for child in node.children if not child.name.startswith("Subquery")]
         if len(inputs) == 1 and _PASSING.fullmatch(node.name):
             return inputs[0]

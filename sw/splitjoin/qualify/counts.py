@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .events import ROWS, Application, Node
+from .events import ROWS, Application, PlanNode
 
 __all__ = ["input_rows", "own_rows"]
 
@@ -16,17 +16,17 @@ _KEEPING = re.compile(
     r"AdaptiveSparkPlan|ReusedExchange|Coalesce|EventTimeWatermark|\w+EvalPython)\b.*", re.DOTALL)
 
 
-def own_rows(app: Application, node: Node) -> int | None:
+def own_rows(app: Application, node: PlanNode) -> int | None:
     """The rows that ``node`` itself counted, or None."""
     return app.rows(node.metrics.get(ROWS))
 
 
-def input_rows(app: Application, join: Node, side: int, inputs: Sequence[Node]) -> int | None:
+def input_rows(app: Application, join: PlanNode, side: int, inputs: Sequence[PlanNode]) -> int | None:
     """The rows of the left (``side`` 0) or the right (1) of a join's two ``inputs``; None where the log does not say.
 
     A partition that Spark computed several times counts once.
     """
-    node: Node | None = inputs[side]
+    node: PlanNode | None = inputs[side]
     while node is not None and app.rows(node.metrics.get(ROWS)) is None:
         node = node.children[0] if len(node.children) == 1 and _KEEPING.fullmatch(node.name) else None
     if node is None:

@@ -13,7 +13,7 @@ from splitjoin.base.json_text import parsed_json
 
 from .log_files import MOST_LINE, CutShort, lines, logs_at
 
-__all__ = ["CUT", "MOST_TEXT", "ROWS", "Application", "Execution", "Node", "read_logs"]
+__all__ = ["CUT", "MOST_TEXT", "ROWS", "Application", "Execution", "PlanNode", "read_logs"]
 
 #: The metric that counts the rows that a node gives.
 ROWS = "number of output rows"
@@ -32,7 +32,7 @@ _WRONG = (ValueError, KeyError, TypeError, AttributeError, IndexError, Recursion
 
 
 @dataclass(frozen=True)
-class Node:
+class PlanNode:
     """A node of a physical plan.
 
     ``text``: how Spark prints it; ``metrics``: the names of its metrics → the numbers of their accumulators;
@@ -41,11 +41,11 @@ class Node:
 
     name: str
     text: str
-    children: tuple[Node, ...]
+    children: tuple[PlanNode, ...]
     metrics: Mapping[str, int]
     schema: str = ""
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[PlanNode]:
         """The node, and all below it."""
         waiting = [self]
         while waiting:
@@ -60,7 +60,7 @@ class Execution:
 
     number: int
     description: str
-    plan: Node
+    plan: PlanNode
 
 
 @dataclass
@@ -223,11 +223,11 @@ class _Plan:
         self.size = 0
         self.root = self._node(info)
 
-    def _node(self, info: Mapping[str, Any]) -> Node:
+    def _node(self, info: Mapping[str, Any]) -> PlanNode:
         metrics = {m["name"]: _whole(m["accumulatorId"]) for m in info.get("metrics", []) if m["name"] == ROWS}
         text, schema = _short(info.get("simpleString", "")), _short((info.get("metadata") or {}).get("ReadSchema", ""))
         self.size += _NODE + len(text) + len(schema)
-        return Node(_short(info.get("nodeName", "")), text, tuple(self._node(c) for c in info.get("children", [])),
+        return PlanNode(_short(info.get("nodeName", "")), text, tuple(self._node(c) for c in info.get("children", [])),
                     metrics, schema)
 
 

@@ -16,7 +16,7 @@ from splitjoin.lang.schema import SIDES, Side
 from .attributes import JOINS, Attributes, Output, attributes_in, bracketed, cast_operand, formula_type, split
 from .conditions import Condition, read_condition
 from .counts import input_rows, own_rows
-from .events import CUT, MOST_TEXT, ROWS, Application, Execution, Node, read_logs
+from .events import CUT, MOST_TEXT, ROWS, Application, Execution, PlanNode, read_logs
 from .printed import null_safe
 
 __all__ = ["FIXED", "PAIRS", "RATE", "Candidate", "qualify"]
@@ -123,7 +123,7 @@ class _Plan:
         self._attributes = Attributes(execution.plan)
         self._above = {id(child): node for node in execution.plan.walk() for child in node.children}
 
-    def candidate(self, node: Node, rate: float) -> Candidate | None:
+    def candidate(self, node: PlanNode, rate: float) -> Candidate | None:
         """The join of ``node``, if it compares ranges or every pair."""
         inputs = [child for child in node.children if not child.name.startswith(("Subquery", "ReusedSubquery"))]
         if len(inputs) != 2:
@@ -143,7 +143,7 @@ class _Plan:
                          read is not None, reason, rows, self.app.seconds.get(node.metrics.get(ROWS, -1), 0.0),
                          predicted, *((read.columns, read.window) if read is not None else ()))
 
-    def _udf(self, node: Node, left: Node, right: Node) -> tuple[str, Node | None]:
+    def _udf(self, node: PlanNode, left: PlanNode, right: PlanNode) -> tuple[str, PlanNode | None]:
         """The test of Python UDFs over both inputs that a filter above the join makes, and the filter."""
         values: dict[int, str] = {}
         above = self._above.get(id(node))
@@ -169,7 +169,7 @@ class _Plan:
             end = one.end
         return "".join([*parts, test[end:]]), above
 
-    def _read(self, node: Node, left: Node, right: Node, keys: list[tuple[str, str]], rest: str, udf: str,
+    def _read(self, node: PlanNode, left: PlanNode, right: PlanNode, keys: list[tuple[str, str]], rest: str, udf: str,
               ) -> tuple[str, str, Condition | None]:
         """The condition as it is shown, a reason, and what splitjoin takes."""
         kind = _TYPE.search(node.text)
@@ -237,7 +237,7 @@ def _as_cast(number: int, operand: str, output: Output, names: dict[int, str], t
     return f"cast({names[of]}#{of} as bigint)"
 
 
-def _condition(node: Node) -> tuple[list[tuple[str, str]], str]:
+def _condition(node: PlanNode) -> tuple[list[tuple[str, str]], str]:
     """The pairs of equal keys, and the rest of the condition, as Spark prints them."""
     text = node.text.removeprefix(node.name).strip()
     keys: list[tuple[str, str]] = []

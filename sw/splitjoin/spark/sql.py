@@ -14,7 +14,7 @@ from splitjoin.engines.registry import DeviceOption, merged_options
 from splitjoin.joins.statement import Select, refuse_ordering
 from splitjoin.joins.statement.inputs import bind_tables, check_named, check_options
 from splitjoin.joins.statement.parts import parse
-from splitjoin.joins.statement.projection import Output
+from splitjoin.joins.statement.projection import ProjectedColumn
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import TimeSpec
 from splitjoin.lang.windows import WindowSpec
@@ -90,7 +90,7 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
                       fail_on_fallback=fail_on_fallback).plan(metrics)
 
 
-def _field(output: Output, schemas: Mapping[str, StructType]) -> StructField:
+def _field(output: ProjectedColumn, schemas: Mapping[str, StructType]) -> StructField:
     """The field of a result column: as in its DataFrame, or of the computed type."""
     if output.source is not None and "." in output.source:  # not an aggregate
         side, name = output.source.split(".", 1)

@@ -3,7 +3,7 @@
 import pytest
 
 from splitjoin_boards.flow.page import floorplan_svg, group, page
-from splitjoin_boards.flow.report import BuildReport, Prediction, Step, component, timing
+from splitjoin_boards.flow.report import BuildReport, PathStep, Prediction, component, timing
 
 NEXTPNR = {
     "utilization": {"TRELLIS_COMB": {"used": 12, "available": 100}, "DP16KD": {"used": 0, "available": 56},
@@ -53,5 +53,6 @@ def test_parts_and_picture():
     picture = floorplan_svg(cells)
     assert picture.count("<rect ") == 5
     assert "<title>column 0, row 0: link: 2, rest: 1</title>" in picture and 'viewBox="0 0 80 80"' in picture
-    html = page(BuildReport("<board>", {"LUT": (1, 2)}, {"clk": (30.0, 25.0)}, [Step("logic", 1.0, "a_LUT4_Z")]), cells)
+    path = [PathStep("logic", 1.0, "a_LUT4_Z")]
+    html = page(BuildReport("<board>", {"LUT": (1, 2)}, {"clk": (30.0, 25.0)}, path), cells)
     assert "Bitstream for &lt;board&gt;" in html and "core0 left" in html and "Critical path" in html

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from splitjoin import UnsupportedError
 from splitjoin.circuit.fold_nodes import Graph, Node, build_graph, width_of
-from splitjoin.circuit.fold_schedule import Pipeline, scheduled
+from splitjoin.circuit.fold_schedule import ScheduledGraph, scheduled
 from splitjoin.lang.fold import Fold, Width
 from splitjoin_hw.hls.graph import combinational, outside_width, pipelined
 from tests.testbench.on_amaranth import simulate
@@ -35,9 +35,9 @@ class AddProgram(wiring.Component):
     whether each output is outside the width of its slot.
     """
 
-    def __init__(self, fold: Fold, program: Pipeline | Graph):
+    def __init__(self, fold: Fold, program: ScheduledGraph | Graph):
         self.fold, self.program = fold, program
-        self.graph = program.graph if isinstance(program, Pipeline) else program
+        self.graph = program.graph if isinstance(program, ScheduledGraph) else program
         self.inputs = {(n.side, n.name): f"in{i}" for i, n in enumerate(self.graph.nodes) if n.kind == "input"}
         nodes = [self.graph.nodes[n] for n in self.graph.outputs]
         super().__init__({
@@ -52,7 +52,7 @@ class AddProgram(wiring.Component):
             port: Value = getattr(self, self.inputs[node.side, node.name])
             return port
 
-        build: Any = pipelined if isinstance(self.program, Pipeline) else combinational
+        build: Any = pipelined if isinstance(self.program, ScheduledGraph) else combinational
         for i, (value, number) in enumerate(zip(build(m, "add", self.program, column), self.graph.outputs,
                                                 strict=True)):
             node, width = self.graph.nodes[number], self.fold.slots[i].width
@@ -61,7 +61,7 @@ class AddProgram(wiring.Component):
         return m
 
 
-def programs(fold: Fold, clock: float | None) -> list[Pipeline | Graph]:
+def programs(fold: Fold, clock: float | None) -> list[ScheduledGraph | Graph]:
     """``add`` without registers, and for ``clock``, or a slower one where an operation is too wide for it."""
     graph = build_graph(fold.add)
     try:
@@ -78,7 +78,7 @@ def check(fold: Fold, clock: float | None, cases: list[tuple[list[int], list[int
               for state, values in cases]
     for program in programs(fold, clock):
         circuit = AddProgram(fold, program)
-        ahead = program.ahead if isinstance(program, Pipeline) else 0
+        ahead = program.ahead if isinstance(program, ScheduledGraph) else 0
         outputs: list[list[int]] = []
         outside: list[list[int]] = []
 

@@ -2,7 +2,7 @@
 
 from amaranth.sim import Simulator
 
-from splitjoin.link.frames import NUMBERED, Kind
+from splitjoin.link.frames import NUMBERED, RequestKind
 from splitjoin_hw.link.sequencer import Sequencer
 
 
@@ -17,7 +17,7 @@ def test_replies_that_were_not_sent_cannot_be_acknowledged() -> None:
             await ctx.tick()
             ctx.set(dut.good, 0)
 
-        await request(Kind.OPEN, session=7)
+        await request(RequestKind.OPEN, session=7)
         for _ in range(4):  # all slots
             ctx.set(dut.filled, 1)
             await ctx.tick()

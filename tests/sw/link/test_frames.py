@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from splitjoin.base.errors import DeviceError
-from splitjoin.link.frames import END, VERSION, About, Decoder, Kind, Reply, ReplyKind, Request, encode
+from splitjoin.link.frames import END, VERSION, About, Decoder, Reply, ReplyKind, Request, RequestKind, encode
 
 BYTE = st.integers(0, 255)
 
@@ -22,7 +22,7 @@ def test_a_damaged_byte_is_detected(content, data):
     assert content not in Decoder().feed(wire) and Decoder().feed(wire) == []
 
 
-@given(st.sampled_from(Kind), BYTE, BYTE, BYTE, st.binary(max_size=20))
+@given(st.sampled_from(RequestKind), BYTE, BYTE, BYTE, st.binary(max_size=20))
 def test_requests_are_read_as_they_were_written(kind, seq, ack, limit, payload):
     request = Request(kind, seq, ack, limit, payload)
     assert Request.parse(request.content()) == request

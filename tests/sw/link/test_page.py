@@ -11,7 +11,7 @@ from bench.record import RESULTS, Recorder
 
 from splitjoin.circuit.registers import MAGIC
 from splitjoin.engines.device import ITEM
-from splitjoin.link.frames import NUMBERED, RING, SLOTS, VERSION, Kind, Reply, ReplyKind, Request, encode
+from splitjoin.link.frames import NUMBERED, RING, SLOTS, VERSION, Reply, ReplyKind, Request, RequestKind, encode
 from splitjoin.link.rate import PACKED_ITEM
 from tests.support.packed_items import packed
 
@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "link.md"
 
 
 def worked() -> str:
-    request = encode(Request(Kind.READ, 5, 7, 7 + SLOTS, b"\x00").content())
+    request = encode(Request(RequestKind.READ, 5, 7, 7 + SLOTS, b"\x00").content())
     reply = encode(Reply(ReplyKind.WORD, 7, 6, RING - 4, MAGIC.to_bytes(4, "little")).content())
     return f"```\nrequest  {request.hex(' ')}\nreply    {reply.hex(' ')}\n```"
 
@@ -28,7 +28,7 @@ def test_the_page_is_current():
     page = PAGE.read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([A-Z]+) \| (\d) \| (yes|no) \|", page, re.MULTILINE)
     assert rows == [
-        *((kind.name, f"{kind.value}", "yes" if kind >= NUMBERED else "no") for kind in Kind),
+        *((kind.name, f"{kind.value}", "yes" if kind >= NUMBERED else "no") for kind in RequestKind),
         *((kind.name, f"{kind.value}", "yes" if kind >= ReplyKind.WORD else "no") for kind in ReplyKind)]
     assert worked() in page
     assert f"version {VERSION} (1)" in page and f"ring of {RING} bytes" in page and f"up to {SLOTS} numbered" in page

@@ -112,19 +112,19 @@ def _prober(config: Configuration, family: Family, w: RegionWidths, reach: Resou
     numbers.
     """
     p = w.position
-    ways = config.kind.ways(config)
+    lookups = config.kind.lookups(config)
     cursor = 1 + 2 * p
     # Adders: whether all tuples are in the index, the start of a scan, the offset of a bucket's youngest tuple, and its
     # comparison with the tuples found before; the next older tuple and its offset, of a chain and of a scan, and the
     # test whether it is in the window; the age differences to other chains, and their comparison.
-    sums = adder(family, *[p] * (4 + ways), *[p] * 5, *[p] * (2 * ways - 2))
+    sums = adder(family, *[p] * (4 + lookups), *[p] * 5, *[p] * (2 * lookups - 2))
     # Multiplexers: each chain head advances or makes room for a younger one, or takes over the head of the waiting
     # probe.
-    logic = (mux(family, 2, (ways - 1) * cursor) + mux(family, 4, (ways - 1) * cursor) + mux(family, 3, 4 * p)
+    logic = (mux(family, 2, (lookups - 1) * cursor) + mux(family, 4, (lookups - 1) * cursor) + mux(family, 3, 4 * p)
              + control(family, _CONTROL["prober"]))
     batch = w.row + w.live + 1
-    ff = (4 * p + batch + 22 + 2 * ways  # the waiting probe
-           + (2 * ways + 2) * cursor + 2 * p + (ways - 1) * p  # chains of that probe and of the current one
+    ff = (4 * p + batch + 22 + 2 * lookups  # the waiting probe
+           + (2 * lookups + 2) * cursor + 2 * p + (lookups - 1) * p  # chains of that probe and of the current one
            + w.live + p + 11 + (config.stages + 3) * (2 + p))
     return Resources(lut=sums + logic, ff=ff) + reach + fifo(family, batch, PASSES)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..fold_nodes import Graph, Node
 from ..fold_parts import FoldPart
-from ..fold_schedule import Pipeline
+from ..fold_schedule import ScheduledGraph
 from ..geometry import MEMORY_LATENCY, outcome_latency, position_bits, ring_rows, state_fifo_depth, state_levels
 from ..schedule import FACTOR
 from ..wire import ROW_BITS, Configuration
@@ -18,7 +18,7 @@ __all__ = ["first_hits", "folding_emitter", "graph_cost", "merge_cost", "pipelin
            "whole_states"]
 
 
-def pipeline_cost(family: Family, pipeline: Pipeline) -> Resources:
+def pipeline_cost(family: Family, pipeline: ScheduledGraph) -> Resources:
     """The cost of the operations of ``pipeline``, with its registers."""
     return graph_cost(family, pipeline.graph) + Resources(ff=pipeline.register_bits)
 

@@ -131,7 +131,7 @@ class IndexSpeed(CoreSpeed):
         # The regions of a core keep in step to within some probes, so the one with more candidates for that many
         # decides. The mean of that many numbers is taken as normally distributed.
         # Lookups of buckets beyond the second take a cycle each.
-        further = max(0, config.kind.ways(config) - 2)
+        further = max(0, config.kind.lookups(config) - 2)
         (r, spread_r), (s, spread_s) = (_moments(maximum_distribution((mean,))) for mean in
                                         self.candidates(config, load))
         apart = math.sqrt((spread_r + spread_s) / _APART)
@@ -144,7 +144,7 @@ class IndexSpeed(CoreSpeed):
         # The candidates of the core with the most, and the lookups of buckets after the first.
         chances = maximum_distribution((max(self.candidates(config, load)),), config.cores)
         work: float = _CANDIDATE * sum(n * chance for n, chance in enumerate(chances))
-        return work + (config.kind.ways(config) - 1), _probe_cycles(chances)
+        return work + (config.kind.lookups(config) - 1), _probe_cycles(chances)
 
     def shapes(self, least: int, lanes: int | None, probes: int | None) -> Iterator[Shape]:
         for room in _ROOM:

@@ -26,13 +26,13 @@ from .checks import StatementText
 from .parts import SelectItem, Statement
 from .reader import Tables, TreeReader, read_select_aggregate, read_value
 
-__all__ = ["Output", "Projection", "project"]
+__all__ = ["ProjectedColumn", "Projection", "project"]
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 @dataclass(frozen=True)
-class Output:
+class ProjectedColumn:
     """A column of the result: the gathered column ``source`` as it is, or the values of ``expr``.
 
     ``text``: the user's text of it.
@@ -59,7 +59,7 @@ class Projection:
     """
 
     gathered: tuple[OutputColumn, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[ProjectedColumn, ...]
     aggregates: tuple[Aggregate, ...] = ()
     padded: tuple[Aggregate, ...] = ()
     partners: str | None = None
@@ -241,15 +241,15 @@ def _names(statement: Statement, made: Sequence[_OutputDraft]) -> list[str]:
     return names
 
 
-def _output(m: _OutputDraft, name: str) -> Output:
+def _output(m: _OutputDraft, name: str) -> ProjectedColumn:
     if m.column is not None:
         schema, of = m.column
-        return Output(_arrow(schema).field(of).with_name(name), m.item.text, source=f"{schema.side}.{of}")
+        return ProjectedColumn(_arrow(schema).field(of).with_name(name), m.item.text, source=f"{schema.side}.{of}")
     if m.aggregate is not None:
-        return Output(pa.field(name, aggregate_types(m.aggregate), nullable=m.aggregate.nullable), m.item.text,
+        return ProjectedColumn(pa.field(name, aggregate_types(m.aggregate), nullable=m.aggregate.nullable), m.item.text,
                       source=m.aggregate.name)
     assert m.expr is not None
-    return Output(pa.field(name, result_type(m.expr, m.item.text)), m.item.text, expr=m.expr)
+    return ProjectedColumn(pa.field(name, result_type(m.expr, m.item.text)), m.item.text, expr=m.expr)
 
 
 def _marked(statement: Statement) -> StatementText:

@@ -20,7 +20,7 @@ from ..ir import Arith, Case, Col, Expr, Lit, check_depth, columns
 from ..properties import denominator, may_be_null, value_range
 from ..types import EXACT, FLOAT64, Bool, Float, Int, is_exact
 from .source import Source
-from .statements import Execution, Places, Record, is_traced
+from .statements import Execution, StateRecord, Variables, is_traced
 from .values import Value, lift
 
 __all__ = ["AggregateClass", "aggregate", "function"]
@@ -98,7 +98,7 @@ def function(fn: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-class _Steps(Places):
+class _Steps(Variables):
     """Keeps values as columns that are computed before they are read, so that no expression grows deep."""
 
     def __init__(self) -> None:
@@ -234,7 +234,7 @@ class _Compiler:
             found.append(Argument(p.name, self._width(f"parameter {p.name} of {source.name}", hint)))
         return tuple(found)
 
-    def _state(self, name: str, side: Any, steps: _Steps | None) -> Record:
+    def _state(self, name: str, side: Any, steps: _Steps | None) -> StateRecord:
         """The stand-in for a state; with ``steps`` one that is assigned to."""
         def value(slot: str, width: Width) -> Value:
             return Value(scaled(Slot(slot, width).column(side), 2**width.fraction), f"{name}.{slot}", atom=True)
@@ -242,7 +242,7 @@ class _Compiler:
         values = {field: value(field, width) if count is None else [value(f"{field}[{n}]", width)
                                                                     for n in range(count)]
                   for field, (width, count) in self._fields.items()}
-        return Record(name, values, None if steps is None else self._assigner(steps))
+        return StateRecord(name, values, None if steps is None else self._assigner(steps))
 
     def _assigner(self, steps: _Steps) -> Callable[[str, Any, str], Value]:
         widths = dict(self._slots)
@@ -294,7 +294,7 @@ class _Compiler:
             init[name] = whole.value
         return init
 
-    def _method(self, source: Source, takes: Mapping[str, Value | Record]) -> Program:
+    def _method(self, source: Source, takes: Mapping[str, Value | StateRecord]) -> Program:
         """The program of a method that changes the state; ``takes``: what comes in, by the names of its parameters."""
         steps = _Steps()
         own, *others = inspect.signature(source.fn).parameters
@@ -318,7 +318,7 @@ class _Compiler:
         if len(parameters) != 1:
             raise PredicateError(f"{source.name} must have the parameter self alone")
         found = Execution(source, steps).run({parameters[0]: self._state("self", "r", None)})
-        if found is None or isinstance(found, (list, tuple, Record)):
+        if found is None or isinstance(found, (list, tuple, StateRecord)):
             raise PredicateError(f"{source.name} must return one number")
         e = lift(found, source.name)
         hint = inspect.signature(source.fn).return_annotation
@@ -353,7 +353,7 @@ class _Compiler:
         return steps.raw(e, width)
 
 
-def _slot(state: Record, name: str) -> Value:
+def _slot(state: StateRecord, name: str) -> Value:
     field, _, index = name.partition("[")
     value = state.values[field]
     return typing.cast(Value, value[int(index[:-1])] if index else value)

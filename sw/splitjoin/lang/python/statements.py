@@ -27,7 +27,7 @@ from .choices import greatest, least, where
 from .source import Source
 from .values import Value, lift
 
-__all__ = ["Execution", "Places", "Record", "is_traced"]
+__all__ = ["Execution", "StateRecord", "Variables", "is_traced"]
 
 #: Functions that call each other are followed so deep.
 _CALLS = 20
@@ -54,7 +54,7 @@ _CONSTANT = {builtins.len, builtins.range, builtins.round, builtins.int, builtin
              builtins.abs, builtins.bool, Fraction}
 
 
-class Places:
+class Variables:
     """Keeps values of assignments; this one leaves them as they are."""
 
     def kept(self, value: Value) -> Value:
@@ -66,7 +66,7 @@ class Places:
         return value
 
 
-class Record:
+class StateRecord:
     """The stand-in for ``self``, or for another state: attributes that hold values, or lists of values.
 
     ``assign(name, value, at)`` returns what attribute ``name`` has once ``value`` is assigned; None: read only.
@@ -84,8 +84,8 @@ def is_traced(value: Any) -> bool:
 class Execution:
     """Executes the function of ``source`` with stand-ins as arguments. ``places`` keeps assigned values."""
 
-    def __init__(self, source: Source, places: Places | None = None, depth: int = 0):
-        self._source, self._places, self._depth = source, places or Places(), depth
+    def __init__(self, source: Source, places: Variables | None = None, depth: int = 0):
+        self._source, self._places, self._depth = source, places or Variables(), depth
         closure = inspect.getclosurevars(source.fn)
         self._outer = {**closure.builtins, **closure.globals, **closure.nonlocals}
         self._env: dict[str, Any] = {}
@@ -186,8 +186,8 @@ class Execution:
             if name not in b:
                 continue  # known in one branch only: later uses are refused
             x, y = a[name], b[name]
-            if isinstance(x, Record) and isinstance(y, Record):
-                record = Record(x.name, {}, x.assign)
+            if isinstance(x, StateRecord) and isinstance(y, StateRecord):
+                record = StateRecord(x.name, {}, x.assign)
                 record.values = {n: self._chosen(condition, x.values[n], y.values[n]) for n in x.values}
                 made[name] = record
             elif x is y:
@@ -210,7 +210,7 @@ class Execution:
             return [self._chosen(condition, x, y) for x, y in zip(a, b, strict=True)]
         if not is_traced(a) and not is_traced(b) and type(a) is type(b) and a == b:
             return a
-        if any(isinstance(x, (list, tuple, Record)) for x in (a, b)):
+        if any(isinstance(x, (list, tuple, StateRecord)) for x in (a, b)):
             raise PredicateError("both branches of an if must give numbers, or tuples of one length")
         at = f"{text_of(a)} if {condition.text} else {text_of(b)}"
         if a is None or b is None:
@@ -241,15 +241,15 @@ class Execution:
             case _:
                 self._refuse(target, "names, attributes of self, and items of its tuples are assigned to")
 
-    def _record(self, node: ast.Attribute) -> Record:
+    def _record(self, node: ast.Attribute) -> StateRecord:
         found = self._value(node.value)
-        if not isinstance(found, Record) or found.assign is None:
+        if not isinstance(found, StateRecord) or found.assign is None:
             self._refuse(node, f"only attributes of self are assigned to, not those of {self._source.text(node.value)}")
         if node.attr not in found.values:
             self._refuse(node, _unknown(found, node.attr))
         return found  # type: ignore[no-any-return]  # a Record, as checked
 
-    def _store(self, record: Record, node: ast.AST, name: str, value: Any) -> None:
+    def _store(self, record: StateRecord, node: ast.AST, name: str, value: Any) -> None:
         assert record.assign is not None
         old = record.values[name]
         at = f"{record.name}.{name}"
@@ -262,7 +262,7 @@ class Execution:
                 self._refuse(node, f"{at} is a number, and so must be what is assigned to it")
             record.values[name] = record.assign(name, value, at)
 
-    def _store_at(self, record: Record, node: ast.Subscript, name: str, index: Any, value: Any) -> None:
+    def _store_at(self, record: StateRecord, node: ast.Subscript, name: str, index: Any, value: Any) -> None:
         assert record.assign is not None
         items = self._items(node, record.values[name])
         at = f"{record.name}.{name}"
@@ -338,7 +338,7 @@ class Execution:
 
     def _attribute(self, node: ast.Attribute) -> Any:
         of = self._value(node.value)
-        if isinstance(of, Record):
+        if isinstance(of, StateRecord):
             if node.attr not in of.values:
                 self._refuse(node, _unknown(of, node.attr))
             return of.values[node.attr]
@@ -367,7 +367,7 @@ class Execution:
 
     def _binary(self, node: ast.AST, op: ast.operator, a: Any, b: Any) -> Any:
         symbol, function = _BINARY.get(type(op), ("@", operator.matmul))
-        if any(isinstance(x, (Record, list, tuple, type(None))) for x in (a, b)):
+        if any(isinstance(x, (StateRecord, list, tuple, type(None))) for x in (a, b)):
             self._refuse(node, f"{symbol!r} needs numbers")
         if isinstance(op, _BITWISE):
             a, b = (self._places.whole(x) if isinstance(x, Value) else x for x in (a, b))
@@ -395,7 +395,7 @@ class Execution:
         for op, a, b in zip(node.ops, values, values[1:], strict=False):
             if type(op) not in _COMPARED:
                 self._refuse(node, "numbers are compared with == != < <= > >=")
-            if any(isinstance(x, (Record, list, tuple, type(None))) for x in (a, b)):
+            if any(isinstance(x, (StateRecord, list, tuple, type(None))) for x in (a, b)):
                 self._refuse(node, "numbers are compared, not tuples, states or None")
             one = _COMPARED[type(op)](a, b)
             if not isinstance(one, (Value, bool, np.bool_)):
@@ -467,7 +467,7 @@ def _lifted(value: Any, at: str) -> Expr:
     return value.expr if isinstance(value, Value) else lift(value, at)
 
 
-def _unknown(record: Record, name: str) -> str:
+def _unknown(record: StateRecord, name: str) -> str:
     return f"{record.name} has no {name!r}; it has {', '.join(record.values)}"
 
 
@@ -479,9 +479,9 @@ def _copied(env: dict[str, Any]) -> dict[str, Any]:
     """``env`` with states of its own."""
     made = dict(env)
     for name, value in env.items():
-        if isinstance(value, Record):
-            made[name] = Record(value.name, {n: list(v) if isinstance(v, list) else v for n, v in value.values.items()},
-                                value.assign)
+        if isinstance(value, StateRecord):
+            values = {n: list(v) if isinstance(v, list) else v for n, v in value.values.items()}
+            made[name] = StateRecord(value.name, values, value.assign)
     return made
 
 

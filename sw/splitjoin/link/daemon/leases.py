@@ -11,7 +11,7 @@ from typing import Any
 from splitjoin.base.errors import DeviceError
 from splitjoin.engines.device import Device, Items, Session
 
-__all__ = ["ClientDisconnected", "Counts", "Holder", "Lease", "Leases", "Unit", "Wanted"]
+__all__ = ["ClientDisconnected", "Holder", "Lease", "LeaseCounts", "LeasedDevice", "Leases", "Wanted"]
 
 #: Seconds between two checks that a waiting client is still connected.
 _LOOK_SECONDS = 0.2
@@ -31,7 +31,7 @@ class Wanted:
     def __str__(self) -> str:
         return self.address or self.device or "device"
 
-    def suits(self, unit: Unit) -> bool:
+    def suits(self, unit: LeasedDevice) -> bool:
         """True if the client can use ``unit``."""
         return self.device in (None, unit.device.name) and self.address in (None, unit.address)
 
@@ -48,7 +48,7 @@ class Holder:
 
 
 @dataclass
-class Counts:
+class LeaseCounts:
     """Counters of a device since the daemon started.
 
     Attributes:
@@ -83,7 +83,7 @@ class Counts:
 
 
 @dataclass
-class Unit:
+class LeasedDevice:
     """One device of the daemon.
 
     Attributes:
@@ -96,7 +96,7 @@ class Unit:
 
     address: str
     device: Device
-    counts: Counts = field(default_factory=Counts)
+    counts: LeaseCounts = field(default_factory=LeaseCounts)
     lease: Lease | None = None
     failure: str = ""
 
@@ -116,7 +116,7 @@ class Lease:
         detached: The time at which the client detached the session, by the leases' clock; None while a client uses it.
     """
 
-    unit: Unit
+    unit: LeasedDevice
     holder: Holder
     since: float
     session: Session | None = None
@@ -143,7 +143,8 @@ class Leases:
     ``idle_timeout``: for how many seconds a detached session is kept. ``clock``: returns the time in seconds.
     """
 
-    def __init__(self, units: Sequence[Unit], *, idle_timeout: float, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, units: Sequence[LeasedDevice], *, idle_timeout: float,
+                 clock: Callable[[], float] = time.monotonic):
         self.units = tuple(units)
         self._idle_timeout, self._clock = idle_timeout, clock
         self._changed = Condition()
@@ -252,7 +253,7 @@ class Leases:
             now = self._clock()
             return {"devices": [self._unit_status(unit, now) for unit in self.units], "waiting": len(self._waiting)}
 
-    def _unit_status(self, unit: Unit, now: float) -> dict[str, Any]:
+    def _unit_status(self, unit: LeasedDevice, now: float) -> dict[str, Any]:
         lease = unit.lease
         found: dict[str, Any] = {
             "address": unit.address, "device": unit.device.name,
@@ -277,7 +278,7 @@ class Leases:
                 self._waiting.remove(ticket)
         self._changed.notify_all()
 
-    def _choose(self, wanted: Wanted) -> Unit | None:
+    def _choose(self, wanted: Wanted) -> LeasedDevice | None:
         """A free unit that suits; else the one whose session was detached first; None if clients use all of them."""
         suitable = [unit for unit in self.units if wanted.suits(unit)]
         for unit in suitable:

@@ -22,7 +22,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.serial import decode_query
 
 from .budget import Budget
-from .leases import ClientDisconnected, Holder, Lease, Leases, Unit, Wanted
+from .leases import ClientDisconnected, Holder, Lease, LeasedDevice, Leases, Wanted
 from .place import check_peer, listen, lock_socket
 from .protocol import (
     Message,
@@ -71,7 +71,7 @@ class Server:
     def __init__(self, devices: Sequence[Device], socket: Path, *, idle_timeout: float = 60.0,
                  log: Callable[[str], None] = lambda line: None, clock: Callable[[], float] = time.monotonic):
         names = [device.name for device in devices]
-        units = [Unit(f"{name}:{names[:n].count(name)}", device)
+        units = [LeasedDevice(f"{name}:{names[:n].count(name)}", device)
                  for n, (name, device) in enumerate(zip(names, devices, strict=True))]
         self.path = socket = socket.absolute()
         self.leases = Leases(units, idle_timeout=idle_timeout, clock=clock)

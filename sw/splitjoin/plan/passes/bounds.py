@@ -15,7 +15,7 @@ from splitjoin.lang.types import Binary, Float, is_text
 
 from ..forms import FALSE, Both, Compared, Form, Junction, OneSided, junction, present
 from ..keys import FloatKey, Key, PrefixKey, TextKey, WideKey, exact_key
-from ..linear import Term, Total, relation
+from ..linear import LinearTerm, Total, relation
 from ..relations import EqualText, FloatBand, FloatOrder, Product, TextOrder, WideRelation
 
 __all__ = ["NoInterval", "bounded", "direct", "isolated"]
@@ -76,7 +76,7 @@ def _linear(part: Both, total: Total, op: CmpOp, undecided: list[str]) -> Form:
     return junction("and", (Compared(keys["r"], keys["s"], (WideRelation(exact) if wide else exact,)), *guards))
 
 
-def _whole_keys(part: Both, r: tuple[Term, ...], s: tuple[Term, ...], undecided: list[str],
+def _whole_keys(part: Both, r: tuple[LinearTerm, ...], s: tuple[LinearTerm, ...], undecided: list[str],
                 ) -> tuple[dict[str, Key], tuple[OneSided, ...]]:
     """The keys of the sums of each stream's terms, and the conditions that must hold besides: if a key's values fill
     all 64 bits, or a column cancels out, a separate test handles NULL.
@@ -104,7 +104,7 @@ def _product(part: Both, total: Total, op: CmpOp) -> Form:
     by = {side: x for x in (e.a, e.b) if len(sides(x)) == 1 for side in sides(x)}
     if len(by) < 2:
         raise none
-    terms = {side: (Term(1, x, denominator(x)),) for side, x in by.items()}
+    terms = {side: (LinearTerm(1, x, denominator(x)),) for side, x in by.items()}
     if any(isinstance(exact_key(side, terms[side]), WideKey) for side in terms):
         raise none
     f = total.terms[e]

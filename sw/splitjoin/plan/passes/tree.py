@@ -31,7 +31,7 @@ from splitjoin.lang.types import BOOL
 from ..forms import Compared, Computed, ComputedTest, Form, Junction, OneSided, form_text, junction
 from ..keys import ExactKey, Key, UnitKey, WideKey
 from ..linear import ExactRelation
-from ..plan import Main, Placed, Plan, Shared, Slot, Test, Tree
+from ..plan import KeySlot, Main, Placed, Plan, Shared, Test, Tree
 from ..relations import FloatBand, FloatOrder, Relation, Unit, WideRelation
 from ..text import key_text, relation_text
 
@@ -185,7 +185,7 @@ def share(node: Node, predicate: Expr, residual: Expr | None, reasons: tuple[str
     """The plan of condition ``predicate`` with the tests ``node`` and the residual that these do not decide (see
     `Plan`).
     """
-    leaves: dict[tuple[Slot, Slot, frozenset[object]], tuple[int, Leaf]] = {}
+    leaves: dict[tuple[KeySlot, KeySlot, frozenset[object]], tuple[int, Leaf]] = {}
     computed: dict[ComputedTest, int] = {}  # numbered from −1 down until the number of interval tests is known
 
     def number(inner: Node) -> Tree:
@@ -199,8 +199,8 @@ def share(node: Node, predicate: Expr, residual: Expr | None, reasons: tuple[str
 
     tree = number(node)
     used = set(_used(tree))
-    slots_r: dict[Slot, int] = {}
-    slots_s: dict[Slot, int] = {}
+    slots_r: dict[KeySlot, int] = {}
+    slots_s: dict[KeySlot, int] = {}
     tests: list[Test] = []
     order: dict[int, int] = {}
     for (r, s, _), (j, leaf) in leaves.items():
@@ -217,9 +217,9 @@ def share(node: Node, predicate: Expr, residual: Expr | None, reasons: tuple[str
     return Shared(plan, tuple(placed))
 
 
-def _places(keys: tuple[Key | None, ...], slots: dict[Slot, int]) -> tuple[int | None, ...]:
+def _places(keys: tuple[Key | None, ...], slots: dict[KeySlot, int]) -> tuple[int | None, ...]:
     """The numbers of ``keys`` among the slots; new keys are added to these."""
-    return tuple(None if key is None else slots.setdefault(Slot(key), len(slots)) for key in keys)
+    return tuple(None if key is None else slots.setdefault(KeySlot(key), len(slots)) for key in keys)
 
 
 def _combined(op: str, args: list[Tree]) -> Tree:
@@ -267,8 +267,8 @@ def _renumbered(tree: Tree, order: dict[int, int]) -> Tree:
     return (tree[0], *(_renumbered(cast(Tree, a), order) for a in tree[1:]))
 
 
-def _slot(leaf: Leaf, side: Side) -> Slot:
-    return Slot(_with_null_code(leaf.keys[side], bool(leaf.guards[side])), tuple(leaf.guards[side]))
+def _slot(leaf: Leaf, side: Side) -> KeySlot:
+    return KeySlot(_with_null_code(leaf.keys[side], bool(leaf.guards[side])), tuple(leaf.guards[side]))
 
 
 def _with_null_code(key: Key, guarded: bool) -> Key:

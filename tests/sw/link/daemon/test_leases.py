@@ -11,7 +11,7 @@ import pytest
 from splitjoin.base.errors import DeviceError
 from splitjoin.engines.device import Session
 from splitjoin.engines.golden import GoldenDevice
-from splitjoin.link.daemon.leases import ClientDisconnected, Holder, Lease, Leases, Unit, Wanted
+from splitjoin.link.daemon.leases import ClientDisconnected, Holder, Lease, LeasedDevice, Leases, Wanted
 
 from .conftest import SOON, until
 
@@ -48,7 +48,7 @@ class Closing(Session):
 
 def make(n: int = 1, **options: Any) -> tuple[Leases, Clock]:
     clock = Clock()
-    units = [Unit(f"golden:{i}", GoldenDevice()) for i in range(n)]
+    units = [LeasedDevice(f"golden:{i}", GoldenDevice()) for i in range(n)]
     return Leases(units, **{"idle_timeout": 10.0, "clock": clock} | options), clock
 
 
