@@ -14,6 +14,7 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query, TimeSpec
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.windows import WindowSpec
+from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_batch_join, made_streaming_join
@@ -34,7 +35,8 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
             select: Sequence[str] | None = None, device: str | Device = "cpu",
             device_options: Mapping[str, Any] | None = None,
             partitions: Partitions | None = None, late: Lateness | None = None, late_to: str | None = None,
-            null_time: str | None = None, idle: Idle | None = None, groups: int | None = None,
+            null_time: str | None = None, idle: Idle | None = None, watermark: Watermark | None = None,
+            groups: int | None = None,
             state: str | None = None, name: str | None = None, fail_on_fallback: bool = True, how: str = "inner",
             direction: str | None = None,
             allow_exact: bool | None = None, by: str | None = None, aggregate: Mapping[str, str] | None = None,
@@ -51,7 +53,7 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
     device_options = merged_options(device_options, options, device, explain)
-    streaming = StreamOptions(late, late_to, null_time, idle, groups, state, name)
+    streaming = StreamOptions(late, late_to, null_time, idle, watermark, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     joined: PartitionedJoin | UntimedJoin | StreamingJoin
     if check_kinds(left, right, streaming, partitions):
@@ -129,7 +131,8 @@ def _streaming(joined: StreamingJoin) -> list[tuple[str, str]]:
     return [
         ("device", f"{device_name(join.device)}; every group runs on it, in its Spark task"),
         *_common(query, join.ties, join.device, join.options),
-        ("late", f"rows below the watermark: {_watermark(join)}"),
+        ("late", f"rows below {'or at ' if join.rule.beyond else ''}the watermark"
+                 f"{', or their own part of it' if join.rule.policy == 'source' else ''}: {_watermark(join)}"),
         ("results", f"{'pairs' if query.is_pairs else 'rows'} come out {when}"),
         ("groups", f"{join.groups}; {spread if join.groups > 1 else 'one task joins all rows'}"),
         ("state", f"{joined.root or 'in the checkpoint of the query'}, of the last {joined.retained} micro-batches"),
@@ -144,8 +147,8 @@ def _watermark(join: GroupJoin) -> str:
     for side in SIDES:
         if (delay := rule.delays[side]) is not None:
             times.append(f"{WHICH[side]}'s greatest time less {delay if tick is None else duration(delay, tick)}")
-    both = f"the {'lesser' if rule.policy == 'min' else 'greater'} of {' and '.join(times)}"
+    both = f"the {'greater' if rule.policy == 'max' else 'lesser'} of {' and '.join(times)}"
     idle = [f"{WHICH[side]} has had no row for {duration(limit, 'ms')}" for side in SIDES
-            if (limit := rule.idle[side]) is not None and len(times) == 2 and rule.policy == "min"]
+            if (limit := rule.idle[side]) is not None and len(times) == 2 and rule.policy != "max"]
     return (both if len(times) == 2 else times[0]) + (f"; of the other one alone while {' or '.join(idle)}" if idle
                                                       else "")

@@ -26,6 +26,7 @@ from splitjoin.lang.types import TIME_UNITS, Date, Int, Timestamp
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import OutputColumn
+from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .columns import condition as column_condition
@@ -58,6 +59,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
                 device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
                 partitions: Partitions | None = None, metrics: JoinMetrics | None = None, late: Lateness | None = None,
                 late_to: str | None = None, null_time: str | None = None, idle: Idle | None = None,
+                watermark: Watermark | None = None,
                 groups: int | None = None, state: str | None = None, name: str | None = None,
                 fail_on_fallback: bool = True, how: str = "inner",
                 direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
@@ -107,6 +109,9 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         idle: Streaming only. A time without rows, such as ``"30 SECONDS"``, after which a stream no longer holds the
             watermark back, until it has a row again; that row may be late then. A pair (left's, right's) may have None
             for a stream that is to be waited for. By default both are. The time is that of Spark's micro-batches.
+        watermark: Streaming only. By what a row is late: ``"min"``, the lesser of both streams, ``"max"``, the greater,
+            ``"source"``, its own stream, or ``"spark"``, by which a row at the watermark is late too, as in Spark's own
+            joins. By default, Spark's ``multipleWatermarkPolicy`` says "min" or "max" (semantics, section 9).
         groups: Streaming only. The number of tasks that join a micro-batch, at most 32,768; by default the number of
             Spark's cores, and 1 with order ``"total"``. It may change when a query starts again.
         state: Streaming only. A folder for the state files, as a path or URI that driver and executors reach; by
@@ -142,7 +147,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         select = list(select)  # it is read twice
     check_metrics(metrics)
     device_options = merged_options(device_options, options, device, stream_join)
-    streaming = StreamOptions(late, late_to, null_time, idle, groups, state, name)
+    streaming = StreamOptions(late, late_to, null_time, idle, watermark, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     if check_kinds(left, right, streaming, partitions):
         return made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,

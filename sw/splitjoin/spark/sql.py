@@ -18,6 +18,7 @@ from splitjoin.joins.statement.projection import ProjectedColumn
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import TimeSpec
 from splitjoin.lang.windows import WindowSpec
+from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .join import (
@@ -47,7 +48,8 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
                device_options: Mapping[str, Any] | None = None, partitions: Partitions | None = None,
                metrics: JoinMetrics | None = None, tables: Mapping[str, DataFrame] | None = None,
                late: Lateness | None = None, late_to: str | None = None, null_time: str | None = None,
-               idle: Idle | None = None, groups: int | None = None, state: str | None = None, name: str | None = None,
+               idle: Idle | None = None, watermark: Watermark | None = None, groups: int | None = None,
+               state: str | None = None, name: str | None = None,
                fail_on_fallback: bool = True, aggregates: Mapping[str, Any] | None = None,
                **streams: DataFrame | DeviceOption) -> DataFrame:
     """Run a SELECT over two DataFrames, both batch or both streaming, as streams.
@@ -73,7 +75,7 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     refuse_ordering(statement, "leave it out, and use the DataFrame's orderBy and limit")
     check_metrics(metrics)
     device_options = merged_options(device_options, more, device, stream_sql)
-    options = StreamOptions(late, late_to, null_time, idle, groups, state, name)
+    options = StreamOptions(late, late_to, null_time, idle, watermark, groups, state, name)
     streaming = check_kinds(left, right, options, partitions)
     r, s = checked_schemas(left, right, window, time)
     select = Select.make(statement, r, s, window=ANY_WINDOW if window is None else window, time=time,

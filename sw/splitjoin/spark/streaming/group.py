@@ -191,13 +191,14 @@ class GroupJoin:
         ``rows``: the new tuples of each stream, in any order, and their slots, uint16 (n,). ``progress``: that after
         the micro-batch. ``total``: the number of tuples of the micro-batch, in all groups.
         """
-        limit, passed = state.progress.watermark, progress.watermark
+        passed = progress.watermark
         after = replace(state, progress=progress)
         late, fresh, waiting, own, beside = {}, {}, {}, {}, state.beside
         tuples = dict(state.tuples)
         for side in SIDES:
             new, slots = rows[side]
             mine = slots % self.groups == group
+            limit = state.progress.limits[side]
             behind = np.zeros(len(new), np.bool_) if limit is None else new.ts < limit
             late[side] = new.where(behind & mine)
             new = new.where(~behind)

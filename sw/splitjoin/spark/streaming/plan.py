@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
@@ -20,6 +20,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.types import TIME_UNITS
 from splitjoin.rows.output import OutputColumn
+from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness, by_side, parse_idle, parse_lateness
 
 from ..partitions import needed_columns, numbered
@@ -54,6 +55,7 @@ class StreamOptions:
     late_to: str | None = None
     null_time: str | None = None
     idle: Idle | None = None
+    watermark: Watermark | None = None
     groups: int | None = None
     state: str | None = None
     name: str | None = None
@@ -101,7 +103,7 @@ class StreamingJoin:
         """
         spark = frames["r"].sparkSession
         query = query.narrowed
-        rule = _rule(query, frames, options.late, options.idle)
+        rule = _rule(query, frames, options)
         name = _name(options.name)
         _check_name_is_free(frames, name)
         if options.null_time not in (None, "error", "late"):
@@ -151,8 +153,9 @@ def _schema(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Se
     return pa.schema([f for f in schema if everything or f.name in needed])
 
 
-def _rule(query: Query, frames: Mapping[Side, DataFrame], late: Lateness | None, idle: Idle | None) -> WatermarkRule:
-    """The rule of the watermark, by the arguments ``late`` and ``idle`` and by Spark's settings."""
+def _rule(query: Query, frames: Mapping[Side, DataFrame], options: StreamOptions) -> WatermarkRule:
+    """The rule of the watermark, by the options and by Spark's settings."""
+    late, idle, watermark = options.late, options.idle, options.watermark
     time = query.time
     assert time is not None
     delays: dict[Side, int | None]
@@ -168,8 +171,14 @@ def _rule(query: Query, frames: Mapping[Side, DataFrame], late: Lateness | None,
     policy = str(frames["r"].sparkSession.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min")).lower()
     if policy not in ("min", "max"):
         raise InputError(f"spark.sql.streaming.multipleWatermarkPolicy must be 'min' or 'max', not {policy!r}")
+    if watermark is not None and watermark not in get_args(Watermark):
+        raise InputError(f"watermark must be 'source', 'min', 'max' or 'spark', not {watermark!r}")
+    if watermark == "source" and None in delays.values():
+        raise WindowError(f"late={late!r} needs watermark='min', 'max' or 'spark', as by 'source' each stream has a "
+                          f"lateness of its own; give both")
+    policy = policy if watermark in (None, "spark") else watermark
     return WatermarkRule(delays, {side: _milliseconds(parse_idle(silences[side])) for side in SIDES},
-                         "max" if policy == "max" else "min")
+                         policy, watermark == "spark")  # type: ignore[arg-type]  # one of the names
 
 
 def _milliseconds(seconds: float | None) -> int | None:

@@ -23,12 +23,15 @@ class Progress:
         greatest: The greatest event time of each stream so far, in ticks; None before its first tuple.
         silent: For each stream the time, in milliseconds since 1970, of the first micro-batch since its last tuple;
             None if the last micro-batch had one.
-        watermark: The event time below which tuples are late, in ticks; None if none is. It never falls.
+        watermark: The event time below which no tuple comes any more that is not late, in ticks; None if none is
+            known. It never falls.
+        limits: For each stream the event time below which its tuples are late, at least the watermark; None if none is.
     """
 
     greatest: Mapping[Side, int | None] = field(default_factory=_none)
     silent: Mapping[Side, int | None] = field(default_factory=_none)
     watermark: int | None = None
+    limits: Mapping[Side, int | None] = field(default_factory=_none)
 
 
 @dataclass(frozen=True)
@@ -40,41 +43,53 @@ class WatermarkRule:
             that has no say in the watermark.
         idle: For each stream, after how many milliseconds without a tuple it no longer holds the watermark back; None
             for never.
-        policy: "min": the watermark is the least of both streams'; "max": the greatest.
+        policy: "min": the watermark is the least of both streams'; "max": the greatest; "source": as "min", and a tuple
+            is late by its own stream (semantics, section 9).
+        beyond: True if a tuple at the watermark is late too.
     """
 
     delays: Mapping[Side, int | None]
     idle: Mapping[Side, int | None] = field(default_factory=_none)
-    policy: Literal["min", "max"] = "min"
+    policy: Literal["min", "max", "source"] = "min"
+    beyond: bool = False
 
     def after(self, before: Progress, greatest: Mapping[Side, int | None], now: int) -> Progress:
         """The progress after a micro-batch at the time ``now``, in milliseconds since 1970.
 
         ``greatest``: the greatest event time of each stream in the micro-batch; None for a stream without tuples.
         """
-        whole = {side: max((t for t in (before.greatest[side], greatest[side]) if t is not None), default=None)
-                 for side in SIDES}
+        whole = {side: _latest(before.greatest[side], greatest[side]) for side in SIDES}
         # Counted from the first micro-batch without a tuple: so the time in which the query was stopped does not count
         # unless the stream was silent before.
         silent = {side: None if greatest[side] is not None else now if before.silent[side] is None else
                   before.silent[side] for side in SIDES}
         mark = self._watermark(whole, silent, now)
-        known = [t for t in (before.watermark, mark) if t is not None]
-        return Progress(whole, silent, max(known, default=None))
+        watermark = _latest(before.watermark, mark)
+        limits = {side: _latest(before.limits[side], watermark, self._own(side, whole[side])
+                                if self.policy == "source" else None) for side in SIDES}
+        return Progress(whole, silent, watermark, limits)
+
+    def _own(self, side: Side, greatest: int | None) -> int | None:
+        delay = self.delays[side]
+        return None if delay is None or greatest is None else greatest - delay + self.beyond
 
     def _watermark(self, greatest: Mapping[Side, int | None], silent: Mapping[Side, int | None],
                    now: int) -> int | None:
         times: list[int] = []
         for side in SIDES:
-            delay, time = self.delays[side], greatest[side]
-            if delay is None or (self.policy == "min" and self._is_idle(side, silent[side], now)):
+            if self.delays[side] is None or (self.policy != "max" and self._is_idle(side, silent[side], now)):
                 continue
-            if time is not None:
-                times.append(time - delay)
-            elif self.policy == "min":
+            own = self._own(side, greatest[side])
+            if own is not None:
+                times.append(own)
+            elif self.policy != "max":
                 return None  # nothing is known of a stream that counts
-        return (min if self.policy == "min" else max)(times, default=None)
+        return (max if self.policy == "max" else min)(times, default=None)
 
     def _is_idle(self, side: Side, silent: int | None, now: int) -> bool:
         limit = self.idle[side]
         return limit is not None and silent is not None and now - silent >= limit
+
+
+def _latest(*times: int | None) -> int | None:
+    return max((t for t in times if t is not None), default=None)

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
+from splitjoin.lang.schema import SIDES
+from splitjoin.spark.streaming.watermark import WatermarkRule
 
 from ....support.micro_batches import MicroBatches
 from ....support.sampling import examples
@@ -82,16 +84,19 @@ def test_micro_batches_give_the_pairs_of_the_golden_model(
 
 @settings(max_examples=examples(15))
 @given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS), order=st.sampled_from(["none", "total"]),
-       lateness=st.integers(0, 15), groups=st.integers(1, 3), keeps=st.booleans())
+       lateness=st.integers(0, 15), groups=st.integers(1, 3), keeps=st.booleans(),
+       rule=st.sampled_from([("min", False), ("min", True), ("max", False), ("source", False)]))
 def test_late_rows_are_left_out_and_the_others_are_joined(tmp_path_factory: pytest.TempPathFactory, seed: int,
                                                           window: Any, order: str, lateness: int,
-                                                          groups: int, keeps: bool) -> None:
+                                                          groups: int, keeps: bool,
+                                                          rule: tuple[Any, bool]) -> None:
     """Rows in any order: those below the watermark of the micro-batches before are late."""
     chance = random.Random(seed)
     late_to = tmp_path_factory.mktemp("late")
     query = MicroBatches(str(tmp_path_factory.mktemp("state")), R.schema, S.schema, lateness,
                          {"on": ON, "window": window, "time": "ts", "order": order},
-                         1 if order == "total" else groups, "cpu", TIES, late_to=str(late_to), kept=keeps)
+                         1 if order == "total" else groups, "cpu", TIES, late_to=str(late_to), kept=keeps,
+                         rule=WatermarkRule(dict.fromkeys(SIDES, lateness), policy=rule[0], beyond=rule[1]))
     parts = {"r": shuffled(R, chance) + shuffled(R, chance), "s": shuffled(S, chance) + shuffled(S, chance)}
     batches = max(map(len, parts.values()))
     kept: dict[str, list[pa.Table]] = {"r": [], "s": []}
@@ -102,10 +107,10 @@ def test_late_rows_are_left_out_and_the_others_are_joined(tmp_path_factory: pyte
         new = {side: parts[side][n] if n < len(parts[side]) else parts[side][0].slice(0, 0) for side in parts}
         if n == batches:
             new = {side: ending(table) for side, table in new.items()}
-        known = [t for t in greatest.values() if t is not None]
-        limit = min(known) - lateness if len(known) == 2 else -END
+        own = {side: -END if t is None else t - lateness + rule[1] for side, t in greatest.items()}
+        limits = own if rule[0] == "source" else dict.fromkeys(own, (min if rule[0] == "min" else max)(own.values()))
         for side, table in new.items():
-            kept[side].append(table.filter(pc.field("ts") >= limit))
+            kept[side].append(table.filter(pc.field("ts") >= limits[side]))
             late[side] += len(table) - len(kept[side][-1])
             times = [t for t in (greatest[side], pc.max(table["ts"]).as_py()) if t is not None]
             greatest[side] = max(times, default=None)

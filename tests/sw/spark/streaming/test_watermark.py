@@ -29,6 +29,20 @@ def test_the_greater_of_both_streams() -> None:
         8, 8, 25, 25]
 
 
+def test_a_row_at_the_watermark_is_late_as_in_spark() -> None:
+    assert watermarks(WatermarkRule(DELAYS, beyond=True), (0, 10, None), (1, 20, 9)) == [None, 5]
+
+
+def test_each_stream_by_itself() -> None:
+    rule, progress = WatermarkRule(DELAYS, {"r": None, "s": 30}, policy="source"), Progress()
+    found = []
+    for now, r, s in ((0, 10, None), (1, 20, 9), (2, 12, 30), (3, 40, None), (33, 50, None), (34, 51, 20)):
+        progress = rule.after(progress, {"r": r, "s": s}, now)
+        found.append((progress.watermark, progress.limits["r"], progress.limits["s"]))
+    # From 33 on S is idle, and late by R, until it speaks.
+    assert found == [(None, 8, None), (4, 18, 4), (18, 18, 25), (25, 38, 25), (48, 48, 48), (48, 49, 48)]
+
+
 def test_one_stream_alone() -> None:
     rule = WatermarkRule({"r": 2, "s": None})
     assert watermarks(rule, (0, None, 50), (1, 10, None), (2, None, 60), (3, 12, 0)) == [None, 8, 8, 10]
