@@ -28,6 +28,8 @@ _DAY = UNIT_NS["DAY"]
 #: Longer numbers are refused; Python's int() does not read numbers of more than 4300 digits.
 _MAX_DIGITS = 100
 _TOKEN = re.compile(r"\s*(ROWS|RANGE)\s+(\S+)((?:\s+(?!ROWS\b|RANGE\b)[A-Za-z]+)?)", re.IGNORECASE)
+#: Windows of other engines that depend on the clock, or on all tuples of a key.
+_BY_THE_CLOCK = re.compile(r"\s*(?:TUMBLING|TUMBLE|SESSION|HOPPING|HOP)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,10 @@ def parse_window(text: str | Span) -> Window:
                           f"'RANGE {text}' for times at most {text} apart; not {text!r} alone" if number else
                           f"a window must be a text such as 'ROWS 4096' or 'RANGE 15 MINUTES', or a timedelta, not "
                           f"{text!r}")
+    if _BY_THE_CLOCK.match(text):
+        raise WindowError(f"a window is ROWS or RANGE, which slide with each tuple, not {text!r}; tuples of one "
+                          f"tumbling window are a condition on their times (docs/other-engines.md shows it), and "
+                          f"sessions of tuples are numbered before the join")
     rows: int | None = None
     length: int | None = None
     unit: str | None = None

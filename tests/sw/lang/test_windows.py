@@ -49,6 +49,8 @@ def test_the_text_of_a_window_is_read_back(rows: int, length: int, unit: str | N
     ("RANGE 1 MONTH", "has the unknown unit 'MONTH'"),
     ("4096", "the window '4096' cannot be read at '4096'; write 'ROWS 4096'"),
     ("ROWS 5 RANGE", "cannot be read at 'RANGE'"),
+    ("TUMBLING 10 MINUTES", "tuples of one tumbling window are a condition on their times"),
+    ("session 5 minutes", "sessions of tuples are numbered before the join"),
     ("ROWS 5, RANGE 3", "needs a whole number after ROWS, not '5,'"),
     ("ROWS BETWEEN 5 PRECEDING AND CURRENT ROW", "needs a whole number after ROWS, not 'BETWEEN'"),
 ])

@@ -1,0 +1,111 @@
+"""The cases of other engines: the same rows here, in the same step unless the table says why.
+
+docs/other-engines.md has the table. After a change that is meant: python -m tests.sw.sessions.test_other_engines
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import splitjoin
+from splitjoin.lang.schema import SIDES
+from splitjoin.spark.streaming import task as tasks
+from splitjoin.spark.streaming.watermark import WatermarkRule
+
+from ...support.engine_cases import CASES, Case, Row, Step
+from ...support.micro_batches import MicroBatches
+
+R = pa.schema([("ts", pa.int64()), ("k", pa.int64()), ("x", pa.int64())])
+S = pa.schema([("ts", pa.int64()), ("k", pa.int64()), ("a", pa.int64())])
+PAGE = Path(__file__).parents[3] / "docs" / "other-engines.md"
+
+
+def arguments(case: Case) -> dict[str, Any]:
+    return {"on": "r.k = s.k", "order": "none", "time": "ts", **case.query}
+
+
+def table(step: Step, schema: pa.Schema) -> pa.Table:
+    return pa.table([list(column) for column in zip(*step.what, strict=True)], schema=schema)
+
+
+def rows(found: Any) -> list[Row]:
+    return sorted(((row["x"], row.get("a")) for row in found.to_pylist()), key=repr)
+
+
+def ours(step: Step) -> list[Row]:
+    return sorted(step.theirs if step.ours is None else step.ours, key=repr)
+
+
+@pytest.mark.parametrize("device", ["golden", "cpu"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.engine}: {case.title}")
+def test_session(case: Case, device: str) -> None:
+    with splitjoin.open(splitjoin.query(R, S, **arguments(case)), device, **case.options) as session:
+        for step in case.steps:
+            if step.action == "r":
+                session.push_r(table(step, R))
+            elif step.action == "s":
+                session.push_s(table(step, S))
+            elif step.action == "idle":
+                session.idle(step.what)
+            else:
+                session.heartbeat(step.what)
+            assert rows(session.poll()) == ours(step), step
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.in_spark], ids=lambda c: f"{c.engine}: {c.title}")
+def test_in_the_tasks_of_spark(case: Case, tmp_path: Path) -> None:
+    """A micro-batch a step, through the tasks of a streaming join, without a JVM."""
+    rule = WatermarkRule(dict.fromkeys(SIDES, case.options["lateness"]),
+                         policy="max" if case.options["watermark"] == "max" else "min",
+                         beyond=case.options["watermark"] == "spark")
+    tasks._CACHE.clear()
+    query = MicroBatches(str(tmp_path), R, S, 0, arguments(case), rule=rule)
+    for step in case.steps:
+        parts = {"r": R.empty_table(), "s": S.empty_table(), step.action: table(step, R if step.action == "r" else S)}
+        assert rows(query.run([parts["r"]], [parts["s"]])) == ours(step), step
+
+
+def when(case: Case) -> str:
+    """The steps of the rows here beside those there: "same", "later" or "earlier"."""
+    here, there = ({row: n for n, step in enumerate(case.steps) for row in given(step)} for given in (
+        ours, lambda step: [row for row in step.theirs if row not in step.withdrawn]))
+    later = any(n > there.get(row, -1) for row, n in here.items())
+    return "later" if later else "earlier" if any(n < there[row] for row, n in here.items()) else "same"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.engine}: {case.title}")
+def test_later_has_a_reason(case: Case) -> None:
+    assert bool(case.why) == (when(case) == "later")
+    kept = [row for step in case.steps for row in step.theirs if row not in step.withdrawn]
+    found = [row for step in case.steps for row in ours(step)]
+    assert len(set(found)) == len(found)
+    assert set(kept) <= set(found)
+
+
+def test_ten_run_in_spark() -> None:
+    assert sum(case.in_spark for case in CASES) >= 10
+
+
+def lines() -> str:
+    """The table."""
+    found = ["| engine | case | here |", "|---|---|---|"]
+    for case in CASES:
+        how = when(case)
+        taken = any(step.withdrawn for step in case.steps)
+        found.append(f"| {case.engine} | {case.title} | {how}{f': {case.why}' if case.why else ''}"
+                     f"{'; no row that is wrong later' if taken else ''} |")
+    return "\n".join(found)
+
+
+def test_page() -> None:
+    assert lines() in PAGE.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(re.sub(r"\| engine \|.*?\n\n", lambda _: lines() + "\n\n", text, flags=re.S), encoding="utf-8")
