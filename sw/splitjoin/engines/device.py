@@ -20,7 +20,7 @@ from splitjoin.lang.query import Query
 
 from .arrival import Arrivals
 
-__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "TableRows", "check_inner", "check_masked",
+__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "TablePairs", "check_inner", "check_masked",
            "chosen_items", "joined_items", "pairs", "stars"]
 
 #: Kinds of result items.
@@ -35,15 +35,14 @@ Items = npt.NDArray[np.void]
 
 
 @dataclass(frozen=True)
-class TableRows:
-    """The rows of a query over whole tables, by row ids.
+class TablePairs:
+    """The pairs of whole tables that decide the rows of a query, by row ids, in order of their later tuples and then of
+    the others: all; of a semi join the first one of each tuple of R, of an anti join any, and of an as-of join the
+    chosen one, which may be in another order.
 
     Attributes:
-        r, s: The row ids (n,), −1 for NULL.
-        at: For each row the arrival that brings it, or whose results it precedes; the number of arrivals at the end.
-        side: Its stream, as of `ITEM`.
-        stream: The stream of each arrival (m,), as of `Arrivals`.
-        has_stars: True if the order of the query has a star for each arrival.
+        r, s: The row ids (n,).
+        at: The position of the later tuple.
         plan: How they were found, in words.
         counters: As of `Session.counters`.
     """
@@ -51,23 +50,8 @@ class TableRows:
     r: npt.NDArray[np.int64]
     s: npt.NDArray[np.int64]
     at: npt.NDArray[np.int64]
-    side: npt.NDArray[np.uint8]
-    stream: npt.NDArray[np.uint8]
-    has_stars: bool
     plan: str
     counters: dict[str, int]
-
-    def items(self) -> Items:
-        """The rows as items, with a star for each arrival where the order has them."""
-        stars_ = stars(self.stream) if self.has_stars else np.empty(0, ITEM)
-        items = np.empty(len(self.r) + len(stars_), ITEM)
-        mine = np.arange(len(self.r)) + (self.at if self.has_stars else 0)
-        others = np.ones(len(items), np.bool_)
-        others[mine] = False
-        items[others] = stars_
-        items["kind"][mine] = PAIR
-        items["side"][mine], items["r"][mine], items["s"][mine] = self.side, self.r, self.s
-        return items
 
 
 class Session(ABC):
@@ -164,9 +148,9 @@ class Device(ABC):
         """
         return self.open(query.narrowed.pairs)
 
-    def table_rows(self, query: Query, arrivals: Arrivals, room: int) -> TableRows | None:
-        """The rows of ``query`` over ``arrivals``, which are whole tables, found at once; None where a session is
-        expected to take less, or where more than ``room`` rows may come.
+    def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | None:
+        """The pairs that decide the rows of ``query`` over ``arrivals``, which are whole tables, found at once; None
+        where a session is expected to take less, or where more than ``room`` may come.
         """
         return None
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from splitjoin.base.memory import available_memory, check_memory, too_large
 from splitjoin.engines.arrival import Arrivals, arrivals
-from splitjoin.engines.device import ITEM, Device, TableRows
+from splitjoin.engines.device import ITEM, Device, TablePairs
 from splitjoin.lang.query import Query
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.answers import Groups
+from splitjoin.rows.kinds import table_rows
 from splitjoin.rows.operator import RowBatch
 from splitjoin.rows.output import OutputColumn, gather, output_schema
 from splitjoin.rows.result import JoinResult
@@ -54,9 +55,9 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
     incoming = arrivals(query, r, s)
     if not query.aggregates:
         row = _row_bytes(output.columns, incoming) if to is None else 0
-        rows = device.table_rows(query, incoming, available_memory() // (_FOUND + row) // 2)
-        if rows is not None:
-            return _of_table_rows(incoming, output, rows, to)
+        pairs = device.table_pairs(query, incoming, available_memory() // (_FOUND + row) // 2)
+        if pairs is not None:
+            return _of_table_pairs(query, incoming, output, pairs, to)
     found = WholeRows(query, device, incoming, groups)
     if to is not None:
         with TableWriter(to, output.schema or _schema(query, output)) as writer:
@@ -74,15 +75,17 @@ def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
         raise too_large(len(given.items)) from error
 
 
-def _of_table_rows(incoming: Arrivals, output: Output, found: TableRows, to: str | Path | None) -> JoinResult:
-    """As `run`, from the row ids of all rows."""
-    told: dict[str, Any] = {"plan": found.plan, "counters": found.counters}
+def _of_table_pairs(query: Query, incoming: Arrivals, output: Output, pairs: TablePairs,
+                    to: str | Path | None) -> JoinResult:
+    """As `run`, from the pairs that decide all rows."""
+    told: dict[str, Any] = {"plan": pairs.plan, "counters": pairs.counters}
+    found = table_rows(query, incoming, pairs)
     parts = (output.finish(gather(output.columns, incoming.r, incoming.s, found.r[at:at + _WRITTEN],
                                   found.s[at:at + _WRITTEN])) for at in range(0, max(len(found.r), 1), _WRITTEN))
     try:
         if to is None:
             check_memory(len(found.r), len(found.r) * _row_bytes(output.columns, incoming))
-            return JoinResult(pa.concat_tables(parts), found.items, **told)
+            return JoinResult(pa.concat_tables(parts), lambda: found.items(query, incoming), **told)
         with TableWriter(to, output.schema or output_schema(output.columns)) as writer:
             for part in parts:
                 writer.write(part)

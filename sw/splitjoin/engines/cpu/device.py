@@ -14,14 +14,14 @@ from splitjoin.lang.query import Query
 from splitjoin.plan.passes.pipeline import make_plan
 
 from ..arrival import Arrivals
-from ..device import Device, Session, TableRows, check_inner
+from ..device import Device, Session, TablePairs, check_inner
 from .compilation import Compilation, compile_query, compile_sample
 from .compiler import has_numba, needs_numba
 from .engines import check_engine
 from .numpy_session import NumpySession
 from .session import BatchSession
-from .table_rows import table_rows
 from .tiered import TieredSession
+from .whole_tables import table_pairs
 
 __all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine", "compile_in_background"]
 
@@ -87,10 +87,10 @@ class CpuDevice(Device):
                 return TieredSession(query, lambda: self.open_compiled(query), compilation)
         return self.open_compiled(query)
 
-    def table_rows(self, query: Query, arrivals: Arrivals, room: int) -> TableRows | None:
-        """As `Device.table_rows`, unless the user asks for an engine."""
+    def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | None:
+        """As `Device.table_pairs`, unless the user asks for an engine."""
         asked = self.engine != "auto" or (self._compile_time == "first" and not has_numba())  # `open` tells why not
-        return None if asked else table_rows(query, arrivals, room)
+        return None if asked else table_pairs(query, arrivals, room)
 
     @property
     def _compile_time(self) -> str:

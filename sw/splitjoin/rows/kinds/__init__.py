@@ -9,5 +9,6 @@ from .operator import KindOperator, rows_between
 from .own_side import OwnSide
 from .reference import reference_rows
 from .unordered import UnorderedKindOperator
+from .whole import table_rows
 
-__all__ = ["KindOperator", "OwnSide", "UnorderedKindOperator", "reference_rows", "rows_between"]
+__all__ = ["KindOperator", "OwnSide", "UnorderedKindOperator", "reference_rows", "rows_between", "table_rows"]

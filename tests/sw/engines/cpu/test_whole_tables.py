@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.cpu import table_pairs, table_rows
+from splitjoin.engines.cpu import ways as table_ways, whole_tables
 from splitjoin.engines.cpu.condition import Condition, visible_spans
-from splitjoin.engines.cpu.table_pairs import ways
+from splitjoin.engines.cpu.ways import ways
 from splitjoin.joins.join import join
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -41,10 +41,10 @@ def test_every_way_gives_goldens_rows_in_its_order(r: pa.Table, s: pa.Table, dat
     on = data.draw(st.sampled_from(CONDITIONS + RANGES))
     number, size = data.draw(st.integers(0, 3)), data.draw(st.sampled_from([2, 1 << 20]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_pairs, "_CHUNK", size)
-        patch.setattr(table_rows, "ways", lambda *of: (lambda found: [found[number % len(found)]])(ways(*of)))
-        patch.setattr(table_rows, "suits_ranges", lambda *_: True)
-        patch.setattr(table_rows, "partners_of", lambda *_: None)
+        patch.setattr(table_ways, "_CHUNK", size)
+        patch.setattr(whole_tables, "ways", lambda *of: (lambda found: [found[number % len(found)]])(ways(*of)))
+        patch.setattr(whole_tables, "suits_ranges", lambda *_: True)
+        patch.setattr(whole_tables, "partners_of", lambda *_: None)
         found = join(r, s, on=on, window=window, **call)
     expected = join(r, s, on=on, window=window, device="golden", **call)
     assert found.plan.startswith("rows")
