@@ -20,12 +20,7 @@ from ..layouts import result_layout, struct, window_layout
 from ..network.queue import Queue
 from ..tech.ram import Ram
 
-__all__ = ["Segment", "SegmentRegion", "body_layout", "probe_layout", "segment_ports"]
-
-
-def body_layout(config: Configuration, side: str) -> data.StructLayout:
-    """A tuple of stream ``side`` that goes from core to core: as it probes in each of them, its keys and its bounds."""
-    return struct(config.body(side))
+__all__ = ["Segment", "SegmentRegion", "probe_layout", "segment_ports"]
 
 
 def probe_layout(config: Configuration, side: str) -> data.StructLayout:
@@ -33,9 +28,13 @@ def probe_layout(config: Configuration, side: str) -> data.StructLayout:
     return data.StructLayout({"bounds": struct(config.bounds(other_side(side))), "flush": 1})
 
 
-def segment_ports(config: Configuration, side: str) -> dict[str, wiring.Member]:
-    """The ports of a `Segment` that are those of its region too."""
-    count, position, body = range(config.capacity + 1), position_bits(config), body_layout(config, side)
+def segment_ports(config: Configuration, side: str, *, probes: bool = True) -> dict[str, wiring.Member]:
+    """The ports of a `Segment` that are those of its region too.
+
+    A tuple has its keys in ``body``, and with ``probes`` its bounds, as it is compared in other cores too.
+    """
+    count, position = range(config.capacity + 1), position_bits(config)
+    body = struct(config.body(side) if probes else config.keys(side))
     return {"append": In(1), "body": In(body), "drop": In(1), "send": In(1), "free": Out(1), "oldest": Out(body),
             "oldest_valid": Out(1), "length": Out(count), "unsent": Out(count), "left": Out(position),
             "end": Out(position)}
@@ -59,11 +58,12 @@ class Segment(wiring.Component):
         ``hold``: nothing may be stored in the next cycle. `RingSignature`: the ring as the scanner reads it.
     """
 
-    def __init__(self, config: Configuration, side: str, *, moves: bool = True):
-        """``moves``: tuples go on; without it there is no ``oldest``."""
+    def __init__(self, config: Configuration, side: str, *, moves: bool = True, probes: bool = True):
+        """``moves``: tuples go on; without it there is no ``oldest``. ``probes``: as of `segment_ports`."""
         self._config, self._side, self._moves = config, side, moves
-        super().__init__({**segment_ports(config, side), "hold": In(1), "start": Out(position_bits(config)),
-                          "row": Out(ROW_BITS), **RingSignature(config, side).flip().members})
+        super().__init__({**segment_ports(config, side, probes=probes), "hold": In(1),
+                          "start": Out(position_bits(config)), "row": Out(ROW_BITS),
+                          **RingSignature(config, side).flip().members})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -88,12 +88,12 @@ class Segment(wiring.Component):
         self._space(m, bits)
         if not self._moves:
             return m
-        m.submodules.bodies = bodies = Ram(body_layout(config, side), ring_rows(config) * config.lanes)
+        m.submodules.bodies = bodies = Ram(len(Value.cast(self.body)), ring_rows(config) * config.lanes)
         pending = Signal(Ram.latency)  # cycles until the memory shows the oldest tuple
         m.d.sync += pending.eq(Mux(self.append | self.send, -1, pending >> 1))
         m.d.comb += [
-            bodies.w_en.eq(self.append), bodies.w_addr.eq(self.end), Cat(bodies.w_data).eq(Cat(self.body)),
-            bodies.r_addr.eq(sent), Cat(self.oldest).eq(Cat(bodies.r_data)),
+            bodies.w_en.eq(self.append), bodies.w_addr.eq(self.end), bodies.w_data.eq(Cat(self.body)),
+            bodies.r_addr.eq(sent), Cat(self.oldest).eq(bodies.r_data),
             self.oldest_valid.eq(~pending[0] & (self.unsent != 0)),
         ]
         return m
@@ -119,10 +119,13 @@ class SegmentRegion(wiring.Component):
     the scanner.
     """
 
-    def __init__(self, config: Configuration, side: str, *, depth: int = 0, moves: bool = True):
-        self._config, self._side, self._depth, self._moves = config, side, depth, moves
+    def __init__(self, config: Configuration, side: str, *, depth: int = 0, moves: bool = True, probes: bool = True):
+        self._config, self._side, self._depth = config, side, depth
+        self._segment = {"moves": moves, "probes": probes}
+        ports = segment_ports(config, side, probes=probes)
+        self._shared = {name: member.flow for name, member in ports.items()}
         super().__init__({
-            **segment_ports(config, side),
+            **ports,
             "probe": In(stream.Signature(probe_layout(config, side))), "until": In(position_bits(config)),
             "o": Out(stream.Signature(result_layout())), "index": In(range(max(2, config.cores))),
             "window": In(window_layout(config)), "compared": Out(range(config.capacity + 1)), "matched": Out(1),
@@ -131,7 +134,7 @@ class SegmentRegion(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         config, side, kind = self._config, self._side, ScanComponents()
-        m.submodules.segment = segment = Segment(config, side, moves=self._moves)
+        m.submodules.segment = segment = Segment(config, side, **self._segment)
         m.submodules.scanner = scanner = kind.processing(config, side)
         m.submodules.emitter = emitter = kind.emitter(config, scanner.latency)
         ring, outcomes = RingSignature(config, side), OutcomeSignature(config)
@@ -139,9 +142,9 @@ class SegmentRegion(wiring.Component):
         wiring.connect(m, interface(scanner, outcomes), interface(emitter, outcomes.flip()))
         wiring.connect(m, scanner.batch, emitter.batch)
         wiring.connect(m, emitter.o, wiring.flipped(self.o))
-        for name, member in segment_ports(config, side).items():
+        for name, flow in self._shared.items():
             inner, own = Value.cast(getattr(segment, name)), Value.cast(getattr(self, name))
-            m.d.comb += inner.eq(own) if member.flow == In else own.eq(inner)
+            m.d.comb += inner.eq(own) if flow == In else own.eq(inner)
         tasks: Any = scanner.task
         hold: Value = Const(0)
         if self._depth:

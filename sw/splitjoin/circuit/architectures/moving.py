@@ -19,16 +19,16 @@ __all__ = ["chain_links", "ends_cost", "gathering", "segments"]
 _CORE, _ENDS = 60, 60
 
 
-def segments(config: Configuration, family: Family, *, moves: bool = True) -> dict[str, PartCost]:
+def segments(config: Configuration, family: Family, *, moves: bool = True, probes: bool = True) -> dict[str, PartCost]:
     """The cores' regions, each with a segment in place of SplitJoin's storage, and the choice of messages. ``moves``:
-    segments hold whole tuples, to send them on.
+    segments send tuples on, and with ``probes`` their bounds too.
     """
     w, found = RegionWidths.of(config), {}
     for side in SIDES:
         for name, resources in region_cost(config, side, family).items():
             if name != "storage":
                 found[f"{name} of {side.upper()}"] = PartCost(config.cores, resources)
-        keys, body = config.keys(side).width, config.body(side).width
+        keys, body = config.keys(side).width, (config.body(side) if probes else config.keys(side)).width
         # Start, end, sent and the row id; both lengths; the readers of the slot at the end.
         found[f"segment of {side.upper()}"] = PartCost(config.cores, Resources(
             lut=counter(family, w.position, w.position, w.position, w.position, ROW_BITS) + adder(

@@ -1,0 +1,25 @@
+"""The speed of CellJoin: a probe waits until tuples have moved, and then all cores compare it."""
+
+from __future__ import annotations
+
+from ...geometry import levels
+from ...tuner.workload import Workload
+from ...wire import Configuration
+
+__all__ = ["cycles_a_tuple", "latency_cycles"]
+
+#: By simulation: cycles of a tuple's move to the next core; of the ends for a tuple and its expiry, in which tuples of
+#: the one before move; between the last move and the next expiry; and of the stages behind.
+_MOVE, _ENDS, _BETWEEN, _CONSTANT = 3, 22, 9, 30
+
+
+def cycles_a_tuple(config: Configuration, load: Workload) -> float:
+    """Cycles per tuple under full load: the place of the oldest one moves through all cores, before the next scan."""
+    settling = _MOVE * (config.cores - 1) + _BETWEEN
+    return max(load.tuples / config.cores / 2, settling, _ENDS, load.matches)
+
+
+def latency_cycles(config: Configuration, load: Workload, *, busy: bool = False) -> float:
+    """Cycles from a probe to its star."""
+    return (_MOVE * (config.cores - 1) + load.tuples / config.cores * (2 if busy else 1) + _ENDS + _CONSTANT
+            + levels(config.cores, config.fanin))
