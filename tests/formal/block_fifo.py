@@ -95,7 +95,7 @@ _HALF_FAULTS = (
     Fault("the items inside are counted",
           HalfRateFifo, "held.eq(load | (held & ~self.o.ready))", "held.eq(load | held)"),
     Fault("the memory shows the item at the head", HalfRateFifo, "shown.eq(due & ~load)", "shown.eq(due)"),
-    Fault("the picked item is in its place", HalfRateFifo, "with m.If(~held | self.o.ready)", "with m.If(~held)"),
+    Fault("the picked item is in its place", HalfRateFifo, "m.If(~held | self.o.ready)", "m.If(~held)"),
     Fault("an item is offered four cycles after it arrived or its predecessor left",
           HalfRateFifo, "shown.eq(due & ~load)", "shown.eq(due & ~load & self.i.valid)"),
 )

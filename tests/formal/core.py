@@ -337,7 +337,7 @@ _ONLY_FAULTS = (
           "_count"),
     Fault("the oldest tuple lies within the window's rows", Storage, "+ self.index - 1", "+ self.index", "_count"),
     Fault("a probe's window has no tuple beyond its rows", Storage, "+ self.index - 1", "+ self.index", "_count"),
-    Fault("a task carries the positions and the oldest row id of the live tuples", Storage, "task.start.eq(head)",
+    Fault("a task carries the positions and the oldest row id of the live tuples", Storage, "task.start.eq(start)",
           "task.start.eq(tail)"),
 )
 
@@ -354,8 +354,8 @@ _TIME_FAULTS = (
 
 _RING_FAULTS = (
     _LIVE,
-    Fault("offers at batch are stable", Scanner, "with m.If(batch_free):", "with m.If(1):"),
-    Fault("the ring still holds the tuples of a waiting task", Storage, "task.start.eq(head)", "task.start.eq(tail)"),
+    Fault("offers at batch are stable", Scanner, "m.If(batch_free)", "m.If(1)"),
+    Fault("the ring still holds the tuples of a waiting task", Storage, "task.start.eq(start)", "task.start.eq(tail)"),
     Fault("the ring still holds the tuples of a waiting batch", Scanner, "reach.eq(end)", "reach.eq(end + 1)"),
     Fault("the ring still holds the tuples that a pass has yet to read",
           Scanner, "Mux(pass_due, reach, left", "Mux(pass_due, reach + 1, left"),
@@ -365,7 +365,7 @@ _RING_FAULTS = (
     Fault("the flags for the last read of a pass are right", Scanner, "reach <= 2 * lanes", "reach <= lanes"),
     Fault("no tuple is written before its slot is free", Storage, "~(self.scanning & ~behind[0])", "1", "_space"),
     Fault("reads address the slots of their positions", Scanner, "upper) + 1)", "upper))"),
-    Fault("a read finds tuples that were written and not overwritten", Storage, "task.end.eq(Mux(flush, head, tail))",
+    Fault("a read finds tuples that were written and not overwritten", Storage, "task.end.eq(Mux(flush, start, tail))",
           "task.end.eq(tail + 1)"),
     Fault("no slot is read and written in the same cycle", Scanner, "self.rows[lanes - 1].eq(lower)",
           "self.rows[lanes - 1].eq(upper)"),

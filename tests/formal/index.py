@@ -143,10 +143,10 @@ def chains() -> Harness:
 
 
 _FAULTS = (
-    Fault("indexed tuples are counted, and the sweep checks a bucket for each", Index, "with m.If(clearing | step[6]):",
-          "with m.If(clearing | (step[6] & stale)):"),
-    Fault("a store waits until the previous one is complete", Index, "with m.Elif(step[3] | cleared):",
-          "with m.Elif(step[2] | cleared):"),
+    Fault("indexed tuples are counted, and the sweep checks a bucket for each", Index, "m.If(clearing | step[6])",
+          "m.If(clearing | (step[6] & stale))"),
+    Fault("a store waits until the previous one is complete", Index, "m.Elif(step[3] | cleared)",
+          "m.Elif(step[2] | cleared)"),
     Fault("the head of a bucket is its youngest tuple", Index, "other_bucket.eq(sweep != bucket)",
           "other_bucket.eq(1)"),
     Fault("a head is cleared before its position is used again", Index, "heads.w_data.position.eq(position)",

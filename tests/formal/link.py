@@ -218,8 +218,8 @@ _SEQUENCER_FAULTS = (
           "self.good & numbered"),
     Fault("only another number than the session's begins a session", Sequencer,
           "self.good & opens & (self.session != self.current)", "self.good & opens"),
-    Fault("the acknowledgement counts the requests taken", Sequencer, "with m.If(self.accept):",
-          "with m.If(self.accept & ~self.taken):"),
+    Fault("the acknowledgement counts the requests taken", Sequencer, "m.If(self.accept)",
+          "m.If(self.accept & ~self.taken)"),
     Fault("the host can tell the numbers of replies apart", Sequencer, "!= self._slots", "!= self._slots + 1"),
     Fault("a reply is sent in its turn, or again while it is not acknowledged", Sequencer, "next_.eq(next_ + 1)",
           "next_.eq(next_ + 2)"),
@@ -229,8 +229,8 @@ _SEQUENCER_FAULTS = (
           "base.eq(self.ack + 1)"),
     Fault("the reply that the host asks for is sent next", Sequencer, "repeats.eq(again & (base != next_))",
           "repeats.eq(again & (base + 1 != next_))"),
-    Fault("damaged frames and requests are answered", Sequencer, "with m.If(self.kind != RequestKind.ACK):",
-          "with m.If(self.kind > RequestKind.POLL):"),
+    Fault("damaged frames and requests are answered", Sequencer, "m.If(self.kind != RequestKind.ACK)",
+          "m.If(self.kind > RequestKind.POLL)"),
 )
 
 _RING_FAULTS = (

@@ -193,7 +193,7 @@ def _config(*, capacity: int = 2, **options: Any) -> Configuration:
 
 
 _SCANNER_FAULTS = (
-    Fault("offers at batch are stable", Scanner, "with m.If(batch_free):", "with m.If(1):"),
+    Fault("offers at batch are stable", Scanner, "m.If(batch_free)", "m.If(1)"),
     Fault("an outcome belongs to a read for which there was room", Scanner, "issue.eq(self.scanning & self.room)",
           "issue.eq(self.scanning)"),
     Fault("a pass ends with its last outcome", Scanner, "self.found.last.eq(token[1])", "self.found.last.eq(0)"),
