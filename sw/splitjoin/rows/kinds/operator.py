@@ -202,10 +202,11 @@ class KindOperator:
         kept, chosen = self._note(items, at)
         parts = []
         for number, side in enumerate(SIDES):
+            closed, count = self._undecided[side].closed(times), int(np.count_nonzero(stream == number))
             if self._waits(side):
-                parts.append(self._decided(side, ruled_out[stream == number], chosen, times, base, n))
-            self._drop(side, self._undecided[side].closed(times))
-            self._done[number] += int(np.count_nonzero(stream == number))
+                parts.append(self._decided(side, closed, ruled_out[stream == number], chosen, times, base, n))
+            self._drop(side, closed)
+            self._done[number] += count
         given = items[kept]
         if self._kind.how == "semi":
             given["s"][given["kind"] == PAIR] = NONE
@@ -217,16 +218,15 @@ class KindOperator:
         parts = []
         for side in SIDES:
             tuples = self._undecided[side]
-            by_window = not self._as_of or self._kind.direction == "forward"
-            end = tuples.before(now) if now is not None and by_window else len(tuples)
-            if self._waits(side):
-                at = np.flatnonzero(tuples["open"][:end])
+            closed = len(tuples) if now is None else tuples.before(now)
+            end = closed if not self._as_of or self._kind.direction == "forward" else len(tuples)
+            if self._waits(side) and end and len(at := np.flatnonzero(tuples["open"][:end])):
                 last = self._last_times(side, at)
                 if now is not None:
                     at, last = at[last < now], last[last < now]
                 back = tuples["back"][at] if "back" in tuples.numbers else np.full(len(at), NONE)
                 parts.append(self._close(side, at, back, np.full(len(at), NEVER), last))
-            self._drop(side, len(tuples) if now is None else tuples.before(now))
+            self._drop(side, closed)
         return self._in_order(parts)[0]
 
     def _drop(self, side: Side, closed: int) -> None:
@@ -234,7 +234,8 @@ class KindOperator:
         tuples = self._undecided[side]
         if side == "r" and not self._bases and not self._kind.has_pairs:
             closed = tuples.first_open - tuples.first
-        tuples.drop(closed)
+        if closed:
+            tuples.drop(closed)
 
     def _note_first_partners(self, new: int, times: Ints | None, base: int, n: int) -> None:
         """Note the first tuple of S that each of the last ``new`` tuples of R finds."""
@@ -244,14 +245,13 @@ class KindOperator:
             gone = np.minimum(_first_after(times, s.last_times(left), base, n), s.pushed_out(left))
             r["s_first"][-new:] = s.first + np.searchsorted(gone, r["position"][-new:], side="right")
 
-    def _note(self, items: Items, at: Ints) -> tuple[npt.NDArray[np.bool_], tuple[Ints, Ints, Ints]]:
+    def _note(self, items: Items, at: Ints) -> tuple[npt.NDArray[np.bool_], tuple[Ints, Ints] | None]:
         """Note the pairs in ``items``, whose probes have positions ``at``. True for each item that is a row, or a star;
-        and `_choose`'s.
+        and `_choose`'s, for as-of joins.
         """
         pair = items["kind"] == PAIR
-        none = np.empty(0, np.int64)
         if self._bases:
-            return ~pair, (none, none, none)
+            return ~pair, None
         r, s = self._undecided["r"], self._undecided["s"]
         in_r, in_s = items["r"][pair] - r.first, items["s"][pair] - s.first
         if self._as_of:
@@ -267,11 +267,11 @@ class KindOperator:
             r["open"][in_r] = 0
         if self._waits("s"):
             s["open"][in_s] = 0
-        return kept, (none, none, none)
+        return kept, None
 
-    def _choose(self, in_r: Ints, in_s: Ints, at: Ints) -> tuple[Ints, Ints, Ints]:
-        """Note the last partner before each undecided tuple of R. Of those with a first partner behind them: their
-        indices, in order, the positions at which this was found, and its row id.
+    def _choose(self, in_r: Ints, in_s: Ints, at: Ints) -> tuple[Ints, Ints] | None:
+        """Note the last partner before each undecided tuple of R. Of all these tuples, the positions at which a first
+        partner behind them was found, `NEVER` for others, and its row id; None if there is no such partner.
         """
         r, s = self._undecided["r"], self._undecided["s"]
         left = np.flatnonzero((in_r >= 0) & (in_s >= 0))
@@ -284,31 +284,40 @@ class KindOperator:
             # Pairs come in the order of S's row ids, so the last one of a tuple of R stays.
             r["back"][in_r[before]] = in_s[before] + s.first
             r["back_time"][in_r[before]] = time_s[before]
-            if direction == "backward":
-                return in_r[:0], at[:0], in_s[:0]
-        behind = np.flatnonzero(time_s >= time_r if exact and direction == "forward" else time_s > time_r)
-        index, firsts = np.unique(in_r[behind], return_index=True)
-        return index, at[behind[firsts]], in_s[behind[firsts]] + s.first
+        behind = np.flatnonzero(time_s >= time_r if exact and direction == "forward" else time_s > time_r)[::-1]
+        if direction == "backward" or not len(behind):
+            return None
+        found_at, partner = np.full(len(r), NEVER), np.full(len(r), NONE)
+        found_at[in_r[behind]], partner[in_r[behind]] = at[behind], in_s[behind] + s.first  # the first one stays
+        return found_at, partner
 
-    def _decided(self, side: Side, ruled_out: npt.NDArray[np.uint8], chosen: tuple[Ints, Ints, Ints],
+    def _decided(self, side: Side, closed: int, ruled_out: npt.NDArray[np.uint8], chosen: tuple[Ints, Ints] | None,
                  times: Ints | None, base: int, n: int) -> _Decisions:
         """The tuples of ``side`` that the ``n`` arrivals from position ``base`` on decide.
 
-        ``ruled_out``: of its new tuples. ``chosen``: as `_choose` gives it.
+        ``closed``: on how many the window has closed. ``ruled_out``: of its new tuples. ``chosen``: as `_choose` gives
+        it.
         """
         tuples, direction = self._undecided[side], self._kind.direction
         new = len(tuples) - len(ruled_out)
-        if not self._as_of or direction == "forward":
-            at = np.flatnonzero(tuples["open"][:tuples.closed(times)])
-            at = np.union1d(at, np.concatenate([chosen[0], new + np.flatnonzero(ruled_out)]))
-        else:
+        if self._as_of and direction != "forward":
             at = np.flatnonzero(tuples["open"])
+        elif chosen is None and not ruled_out.any():
+            at = np.flatnonzero(tuples["open"][:closed])
+        else:
+            some = np.zeros(len(tuples), np.bool_) if chosen is None else chosen[0] != NEVER
+            some[:closed] |= tuples["open"][:closed] == 1
+            some[new:] |= ruled_out == 1
+            at = np.flatnonzero(some)
+        if not len(at):
+            return self._close(side, at, at, at, at)
         position, partner = tuples["position"][at], np.full(len(at), NONE)
         last = self._last_times(side, at)
         by_time, by_arrival = _first_after(times, last, base, n), tuples.pushed_out(at)
-        alone = at >= new
-        alone[alone] = ruled_out[at[alone] - new] == 1
-        by_arrival[alone] = position[alone]
+        if ruled_out.any():
+            alone = at >= new
+            alone[alone] = ruled_out[at[alone] - new] == 1
+            by_arrival[alone] = position[alone]
         if self._as_of:
             if "back" in tuples.numbers:
                 partner = tuples["back"][at]
@@ -317,12 +326,11 @@ class KindOperator:
             if direction == "nearest" and not self._timed:
                 near = self._nearest(at)
                 by_arrival = np.where(near < base + n, np.minimum(by_arrival, near), by_arrival)
-            if len(chosen[0]):
-                found = np.minimum(np.searchsorted(chosen[0], at), len(chosen[0]) - 1)
-                found_at = np.where(chosen[0][found] == at, chosen[1][found], NEVER)
+            if chosen is not None:
+                found_at = chosen[0][at]
                 wins = (found_at <= by_arrival) & (found_at < by_time)
                 by_arrival = np.minimum(by_arrival, found_at)
-                partner = np.where(wins, chosen[2][found], partner)
+                partner = np.where(wins, chosen[1][at], partner)
         decides = np.minimum(by_time, by_arrival)
         done = decides < NEVER
         last = np.where(by_time <= by_arrival, last, NEVER)
@@ -356,18 +364,21 @@ class KindOperator:
 
     def _in_order(self, parts: Sequence[_Decisions]) -> tuple[Items, Ints]:
         """The rows of all ``parts`` in total order, and the positions of the arrivals that decide them."""
-        count = [len(part.rows) for part in parts]
-        rows, at = np.empty(sum(count), ITEM), np.concatenate([np.empty(0, np.int64), *(part.at for part in parts)])
-        last = np.concatenate([np.empty(0, np.int64), *(part.last for part in parts)])
-        done = 0
-        for part, n in zip(parts, count, strict=True):
-            mine = rows[done:done + n]
+        parts = [part for part in parts if len(part.rows)]
+        if not parts:
+            return np.empty(0, ITEM), np.empty(0, np.int64)
+        rows, done = np.empty(sum(len(part.rows) for part in parts), ITEM), 0
+        at, last = (np.concatenate([getattr(part, name) for part in parts]) for name in ("at", "last"))
+        for part in parts:
+            mine = rows[done:done + len(part.rows)]
             mine["kind"], mine["side"] = PAIR, SIDES.index(part.side)
             mine[part.side], mine[other_side(part.side)] = part.rows, part.partners
-            done += n
-        # Of one stream, the rows that one arrival decides are in order already, unless their times are not.
-        mixed = len(parts) > 1 or (self._as_of and self._kind.direction == "nearest")
-        order = np.lexsort((last, at)) if mixed else np.argsort(at, kind="stable")  # stable: R before S, by row id
+            done += len(mine)
+        order = np.argsort(at, kind="stable")  # stable: R before S, by row id
+        if len(parts) > 1 or (self._as_of and self._kind.direction == "nearest"):  # else their times are in order too
+            same = at[order[1:]] == at[order[:-1]]
+            some = np.flatnonzero(np.append(same, False) | np.append(False, same))
+            order[some] = order[some][np.lexsort((last[order[some]], at[order[some]]))]
         return rows[order], at[order]
 
 
@@ -398,6 +409,8 @@ def rows_between(operator: Any, arrivals: Arrivals, items: Items, warm: int, sta
 
 def _merged(items: Items, at: Ints, rows: Items, waited: Ints) -> Items:
     """``rows``, which wait for the arrivals at positions ``waited``, before the first of ``items`` from there on."""
+    if not len(rows):
+        return items
     out = np.empty(len(items) + len(rows), ITEM)
     mine = np.searchsorted(at, waited, side="left") + np.arange(len(rows))
     others = np.ones(len(out), np.bool_)
