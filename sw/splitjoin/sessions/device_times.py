@@ -52,10 +52,16 @@ class DeviceTimes:
 
     A tuple that comes after younger ones gets the time of the youngest one instead. ``slack`` is the most by which that
     may change a time: the device's windows are longer by so much, and its pairs are checked by the true times.
+
+    Args:
+        query: The query.
+        late: The most ticks by which a tuple may come late by the gate's rule.
     """
 
-    def __init__(self, query: Query):
+    def __init__(self, query: Query, late: int):
         self._query = query
+        # What streams of one source each can come to be apart, as the gate lets them through.
+        self._usual = max(window.length or 0 for window in (query.window_r, query.window_s)) + late
         self._last: int | None = None
         self.slack = 0
 
@@ -75,7 +81,7 @@ class DeviceTimes:
         displaced = self._displaced(arrivals)
         if displaced <= self.slack:
             return True
-        self.slack = 2 * displaced
+        self.slack = 2 * displaced if displaced > self._usual else min(2 * displaced, self._usual)
         return False
 
     def timed(self, arrivals: Arrivals) -> Arrivals:

@@ -101,7 +101,8 @@ class Pipeline:
         self.device = device
         self.gate = gate()
         #: The times on the device, of a query whose tuples are joined as they come.
-        self._times = DeviceTimes(query) if isinstance(self.gate, UnorderedGate) else None
+        self._times = (DeviceTimes(query, max(d or 0 for d in self.gate.rule.delays.values()))
+                       if isinstance(self.gate, UnorderedGate) else None)
         self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES},
                                        in_order=self._times is None)
         self.results = ResultQueue(schemas.gathered, punctuation)

@@ -242,3 +242,27 @@ def test_memory_is_that_of_the_windows(how: str) -> None:
             assert counters["retained_r"] + counters["retained_s"] <= 14
         session.heartbeat(10**6, "s")
         assert session.counters()["retained_r"] <= 6
+
+
+@pytest.mark.parametrize("limit", [None, 50])
+@pytest.mark.parametrize("how", ["inner", "full"])
+def test_a_stream_far_ahead_in_many_slices(how: str, limit: int | None) -> None:
+    """What the gate still holds keeps the rows of the other stream that it may meet."""
+    n = 2000
+    r = pa.table({"ts": range(n), "x": [i % 7 for i in range(n)], "id": range(n)}, schema=R)
+    s = pa.table({"ts": range(n), "a": [i % 5 for i in range(n)], "jd": range(n)}, schema=S)
+    found = []
+    with splitjoin.open(query(how), "golden", limit=limit, when_full="raise") as session:
+        session.push_r(r)
+        for start in range(0, n, 500):
+            while True:
+                try:
+                    session.push_s(s.slice(start, 500))
+                    break
+                except splitjoin.BackPressure:
+                    found += session.poll().to_pylist()
+        while len(batch := session.poll()):
+            found += batch.to_pylist()
+        found += session.flush().to_pylist()
+    expected = splitjoin.join(r, s, on="abs(r.x - s.a) <= 1", window=("RANGE 4", "RANGE 7"), time="ts", how=how)
+    assert sorted(map(repr, found)) == sorted(map(repr, expected.to_pylist()))

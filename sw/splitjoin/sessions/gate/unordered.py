@@ -31,15 +31,25 @@ class UnorderedGate(ScaleGate):
     Args:
         r, s, options: As of `ScaleGate`.
         lengths: The lengths in ticks of both streams' windows, which are RANGE windows.
-
-    Attributes:
-        passed: For each stream the event time in ticks below which it delivers no more tuples; None if unknown.
     """
 
     def __init__(self, r: pa.Schema, s: pa.Schema, *, lengths: Mapping[Side, int], **options: Any):
         super().__init__(r, s, **options)
         self._lengths = lengths
-        self.passed: dict[Side, int | None] = dict.fromkeys(SIDES)
+        #: For each stream the event time below which it delivers no more tuples; None if unknown.
+        self._passed: dict[Side, int | None] = dict.fromkeys(SIDES)
+
+    @property
+    def passed(self) -> dict[Side, int | None]:
+        """For each stream the event time in ticks below which none of its tuples will become ready any more; None if
+        unknown.
+        """
+        with self._lock:
+            found: dict[Side, int | None] = {}
+            for side, passed in self._passed.items():
+                waiting = [int(run.ts[0]) for queue in self._queues[side] for run in queue.runs]
+                found[side] = None if passed is None else min([passed, *waiting])
+            return found
 
     def ready(self) -> Arrivals:
         """The tuples that became ready since the last call, by event time; none need be later than earlier calls'."""
@@ -49,7 +59,7 @@ class UnorderedGate(ScaleGate):
             for side in SIDES:
                 other = other_side(side)
                 reached = [t for queue in self._queues[other] for t in (queue.highest, queue.promise) if t is not None]
-                reached += [t for t in (self.passed[other],) if t is not None]
+                reached += [t for t in (self._passed[other],) if t is not None]
                 if self._finished[other] or reached:
                     cut = None if self._finished[other] else max(reached) + self._lengths[other]
                     taken += [(SIDES.index(side), run) for queue in self._queues[side] for run in queue.take(cut)]
@@ -58,13 +68,13 @@ class UnorderedGate(ScaleGate):
     def state(self) -> GateState:
         """The state from which `restore` continues."""
         with self._lock:
-            return replace(super().state(), passed=dict(self.passed))
+            return replace(super().state(), passed=dict(self._passed))
 
     def restore(self, state: GateState) -> None:
         """Continue from ``state``, as `ScaleGate.restore`."""
         with self._lock:
             super().restore(state)
-            self.passed = dict(state.passed)
+            self._passed = dict(state.passed)
 
     def _advance(self) -> None:
         """Note how far each stream has got: as far as its own sources that are not idle, or else as the other ones."""
@@ -76,11 +86,11 @@ class UnorderedGate(ScaleGate):
             mine = [reached] if side in self._missing() else marks[side] or marks[other_side(side)]
             known = [mark for mark in mine if mark is not None]
             if self._finished[side]:
-                self.passed[side] = _END
+                self._passed[side] = _END
             elif known and len(known) == len(mine):
-                passed = self.passed[side]
-                self.passed[side] = min(known) if passed is None else max(passed, min(known))
+                passed = self._passed[side]
+                self._passed[side] = min(known) if passed is None else max(passed, min(known))
 
     def _floor(self, side: Side, index: int) -> int | None:
         """The least event time that a source of stream ``side`` may still deliver."""
-        return self.passed[side]
+        return self._passed[side]
