@@ -22,19 +22,14 @@ __all__ = ["Verifier"]
 
 Rows = npt.NDArray[np.int64]
 
-#: Candidates that are verified in one batch.
-_BLOCK = 1 << 18
-#: Unneeded tuples that may be kept before memory is released.
-_SLACK = 1 << 14
-
 
 class _Kept:
     """The tuples of one stream that a candidate may still refer to: the residual's columns, and the columns that tell
-    their age.
+    their age. ``slack``: unneeded tuples that may be kept before memory is released.
     """
 
-    def __init__(self, extent: Extent, cols: list[Col]):
-        self.extent, self._cols = extent, cols
+    def __init__(self, extent: Extent, cols: list[Col], slack: int):
+        self.extent, self._cols, self._slack = extent, cols, slack
         self.base = self.end = 0
         self.covered = 0  # rows below are done as probes, as a star has confirmed
         self._buffers: dict[str, npt.NDArray[Any]] = {}
@@ -55,7 +50,7 @@ class _Kept:
 
     def trim(self, first: int) -> None:
         """Release the rows below ``first`` when they are worth a copy."""
-        if first - self.base > max(_SLACK, self.end - first):
+        if first - self.base > max(self._slack, self.end - first):
             # Copies, as a view would keep the whole array alive.
             self._buffers = {name: _grown(a[first - self.base:], 0) for name, a in self.arrays().items()}
             self.base = first
@@ -80,12 +75,15 @@ class Verifier:
     among its items, at the latest at the end.
     """
 
-    def __init__(self, query: Query, residual: Expr, *, keeps: bool = False):
-        """``keeps``: probes may see tuples that are no longer in their window, so none is released."""
-        self._residual, self._order, self._keeps = residual, query.order, keeps
-        self._kept = {side: _Kept(query.window(side), [c for c in columns(residual) if c.side == side])
-                      for side in ("r", "s")}
+    def __init__(self, query: Query, residual: Expr, *, keeps: bool = False, batch: int = 1 << 18,
+                 slack: int = 1 << 14):
+        """``keeps``: probes may see tuples that are no longer in their window, so none is released. ``batch``:
+        candidates that are verified together. ``slack``: unneeded tuples of a stream that may be kept before memory is
+        released.
+        """
+        self._residual, self._order, self._keeps, self._batch = residual, query.order, keeps, batch
         self._cols = {side: [c for c in columns(residual) if c.side == side] for side in ("r", "s")}
+        self._kept = {side: _Kept(query.window(side), cols, slack) for side, cols in self._cols.items()}
         self._now: int | None = None
         self.candidates = self.matches = 0
 
@@ -115,8 +113,8 @@ class Verifier:
         is_pair = items["kind"] == PAIR
         keep = ~is_pair
         at = np.flatnonzero(is_pair)
-        for first in range(0, len(at), _BLOCK):
-            some = at[first:first + _BLOCK]
+        for first in range(0, len(at), self._batch):
+            some = at[first:first + self._batch]
             values = self._kept["r"].take(items["r"][some]) | self._kept["s"].take(items["s"][some])
             v = evaluate_columns(self._residual, values, len(some))
             keep[some] = v.valid & v.values

@@ -19,10 +19,8 @@ __all__ = ["CUT", "MOST_TEXT", "ROWS", "Application", "Execution", "PlanNode", "
 ROWS = "number of output rows"
 #: The longest text of a node that is kept, in characters, and the end of a longer one.
 MOST_TEXT, CUT = 32_768, " … (cut)"
-#: What an application's plans may take in memory, about, in bytes; what a node takes, without its text.
-_PLANS, _NODE = 2**28, 1000
-#: How many counts of tasks are kept for an application.
-_COUNTS = 2_000_000
+#: What a node takes in memory, about, in bytes, without its text.
+_NODE = 1000
 #: After so many lines that are no event, what follows them in a file is not read.
 _MOST_WRONG = 10_000
 #: Numbers in a log are below this: Spark's are int64.
@@ -97,17 +95,20 @@ class Application:
         return None if accumulator is None else self.values.get(accumulator)
 
 
-def read_logs(paths: Sequence[str | Path]) -> tuple[list[Application], list[str]]:
+def read_logs(paths: Sequence[str | Path], *, plan_bytes: int = 2**28,
+              counts: int = 2_000_000) -> tuple[list[Application], list[str]]:
     """The applications in event logs, and which logs could not be read, and why.
 
     ``paths``: files, folders of logs, and rolling logs (folders ``eventlog_v2_…``). A log that ends early or has
-    damaged lines is read as far as it goes, and says so. Raises `InputError` where there is no log that can be read.
+    damaged lines is read as far as it goes, and says so. ``plan_bytes``: what an application's plans may take in
+    memory, about. ``counts``: the counts of tasks that are kept of an application. Raises `InputError` where there is
+    no log that can be read.
     """
     found, refused = list[Application](), list[InputError]()
     for path in paths:
         for log in logs_at(Path(path)):
             try:
-                found.append(_read(log))
+                found.append(_read(log, _Reader(plan_bytes, counts)))
             except InputError as error:
                 refused.append(error)
     if not found and refused:
@@ -115,8 +116,7 @@ def read_logs(paths: Sequence[str | Path]) -> tuple[list[Application], list[str]
     return found, [str(error) for error in refused]
 
 
-def _read(parts: Sequence[Path]) -> Application:
-    reader = _Reader()
+def _read(parts: Sequence[Path], reader: _Reader) -> Application:
     for part in parts:
         try:
             for line in lines(part):
@@ -137,9 +137,12 @@ def _read(parts: Sequence[Path]) -> Application:
 
 
 class _Reader:
-    """Adds the events of a log to an application. An event that is not as Spark writes it changes nothing."""
+    """Adds the events of a log to an application. An event that is not as Spark writes it changes nothing.
+    ``plan_bytes``, ``counts``: as of `read_logs`.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, plan_bytes: int, counts: int) -> None:
+        self._plan_bytes, self._most_counts = plan_bytes, counts
         self.app = Application()
         self.events = self.wrong = self.long = self.left_out = 0
         self._plans: dict[int, int] = {}
@@ -191,7 +194,7 @@ class _Reader:
     def _keeps(self, number: int, plan: _Plan) -> bool:
         """True if there is room for the plan of an execution, which takes the place of the one before."""
         size = self._all_plans - self._plans.get(number, 0) + plan.size
-        if size > _PLANS:
+        if size > self._plan_bytes:
             self.left_out += 1
             return False
         self._plans[number], self._all_plans = plan.size, size
@@ -204,7 +207,7 @@ class _Reader:
         seconds = _whole((event.get("Task Metrics") or {}).get("Executor Run Time", 0)) / 1000
         updates = [(_whole(u["ID"]), _update(u["Update"])) for u in info.get("Accumulables", [])
                    if u.get("Name") == ROWS and "Update" in u]
-        if self._counts + len(updates) > _COUNTS:
+        if self._counts + len(updates) > self._most_counts:
             self.left_out += 1
             return
         self._counts += len(updates)

@@ -29,8 +29,6 @@ FIXED = 1.0
 #: Nodes that compare every row of one side with every row of the other; the others join by equality first, and test
 #: what is left over for every pair of equal keys.
 _LOOPS = ("BroadcastNestedLoopJoin", "CartesianProduct")
-#: How many joins of an application are read.
-_MOST = 5000
 #: Kinds of join as Spark prints them, and the `how` of each.
 _HOW = {"Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "right", "FullOuter": "full",
         "LeftSemi": "semi", "LeftAnti": "anti"}
@@ -80,21 +78,22 @@ class Candidate:
     window: str = ""
 
 
-def qualify(paths: Sequence[str | Path], *, rate: float = RATE) -> tuple[list[Candidate], list[str]]:
+def qualify(paths: Sequence[str | Path], *, rate: float = RATE,
+            most: int = 5000) -> tuple[list[Candidate], list[str]]:
     """The joins in event logs that compare ranges or every pair, the slowest first; and what could not be read.
 
-    ``rate``: rows of both inputs a second and core that splitjoin joins, for predictions. Raises `InputError` for
-    what is no event log.
+    ``rate``: rows of both inputs a second and core that splitjoin joins, for predictions. ``most``: joins of an
+    application that are read. Raises `InputError` for what is no event log.
     """
     applications, damaged = read_logs(paths)
     found = list[Candidate]()
     for app in applications:
         if app.damaged:
             damaged.append(f"{app.name}: {'; '.join(app.damaged)}")
-        joins = list(itertools.islice(_joins(app, rate), _MOST + 1))
-        if len(joins) > _MOST:
-            damaged.append(f"{app.name}: of its joins, the first {_MOST:,} were read")
-        found += joins[:_MOST]
+        joins = list(itertools.islice(_joins(app, rate), most + 1))
+        if len(joins) > most:
+            damaged.append(f"{app.name}: of its joins, the first {most:,} were read")
+        found += joins[:most]
     return sorted(found, key=lambda c: -c.seconds), damaged
 
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from splitjoin.circuit import verify
 from splitjoin.circuit.verify import Verifier
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import Items
@@ -28,18 +27,11 @@ def query_of(case: Scenario) -> Query:
                       window=case.windows.spec, time=case.time, order=case.order)
 
 
-@pytest.fixture
-def no_slack(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify, "_SLACK", 0)
-    monkeypatch.setattr(verify, "_BLOCK", 3)
-
-
 def filtered(verifier: Verifier, items: Items, size: int) -> list[Items]:
     """The items that the verifier keeps of ``items``, given in slices of ``size``."""
     return [verifier.filter(items[at:at + size]) for at in range(0, max(1, len(items)), size)]
 
 
-@pytest.mark.usefixtures("no_slack")
 @settings(max_examples=examples(60))
 @given(scenario(), st.lists(st.integers(0, 20), max_size=6), st.integers(1, 9))
 def test_what_is_left_of_all_pairs_is_the_answer(case: Scenario, cuts: list[int], size: int) -> None:
@@ -47,7 +39,7 @@ def test_what_is_left_of_all_pairs_is_the_answer(case: Scenario, cuts: list[int]
     if case.order == "none":  # a device puts stars among its items even then
         case = replace(case, order="outer(2)")
     query = query_of(case)
-    verifier = Verifier(query, query.predicate)
+    verifier = Verifier(query, query.predicate, batch=3, slack=0)
     found = []
     with GoldenDevice().open(replace(query, predicate=Lit(BOOL, True))) as session:
         for part in slices(arrivals(query, case.r, case.s), cuts):
@@ -61,13 +53,12 @@ def test_what_is_left_of_all_pairs_is_the_answer(case: Scenario, cuts: list[int]
     assert verifier.matches == int((expected["kind"] == 0).sum())
 
 
-@pytest.mark.usefixtures("no_slack")
 @pytest.mark.parametrize(("window", "time", "live"), [("ROWS 10", None, 20), ("RANGE 5", "t", 12)])
 def test_tuples_are_kept_as_long_as_the_window_needs_them(window: str, time: str | None, live: int) -> None:
     table = pa.table({"t": range(1000), "x": range(1000)})
     query = Query.make(Schema.from_table("r", table), Schema.from_table("s", table), on="r.x <> s.x", window=window,
                        time=time)
-    verifier = Verifier(query, query.predicate)
+    verifier = Verifier(query, query.predicate, batch=3, slack=0)
     with GoldenDevice().open(query) as session:
         for part in slices(arrivals(query, table, table), range(0, 2000, 3)):
             verifier.push(part)

@@ -238,20 +238,17 @@ def test_costs_are_bounded(tmp_path: Path) -> None:
         assert f"{name} ends early: it unpacks to more than 16,777,216 bytes" in said
 
 
-def test_the_plans_and_counts_that_are_kept_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("splitjoin.qualify.events._PLANS", 10_000)
-    monkeypatch.setattr("splitjoin.qualify.events._COUNTS", 5)
+def test_the_plans_and_counts_that_are_kept_are_bounded(tmp_path: Path) -> None:
     log = log_of(tmp_path, *(LOOP for _ in range(20)))
     with log.open("a") as file:
         file.writelines(json.dumps(task(at, a1=1)) + "\n" for at in range(8))
-    [app], _ = read_logs([log])
+    [app], _ = read_logs([log], plan_bytes=10_000, counts=5)
     assert (len(app.executions), app.counts[1]) == (3, dict.fromkeys(range(5), 1))
     assert app.damaged == ["20 events left out: more plans or counts than are kept"]
 
 
-def test_the_joins_that_are_read_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("splitjoin.qualify.joins._MOST", 3)
-    found, damaged = qualify([log_of(tmp_path, *({**LOOP, "metrics": []} for _ in range(5)))])
+def test_the_joins_that_are_read_are_bounded(tmp_path: Path) -> None:
+    found, damaged = qualify([log_of(tmp_path, *({**LOOP, "metrics": []} for _ in range(5)))], most=3)
     assert (len(found), damaged) == (3, ["app (local-1): of its joins, the first 3 were read"])
 
 

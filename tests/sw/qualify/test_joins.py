@@ -15,7 +15,7 @@ import pytest
 
 import splitjoin
 from splitjoin.qualify import FIXED, PAIRS, RATE, Candidate, qualify
-from splitjoin.qualify.events import Node
+from splitjoin.qualify.events import PlanNode
 from splitjoin.qualify.joins import _condition
 
 from .support import LOG, LOGS, log_of, node
@@ -247,4 +247,4 @@ def test_names_with_spaces_and_names_that_occur_twice(tmp_path: Path) -> None:
     ("ShuffledHashJoin [k#1], [k#2], Inner, BuildRight", [("k#1", "k#2")], ""),
 ])
 def test_what_spark_prints_of_a_join(text: str, keys: list[tuple[str, str]], rest: str) -> None:
-    assert _condition(Node(text.split()[0], text, (), {})) == (keys, rest)
+    assert _condition(PlanNode(text.split()[0], text, (), {})) == (keys, rest)

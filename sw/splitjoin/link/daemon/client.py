@@ -37,9 +37,6 @@ from .protocol import (
 
 __all__ = ["DaemonDevice", "DaemonSession", "daemon_addresses", "daemon_status", "stop_daemon"]
 
-#: The most tuples of a push request; and the bytes above which tuples are split into two requests.
-_TUPLES = 1 << 20
-_BYTES = 64 << 20
 #: Seconds to wait for the reply to a request for status or to stop, and for the daemon to end.
 _PATIENCE = 30.0
 
@@ -119,7 +116,12 @@ class DaemonSession(Session):
     Attributes:
         address: The address of its device, such as ``"sim:0"``.
         key: The key under which it was opened, or None.
+        max_tuples: The most tuples of a push request.
+        max_bytes: The bytes above which tuples are split into two requests.
     """
+
+    max_tuples = 1 << 20
+    max_bytes = 64 << 20
 
     def __init__(self, query: Query, connection: ClientConnection, reply: Mapping[str, Any], key: str | None):
         self.row_limit = reply.get("row_limit")
@@ -131,7 +133,7 @@ class DaemonSession(Session):
     def push(self, arrivals: Arrivals) -> None:
         rest: Arrivals | None = arrivals
         while rest is not None:
-            head, rest = rest.split(_TUPLES)
+            head, rest = rest.split(self.max_tuples)
             self._push(head)
 
     def poll(self) -> Items:
@@ -187,7 +189,7 @@ class DaemonSession(Session):
     def _push(self, arrivals: Arrivals) -> None:
         payloads = arrivals_payloads(arrivals, self._needed)
         size = sum(p.size for p in payloads)
-        if size > _BYTES and len(arrivals) > 1:
+        if size > self.max_bytes and len(arrivals) > 1:
             first, second = arrivals.split(len(arrivals) // 2)
             self._push(first)
             assert second is not None

@@ -44,15 +44,10 @@ MAX_CONNECTIONS = 256
 MAX_NAME = 1000
 #: The most seconds that a client may wait for a device.
 MAX_WAIT = 86_400.0
-#: Result items in a reply; a client asks again for more.
-_ITEMS = 1 << 20
 #: Seconds between two checks for expired sessions and for a request to stop.
 _LOOK_SECONDS = 0.2
-#: Seconds that a stopping daemon waits for running calls of devices.
-_STOP_SECONDS = 5.0
-#: Seconds in which each MiB of a message must have come from a client or gone to it; those of an error that ends a
-#: connection.
-_MESSAGE_SECONDS, _REFUSE_SECONDS = 60.0, 5.0
+#: Seconds in which an error that ends a connection must have gone to its client.
+_REFUSE_SECONDS = 5.0
 #: The most bytes of all messages together that are being read or answered.
 _BUDGET = 1 << 30
 
@@ -62,20 +57,26 @@ class Server:
 
     Each device runs one session at a time. Devices of the same name get addresses with numbers from 0: "sim:0",
     "sim:1". ``idle_timeout``: for how many seconds a detached session is kept. ``log`` is called with a line of text
-    for each event. ``clock`` returns the time in seconds.
+    for each event. ``clock`` returns the time in seconds. ``max_connections``: that are open together. ``max_items``:
+    result items in a reply; a client asks again for more. ``message_seconds``: in which each MiB of a message must have
+    come from a client or gone to it. ``stop_seconds``: for which a stopping daemon waits for running calls of devices.
 
     The constructor locks the socket and listens; it raises `DeviceError` if another daemon has the socket, or the
     socket cannot be made. `serve` must be called, even after `stop`, as it removes the socket and releases the lock.
     """
 
     def __init__(self, devices: Sequence[Device], socket: Path, *, idle_timeout: float = 60.0,
-                 log: Callable[[str], None] = lambda line: None, clock: Callable[[], float] = time.monotonic):
+                 log: Callable[[str], None] = lambda line: None, clock: Callable[[], float] = time.monotonic,
+                 max_connections: int = MAX_CONNECTIONS, max_items: int = 1 << 20, message_seconds: float = 60.0,
+                 stop_seconds: float = 5.0):
         names = [device.name for device in devices]
         units = [LeasedDevice(f"{name}:{names[:n].count(name)}", device)
                  for n, (name, device) in enumerate(zip(names, devices, strict=True))]
         self.path = socket = socket.absolute()
         self.leases = Leases(units, idle_timeout=idle_timeout, clock=clock)
         self._log, self._began = log, time.monotonic()
+        self.max_items, self.message_seconds = max_items, message_seconds
+        self._max_connections, self._stop_seconds = max_connections, stop_seconds
         self.budget = Budget(_BUDGET)
         self._stopping, self._stopped = Event(), Event()
         self._connections: dict[sockets.socket, Thread] = {}
@@ -128,11 +129,12 @@ class Server:
             return
         thread = Thread(target=self._serve, args=(socket,), name="splitjoin daemon connection", daemon=True)
         with self._guard:
-            full = len(self._connections) >= MAX_CONNECTIONS
+            full = len(self._connections) >= self._max_connections
             if not full:
                 self._connections[socket] = thread
         if full:
-            _refuse(socket, DeviceError(f"the daemon must have at most {MAX_CONNECTIONS} connections; close some"))
+            _refuse(socket, DeviceError(f"the daemon must have at most {self._max_connections} connections; close "
+                                        f"some"))
             socket.close()
         else:
             thread.start()
@@ -168,7 +170,7 @@ class Server:
         for socket in connections:
             with suppress(OSError):
                 socket.shutdown(sockets.SHUT_RD)  # its thread sees the end when it reads next
-        deadline = time.monotonic() + _STOP_SECONDS
+        deadline = time.monotonic() + self._stop_seconds
         self._lock.close()
         self._stopped.set()
         for thread in connections.values():
@@ -190,7 +192,7 @@ class Connection:
     def run(self) -> None:
         """Answer requests until the client closes the connection, or sends anything but a request."""
         while not self.asked_to_stop:
-            with receiving(self._socket, within=_MESSAGE_SECONDS, budget=self._server.budget,
+            with receiving(self._socket, within=self._server.message_seconds, budget=self._server.budget,
                            waits=lambda: not self._server.stopping) as message:
                 if message is None or not self._replied(message):
                     return
@@ -213,7 +215,7 @@ class Connection:
 
     def _send(self, header: Mapping[str, Any], payloads: Sequence[Any] = ()) -> None:
         """Send a reply. Raises TimeoutError if the client does not take it."""
-        self._socket.settimeout(_MESSAGE_SECONDS)
+        self._socket.settimeout(self._server.message_seconds)
         send(self._socket, header, payloads)
         self._socket.settimeout(None)
 
@@ -330,10 +332,11 @@ class Connection:
 
     def _items(self, lease: Lease) -> tuple[dict[str, Any], list[Any]]:
         """A reply with the pending items of ``lease``, at most as many as a reply may hold."""
-        whole: Items = np.concatenate([np.empty(0, ITEM), *lease.pending])
-        lease.pending = [whole[_ITEMS:]] if len(whole) > _ITEMS else []
-        lease.unit.counts.items += min(len(whole), _ITEMS)
-        return {"more": bool(lease.pending)}, [items_payload(whole[:_ITEMS])]
+        pending: Items = np.concatenate([np.empty(0, ITEM), *lease.pending])
+        items, rest = np.split(pending, [self._server.max_items])
+        lease.pending = [rest] if len(rest) else []
+        lease.unit.counts.items += len(items)
+        return {"more": bool(lease.pending)}, [items_payload(items)]
 
     def _new_query(self, header: Mapping[str, Any]) -> Query:
         if self._lease is not None:

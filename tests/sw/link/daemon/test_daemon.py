@@ -110,12 +110,11 @@ def test_the_registry_the_api_and_streams(golden: DaemonDevice) -> None:
         assert session.flush() == other.flush()
 
 
-def test_long_slices_and_answers_go_in_parts(golden: DaemonDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_TUPLES", 50)
-    monkeypatch.setattr(client, "_BYTES", 1500)
-    monkeypatch.setattr(servers, "_ITEMS", 7)
+def test_long_slices_and_answers_go_in_parts(tmp_path: Path) -> None:
     query = BAND.query()
-    with golden.open(query) as session:
+    with (serving(tmp_path, [GoldenDevice()], max_items=7) as server,
+          DaemonDevice(socket=server.path).open(query) as session):
+        session.max_tuples, session.max_bytes = 50, 1500
         session.push(arrivals_of(BAND))
         items = session.poll()
         assert len(items) > 7
@@ -123,10 +122,11 @@ def test_long_slices_and_answers_go_in_parts(golden: DaemonDevice, monkeypatch: 
 
 
 def test_a_tuple_that_fits_no_message_is_refused(golden: DaemonDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_BYTES", 10)
     monkeypatch.setattr(client, "MAX_PAYLOAD_BYTES", 100)
-    with golden.open(BAND.query()) as session, pytest.raises(CapacityError, match="a tuple must have at most 100 byte"):
-        session.push(arrivals_of(BAND))
+    with golden.open(BAND.query()) as session:
+        session.max_bytes = 10
+        with pytest.raises(CapacityError, match="a tuple must have at most 100 byte"):
+            session.push(arrivals_of(BAND))
 
 
 @dataclass(frozen=True)
@@ -353,11 +353,11 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def test_a_client_that_stops_within_a_message_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_stops_within_a_message_is_let_go(tmp_path: Path) -> None:
     """It neither sends the rest, nor takes replies; one that is idle between messages stays."""
-    monkeypatch.setattr(servers, "_MESSAGE_SECONDS", 0.2)
     lines: list[str] = []
-    with serving(tmp_path, [GoldenDevice()], log=lines.append) as server, ExitStack() as opened:
+    with (serving(tmp_path, [GoldenDevice()], log=lines.append, message_seconds=0.2) as server,
+          ExitStack() as opened):
         idle, half, deaf = (opened.enter_context(sockets.socket(sockets.AF_UNIX)) for _ in range(3))
         for socket in (idle, half, deaf):
             socket.connect(str(server.path))
@@ -440,9 +440,8 @@ def test_other_users_are_refused(golden: DaemonDevice, monkeypatch: pytest.Monke
     golden.open(BAND.query()).close()
 
 
-def test_too_many_connections_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "MAX_CONNECTIONS", 1)
-    with serving(tmp_path, [GoldenDevice()]) as server:
+def test_too_many_connections_are_refused(tmp_path: Path) -> None:
+    with serving(tmp_path, [GoldenDevice()], max_connections=1) as server:
         with DaemonDevice(socket=server.path).open(BAND.query()), pytest.raises(
                 DeviceError, match="the daemon must have at most 1 connections"):
             daemon_status(server.path)
@@ -483,10 +482,9 @@ class StuckSession(FailingSession):
         assert self._device.may_end.wait(SOON)
 
 
-def test_the_end_does_not_wait_for_a_device_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "_STOP_SECONDS", 0.1)
+def test_the_end_does_not_wait_for_a_device_at_work(tmp_path: Path) -> None:
     stuck = Stuck()
-    server = Server([stuck], tmp_path / "d.sock")
+    server = Server([stuck], tmp_path / "d.sock", stop_seconds=0.1)
     clean: list[bool] = []
     serve = Thread(target=lambda: clean.append(server.serve()))
     serve.start()
