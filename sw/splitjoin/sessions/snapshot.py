@@ -80,7 +80,8 @@ class Snapshot:
             table = windows.streams[side].table()
             header["first"][side] = windows.streams[side].first
             blobs[f"retained_{side}"] = _ipc(table)
-            header["sources"][side] = [[s.highest, s.promise, s.closed, s.idle, s.was_idle] for s in gate.sources[side]]
+            header["sources"][side] = [[s.highest, s.promise, s.closed, s.idle, s.was_idle, s.silent]
+                                       for s in gate.sources[side]]
             for index, source in enumerate(gate.sources[side]):
                 blobs[f"waiting_{side}_{index}"] = _ipc(source.waiting)
             count, forgotten, late = gate.late[side]
@@ -203,9 +204,9 @@ class Snapshot:
         frontier = self.header["frontier"]
         return GateState(
             None if frontier is None else (frontier[0], (frontier[1][0], frontier[1][1])), self.header["finished"],
-            {side: [SourceState(highest, promise, closed, idle, was_idle, self._table(f"waiting_{side}_{index}"))
-                    for index, (highest, promise, closed, idle, was_idle) in enumerate(self.header["sources"][side])]
-             for side in SIDES},
+            {side: [SourceState(highest, promise, closed, idle, was_idle, silent, self._table(f"waiting_{side}_{n}"))
+                    for n, (highest, promise, closed, idle, was_idle, silent) in enumerate(
+                        self.header["sources"][side])] for side in SIDES},
             {side: (*self.header["late"][side], self._table(f"late_{side}")) for side in SIDES},
             dict(self.header["passed"]))
 
@@ -308,8 +309,8 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
         return value is None or _is_int(value, -(2**63))
 
     def source(value: Any) -> bool:
-        return (isinstance(value, list) and len(value) == 5 and all(map(time, value[:2]))
-                and all(type(flag) is bool for flag in value[2:]))
+        return (isinstance(value, list) and len(value) == 6 and all(map(time, value[:2]))
+                and all(type(flag) is bool for flag in value[2:5]) and type(value[5]) is float)
 
     def counts(value: Any) -> bool:
         return isinstance(value, list) and len(value) == 2 and all(map(_is_int, value))

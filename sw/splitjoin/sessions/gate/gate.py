@@ -201,11 +201,13 @@ class ScaleGate:
     def state(self) -> GateState:
         """The state from which `restore` continues."""
         with self._lock:
+            now = None if self.rule.idle is None else self._clock()
             return GateState(
                 self._frontier, dict(self._finished),
-                {side: [SourceState(q.highest, q.promise, q.closed, q.idle, q.was_idle, pa.concat_tables(
-                    [run.table for run in q.runs] or [self._kept[side]])) for q in queues]
-                 for side, queues in self._queues.items()},
+                {side: [SourceState(q.highest, q.promise, q.closed, q.idle, q.was_idle,
+                                    0.0 if now is None else float(now - q.spoke),
+                                    pa.concat_tables([run.table for run in q.runs] or [self._kept[side]]))
+                        for q in queues] for side, queues in self._queues.items()},
                 {side: (late.count, late.forgotten, late.peek()) for side, late in self._late.items()})
 
     def restore(self, state: GateState) -> None:
@@ -215,7 +217,7 @@ class ScaleGate:
             for side in SIDES:
                 self._queues[side] = []
                 for source in state.sources[side]:
-                    queue = SourceQueue(self._clock())
+                    queue = SourceQueue(self._clock() - source.silent)
                     queue.add(event_ticks(self._time, side, source.waiting), source.waiting)
                     queue.highest, queue.promise, queue.closed = source.highest, source.promise, source.closed
                     queue.idle, queue.was_idle = source.idle, source.was_idle

@@ -107,7 +107,7 @@ class PushOrder:
         """The state: the closed sources. Ready tuples must have been taken."""
         assert not self._pushed
         return GateState(None, dict(self._finished), {
-            side: [SourceState(None, None, c, False, False, self._kept[side]) for c in closed]
+            side: [SourceState(None, None, c, False, False, 0.0, self._kept[side]) for c in closed]
             for side, closed in self._closed.items()}, {side: (0, 0, self.late(side)) for side in self._schemas})
 
     def restore(self, state: GateState) -> None:

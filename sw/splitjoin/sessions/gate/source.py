@@ -76,8 +76,8 @@ class Source:
 
 @dataclass(frozen=True)
 class SourceState:
-    """The state of one source: its highest event time and its promise in ticks, whether it is or was idle, and its
-    tuples that are not ready, by position.
+    """The state of one source: its highest event time and its promise in ticks, whether it is or was idle, for how many
+    seconds it has been silent, and its tuples that are not ready, by position.
     """
 
     highest: int | None
@@ -85,6 +85,7 @@ class SourceState:
     closed: bool
     idle: bool
     was_idle: bool
+    silent: float
     waiting: pa.Table
 
 
