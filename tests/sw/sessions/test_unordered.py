@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import StreamJoin
@@ -175,6 +175,20 @@ def test_the_cpu(data: st.DataObject) -> None:
     from splitjoin.engines.cpu import CpuDevice
 
     check(data, lambda: [CpuDevice(), GoldenDevice()], at_once=True)
+
+
+def test_circuits_with_stalls() -> None:
+    """The circuit's windows become longer as tuples come further out of order; it is the same circuit."""
+    from splitjoin_sim import SimDevice
+
+    @settings(max_examples=6)
+    @given(data=st.data())
+    def run(data: st.DataObject) -> None:
+        seed = data.draw(st.integers(0, 99))
+        circuit = SimDevice(cores=2, capacity=64, lanes=2, stall_in=0.3, stall_out=0.3, seed=seed)
+        check(data, lambda: [circuit, GoldenDevice()], at_once=False)
+
+    run()
 
 
 @given(data=st.data())
