@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 APART = ("polars_bio", "chdb")
 ROWS = (100_000, 1_000_000)
 #: Runs in a process, of which the first is not counted.
-RUNS = 4
+RUNS = 3
 
 
 def measure(out: Recorder, join: str, rows: int, engines: Sequence[str] = tuple(ENGINES)) -> None:

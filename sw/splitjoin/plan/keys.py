@@ -24,7 +24,7 @@ from splitjoin.lang.types import Binary, plain
 from .linear import Codes, ExactKey, WideKey, exact_key
 
 __all__ = ["Codes", "ExactKey", "FloatKey", "Key", "PrefixKey", "TextKey", "Texts", "UnitKey", "WideKey", "exact_key",
-           "float_codes", "float_values"]
+           "float_codes", "float_values", "prefixes", "texts_of"]
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class TextKey:
 
     def values(self, table: pa.Table, texts: Texts) -> Vector:
         """The numbers, for every row."""
-        codes = texts.codes(_texts(self.expr, table))
+        codes = texts.codes(texts_of(self.expr, table))
         return Vector(codes, codes != 0)
 
     def encode(self, values: Vector) -> Codes:
@@ -149,8 +149,8 @@ class PrefixKey:
 
     def values(self, table: pa.Table, texts: Texts) -> Vector:
         """The codes, for every row."""
-        data = _texts(self.expr, table)
-        codes = _prefixes(data, self.bytes_)
+        data = texts_of(self.expr, table)
+        codes = prefixes(data, self.bytes_)
         valid = np.ones(len(data), np.bool_) if data.null_count == 0 else data.is_valid().to_numpy()
         # Code 0 is NULL's; of eight bytes, the last two values share a code.
         top = np.uint64(2**64 - 2)
@@ -161,7 +161,7 @@ class PrefixKey:
         return values.values.astype(np.uint64)
 
 
-def _texts(e: Expr, table: pa.Table) -> pa.ChunkedArray:
+def texts_of(e: Expr, table: pa.Table) -> pa.ChunkedArray:
     """The texts of ``e``, of type large_string or large_binary."""
     if isinstance(e, Col):
         return plain(table.column(e.name))
@@ -170,19 +170,26 @@ def _texts(e: Expr, table: pa.Table) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(v.values, type_, mask=~v.valid)], type_)
 
 
-def _prefixes(data: pa.ChunkedArray, n: int) -> Codes:
-    """The first ``n`` bytes (1 to 8) of each value, the first one highest, 0 where there are none."""
+def prefixes(data: pa.ChunkedArray, n: int, start: int = 0) -> Codes:
+    """The ``n`` bytes (1 to 8) of each value from byte ``start`` on, the first one highest, 0 where there are none.
+
+    ``data``: of type large_string or large_binary.
+    """
     parts = [np.empty(0, np.uint64)]
     for chunk in data.chunks:
         _, offsets, content = chunk.buffers()
         ends = np.frombuffer(offsets, np.int64, chunk.offset + len(chunk) + 1)[chunk.offset:]
-        raw = np.frombuffer(content, np.uint8) if content is not None and content.size else np.zeros(1, np.uint8)
-        code = np.zeros(len(chunk), np.uint64)
-        for i in range(n):
-            at = ends[:-1] + i
-            byte = np.where(at < ends[1:], raw[np.minimum(at, len(raw) - 1)], 0).astype(np.uint64)
-            code = code << np.uint64(8) | byte
-        parts.append(code)
+        size = content.size if content is not None else 0
+        raw = np.zeros(size + 8, np.uint8)
+        raw[:size] = np.frombuffer(content, np.uint8) if size else 0
+        eight = np.ndarray((size + 1,), ">u8", raw, strides=(1,))  # the eight bytes from each byte on
+        at = ends[:-1] + start
+        left = np.clip(ends[1:] - at, 0, n)
+        code = eight[np.minimum(at, size)].astype(np.uint64)
+        # A shift by 64 bits is not defined.
+        code = np.where(left > 0, code >> (64 - 8 * np.maximum(left, 1)).astype(np.uint64), np.uint64(0))
+        parts.append(code << (8 * (n - left)).astype(np.uint64) if n < 8 else np.where(
+            left > 0, code << (8 * (8 - np.maximum(left, 1))).astype(np.uint64), np.uint64(0)))
     return np.concatenate(parts)
 
 

@@ -21,6 +21,7 @@ from splitjoin.plan.passes.pipeline import make_plan
 from ..arrival import Arrivals, R, S, s_before_each_r
 from .pairs import PairTest, column_arrays
 from .runs_of_keys import Groups
+from .text_ranks import with_ranked_texts
 
 __all__ = ["Bounds", "Condition", "Spans", "visible_spans"]
 
@@ -80,7 +81,7 @@ class Condition:
     """
 
     def __init__(self, query: Query, incoming: Arrivals):
-        self.plan = plan = make_plan(_measured(query.predicate, incoming))
+        self.plan = plan = with_ranked_texts(make_plan(_measured(query.predicate, incoming)), incoming)
         self._incoming, self._coder = incoming, Coder(plan)
         self._bounds: dict[str, list[Bounds]] = {}
         self._values: dict[str, list[Vector]] = {

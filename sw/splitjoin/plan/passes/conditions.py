@@ -32,6 +32,7 @@ from splitjoin.lang.ir import (
     Col,
     Expr,
     Extreme,
+    FloatCall,
     IsNull,
     Like,
     Lit,
@@ -48,7 +49,7 @@ from splitjoin.lang.ir import (
 )
 from splitjoin.lang.operations import OPERATIONS
 from splitjoin.lang.properties import Range, causes, denominator, may_be_null, value_range
-from splitjoin.lang.types import BOOL, EXACT, Bool, Date, Decimal, Duration, Int, Timestamp, Type, is_exact
+from splitjoin.lang.types import BOOL, EXACT, FLOAT64, Bool, Date, Decimal, Duration, Int, Timestamp, Type, is_exact
 
 from ..linear import Total
 
@@ -83,6 +84,8 @@ def fold(e: Expr) -> Expr:
             return Lit(BOOL, e.op in ("=", "<=", ">="))
         case Cmp() if (numbers := _unit_numbers(e)) is not None:
             return numbers
+        case Cmp(a=FloatCall(function="sqrt")) if (squared := _without_root(e)) is not None:
+            return squared
         case Case():
             return _case(e)
         case Extreme():
@@ -104,6 +107,27 @@ def _unit_numbers(e: Cmp) -> Cmp | None:
     if not (isinstance(a, UnitStart) and isinstance(b, UnitStart) and a.unit == b.unit):
         return None
     return Cmp(BOOL, e.op, UnitNumber(EXACT, a.a, a.unit), UnitNumber(EXACT, b.a, b.unit))
+
+
+def _without_root(e: Cmp) -> Cmp | None:
+    """``e``, a comparison of the square root of a whole number that is not negative with a constant, as one of that
+    number: rounding to float64 and the root never fall as the number grows, so the bound is found by bisection.
+    """
+    root, c = e.a, e.b
+    if not (isinstance(root, FloatCall) and isinstance(root.a, Cast) and is_exact(root.a.a.type)
+            and root.a.type == FLOAT64 and isinstance(c, Lit) and isinstance(c.value, (int, float))
+            and math.isfinite(c.value) and e.op in ("<", "<=", ">", ">=") and denominator(root.a.a) == 1):
+        return None
+    low, high = value_range(root.a.a)
+    if low < 0 or high > 2**1000:
+        return None
+    strict = e.op in ("<", ">=")
+    below, above = -1, int(high) + 1  # between: the greatest number whose root is below the constant, or not above it
+    while above - below > 1:
+        middle = (below + above) // 2
+        met = math.sqrt(middle) < c.value if strict else math.sqrt(middle) <= c.value
+        below, above = (middle, above) if met else (below, middle)
+    return Cmp(BOOL, "<=" if e.op in ("<", "<=") else ">", root.a.a, Lit(EXACT, below))
 
 
 def _literal(e: Expr) -> Expr:
