@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from splitjoin.circuit.is_circuit import is_circuit
 from splitjoin.engines.cpu.compiler import has_numba, needs_numba
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES
-from splitjoin.engines.device import Device, Items
+from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 
@@ -83,9 +84,13 @@ def operator_of_pairs(query: Query, gather: Gather, groups: Groups = None) -> Ro
     return PairOperator(query) if query.is_pairs else _DecidedKind(query, KindOperator(query))
 
 
-def unordered_operator(query: Query) -> RowOperator:
-    """The operator for pairs in any order, of tuples in any order, with RANGE windows and without aggregates."""
-    return PairOperator(query) if query.is_pairs else _UnorderedKind(query)
+def unordered_operator(query: Query, *, early: bool = False) -> RowOperator:
+    """The operator for pairs in any order, of tuples in any order, with RANGE windows and without aggregates.
+
+    ``early``: its rows have an operation, "+" or "-", in `RowBatch.values`, and those that wait come early, and may be
+    taken back.
+    """
+    return PairOperator(query) if query.is_pairs else _EarlyKind(query) if early else _UnorderedKind(query)
 
 
 class _DecidedKind(DecidedRows[Items]):
@@ -94,12 +99,23 @@ class _DecidedKind(DecidedRows[Items]):
 
 
 class _UnorderedKind(_DecidedKind):
-    def __init__(self, query: Query):
-        self._unordered = UnorderedKindOperator(query)
+    def __init__(self, query: Query, *, early: bool = False):
+        self._unordered = UnorderedKindOperator(query, early=early)
         super().__init__(query, self._unordered)
 
     def advance_streams(self, passed: Mapping[Side, int | None]) -> RowBatch:
-        return RowBatch(self._unordered.advance_streams(passed))
+        return self._rows(self._unordered.advance_streams(passed))
+
+
+class _EarlyKind(_UnorderedKind):
+    def __init__(self, query: Query):
+        super().__init__(query, early=True)
+
+    def _rows(self, decided: Items) -> RowBatch:
+        back, early = self._unordered.early_rows()
+        items = np.concatenate([back, decided[decided["kind"] == PAIR], early])
+        operations = pa.array(["-"] * len(back) + ["+"] * (len(items) - len(back)), pa.string())
+        return RowBatch(items, [pa.chunked_array([operations])])
 
 
 class _FoldedPairs(DecidedRows[Decided]):

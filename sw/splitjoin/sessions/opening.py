@@ -49,7 +49,8 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, ti
 
 def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called
          lateness: Lateness | None = None, watermark: Watermark | None = None,  # as splitjoin.open
-         idle: Idle | None = None, limit: Limit | int | None = None, when_full: Literal["raise", "block"] = "raise",
+         idle: Idle | None = None, early: bool = False, limit: Limit | int | None = None,
+         when_full: Literal["raise", "block"] = "raise",
          punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic,
          device_options: Mapping[str, Any] | None = None, **options: object) -> StreamJoin:
     """Start ``query`` as a streaming session; `StreamJoin` documents its arguments and methods.
@@ -57,18 +58,18 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequenc
     ``device``, ``device_options`` and ``options`` are those of `splitjoin.join`: ``device="sim", cores=8``.
     """
     chosen = find_device(device, **merged_options(device_options, options, device, open))
-    return StreamJoin(query, chosen, select=select, lateness=lateness, watermark=watermark, idle=idle, limit=limit,
-                      when_full=when_full, punctuation=punctuation, clock=clock)
+    return StreamJoin(query, chosen, select=select, lateness=lateness, watermark=watermark, idle=idle, early=early,
+                      limit=limit, when_full=when_full, punctuation=punctuation, clock=clock)
 
 
 def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,
                lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
-               limit: Limit | int | None = None, punctuation: bool = False,
+               early: bool = False, limit: Limit | int | None = None, punctuation: bool = False,
                clock: Callable[[], float] = clocks.monotonic, device_options: Mapping[str, Any] | None = None,
                **options: object) -> AsyncStreamJoin:
     """Start ``query`` as a streaming session for asyncio, like `open`: a push waits while the session is full."""
     return AsyncStreamJoin(open(query, device, select=select, lateness=lateness, watermark=watermark, idle=idle,
-                                limit=limit, when_full="raise", punctuation=punctuation, clock=clock,
+                                early=early, limit=limit, when_full="raise", punctuation=punctuation, clock=clock,
                                 device_options=device_options, **options))
 
 

@@ -273,7 +273,7 @@ class Pipeline:
     def _operator_for(self, device: Device) -> RowOperator:
         """The operator that decides the rows from the results of ``device``."""
         if self._times is not None:
-            return unordered_operator(self._query)
+            return unordered_operator(self._query, early=self._schemas.early)
         return row_operator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()), self._gather,
                             stars=self._punctuation)
 
@@ -460,7 +460,8 @@ def make_gate(schemas: SessionSchemas, *, lateness: Any, watermark: str | None, 
         options = {"time": query.time, "lateness": lateness, "watermark": watermark, "idle": idle, "clock": clock,
                    "keep_late": keep_late, "columns": schemas.kept}
         if is_unordered(query):
-            return UnorderedGate(r, s, lengths={side: query.window(side).length or 0 for side in SIDES}, **options)
+            lengths = {side: query.window(side).length or 0 for side in SIDES}
+            return UnorderedGate(r, s, lengths=None if schemas.early else lengths, **options)
         return ScaleGate(r, s, **options)
     for name, value in (("a lateness", lateness), ("a watermark", watermark), ("idle", idle)):
         if value is not None:

@@ -18,7 +18,12 @@ from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import output_schema
 from splitjoin.tables.inputs import as_batch
 
+from .device_times import is_unordered
+
 __all__ = ["SessionSchemas"]
+
+#: The column of rows that come early: "+" for a row, "-" for one that is taken back.
+_OPERATION = pa.field("operation", pa.string(), nullable=False)
 
 
 class SessionSchemas:
@@ -30,9 +35,10 @@ class SessionSchemas:
         kept: The columns of each stream that results, condition and time need.
         columns, gathered: The columns that are gathered for the pairs, and their Arrow schema.
         result: The Arrow schema of the result, which is computed from the gathered columns if ``query`` is a `Select`.
+        early: True if rows that wait come early; then their operation is the last of the gathered columns.
     """
 
-    def __init__(self, query: Query | Select, select: Sequence[str] | None):
+    def __init__(self, query: Query | Select, select: Sequence[str] | None, *, early: bool = False):
         self._projection = query.projection if isinstance(query, Select) else None
         if isinstance(query, Select):
             if select is not None:
@@ -48,6 +54,10 @@ class SessionSchemas:
                         result_columns(query, self.streams["r"], self.streams["s"], select))
         self.gathered = pa.schema([*output_schema(self.columns), *aggregate_fields(query)])
         self.result = self.gathered if self._projection is None else self._projection.schema
+        self.early = early
+        if early:
+            _check_early(query, self.result)
+            self.gathered, self.result = self.gathered.append(_OPERATION), self.result.append(_OPERATION)
         self.kept: dict[Side, list[str]] = {side: self._needed(side) for side in SIDES}
         self._not_null = {side: [c.name for c in columns_of(query.predicate) if c.side == side
                                  and not query.schema(side)[c.name].nullable] for side in SIDES}
@@ -68,7 +78,13 @@ class SessionSchemas:
 
     def rows(self, gathered: pa.RecordBatch) -> pa.RecordBatch:
         """The result rows for gathered ones. Raises `InputError` when a value does not fit the type of its column."""
-        return gathered if self._projection is None else self._projection.rows(gathered)
+        if self._projection is None:
+            return gathered
+        if not self.early:
+            return self._projection.rows(gathered)
+        *names, operation = gathered.schema.names
+        rows = self._projection.rows(gathered.select(names))
+        return pa.RecordBatch.from_arrays([*rows.columns, gathered.column(operation)], schema=self.result)
 
     def _needed(self, side: Side) -> list[str]:
         """The columns to keep of a stream: one at least, as a table without columns has no rows."""
@@ -79,6 +95,18 @@ class SessionSchemas:
             names.add(self.query.time.name(side))
         all_names = self.streams[side].names
         return [name for name in all_names if name in names] or all_names[:1]
+
+
+def _check_early(query: Query, result: pa.Schema) -> None:
+    """Raise `InputError` unless rows of ``query`` may come early."""
+    if not is_unordered(query) or query.kind.how not in ("left", "right", "full", "anti"):
+        raise InputError(f"early=True needs how='left', 'right', 'full' or 'anti' without aggregates, order 'none', a "
+                         f"time column, and windows of RANGE without ROWS, as rows that may be taken back have no "
+                         f"place in an order; but the query is of kind '{query.kind}' in order '{query.order}'; leave "
+                         f"early out, or change what differs")
+    if _OPERATION.name in result.names:
+        raise SchemaError(f"early=True adds the column {_OPERATION.name!r}, but the result has one of this name; "
+                          f"rename it in the stream or leave it out with select")
 
 
 def _arrow(query: Query, side: Side) -> pa.Schema:

@@ -48,6 +48,9 @@ class StreamJoin:
             the watermark too (semantics, section 9).
         idle: The time of silence, ``"30 SECONDS"``, after which no other source waits for a source until it speaks; a
             pair gives each stream its own, None for never.
+        early: True if a tuple that has met nothing so far is a row at once, of a `left`, `right`, `full` or `anti` join
+            in order ``"none"``, and that row is taken back when a partner comes. All rows then have the column
+            ``operation``: ``"+"``, or ``"-"`` for a row that is taken back.
         clock: A function that returns seconds, which never fall; silence is measured by it.
         limit: Bounds on the rows that the session holds; a whole number is short for ``Limit(rows=…)``.
         when_full: ``"raise"``: a push beyond them raises `BackPressure`; ``"block"``: it blocks until another thread
@@ -57,9 +60,10 @@ class StreamJoin:
 
     def __init__(self, query: Query | Select, device: Device, *, select: Sequence[str] | None = None,
                  lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
-                 limit: Limit | int | None = None, when_full: Literal["raise", "block"] = "raise",
+                 early: bool = False, limit: Limit | int | None = None,
+                 when_full: Literal["raise", "block"] = "raise",
                  punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic):
-        self._schemas = SessionSchemas(query, select)
+        self._schemas = SessionSchemas(query, select, early=early)
         if when_full not in ("raise", "block"):
             raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
         limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)

@@ -26,19 +26,24 @@ class UnorderedKindOperator:
 
     A pair, and the row of a semi join, is given when it is found. The row of a tuple that met nothing is given when the
     other stream has passed the tuple's window; at once if its own side of the condition rules it out. The windows must
-    be RANGE windows. The state are the tuples of the
-    streams that may have such rows, until they are decided.
+    be RANGE windows.
+
+    With ``early``, the row of a tuple that has met nothing so far is given as soon as its own pairs are known, and
+    taken back at its first pair (`early_rows`). The state are the tuples of the streams that may have such rows, until
+    they are decided.
 
     The methods are those of `KindOperator`, and `advance_streams`, as each stream passes by itself.
     """
 
-    def __init__(self, query: Query):
-        self._kind = query.kind
+    def __init__(self, query: Query, *, early: bool = False):
+        self._kind, self._early = query.kind, early
         self._lengths = {side: query.window(side).length or 0 for side in SIDES}
         none = np.empty(0, np.int64)
-        #: By stream: row id, event time, 1 for a tuple that is in a pair, and 1 for one that can be in none.
-        self._waiting = {side: {"id": none, "time": none, "matched": none, "ruled_out": none}
+        #: By stream: row id, event time, 1 for a tuple that is in a pair, 1 for one that can be in none, and 1 for one
+        #: whose row was given.
+        self._waiting = {side: {"id": none, "time": none, "matched": none, "ruled_out": none, "given": none}
                          for side in SIDES if self._keeps(side)}
+        self._taken_back = np.empty(0, ITEM)
         self._own = {side: OwnSide.of(query, side) for side in self._waiting}
         self._ends = dict.fromkeys(SIDES, 0)
         self._settled = (0, 0)
@@ -64,7 +69,8 @@ class UnorderedKindOperator:
             if side in self._waiting and len(time):
                 new = {"id": self._ends[side] + np.arange(len(time)), "time": time,
                        "matched": np.zeros(len(time), np.int64),
-                       "ruled_out": self._own[side].ruled_out(arrivals.table(side)).astype(np.int64)}
+                       "ruled_out": self._own[side].ruled_out(arrivals.table(side)).astype(np.int64),
+                       "given": np.zeros(len(time), np.int64)}
                 self._waiting[side] = {name: np.concatenate([old, new[name]])
                                        for name, old in self._waiting[side].items()}
             self._ends[side] += len(time)
@@ -77,6 +83,16 @@ class UnorderedKindOperator:
         pairs = self._matched(items)
         alone = [self._unmatched(side, numbers["ruled_out"] == 1) for side, numbers in self._waiting.items()]
         return np.concatenate([pairs, *alone, self._decided()])
+
+    def early_rows(self) -> tuple[Items, Items]:
+        """The rows that the last `take` takes back, and those of settled tuples that have met nothing so far."""
+        back, self._taken_back = self._taken_back, self._taken_back[:0]
+        rows = [np.empty(0, ITEM)]
+        for side, numbers in self._waiting.items():
+            new = (numbers["matched"] + numbers["given"] == 0) & (numbers["id"] < self._settled[SIDES.index(side)])
+            numbers["given"][new] = 1
+            rows.append(_lone(side, numbers["id"][new]))
+        return back, np.concatenate(rows)
 
     def advance(self, now: int) -> Items:
         """The rows that are decided as no tuple below event time ``now`` will arrive any more."""
@@ -121,6 +137,10 @@ class UnorderedKindOperator:
                 fresh = np.flatnonzero(pair)[numbers["matched"][at] == 0]
                 _, first = np.unique(items["r"][fresh], return_index=True)
                 kept[fresh[first]] = True
+            if self._early:
+                first = np.unique(at)
+                first = first[(numbers["matched"][first] == 0) & (numbers["given"][first] == 1)]
+                self._taken_back = np.concatenate([self._taken_back, _lone(side, numbers["id"][first])])
             numbers["matched"][at] = 1
         found: Items = items[kept]
         if self._kind.how == "semi":
@@ -146,10 +166,14 @@ class UnorderedKindOperator:
         if not gone.any():
             return np.empty(0, ITEM)
         numbers = self._waiting[side]
-        ids = numbers["id"][gone & (numbers["matched"] == 0)] if self._kind.gives_unmatched(side) else (
-            np.empty(0, np.int64))
-        rows = np.empty(len(ids), ITEM)
-        rows["kind"], rows["side"] = PAIR, SIDES.index(side)
-        rows[side], rows[other_side(side)] = ids, NONE
+        ids = numbers["id"][gone & (numbers["matched"] + numbers["given"] == 0)]
         self._waiting[side] = {name: values[~gone] for name, values in numbers.items()}
-        return rows
+        return _lone(side, ids if self._kind.gives_unmatched(side) else ids[:0])
+
+
+def _lone(side: Side, ids: Ints) -> Items:
+    """The rows of tuples ``ids`` of ``side``, with NULL on the other side."""
+    rows = np.empty(len(ids), ITEM)
+    rows["kind"], rows["side"] = PAIR, SIDES.index(side)
+    rows[side], rows[other_side(side)] = ids, NONE
+    return rows

@@ -30,10 +30,11 @@ class UnorderedGate(ScaleGate):
 
     Args:
         r, s, options: As of `ScaleGate`.
-        lengths: The lengths in ticks of both streams' windows, which are RANGE windows.
+        lengths: The lengths in ticks of both streams' windows, which are RANGE windows; None if all tuples are ready as
+            they come, however far ahead.
     """
 
-    def __init__(self, r: pa.Schema, s: pa.Schema, *, lengths: Mapping[Side, int], **options: Any):
+    def __init__(self, r: pa.Schema, s: pa.Schema, *, lengths: Mapping[Side, int] | None, **options: Any):
         super().__init__(r, s, **options)
         self._lengths = lengths
         #: For each stream the event time below which it delivers no more tuples; None if unknown.
@@ -60,8 +61,10 @@ class UnorderedGate(ScaleGate):
                 other = other_side(side)
                 reached = [t for queue in self._queues[other] for t in (queue.highest, queue.promise) if t is not None]
                 reached += [t for t in (self._passed[other],) if t is not None]
-                if self._finished[other] or reached:
-                    cut = None if self._finished[other] else max(reached) + self._lengths[other]
+                if self._finished[other] or self._lengths is None:
+                    taken += [(SIDES.index(side), run) for queue in self._queues[side] for run in queue.take(None)]
+                elif reached:
+                    cut = max(reached) + self._lengths[other]
                     taken += [(SIDES.index(side), run) for queue in self._queues[side] for run in queue.take(cut)]
             return self._merge(taken)
 
