@@ -89,8 +89,8 @@ class Example:
         for arrival, items in zip(slices(whole, range(1, len(whole))), parts, strict=False):
             operator.arrive(arrival)
             counts = [counts[0] + len(arrival.r), counts[1] + len(arrival.s)]
-            found.append(operator.take(items, (counts[0], counts[1])))
-        found.append(operator.finish(parts[-1]))
+            found.append(operator.take(items, (counts[0], counts[1])).items)
+        found.append(operator.finish(parts[-1]).items)
         assert np.concatenate(found).tolist() == reference_rows(query, whole, np.concatenate(parts)).tolist()
         return [part[part["kind"] == PAIR] for part in found]
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import splitjoin
 from splitjoin import InputError
+from splitjoin.circuit.driver import CircuitSession
+from splitjoin.circuit.folded_states import FoldedStates
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
 from splitjoin.link.items import PackedItems
 from splitjoin.link.sidecar import Sidecar
-from splitjoin.rows import whole as whole_rows
-from splitjoin.rows.aggregates import StateOverflow, states_circuit
+from splitjoin.rows.aggregates import states_circuit
 
 from ..support.linked_circuit import LinkedDevice
 from ..support.sampling import at_length
@@ -95,10 +98,14 @@ def test_a_stream_goes_on_when_the_board_loses_its_state() -> None:
 
 def test_the_cpu_finds_the_pairs_behind_a_state_that_left_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """A circuit that was built to fold gives none."""
-    def left(*_: Any) -> None:
-        raise StateOverflow
+    states = CircuitSession.states
 
-    monkeypatch.setattr(whole_rows, "folded_rows", left)
+    def some_left(session: CircuitSession) -> FoldedStates:
+        found = states(session)
+        left = np.arange(found.first, found.first + len(found)) % 3 > 0
+        return replace(found, fields={**found.fields, "over0": left})
+
+    monkeypatch.setattr(CircuitSession, "states", some_left)
     device = LinkedDevice(**SHAPE)
     same(device, *tables(60, 3), window="RANGE 6", how="left")
     assert len(device.transports) == 1

@@ -13,8 +13,7 @@ from splitjoin.base.memory import available_memory, check_memory, too_large
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.device import ITEM, Device, TablePairs
 from splitjoin.lang.query import Query
-from splitjoin.rows.aggregates import aggregate_fields
-from splitjoin.rows.answers import Groups
+from splitjoin.rows.aggregates import Groups, aggregate_fields
 from splitjoin.rows.kinds import table_rows
 from splitjoin.rows.operator import RowBatch
 from splitjoin.rows.output import OutputColumn, gather, output_schema

@@ -5,36 +5,26 @@ This is the only place that chooses among these. Whoever runs a query feeds what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from splitjoin.circuit.is_circuit import is_circuit
 from splitjoin.engines.cpu.compiler import has_numba, needs_numba
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES
-from splitjoin.engines.device import PAIR, Device, Items
+from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
-from splitjoin.lang.schema import Side
 
-from .aggregates import AggregateOperator, Decided, FoldedRows, Gather, merged_bases, states_circuit
+from .aggregates import AggregateOperator, Gather, Groups, states_circuit
 from .aggregates.state_operator import Retained, state_operator
 from .kinds import KindOperator, UnorderedKindOperator
-from .operator import DecidedRows, PairOperator, RowBatch, RowOperator
+from .operator import PairOperator, RowOperator
 
 if TYPE_CHECKING:
     from splitjoin.circuit.query_circuit import QueryCircuit
 
     from .interval_joins.choice import IntervalChoice
 
-__all__ = ["Groups", "interval_engine", "operator_of_pairs", "row_operator", "states_leave",
+__all__ = ["interval_engine", "operator_of_pairs", "row_operator", "states_leave",
            "unordered_operator"]
-
-#: For each tuple of R the first one that is identical; None where each is a base of its own.
-Groups = npt.NDArray[np.int64] | None
-
 
 def states_leave(query: Query, device: Device) -> QueryCircuit | None:
     """The circuit of ``device`` that folds the aggregates of ``query``; None if pairs leave. Raises `UnsupportedError`
@@ -77,11 +67,11 @@ def row_operator(query: Query, device: Device, retained: Retained, gather: Gathe
     return operator_of_pairs(query, gather)
 
 
-def operator_of_pairs(query: Query, gather: Gather, groups: Groups = None) -> RowOperator:
+def operator_of_pairs(query: Query, gather: Gather, groups: Groups = None) -> PairOperator | KindOperator:
     """The operator for pairs. ``groups``: as of `identical_rows`; then it must get all pairs at once."""
     if query.aggregates:
-        return _FoldedPairs(query, gather, groups)
-    return PairOperator(query) if query.is_pairs else _DecidedKind(query, KindOperator(query))
+        return AggregateOperator(query, gather, groups)
+    return PairOperator(query) if query.is_pairs else KindOperator(query)
 
 
 def unordered_operator(query: Query, *, early: bool = False) -> RowOperator:
@@ -90,40 +80,4 @@ def unordered_operator(query: Query, *, early: bool = False) -> RowOperator:
     ``early``: its rows have an operation, "+" or "-", in `RowBatch.values`, and those that wait come early, and may be
     taken back.
     """
-    return PairOperator(query) if query.is_pairs else _EarlyKind(query) if early else _UnorderedKind(query)
-
-
-class _DecidedKind(DecidedRows[Items]):
-    def _rows(self, decided: Items) -> RowBatch:
-        return RowBatch(decided)
-
-
-class _UnorderedKind(_DecidedKind):
-    def __init__(self, query: Query, *, early: bool = False):
-        self._unordered = UnorderedKindOperator(query, early=early)
-        super().__init__(query, self._unordered)
-
-    def advance_streams(self, passed: Mapping[Side, int | None]) -> RowBatch:
-        return self._rows(self._unordered.advance_streams(passed))
-
-
-class _EarlyKind(_UnorderedKind):
-    def __init__(self, query: Query):
-        super().__init__(query, early=True)
-
-    def _rows(self, decided: Items) -> RowBatch:
-        back, early = self._unordered.early_rows()
-        items = np.concatenate([back, decided[decided["kind"] == PAIR], early])
-        operations = pa.array(["-"] * len(back) + ["+"] * (len(items) - len(back)), pa.string())
-        return RowBatch(items, [pa.chunked_array([operations])])
-
-
-class _FoldedPairs(DecidedRows[Decided]):
-    def __init__(self, query: Query, gather: Gather, groups: Groups):
-        super().__init__(query, AggregateOperator(query))
-        self._folded, self._groups, self._lacking = FoldedRows(query, gather), groups, not query.kind.is_inner
-
-    def _rows(self, decided: Decided) -> RowBatch:
-        if self._groups is not None:
-            decided = merged_bases(decided, self._groups, lacking=self._lacking)
-        return RowBatch(decided.items, self._folded.arrays(decided))
+    return PairOperator(query) if query.is_pairs else UnorderedKindOperator(query, early=early)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,11 @@ from splitjoin.engines.device import ITEM, PAIR, Device, Items, chosen_items, jo
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 
-from .kinds import rows_between
 from .numbered import NumberedSession, RowIds
 
-__all__ = ["DecidedRows", "PairOperator", "RowBatch", "RowOperator"]
+__all__ = ["PairOperator", "RowBatch", "RowOperator"]
 
 Ints = npt.NDArray[np.int64]
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 _NO_ITEMS: Items = np.empty(0, ITEM)
 
@@ -153,12 +150,6 @@ class RowOperator(ABC):
         """The device's counters since ``session`` began."""
         return session.counters()
 
-    @abstractmethod
-    def between(self, arrivals: Arrivals, items: Items, warm: int, start: int | None, end: int | None) -> RowBatch:
-        """The rows that times from ``start`` to before ``end`` decide or bring, as of
-        `splitjoin.rows.kinds.rows_between`; this operator must be fresh.
-        """
-
 
 class PairOperator(RowOperator):
     """Gives the pairs as they come from the device."""
@@ -185,70 +176,7 @@ class PairOperator(RowOperator):
         pass
 
     def between(self, arrivals: Arrivals, items: Items, warm: int, start: int | None, end: int | None) -> RowBatch:
+        """As `splitjoin.rows.kinds.KindOperator.between`."""
         of_r, of_s = (np.count_nonzero(arrivals.stream[:warm] == side) for side in (0, 1))
         # Warm tuples precede the others, so a pair belongs to other times exactly when both of its tuples are warm.
         return RowBatch(chosen_items(items, (items["r"] >= of_r) | (items["s"] >= of_s)) if warm else items)
-
-
-class Decider(Protocol[T_co]):
-    """Decides which tuples get a row when, and with which partners; its methods are those of `RowOperator`."""
-
-    @property
-    def needed(self) -> tuple[int, int]: ...
-
-    @property
-    def done(self) -> tuple[int, int]: ...
-
-    def arrive(self, arrivals: Arrivals) -> None: ...
-
-    def take(self, items: Items, settled: tuple[int, int]) -> T_co: ...
-
-    def advance(self, now: int) -> T_co: ...
-
-    def finish(self, items: Items) -> T_co: ...
-
-    def state(self) -> dict[str, Ints]: ...
-
-    def restore(self, state: Mapping[str, Ints]) -> None: ...
-
-
-class DecidedRows(RowOperator, Generic[T]):
-    """Makes rows of what ``decider`` decides."""
-
-    def __init__(self, query: Query, decider: Decider[T]):
-        super().__init__(query)
-        self._decider = decider
-
-    @abstractmethod
-    def _rows(self, decided: T) -> RowBatch:
-        """The rows of what is ``decided``."""
-
-    @property
-    def needed(self) -> tuple[int, int]:
-        return self._decider.needed
-
-    @property
-    def done(self) -> tuple[int, int]:
-        return self._decider.done
-
-    def arrive(self, arrivals: Arrivals) -> None:
-        self._decider.arrive(arrivals)
-
-    def take(self, items: Items, settled: tuple[int, int]) -> RowBatch:
-        return self._rows(self._decider.take(items, settled))
-
-    def advance(self, now: int) -> RowBatch:
-        return self._rows(self._decider.advance(now))
-
-    def finish(self, items: Items) -> RowBatch:
-        return self._rows(self._decider.finish(items))
-
-    def state(self) -> dict[str, Ints]:
-        return self._decider.state()
-
-    def restore(self, state: Mapping[str, Ints]) -> None:
-        self._decider.restore(state)
-
-    def between(self, arrivals: Arrivals, items: Items, warm: int, start: int | None, end: int | None) -> RowBatch:
-        return RowBatch.joined([self._rows(part) for part in rows_between(
-            self._decider, arrivals, items, warm, start, end)])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,9 +18,10 @@ from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.layouts import take
 from splitjoin.lang.query import Query
 
-from .aggregates import Gather, StateOverflow, folded_rows, reference_aggregates, sorted_folds, states_circuit
-from .answers import Groups, interval_engine, operator_of_pairs
-from .kinds import KindOperator, reference_rows, rows_between
+from .aggregates import Gather, Groups, reference_aggregates, sorted_folds
+from .aggregates.state_operator import state_operator
+from .answers import interval_engine, operator_of_pairs, states_leave
+from .kinds import KindOperator, reference_rows
 from .operator import RowBatch
 from .output import indices
 
@@ -46,8 +46,7 @@ class WholeRows:
 
     Attributes:
         groups: As of `identical_rows`, where identical tuples of R are one base of the aggregates; else None.
-        between: The number of warm arrivals, and the times that decide or bring the rows, as of `rows_between`.
-        threads: Threads of the CPU where it stands in for a circuit, one of whose states left its width.
+        between: The number of warm arrivals, and the times that decide or bring the rows, as of `KindOperator.between`.
         watch: Gets the number of arrivals pushed and of pairs so far; may raise an exception to end it.
         facts: What the device tells of itself, as arguments of `JoinResult`: there after the last row.
     """
@@ -57,7 +56,6 @@ class WholeRows:
     arrivals: Arrivals
     groups: Groups = None
     between: tuple[int, int | None, int | None] = _EVERY
-    threads: int | Literal["auto"] = "auto"
     watch: Callable[[int, int], None] = lambda arrivals, pairs: None
     facts: dict[str, Any] = field(default_factory=lambda: {"counters": {}})
 
@@ -76,12 +74,10 @@ class WholeRows:
             return self._without_pairs(choice)
         if self.groups is not None and isinstance(device, CpuDevice) and device.engine in INTERVAL_ENGINES:
             device = replace(device, engine="auto")  # states cannot be put together, but pairs can
-        elif (circuit := states_circuit(device, query)) is not None:
-            circuits = cast("CircuitDevice", device)
+        elif (circuit := states_leave(query, device)) is not None:
             if self.groups is None:
-                with suppress(StateOverflow):  # the pairs tell, and a circuit that was built to fold gives none
-                    return iter([self._of_states(circuits, circuit)])
-            device = device if circuits.masked else CpuDevice(threads=self.threads)  # which has no cores to mask
+                return iter([self._of_states(cast("CircuitDevice", device), circuit)])
+            device = CpuDevice()  # a circuit that was built to fold gives no pairs
         if self.between == _EVERY and self.groups is None and query.aggregates and (
                 folds := sorted_folds(query, incoming, device)) is not None:
             self.facts = {"plan": folds.plan, "counters": folds.counters}
@@ -94,19 +90,21 @@ class WholeRows:
 
         first, end = 0, len(self.arrivals.r)
         if self.between != _EVERY:
-            bases = rows_between(KindOperator(self.query, bases=True), self.arrivals, np.empty(0, ITEM), *self.between)
-            mine = np.concatenate(bases)["r"]  # they follow each other
+            decider = KindOperator(self.query, bases=True)
+            mine = decider.between(self.arrivals, np.empty(0, ITEM), *self.between).items["r"]  # they follow each other
             first, end = (int(mine[0]), int(mine[-1]) + 1) if len(mine) else (0, 0)
         self.facts["plan"] = str(choice)
         return fold_slices(self.query, choice, self.arrivals, self._gather, first, end, self.facts)
 
     def _of_states(self, device: CircuitDevice, circuit: QueryCircuit) -> RowBatch:
         """The rows by the ``circuit`` of ``device`` that folds the aggregates itself."""
+        assert circuit.folding is not None
+        operator = state_operator(self.query, circuit.folding, lambda: ((0, 0), self.arrivals), self._gather)
         with device.start(circuit) as session:
             items = self._items(device, session)
-            batch = folded_rows(self.query, self.arrivals, items, session, self._gather, self.between)
+            operator.note(session.states())
             self._note(session)
-        return batch
+        return operator.between(self.arrivals, items, *self.between)
 
     def _of_pairs(self, device: Device) -> RowBatch:
         """The rows by pairs, all at once."""

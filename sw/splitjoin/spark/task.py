@@ -85,7 +85,7 @@ class Task:
         """
         device = find_device(self.device, **leased(self.device, self.options))
         bounds = [None, *self.starts, None]
-        found = WholeRows(self.query, device, arrivals, threads=1,
+        found = WholeRows(self.query, device, arrivals,
                           between=(warm_r + warm_s, bounds[partition], bounds[partition + 1]))
         with _told(partition):
             rows = found.batch().rows()

@@ -220,9 +220,9 @@ class _Task:
         r, s = tables
         query = replace(self.query, window_r=Extent(max(1, len(r)), None), window_s=Extent(max(1, len(s)), None))
         device = find_device(self.device, **leased(self.device, self.options))
-        found = WholeRows(query, device, arrivals(query, r, s), threads=1)
+        found = WholeRows(query, device, arrivals(query, r, s))
         rows = 0
-        for batch in found.batches(1 << 20):
+        for batch in (part.rows() for part in found.batches(1 << 20)):
             rows += len(batch.items)
             for table in self.made.of_rows(r, s, batch):
                 yield from table.combine_chunks().to_batches()

@@ -114,7 +114,7 @@ def test_circuits_fold_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plain(got) == plain(answer(R, S, **query))
 
 
-def test_a_state_that_leaves_its_width_is_told_by_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_that_leaves_its_width_is_told_by_the_pairs() -> None:
     query: dict[str, Any] = {"on": "TRUE", "window": {"r": "RANGE 0", "s": "RANGE 50"}, "time": "ts",
                              "aggregate": {"total": Narrow("s.v")}}
     device = PysimDevice(cores=1, capacity=8, lanes=1)
@@ -125,11 +125,8 @@ def test_a_state_that_leaves_its_width_is_told_by_the_pairs(monkeypatch: pytest.
             in_partitions({**query, "order": "total"}, where, r, s, [])
         said.append(str(caught.value))
     assert said[0] == said[1]
-    join, every = made(query, r, s), arrivals(made(query, r, s), r, s)
-    monkeypatch.setattr(WholeRows, "_of_pairs", None)
-    with pytest.raises(TypeError):  # it asks for the pairs
-        WholeRows(join, device, every).batch()
     # The partition that decides the first base tuple alone has no such state.
+    join, every = made(query, r, s), arrivals(made(query, r, s), r, s)
     fits = WholeRows(join, device, every, between=(0, None, 15)).batch()
     assert fits.values[0].to_pylist() == [500]
 

@@ -2,7 +2,8 @@
 section 8; the online interval join of Scale-OIJ).
 """
 
-from .device_states import StateOverflow, folded_rows, states_circuit
+from .decided import Decided
+from .device_states import states_circuit
 from .fold import (
     FoldedRows,
     Gather,
@@ -11,11 +12,11 @@ from .fold import (
     may_have_values_without_partners,
     without_partners,
 )
-from .identical import identical_rows, merged_bases
-from .operator import AggregateOperator, Decided
+from .identical import identical_rows
+from .operator import AggregateOperator, Groups
 from .reference import reference_aggregates
 from .sorted_folds import SortedFolds, sorted_folds, suits_ranges
 
-__all__ = ["AggregateOperator", "Decided", "FoldedRows", "Gather", "SortedFolds", "StateOverflow", "aggregate_fields",
-           "aggregate_types", "folded_rows", "identical_rows", "may_have_values_without_partners", "merged_bases",
-           "reference_aggregates", "sorted_folds", "states_circuit", "suits_ranges", "without_partners"]
+__all__ = ["AggregateOperator", "Decided", "FoldedRows", "Gather", "Groups", "SortedFolds", "aggregate_fields",
+           "aggregate_types", "identical_rows", "may_have_values_without_partners", "reference_aggregates",
+           "sorted_folds", "states_circuit", "suits_ranges", "without_partners"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,35 +11,25 @@ import pyarrow as pa
 
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.circuit.is_circuit import is_circuit
-from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import PAIR, Device, Items, stars
+from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector, column
 from splitjoin.lang.ir import Col, columns
-from splitjoin.lang.kind import Kind
 from splitjoin.lang.query import Query
 
-from ..kinds import rows_between
-from ..operator import RowBatch
+from .decided import Decided
 from .fold import Gather, finished
-from .identical import joined_bases
-from .operator import AggregateOperator, Decided
 from .terms import PairTerms
 from .user_fold import fold_user
 
 if TYPE_CHECKING:  # most processes have no circuit, and the driver takes a fifth of a second to import
-    from splitjoin.circuit.driver import CircuitSession
     from splitjoin.circuit.folding import FoldChoice
     from splitjoin.circuit.query_circuit import QueryCircuit
 
-__all__ = ["StateOverflow", "folded_rows", "state_values", "states_circuit"]
+__all__ = ["state_values", "states_circuit"]
 
 Array = npt.NDArray[Any]
-
-
-class StateOverflow(Exception):
-    """A state left its width in the circuit: the pairs tell whether it does so in order, and where."""
 
 
 def states_circuit(device: Device, query: Query) -> QueryCircuit | None:
@@ -58,24 +47,6 @@ def states_circuit(device: Device, query: Query) -> QueryCircuit | None:
 
             raise folding_demanded(query, error) from error
         return None
-
-
-def folded_rows(query: Query, arrivals: Arrivals, items: Items, session: CircuitSession, gather: Gather,
-                between: tuple[int, int | None, int | None]) -> RowBatch:
-    """The rows of ``query``, from all ``items`` and states of a ``session`` that folds, of base tuples that the times
-    of ``between`` decide, as of `rows_between`; only these are finished, as others may lack partners. Raises
-    `StateOverflow`.
-    """
-    folding, states = session.folding, session.states().fields
-    assert folding is not None
-    if folding.whole:
-        items = stars(arrivals.stream)
-    found = rows_between(AggregateOperator(replace(query, kind=Kind("left"))), arrivals, items, *between)
-    decided = found[0] if len(found) == 1 else joined_bases(found)
-    states = {name: values[decided.bases] for name, values in states.items()}
-    if any(values.any() for name, values in states.items() if name.startswith("over")):
-        raise StateOverflow
-    return RowBatch(*state_values(query, decided, folding, states, gather))
 
 
 def state_values(query: Query, decided: Decided, folding: FoldChoice, states: Mapping[str, Array],

@@ -22,7 +22,7 @@ from splitjoin.lang.schema import Side
 from splitjoin.lang.types import Binary, Bool, Float, String, Type
 
 from ..result_values import result_type, to_arrow
-from .operator import Decided
+from .decided import Decided
 from .terms import PairTerms
 from .user_fold import fold_user
 from .user_values import user_result_type

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -11,9 +9,9 @@ import pyarrow as pa
 from splitjoin.engines.device import PAIR
 from splitjoin.lang.types import plain
 
-from .operator import Decided
+from .decided import Decided
 
-__all__ = ["identical_rows", "joined_bases", "merged_bases"]
+__all__ = ["identical_rows", "merged_bases"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -53,13 +51,6 @@ def _comparable(column: pa.ChunkedArray) -> pa.Array:
         return pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())
     flat = column.combine_chunks()
     return flat if isinstance(flat, pa.Array) else pa.concat_arrays(flat.chunks)
-
-
-def joined_bases(parts: Sequence[Decided]) -> Decided:
-    """``parts``, which follow each other, as one, without stars."""
-    rows = [part.items[part.items["kind"] == PAIR] for part in parts]
-    return Decided(np.concatenate(rows), *(np.concatenate([getattr(part, name) for part in parts])
-                                           for name in ("bases", "lengths", "partners")))
 
 
 def merged_bases(decided: Decided, groups: Ints, *, lacking: bool) -> Decided:

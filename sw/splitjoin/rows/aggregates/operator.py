@@ -1,125 +1,84 @@
-"""`AggregateOperator`: collects the partners of each base tuple until it is decided."""
+"""`AggregateOperator`: collects the partners of each base tuple until it is decided, and folds them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import PAIR, Items
+from splitjoin.engines.device import PAIR, Items, chosen_items
 from splitjoin.lang.query import Query
 
 from ..kinds import KindOperator
+from ..operator import RowBatch
+from .decided import Decided
+from .fold import FoldedRows, Gather
+from .identical import merged_bases
 
-__all__ = ["AggregateOperator", "Decided"]
+__all__ = ["AggregateOperator", "Groups"]
 
 Ints = npt.NDArray[np.int64]
+#: For each tuple of R the first one that is identical; None where each is a base of its own.
+Groups = npt.NDArray[np.int64] | None
 
 
-@dataclass(frozen=True)
-class Decided:
-    """Base tuples that are decided, and their partners.
+class AggregateOperator(KindOperator):
+    """Decides the base tuples of ``query``, whose rows are aggregates, and folds their partners.
 
-    ``items``: a row for each base tuple, with −1 for S, and stars among them. ``bases``: the base tuples' row ids (n,),
-    ``lengths``: their numbers of partners (n,), ``partners``: the row ids of all partners, base by base, by arrival.
+    Its state are the undecided base tuples and the pairs that they are in. ``gather`` gets columns of the partners.
+    ``groups``: as of `identical_rows`; then it must get all items at once.
     """
 
-    items: Items
-    bases: Ints
-    lengths: Ints
-    partners: Ints
+    #: True if base tuples without partners are no rows, as in an inner join.
+    _drops_lone: bool
 
-    def part(self, start: int, end: int) -> Decided:
-        """The base tuples number ``start`` to before ``end``, without stars."""
-        before = int(self.lengths[:start].sum())
-        lengths = self.lengths[start:end]
-        rows = self.items[self.items["kind"] == PAIR] if len(self.items) != len(self.bases) else self.items
-        return Decided(rows[start:end], self.bases[start:end], lengths,
-                       self.partners[before:before + int(lengths.sum())])
-
-
-class AggregateOperator:
-    """Decides the base tuples of ``query``, whose rows are aggregates, from arrivals and the items of the inner join.
-
-    It has the methods of `KindOperator`, but gives `Decided` in place of items. Its state are the undecided base tuples
-    and the pairs that they are in.
-    """
-
-    #: The device must find pairs.
-    needs_pairs = True
-
-    def __init__(self, query: Query):
-        self._query = query
-        self._bases = KindOperator(query, bases=True)
-        self._r, self._s = np.empty(0, np.int64), np.empty(0, np.int64)  # the pairs of undecided base tuples
-
-    @property
-    def needed(self) -> tuple[int, int]:
-        """The ids of the first rows (R's, S's) that later rows may have."""
-        return self._bases.needed
-
-    @property
-    def done(self) -> tuple[int, int]:
-        """As `KindOperator.done`."""
-        return self._bases.done
-
-    def arrive(self, arrivals: Arrivals) -> None:
-        """Note the next slice of arrival order."""
-        self._bases.arrive(arrivals)
-
-    def take(self, items: Items, settled: tuple[int, int]) -> Decided:
-        """As `KindOperator.take`."""
-        self._note(items)
-        return self._decided(self._bases.take(items, settled))
-
-    def advance(self, now: int) -> Decided:
-        """As `KindOperator.advance`."""
-        return self._decided(self._bases.advance(now))
-
-    def finish(self, items: Items) -> Decided:
-        """As `KindOperator.finish`."""
-        self._note(items)
-        return self._decided(self._bases.finish(items))
-
-    def before_decision(self, base: int) -> tuple[int, int]:
-        """As `KindOperator.before_decision`."""
-        return self._bases.before_decision(base)
-
-    def decided_by(self, now: int) -> int:
-        """As `KindOperator.decided_by`."""
-        return self._bases.decided_by(now)
-
-    def stars(self, settled: tuple[int, int]) -> Items:
-        """As `KindOperator.stars`."""
-        return self._bases.stars(settled)
-
-    def add_pairs(self, pairs: Items) -> None:
-        """Note ``pairs`` of undecided base tuples, which the device did not give, before those that it will."""
-        self._note(pairs)
-
-    def forget_pairs(self) -> None:
-        """Forget all pairs that were noted."""
-        self._r = self._s = np.empty(0, np.int64)
+    def __init__(self, query: Query, gather: Gather, groups: Groups = None):
+        super().__init__(query, bases=True)
+        self._drops_lone, self._groups = query.kind.is_inner, groups
+        self._folded_rows = FoldedRows(query, gather)
+        self._r = self._s = np.empty(0, np.int64)  # the pairs of undecided base tuples
 
     def state(self) -> dict[str, Ints]:
-        """The state by name, from which `restore` continues."""
-        return {"pairs_r": self._r, "pairs_s": self._s, **self._bases.state()}
+        return {"pairs_r": self._r, "pairs_s": self._s, **super().state()}
 
     def restore(self, state: Mapping[str, Ints]) -> None:
-        """Take over the ``state`` of another operator of the same query; this one must be fresh."""
         self._r, self._s = state.get("pairs_r", self._r), state.get("pairs_s", self._s)
-        self._bases.restore({name: values for name, values in state.items() if not name.startswith("pairs_")})
+        super().restore({name: values for name, values in state.items() if not name.startswith("pairs_")})
 
-    def _note(self, items: Items) -> None:
-        pairs = items[items["kind"] == PAIR]
+    def _taken(self, items: Items, settled: tuple[int, int]) -> Items:
+        self._add_pairs(items)
+        return super()._taken(items, settled)
+
+    def _finished(self, items: Items) -> Items:
+        self._add_pairs(items)
+        return super()._finished(items)
+
+    def _rows(self, decided: Items) -> RowBatch:
+        return self._folded(self._with_partners(decided))
+
+    def _pass_over(self, decided: Items) -> None:
+        self._with_partners(decided)
+
+    def _folded(self, decided: Decided) -> RowBatch:
+        """The rows of ``decided``."""
+        if self._groups is not None:
+            decided = merged_bases(decided, self._groups, lacking=not self._drops_lone)
+        return RowBatch(decided.items, self._folded_rows.arrays(decided))
+
+    def _add_pairs(self, items: Items) -> None:
+        """Note the pairs among ``items``, of undecided base tuples."""
+        pairs = chosen_items(items, items["kind"] == PAIR)
         if len(pairs):
             self._r = np.concatenate([self._r, pairs["r"]])
             self._s = np.concatenate([self._s, pairs["s"]])
 
-    def _decided(self, items: Items) -> Decided:
+    def _forget_pairs(self) -> None:
+        """Forget all pairs that were noted."""
+        self._r = self._s = np.empty(0, np.int64)
+
+    def _with_partners(self, items: Items) -> Decided:
+        """The base tuples in ``items``, which are decided, with their partners, whose pairs are forgotten."""
         rows = items["kind"] == PAIR
         bases = items["r"][rows]
         if not len(bases):
@@ -129,7 +88,7 @@ class AggregateOperator:
         self._r, self._s = self._r[~mine], self._s[~mine]
         lengths = np.bincount(r - bases[0], minlength=len(bases))
         partners = partners[np.argsort(r, kind="stable")]
-        if self._query.kind.is_inner:  # base tuples without partners are no rows
+        if self._drops_lone:  # base tuples without partners are no rows
             lone = np.flatnonzero(rows)[lengths == 0]
             items, bases, lengths = np.delete(items, lone), bases[lengths > 0], lengths[lengths > 0]
         return Decided(items, bases, lengths, partners)

@@ -14,14 +14,14 @@ import numpy.typing as npt
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import PAIR, Device, Items
-from splitjoin.lang.kind import Kind
 from splitjoin.lang.query import Query
 
 from ..numbered import NumberedSession, RowIds
-from ..operator import DecidedRows, RowBatch
+from ..operator import RowBatch
+from .decided import Decided
 from .device_states import state_values
 from .fold import Gather
-from .operator import AggregateOperator, Decided
+from .operator import AggregateOperator
 
 if TYPE_CHECKING:
     from splitjoin.circuit.folded_states import FoldedStates
@@ -34,12 +34,12 @@ Ints = npt.NDArray[np.int64]
 Retained = Callable[[], tuple[tuple[int, int], Arrivals]]
 
 
-class StateOperator(DecidedRows[Decided]):
+class StateOperator(AggregateOperator):
     """Makes rows from the states of a circuit, which folds the partners before base tuples by ``folding``.
 
-    It stands in for an operator that folds pairs, whose state it reads and writes, so that a session may move from one
-    to the other: where a session needs the pairs behind states, the CPU finds them again among the ``retained`` rows.
-    So it does where a state left its width, as only the pairs tell where. ``gather`` gets columns of retained rows.
+    Its state is that of an `AggregateOperator`, so that a session may move from one to the other: where a session needs
+    the pairs behind states, the CPU finds them again among the ``retained`` rows. So it does where a state left its
+    width, as only the pairs tell where. ``gather`` gets columns of retained rows.
     """
 
     folds = True
@@ -47,8 +47,8 @@ class StateOperator(DecidedRows[Decided]):
     _folded_sides: ClassVar[tuple[int, ...]] = (0,)
 
     def __init__(self, query: Query, folding: FoldChoice, retained: Retained, gather: Gather):
-        self._bases = AggregateOperator(replace(query, kind=Kind("left")))
-        super().__init__(query, self._bases)
+        super().__init__(query, gather)
+        self._drops_lone = False  # pairs do not tell, as states hold partners too
         self._folding = folding
         self._retained, self._gather = retained, gather
         self._first = 0  # the base tuple of the first state
@@ -72,7 +72,7 @@ class StateOperator(DecidedRows[Decided]):
                 over |= fields[name]
         if over.any():
             pairs = self._folded_pairs()
-            self._bases.add_pairs(pairs[np.isin(pairs["r"], states.first + np.flatnonzero(over))])
+            self._add_pairs(pairs[np.isin(pairs["r"], states.first + np.flatnonzero(over))])
             fields = {name: np.where(over, self._initial(name), values) for name, values in fields.items()}
         if not self._states:
             self._first, self._states = states.first, fields
@@ -84,7 +84,7 @@ class StateOperator(DecidedRows[Decided]):
 
     def state(self) -> dict[str, Ints]:
         """The state of an `AggregateOperator`, with all pairs of undecided base tuples."""
-        state = self._bases.state()
+        state = super().state()
         if self._states and self._states["any"].any():
             pairs = self._folded_pairs()
             pairs = pairs[np.isin(pairs["r"], self._first + np.flatnonzero(self._states["any"]))]
@@ -93,15 +93,15 @@ class StateOperator(DecidedRows[Decided]):
         return state
 
     def base_state(self) -> dict[str, Ints]:
-        return {name: values for name, values in self._bases.state().items() if not name.startswith("pairs_")}
+        return {name: values for name, values in super().state().items() if not name.startswith("pairs_")}
 
     def renew(self, items: Items, session: NumberedSession) -> None:
         states, self._states = session.states(), {}
-        self._bases.forget_pairs()
+        self._forget_pairs()
         first = self.needed[0]
         gone = min(max(first - states.first, 0), len(states))
         self.note(_without(states, gone))
-        self._bases.add_pairs(items[(items["kind"] == PAIR) & (items["side"] == 1) & (items["r"] >= first)])
+        self._add_pairs(items[(items["kind"] == PAIR) & (items["side"] == 1) & (items["r"] >= first)])
 
     def _initial(self, name: str) -> Any:
         """The value of a state's field ``name`` before the first partner."""
@@ -122,7 +122,7 @@ class StateOperator(DecidedRows[Decided]):
         found["s"] += first[1]
         return found
 
-    def _rows(self, decided: Decided) -> RowBatch:
+    def _folded(self, decided: Decided) -> RowBatch:
         bases = decided.bases
         states = {name: np.full(len(bases), self._initial(name), values.dtype)
                   for name, values in self._states.items()} or self._no_states(len(bases))
@@ -160,14 +160,14 @@ class WholeStateOperator(StateOperator):
     @property
     def settled(self) -> tuple[int, int]:
         """The row ids (R's, S's) before which all tuples are settled."""
-        return self._bases.before_decision(self._end)
+        return self.before_decision(self._end)
 
     def follow(self, session: NumberedSession, end: int | None = None) -> None:
         super().follow(session, end)
         session.settled_to(self.settled)
 
     def expire(self, session: NumberedSession, now: int) -> bool:
-        if self._bases.decided_by(now) <= self._end:
+        if self.decided_by(now) <= self._end:
             return False
         session.advance(now)
         return True
@@ -181,20 +181,18 @@ class WholeStateOperator(StateOperator):
             self._end += len(new)
             super().note(new)
 
-    def take(self, items: Items, settled: tuple[int, int]) -> RowBatch:
-        """The rows that are decided now, and whose states have come."""
+    def _taken(self, items: Items, settled: tuple[int, int]) -> Items:
         settled = self.settled
-        return super().take(self._bases.stars(settled), settled)
+        return super()._taken(self.stars(settled), settled)
 
-    def finish(self, items: Items) -> RowBatch:
-        """All remaining rows, at the end of input: all states have come."""
-        return super().finish(self._bases.stars(self.settled))
+    def _finished(self, items: Items) -> Items:
+        return super()._finished(self.stars(self.settled))
 
     def state(self) -> dict[str, Ints]:
         """The state of an `AggregateOperator`, with all pairs of undecided base tuples that settled probes found."""
         pairs, (done_r, done_s) = self._folded_pairs(), self.done
         pairs = pairs[(pairs["r"] >= self.needed[0]) & (pairs["r"] < done_r) & (pairs["s"] < done_s)]
-        return {**self._bases.state(), "pairs_r": pairs["r"], "pairs_s": pairs["s"]}
+        return {"pairs_r": pairs["r"], "pairs_s": pairs["s"], **self.base_state()}
 
     def restore(self, state: Mapping[str, Ints]) -> None:
         """Take over the ``state`` of another operator of the same query; this one must be fresh. All states of
@@ -207,7 +205,7 @@ class WholeStateOperator(StateOperator):
 
     def renew(self, items: Items, session: NumberedSession) -> None:
         self._states, self._end = {}, self.needed[0]
-        self._bases.forget_pairs()
+        self._forget_pairs()
         self.note(session.states())
 
 

@@ -18,7 +18,7 @@ from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.eval.vector import Vector
 from splitjoin.lang.fold import Fold, Overflow
 
-from .operator import Decided
+from .decided import Decided
 from .user_values import Arguments, argument_arrays, argument_error, overflow_error, results
 
 __all__ = ["fold_user", "kernel", "user_states"]

@@ -15,7 +15,7 @@ from splitjoin.lang.query import Query
 from ..aggregates import Gather
 from ..kinds import KindOperator
 from ..numbered import NumberedSession, RowIds
-from ..operator import DecidedRows, RowBatch
+from ..operator import RowBatch
 from .choice import IntervalChoice
 from .values import aggregate_values
 
@@ -24,17 +24,17 @@ __all__ = ["IntervalOperator", "StarDevice"]
 Ints = npt.NDArray[np.int64]
 
 
-class IntervalOperator(DecidedRows[Items]):
+class IntervalOperator(KindOperator):
     """Folds the partners of base tuples from arrivals and the stars of a `StarDevice`.
 
-    It stands in for an operator that folds pairs, whose state it reads and writes, so that a session may move from one
-    to the other. ``gather`` gets columns of retained rows. ``stars``: True if rows have stars beside them.
+    Its state is that of an `AggregateOperator`, so that a session may move from one to the other. ``gather`` gets
+    columns of retained rows. ``stars``: True if rows have stars beside them.
     """
 
     folds = True
 
     def __init__(self, query: Query, choice: IntervalChoice, gather: Gather, stars: bool):
-        super().__init__(query, KindOperator(query, bases=True))
+        super().__init__(query, bases=True)
         self._choice, self._gather, self._stars = choice, gather, stars
         self._folder = choice.folder()
 
@@ -53,7 +53,6 @@ class IntervalOperator(DecidedRows[Items]):
         self._folder.arrive(arrivals)
 
     def state(self) -> dict[str, Ints]:
-        """The state of an `AggregateOperator`, with the pairs of undecided base tuples."""
         r, s = self._folder.pairs()
         return {"pairs_r": r, "pairs_s": s, **super().state()}
 

@@ -5,10 +5,10 @@ kind: `KindOperator` consumes what any device gives, and `reference_rows` says t
 sequence does not matter, `UnorderedKindOperator` needs no order.
 """
 
-from .operator import KindOperator, rows_between
+from .operator import KindOperator
 from .own_side import OwnSide
 from .reference import reference_rows
 from .unordered import UnorderedKindOperator
 from .whole import table_rows
 
-__all__ = ["KindOperator", "OwnSide", "UnorderedKindOperator", "reference_rows", "rows_between", "table_rows"]
+__all__ = ["KindOperator", "OwnSide", "UnorderedKindOperator", "reference_rows", "table_rows"]

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, PAIR, Items, stars
+from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, stars
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
 
+from ..operator import RowBatch, RowOperator
 from .own_side import OwnSide
 from .undecided import NEVER, NONE, Ints, Undecided, later
 
-__all__ = ["KindOperator", "rows_between"]
+__all__ = ["KindOperator"]
 
 _MAX = 2**63 - 1
 
@@ -38,22 +38,17 @@ class _Decisions:
     last: Ints
 
 
-class KindOperator:
+class KindOperator(RowOperator):
     """Decides the rows of ``query``, whose kind is not inner, from arrivals and from the items of the inner join.
 
-    `arrive` takes arrivals as they are given to the device, `take` the device's items, which must be in total order, of
-    all pairs or of those that decide (`Device.open_deciding`). A row is an item of kind `PAIR`, in whose field ``r`` or
-    ``s`` a −1 stands for NULL. When rows are decided, and where they stand, is told in section 7 of the semantics;
-    their ``side`` is the stream of the tuple that waited. Stars stay where they are. The state are the undecided tuples
-    and the arrivals whose pairs are not known yet.
+    When rows are decided, and where they stand, is told in section 7 of the semantics; their ``side`` is the stream of
+    the tuple that waited. The state are the undecided tuples and the arrivals whose pairs are not known yet.
 
     ``bases``: True if the rows are all tuples of R, each when nothing can meet it any more, whatever the kind.
     """
 
-    #: The device must find pairs.
-    needs_pairs = True
-
     def __init__(self, query: Query, *, bases: bool = False):
+        super().__init__(query)
         self._kind, self._bases = query.kind, bases
         self._timed = query.time is not None
         self._as_of = self._kind.is_asof and not bases
@@ -71,7 +66,6 @@ class KindOperator:
 
     @property
     def needed(self) -> tuple[int, int]:
-        """The ids of the first rows (R's, S's) that later rows may have."""
         r, s = self._undecided["r"], self._undecided["s"]
         first_s = s.first
         if self._bases and len(r):  # R tuples keep partners that leave their window before them
@@ -83,11 +77,9 @@ class KindOperator:
 
     @property
     def done(self) -> tuple[int, int]:
-        """The numbers of tuples of R and of S whose pairs, as probes, are known."""
         return self._done[0], self._done[1]
 
     def arrive(self, arrivals: Arrivals) -> None:
-        """Note the next slice of arrival order."""
         self._stream.append(arrivals.stream)
         if arrivals.ts is not None:
             self._times.append(arrivals.ts)
@@ -96,10 +88,46 @@ class KindOperator:
             ruled_out[arrivals.stream == SIDES.index(side)] = own.ruled_out(arrivals.table(side))
         self._ruled_out.append(ruled_out)
 
-    def take(self, items: Items, settled: tuple[int, int]) -> Items:
-        """The rows that are decided now, with ``items``: those of the probes up to row ids ``settled`` that were not
-        given yet.
+    def take(self, items: Items, settled: tuple[int, int]) -> RowBatch:
+        return self._rows(self._taken(items, settled))
+
+    def advance(self, now: int) -> RowBatch:
+        return self._rows(self._advanced(now))
+
+    def finish(self, items: Items) -> RowBatch:
+        return self._rows(self._finished(items))
+
+    def between(self, arrivals: Arrivals, items: Items, warm: int, start: int | None, end: int | None) -> RowBatch:
+        """The rows that times from ``start`` to before ``end`` decide or bring; None is no bound. This must be fresh.
+
+        ``items``: those of the inner join over ``arrivals``, of which the first ``warm`` lie before ``start`` and the
+        rest before ``end``. All tuples must be there that a row needs: with RANGE windows, those up to both lengths
+        before ``start``. The rows of adjacent times, put together, are those of the whole query, in total order.
         """
+        rest: Arrivals | None = arrivals
+        if warm:
+            before, rest = arrivals.split(warm)
+            self.arrive(before)
+            mine = np.where(items["side"] == 0, items["r"] >= len(before.r), items["s"] >= len(before.s))
+            self._pass_over(self._taken(chosen_items(items, ~mine), (len(before.r), len(before.s))))
+            items = chosen_items(items, mine)
+        if start is not None:
+            self._pass_over(self._advanced(start))
+        if rest is not None:
+            self.arrive(rest)
+        if end is None:
+            return self.finish(items)
+        return RowBatch.joined([self.take(items, (len(arrivals.r), len(arrivals.s))), self.advance(end)])
+
+    def _rows(self, decided: Items) -> RowBatch:
+        """The rows of what is ``decided``."""
+        return RowBatch(decided)
+
+    def _pass_over(self, decided: Items) -> None:
+        """Forget what is noted for the rows of what is ``decided``."""
+
+    def _taken(self, items: Items, settled: tuple[int, int]) -> Items:
+        """The rows that `take` gives, as items."""
         stream = self._stream.values
         n = len(stream)
         for side in (0, 1):
@@ -112,13 +140,13 @@ class KindOperator:
             rows = np.concatenate([rows, self._decide_before(self._frontier)])
         return rows
 
-    def advance(self, now: int) -> Items:
-        """The rows that are decided as no tuple below event time ``now`` will arrive any more."""
+    def _advanced(self, now: int) -> Items:
+        """The rows that `advance` gives, as items."""
         self._frontier = now
         return np.empty(0, ITEM) if len(self._stream) else self._decide_before(now)
 
-    def finish(self, items: Items) -> Items:
-        """All remaining rows, with ``items``, the last ones, at the end of input."""
+    def _finished(self, items: Items) -> Items:
+        """The rows that `finish` gives, as items."""
         rows = self._process(items, len(self._stream))
         return np.concatenate([rows, self._decide_before(None)])
 
@@ -156,7 +184,6 @@ class KindOperator:
         return stars(self._stream.values[:n], self.done)
 
     def state(self) -> dict[str, Ints]:
-        """The state by name, from which `restore` continues."""
         log = {"stream": self._stream.values.astype(np.int64), "times": self._times.values.copy(),
                "ruled_out": self._ruled_out.values.astype(np.int64), "done": np.array(self._done, np.int64),
                "frontier": np.array([] if self._frontier is None else [self._frontier], np.int64)}
@@ -164,7 +191,6 @@ class KindOperator:
                       for name, values in self._undecided[side].state().items()}
 
     def restore(self, state: Mapping[str, Ints]) -> None:
-        """Take over the ``state`` of another operator of the same query; this one must be fresh."""
         self._stream.append(state["stream"].astype(np.uint8))
         self._ruled_out.append(state["ruled_out"].astype(np.uint8))
         self._times.append(state["times"])
@@ -380,31 +406,6 @@ class KindOperator:
             some = np.flatnonzero(np.append(same, False) | np.append(False, same))
             order[some] = order[some][np.lexsort((last[order[some]], at[order[some]]))]
         return rows[order], at[order]
-
-
-def rows_between(operator: Any, arrivals: Arrivals, items: Items, warm: int, start: int | None,
-                 end: int | None) -> list[Any]:
-    """The rows that times from ``start`` to before ``end`` decide or bring, part by part; None is no bound.
-
-    ``operator``: a fresh `KindOperator`, or another one with its methods. ``items``: those of the inner join over
-    ``arrivals``, of which the first ``warm`` lie before ``start`` and the rest before ``end``. All tuples must be there
-    that a row needs: with RANGE windows, those up to both lengths before ``start``. The rows of adjacent times, put
-    together, are those of the whole query, in total order.
-    """
-    rest: Arrivals | None = arrivals
-    if warm:
-        before, rest = arrivals.split(warm)
-        operator.arrive(before)
-        mine = np.where(items["side"] == 0, items["r"] >= len(before.r), items["s"] >= len(before.s))
-        operator.take(items[~mine], (len(before.r), len(before.s)))
-        items = items[mine]
-    if start is not None:
-        operator.advance(start)
-    if rest is not None:
-        operator.arrive(rest)
-    if end is None:
-        return [operator.finish(items)]
-    return [operator.take(items, (len(arrivals.r), len(arrivals.s))), operator.advance(end)]
 
 
 def _merged(items: Items, at: Ints, rows: Items, waited: Ints) -> Items:

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
 
+from ..operator import RowBatch, RowOperator
 from .own_side import OwnSide
 from .undecided import NONE, Ints
 
@@ -21,7 +23,7 @@ __all__ = ["UnorderedKindOperator"]
 _MAX = 2**63 - 1
 
 
-class UnorderedKindOperator:
+class UnorderedKindOperator(RowOperator):
     """Decides the rows of ``query`` from tuples in any order and the pairs of the inner join, in any order too.
 
     A pair, and the row of a semi join, is given when it is found. The row of a tuple that met nothing is given when the
@@ -29,13 +31,12 @@ class UnorderedKindOperator:
     be RANGE windows.
 
     With ``early``, the row of a tuple that has met nothing so far is given as soon as its own pairs are known, and
-    taken back at its first pair (`early_rows`). The state are the tuples of the streams that may have such rows, until
-    they are decided.
-
-    The methods are those of `KindOperator`, and `advance_streams`, as each stream passes by itself.
+    taken back at its first pair. Each row has an operation then, "+" or "-", in `RowBatch.values`. The state are the
+    tuples of the streams that may have such rows, until they are decided.
     """
 
     def __init__(self, query: Query, *, early: bool = False):
+        super().__init__(query)
         self._kind, self._early = query.kind, early
         self._lengths = {side: query.window(side).length or 0 for side in SIDES}
         none = np.empty(0, np.int64)
@@ -51,14 +52,12 @@ class UnorderedKindOperator:
 
     @property
     def needed(self) -> tuple[int, int]:
-        """The ids of the first rows (R's, S's) that later rows may have."""
         ends = [int(self._waiting[side]["id"][0]) if side in self._waiting and len(self._waiting[side]["id"]) else
                 self._ends[side] for side in SIDES]
         return ends[0], ends[1]
 
     @property
     def done(self) -> tuple[int, int]:
-        """The numbers of tuples of R and of S whose pairs, as probes, are known."""
         return self._settled
 
     def arrive(self, arrivals: Arrivals) -> None:
@@ -75,42 +74,26 @@ class UnorderedKindOperator:
                                        for name, old in self._waiting[side].items()}
             self._ends[side] += len(time)
 
-    def take(self, items: Items, settled: tuple[int, int]) -> Items:
-        """The rows that are known now, with ``items``: those of the probes up to row ids ``settled`` that were not
-        given yet.
-        """
+    def take(self, items: Items, settled: tuple[int, int]) -> RowBatch:
         self._settled = settled
         pairs = self._matched(items)
         alone = [self._unmatched(side, numbers["ruled_out"] == 1) for side, numbers in self._waiting.items()]
-        return np.concatenate([pairs, *alone, self._decided()])
+        return self._rows(np.concatenate([pairs, *alone, self._decided()]))
 
-    def early_rows(self) -> tuple[Items, Items]:
-        """The rows that the last `take` takes back, and those of settled tuples that have met nothing so far."""
-        back, self._taken_back = self._taken_back, self._taken_back[:0]
-        rows = [np.empty(0, ITEM)]
-        for side, numbers in self._waiting.items():
-            new = (numbers["matched"] + numbers["given"] == 0) & (numbers["id"] < self._settled[SIDES.index(side)])
-            numbers["given"][new] = 1
-            rows.append(_lone(side, numbers["id"][new]))
-        return back, np.concatenate(rows)
-
-    def advance(self, now: int) -> Items:
-        """The rows that are decided as no tuple below event time ``now`` will arrive any more."""
+    def advance(self, now: int) -> RowBatch:
         return self.advance_streams(dict.fromkeys(SIDES, now))
 
-    def advance_streams(self, passed: Mapping[Side, int | None]) -> Items:
-        """The rows that are decided as no tuple of a stream below its event time in ``passed`` will arrive any more."""
+    def advance_streams(self, passed: Mapping[Side, int | None]) -> RowBatch:
         ends = self._ends["r"], self._ends["s"]
         if self._passed and self._passed[-1][0] == ends:
             self._passed.pop()
         self._passed.append((ends, dict(passed)))
-        return self._decided()
+        return self._rows(self._decided())
 
-    def finish(self, items: Items) -> Items:
-        """All remaining rows, with ``items``, the last ones, at the end of input."""
+    def finish(self, items: Items) -> RowBatch:
         pairs = self._matched(items)
-        return np.concatenate([pairs, *(self._unmatched(side, numbers["id"] < self._ends[side])
-                                        for side, numbers in self._waiting.items())])
+        return self._rows(np.concatenate([pairs, *(self._unmatched(side, numbers["id"] < self._ends[side])
+                                                   for side, numbers in self._waiting.items())]))
 
     def state(self) -> dict[str, Ints]:
         """The state by name, from which `restore` continues; what is passed is told again."""
@@ -118,11 +101,25 @@ class UnorderedKindOperator:
             f"{side}_{name}": values for side, numbers in self._waiting.items() for name, values in numbers.items()}
 
     def restore(self, state: Mapping[str, Ints]) -> None:
-        """Take over the ``state`` of another operator of the same query; this one must be fresh."""
         r, s, settled_r, settled_s = state["ends"].tolist()
         self._ends, self._settled = {"r": r, "s": s}, (settled_r, settled_s)
         for side, numbers in self._waiting.items():
             self._waiting[side] = {name: state[f"{side}_{name}"].copy() for name in numbers}
+
+    def _rows(self, decided: Items) -> RowBatch:
+        """The rows of what is ``decided``; if rows come early, with those taken back before them, and new ones behind.
+        """
+        if not self._early:
+            return RowBatch(decided)
+        back, self._taken_back = self._taken_back, self._taken_back[:0]
+        early = [np.empty(0, ITEM)]
+        for side, numbers in self._waiting.items():
+            new = (numbers["matched"] + numbers["given"] == 0) & (numbers["id"] < self._settled[SIDES.index(side)])
+            numbers["given"][new] = 1
+            early.append(_lone(side, numbers["id"][new]))
+        items = np.concatenate([back, decided[decided["kind"] == PAIR], *early])
+        operations = pa.array(["-"] * len(back) + ["+"] * (len(items) - len(back)), pa.string())
+        return RowBatch(items, [pa.chunked_array([operations])])
 
     def _keeps(self, side: Side) -> bool:
         return self._kind.gives_unmatched(side) or (side == "r" and self._kind.how == "semi")

@@ -21,7 +21,7 @@ from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema
-from splitjoin.rows.kinds import KindOperator, OwnSide, reference_rows, rows_between
+from splitjoin.rows.kinds import KindOperator, OwnSide, reference_rows
 
 from ....support.conformance import run, slices
 from ....support.deciding import decide
@@ -60,13 +60,13 @@ def in_parts(query: Query, case: Any, cuts: Sequence[int], lag: int, promise: bo
             counts = [counts[0] + len(part.r), counts[1] + len(part.s)]
             late.append((session.poll(), (counts[0], counts[1])))
             if len(late) > lag:
-                found.append(operator.take(*late.pop(0)))
+                found.append(operator.take(*late.pop(0)).items)
             if promise and later is not None and later.ts is not None and len(later):
-                found.append(operator.advance(int(later.ts[0])))
+                found.append(operator.advance(int(later.ts[0])).items)
             state = operator.state()
             operator = KindOperator(query)
             operator.restore(state)
-        found.append(operator.finish(np.concatenate([*(items for items, _ in late), session.flush()])))
+        found.append(operator.finish(np.concatenate([*(items for items, _ in late), session.flush()])).items)
     return np.concatenate(found)
 
 
@@ -134,7 +134,7 @@ def test_times_in_parts(case: Scenario, data: st.DataObject) -> None:
         n_warm = 0 if start is None else int(np.searchsorted(part.ts, start))
         with GoldenDevice().open(query.pairs) as session:
             session.push(part)
-            rows = np.concatenate(rows_between(KindOperator(query), part, session.flush(), n_warm, start, end))
+            rows = KindOperator(query).between(part, session.flush(), n_warm, start, end).items
         before = [int(np.count_nonzero(whole.stream[:first] == side)) for side in (0, 1)]
         rows = rows[rows["kind"] == PAIR]
         found += [(r + before[0] if r >= 0 else r, s + before[1] if s >= 0 else s)
