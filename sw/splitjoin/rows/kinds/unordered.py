@@ -107,8 +107,7 @@ class UnorderedKindOperator(RowOperator):
             self._waiting[side] = {name: state[f"{side}_{name}"].copy() for name in numbers}
 
     def _rows(self, decided: Items) -> RowBatch:
-        """The rows of what is ``decided``; if rows come early, with those taken back before them, and new ones behind.
-        """
+        """The rows of what is ``decided``; where rows come early, between those taken back and new ones."""
         if not self._early:
             return RowBatch(decided)
         back, self._taken_back = self._taken_back, self._taken_back[:0]
