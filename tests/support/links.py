@@ -38,10 +38,11 @@ class SlowLink(wiring.Component):
         return m
 
 
-def plant(monkeypatch: pytest.MonkeyPatch, module: Any, component: type, right: str, wrong: str) -> None:
-    """Replace ``right`` in the source of ``component.elaborate`` in ``module``, where it occurs once, by ``wrong``."""
-    text = textwrap.dedent(inspect.getsource(vars(component)["elaborate"]))
+def plant(monkeypatch: pytest.MonkeyPatch, module: Any, component: Any, right: str, wrong: str, *,
+          name: str = "elaborate") -> None:
+    """Replace ``right``, which occurs once in the source of ``component``'s function ``name``, by ``wrong``."""
+    text = textwrap.dedent(inspect.getsource(vars(component)[name]))
     assert text.count(right) == 1
     scope: dict[str, Any] = {}
     exec(text.replace(right, wrong), vars(module), scope)
-    monkeypatch.setattr(component, "elaborate", scope["elaborate"])
+    monkeypatch.setattr(component, name, scope[name])

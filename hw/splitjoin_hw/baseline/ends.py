@@ -22,17 +22,20 @@ class Message(IntEnum):
 
     #: A tuple of the stream that goes this way.
     TUPLE = 0
-    #: The sender has received a tuple of the other stream (handshake join, section 4.3).
+    #: The sender has received a block of the other stream, of ``number`` tuples (handshake join, section 4.3; in ESJ
+    #: ACK_BLK).
     ACK = 1
     #: The oldest tuple of the other stream leaves its window.
     EXPIRE = 2
     #: Nothing follows.
     END = 3
+    #: So many tuples of the other stream as ``number`` says have left the sender, modulo (ESJ, MP-2PF).
+    SIZE_CHG = 4
 
 
 def message_layout(config: Configuration, side: str, further: dict[str, int] | None = None) -> data.StructLayout:
     """A message on the way of stream ``side``."""
-    return data.StructLayout({"kind": 2, "body": struct(config.body(side)), **(further or {})})
+    return data.StructLayout({"kind": 3, "body": struct(config.body(side)), **(further or {})})
 
 
 class Ends(wiring.Component):

@@ -156,6 +156,9 @@ class LowLatencyHandshake(Handshake):
     def _cores(self) -> list[Any]:
         return [LowLatencyCore(self._config) for _ in range(self._config.cores)]
 
+    def _entering(self, port: Any) -> list[Any]:
+        return []
+
     def _message(self, side: str) -> Any:
         return LowLatencyCore.message(self._config, side)
 

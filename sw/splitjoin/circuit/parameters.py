@@ -125,6 +125,8 @@ class BuildParameters:
             its ``own`` one after it is stored (semantics, section 2).
         merger: Whether a merger takes the results that are ``ready``, or in the paper's ``fixed`` order those of input
             after input (`splitjoin_hw.gather.fixed`).
+        block, threshold: Of a cascade, the tuples that a core sends on together (ESJ's ς), 1 to 64, and the difference
+            of two cores' loads from which on it does, 1 to 65536.
 
     Raises `UnsupportedError`, or for a switch `DeviceError`, for a value out of its range.
     """
@@ -169,6 +171,10 @@ class BuildParameters:
                              choices=EXPIRE, help="which window expires when a tuple arrives", baseline=True)
     merger: str = _parameter("ready", holds=lambda name: name in MERGER, must=" or ".join(MERGER), parse=str,
                              choices=MERGER, help="in which order mergers visit their inputs", baseline=True)
+    block: int = _parameter(1, holds=lambda n: within(n, 1, 64), must="1 to 64", unit="tuples", baseline=True,
+                            help="tuples that a core sends on together")
+    threshold: int = _parameter(1, holds=lambda n: within(n, 1, 65536), must="1 to 65536", unit="tuples",
+                                baseline=True, help="difference of loads from which on a core sends tuples on")
 
     def __post_init__(self) -> None:
         if self.architecture is _UNSET:

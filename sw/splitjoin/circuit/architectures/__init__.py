@@ -7,6 +7,7 @@ is imported when a circuit is made of it (`splitjoin_hw.top.circuit`).
 from __future__ import annotations
 
 from .architecture import Architecture
+from .cascade import Cascade
 from .celljoin import CellJoin
 from .chain import Chain
 from .handshake import Handshake
@@ -19,4 +20,5 @@ __all__ = ["ARCHITECTURES", "Architecture"]
 
 #: Name → architecture, the default first.
 ARCHITECTURES: dict[str, Architecture] = {one.name: one for one in (
-    SplitJoin(), Small(), Kang(), CellJoin(), Chain(), Handshake(), LowLatencyHandshake())}
+    SplitJoin(), Small(), Kang(), CellJoin(), Chain(), Handshake(), LowLatencyHandshake(),
+    Cascade())}

@@ -46,6 +46,15 @@ class Parameters(Protocol):
     def row_bits(self) -> int: ...
 
     @property
+    def capacity(self) -> int | None: ...
+
+    @property
+    def block(self) -> int: ...
+
+    @property
+    def threshold(self) -> int: ...
+
+    @property
     def expire(self) -> str: ...
 
     @property
@@ -82,6 +91,7 @@ class Architecture(ABC):
         orders: The kinds of order that it keeps (`splitjoin.lang.order.Order.kind`).
         expires, mergers: The values of the parameters ``expire`` and ``merger``.
         moves: True if tuples move between cores, so that no core has tuples of its own to be masked.
+        blocks: True if it takes the parameters ``block`` and ``threshold``.
         settles: True if it can tell that the results of all tuples so far are complete, and go on.
         baseline: True if it exists to be compared with. Only simulations take it.
     """
@@ -99,11 +109,15 @@ class Architecture(ABC):
     baseline: bool = False
     moves: bool = False
     settles: bool = True
+    blocks: bool = False
 
     def check_parameters(self, parameters: Parameters) -> None:
         """Raise `UnsupportedError` for parameters that it does not support."""
         check(f"expire of {self.title}", parameters.expire, parameters.expire in self.expires,
               " or ".join(self.expires))
+        for name in ("block", "threshold"):
+            check(f"{name} of {self.title}", getattr(parameters, name), self.blocks or getattr(parameters, name) == 1,
+                  "1, as tuples go one at a time")
         check(f"merger of {self.title}", parameters.merger, parameters.merger in self.mergers,
               " or ".join(self.mergers))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...cost.circuit import PartCost
+from ...cost.region_widths import RegionWidths
 from ...cost.resources import Family
 from ...wire import Configuration
 from ..moving import chain_links, ends_cost, gathering, segments
@@ -12,5 +13,6 @@ __all__ = ["parts"]
 
 def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
     """Part → its cost."""
-    return {**segments(config, family), **chain_links(config, family), "ends": PartCost(1, ends_cost(config, family)),
-            **gathering(config, family)}
+    number = RegionWidths.of(config).position
+    return {**segments(config, family), **chain_links(config, family, number + 2),
+            "ends": PartCost(1, ends_cost(config, family)), **gathering(config, family)}

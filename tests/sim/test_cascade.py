@@ -1,0 +1,134 @@
+"""ESJ's cascade as a circuit: golden's pairs with any block and threshold, and the imbalance that blocks cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from splitjoin.base.errors import DeviceError, UnsupportedError
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin_hw.baseline import handshake
+from splitjoin_sim import pysim
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice, PysimTransport
+
+from ..support.conformance import assert_conforms, run
+from ..support.links import SlowLink, plant
+from ..support.sampling import at_length
+from ..support.scenarios import SCENARIOS, Scenario
+
+NAMED = {scenario.name: scenario for scenario in SCENARIOS}
+CHOSEN = ("band-rows-1", "rows-and-range-different")
+FULL = Scenario("full", NAMED["all-match"].r.slice(0, 24), NAMED["all-match"].s.slice(0, 24), "TRUE", "ROWS 8", 0)
+SHORT = Scenario("short", FULL.r, FULL.s, "TRUE", "ROWS 1", 0)
+
+
+def cascade(**options: Any) -> PysimDevice:
+    return PysimDevice(architecture="cascade", **options)
+
+
+def conforms(device: Any, scenario: Scenario) -> None:
+    query = scenario.query("none")
+    assert_conforms(run(device, query, scenario.r, scenario.s, [len(scenario.r) // 2, len(scenario.r)]),
+                    run(GoldenDevice(), query, scenario.r, scenario.s), "none")
+
+
+@pytest.mark.parametrize("scenario", [case if case.name in CHOSEN else at_length(case) for case in SCENARIOS], ids=str)
+def test_scenarios(scenario: Scenario) -> None:
+    n = SCENARIOS.index(scenario)
+    conforms(cascade(cores=n % 3 + 1, capacity=64, seed=n, stall_in=0.3, stall_out=0.3, block=n % 4 + 1,
+                     threshold=n % 4 + 1 + n % 2), scenario)
+
+
+@pytest.mark.parametrize(("scenario", "capacity", "block"), [(FULL, 2, 2), (SHORT, 16, 4)])
+def test_slow_links_and_full_windows(scenario: Scenario, capacity: int, block: int,
+                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tuples that differ by less than the threshold still go on where a core is full, or an EXPIRE waits for them."""
+    monkeypatch.setattr(handshake, "Link", SlowLink)
+    conforms(cascade(cores=4, capacity=capacity, stall_out=0.5, block=block, threshold=block), scenario)
+
+
+def test_on_sim() -> None:
+    for seed, name in enumerate(("band-range", "band-rows-and-range")):
+        conforms(SimDevice(cores=4, capacity=64, seed=seed, stall_in=0.3, stall_out=0.3, architecture="cascade",
+                           block=4, threshold=6), NAMED[name])
+
+
+def loads(monkeypatch: pytest.MonkeyPatch, block: int, threshold: int) -> np.ndarray:
+    """The number of R's tuples in each core, (cycles, cores), while windows of 24 tuples go through three cores."""
+    found: list[list[int]] = []
+
+    async def sampling_sink(self: PysimTransport, ctx: Any) -> None:
+        port, cycle = self._top.o, 0
+        counts = [core.load[0] for core in self._top.cores]
+        ctx.set(port.ready, 1)
+        while True:
+            _, _, valid, payload, *now = await ctx.tick().sample(port.valid, port.payload, *counts)
+            found.append(now)
+            cycle += 1
+            if valid:
+                self._items.append((payload, cycle - 1))
+                self._moved = cycle
+
+    monkeypatch.setattr(PysimTransport, "_sink", sampling_sink)
+    scenario = Scenario("loads", NAMED["band-rows-3"].r.slice(0, 60), NAMED["band-rows-3"].s.slice(0, 60),
+                        "r.x > s.a + 1000", "ROWS 24", 0)
+    query = scenario.query("none")
+    with cascade(cores=3, capacity=32, block=block, threshold=threshold).open(query) as session:
+        session.push(arrivals(query, scenario.r, scenario.s))
+        session.counters()  # some cycles in which all tuples that must go on do so
+        for _ in range(20):
+            session.counters()
+    return np.array(found)
+
+
+def imbalance(found: np.ndarray) -> float:
+    """ESJ's imbalance factor, (ω_max − ω_avg) / ω_avg, on average while windows are full."""
+    full = found[found.sum(axis=1) >= 23]
+    return float(np.mean(full.max(axis=1) / full.mean(axis=1) - 1))
+
+
+def test_blocks_cost_imbalance(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {block: loads(monkeypatch, block, block) for block in (1, 4)}
+    for block, counts in found.items():
+        assert max(-np.diff(counts[-1])) < block  # at rest no core has so many more than the next
+    factors = {block: imbalance(counts) for block, counts in found.items()}
+    assert factors[1] < factors[4]
+    assert all(factor <= block / 8 for block, factor in factors.items())  # ESJ's bound, ς / ω_avg
+
+
+FAULTS = {"the threshold is off by one": ("region.unsent >= occupied + config.threshold) |",
+                                          "region.unsent > occupied + config.threshold) |"),
+          "an ACK of a tuple too few": ("s.left, received + 1))", "s.left, received))"),
+          "a block does not hold up R": ("& (received == 0) &", "&")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pysim, "patience_for", lambda config, stall: 1500)
+    if "threshold" in fault:
+        plant(monkeypatch, handshake, handshake, *FAULTS[fault], name="_sends")
+        with pytest.raises(AssertionError):
+            assert max(-np.diff(loads(monkeypatch, 4, 4)[-1])) < 4
+        return
+    plant(monkeypatch, handshake, handshake.HandshakeCore, *FAULTS[fault])
+    monkeypatch.setattr(handshake, "Link", SlowLink)
+
+    def conforms_with_every_seed() -> None:
+        for seed in range(4):
+            conforms(cascade(cores=3, capacity=16, block=3, threshold=3, seed=seed, stall_out=0.3 * (seed % 2)), FULL)
+
+    with pytest.raises((AssertionError, DeviceError, IndexError)):
+        conforms_with_every_seed()
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"architecture": "handshake", "block": 2}, "block of handshake join must be 1, as tuples go one at a time, not 2"),
+    ({"architecture": "cascade", "block": 4, "threshold": 2}, "threshold with blocks of 4 must be 4 or more"),
+    ({"architecture": "cascade", "capacity": 16, "threshold": 32}, "threshold with a capacity of 16 must be 16")])
+def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        PysimDevice(**options)
