@@ -14,9 +14,8 @@ import pyarrow as pa
 
 import splitjoin
 from bench.record import RESULTS, Recorder
-from splitjoin.circuit.tuner.arrival import BURST
 from splitjoin.circuit.tuner.speed import cycles_a_tuple
-from splitjoin.circuit.tuner.workload import Workload
+from splitjoin.circuit.tuner.workload import BURST, Workload
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin_sim.device import SimDevice
 

@@ -17,7 +17,7 @@ from amaranth.lib.cdc import ResetSynchronizer
 
 from splitjoin.base.errors import UnsupportedError
 
-from .catalog.board import Board
+from .catalog import Board
 
 __all__ = ["PLLS", "Pll", "clocked", "parameters_for"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import ClockDomain, Elaboratable, Module
 from amaranth.lib import io, wiring
 
-from .catalog.board import Board
+from .catalog import Board
 from .pll import Pll
 
 __all__ = ["BoardTop"]

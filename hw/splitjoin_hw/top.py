@@ -16,8 +16,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.wire import WORD_BITS, Configuration, Op, Record
 
 from .layouts import STREAM_R, STREAM_S, input_layout
-from .link.counter import Counter
-from .link.registers import RegisterBlock, bus_ports
+from .link.registers import Counter, RegisterBlock, bus_ports
 from .parts import Submodules
 
 __all__ = ["Top", "circuit", "padded", "top_ports"]

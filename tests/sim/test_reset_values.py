@@ -15,7 +15,7 @@ from systemrdl import RDLCompiler
 from systemrdl.node import FieldNode
 
 from splitjoin.circuit.axi import CONTROL_WORD, OKAY
-from splitjoin.circuit.export.register_map import register_words, system_rdl
+from splitjoin.circuit.export.descriptions import register_words, system_rdl
 from splitjoin.circuit.registers import MAGIC, REGION_COUNTERS, REGISTERS, register, selection
 from splitjoin.circuit.wire import Configuration, OrderMode
 from splitjoin_hw.link.axi import AxiJoin

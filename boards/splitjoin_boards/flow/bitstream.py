@@ -16,7 +16,7 @@ from amaranth.lib import wiring
 
 from splitjoin.base.errors import CapacityError, InputError, ToolError
 
-from ..catalog.board import Board
+from ..catalog import Board
 from ..top import BoardTop
 from .page import page, placement
 from .report import BuildReport, Prediction, timing

@@ -2,28 +2,104 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from splitjoin.circuit.geometry import waiting_tasks
+from splitjoin.circuit.geometry import amount_bits, queued_body, waiting_tasks
 from splitjoin.circuit.registers import COUNTER_BITS, REGION_COUNTERS
-from splitjoin.circuit.wire import ROW_BITS, Configuration
+from splitjoin.circuit.wire import ROW_BITS, Configuration, Op
 
-from ..layouts import folded_layout, input_layout, result_layout, window_layout
+from ..layouts import STREAM_R, STREAM_S, folded_layout, input_layout, result_layout, window_layout
+from ..network.block_fifo import HalfRateFifo
 from ..network.queue import Queue
-from .counters import RegionCounters
 from .first_hits import FirstHits
 from .folder import FoldingEmitter
 from .interfaces import OutcomeSignature, RingSignature, interface
 from .kinds import CORE_COMPONENTS
-from .records import RecordQueue
 from .storage import Storage
 from .stored_states import StoredStates
 
-__all__ = ["Region", "folds", "match_count", "region_layout"]
+__all__ = ["RecordQueue", "Region", "RegionCounters", "folds", "match_count", "region_layout"]
+
+
+class RegionCounters(wiring.Component):
+    """Implements `splitjoin.circuit.registers.REGION_COUNTERS`.
+
+    Ports: one per counter: the increment of this cycle, or the level of a high-water mark. ``select``: the number of a
+    counter. ``value``: its value two cycles ago.
+    """
+
+    def __init__(self, config: Configuration):
+        super().__init__({
+            **{c.name: In(amount_bits(config)) for c in REGION_COUNTERS},
+            "select": In(range(len(REGION_COUNTERS))),
+            "value": Out(COUNTER_BITS),
+        })
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        counts = []
+        for counter in REGION_COUNTERS:
+            amount = getattr(self, counter.name)
+            if counter.high:
+                value = Signal(amount.shape(), name=f"{counter.name}_mark")
+                m.d.sync += value.eq(Mux(amount > value, amount, value))
+            else:
+                value = Signal(COUNTER_BITS, name=f"{counter.name}_count")
+                m.d.sync += value.eq(value + amount)
+            counts.append(value)
+        m.d.sync += self.value.eq(Array(counts)[self.select])
+        return m
+
+
+class RecordQueue(wiring.Component):
+    """A FIFO of ``config.queue`` records ahead of the region that stores stream ``side``, in block RAM.
+
+    A region that scans for a burst of probes would otherwise hold back the other region of its core, which takes the
+    same records. The queue holds stores and probes in their order, so nothing changes but the time of each operation.
+
+    Only those fields of a record are queued that this region uses (`splitjoin.circuit.geometry.queued_body`): of a
+    tuple that it stores the keys, of a probe the bounds. The other fields of ``o`` are undefined.
+    """
+
+    def __init__(self, config: Configuration, side: str):
+        self._config, self._side = config, side
+        super().__init__({"i": In(stream.Signature(input_layout(config))),
+                          "o": Out(stream.Signature(input_layout(config)))})
+
+    @property
+    def config(self) -> Configuration:
+        """The configuration that the circuit is built for."""
+        return self._config
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        config, side = self._config, self._side
+        shared, stored, probing = queued_body(config, side)
+        head = [name for name, _ in config.input_record.fields if name != "body"]
+        layout = data.StructLayout({**{name: input_layout(config)[name].shape for name in head},
+                                    "body": len(shared) + max(len(stored), len(probing))})
+        m.submodules.fifo = fifo = HalfRateFifo(layout, config.queue)
+        record, into, kept, out = self.i.payload, fifo.i.payload, fifo.o.payload, self.o.payload
+        body, probe = record.body, Signal()
+        m.d.comb += probe.eq((record.op == Op.TUPLE) & (record.stream != (STREAM_R if side == "r" else STREAM_S)))
+        # A bit that only stores use shares its place with one that only probes use.
+        choice = [Mux(probe, body[b], body[a]) if a is not None and b is not None else body[a if b is None else b]
+                  for a, b in zip_longest(stored, probing)]
+        places = {n: at for bits in (stored, probing) for at, n in enumerate([*shared, *bits])}
+        m.d.comb += [
+            *(into[name].eq(record[name]) for name in head),
+            into.body.eq(Cat(*(body[n] for n in shared), *choice)),
+            fifo.i.valid.eq(self.i.valid), self.i.ready.eq(fifo.i.ready),
+            *(out[name].eq(kept[name]) for name in head),
+            *(out.body[n].eq(kept.body[at]) for n, at in sorted(places.items())),
+            self.o.valid.eq(fifo.o.valid), fifo.o.ready.eq(self.o.ready),
+        ]
+        return m
 
 
 def folds(config: Configuration, side: str) -> bool:

@@ -9,11 +9,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from splitjoin.base.errors import InputError, ToolError
-from splitjoin.circuit.export.fusesoc import fusesoc_core
+from splitjoin.circuit.export.descriptions import fusesoc_core, ip_xact, system_rdl
 from splitjoin.circuit.export.helpers import wire_helpers
-from splitjoin.circuit.export.ip_xact import ip_xact
 from splitjoin.circuit.export.litex import litex_files
-from splitjoin.circuit.export.register_map import system_rdl
 from splitjoin.circuit.export.testbench import testbench_files
 from splitjoin.circuit.export.vectors import random_arrivals, vectors
 from splitjoin.circuit.parameters import CircuitParameters

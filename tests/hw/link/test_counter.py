@@ -4,7 +4,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from splitjoin_hw.link.counter import Counter
+from splitjoin_hw.link.registers import Counter
 
 from ...support.simulations import simulation
 

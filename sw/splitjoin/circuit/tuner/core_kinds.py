@@ -14,8 +14,7 @@ from typing import NamedTuple
 from ..core_kinds import WIDEST
 from ..geometry import stores, waiting_tasks
 from ..wire import Configuration
-from .arrival import stretch
-from .workload import Workload
+from .workload import Workload, stretch
 
 __all__ = ["CORE_INPUT", "CORE_SPEEDS", "BucketSpeed", "CoreSpeed", "HashSpeed", "IndexSpeed", "ScanSpeed", "Shape",
            "maximum_distribution"]

@@ -9,8 +9,8 @@ from typing import Any
 from splitjoin.base.errors import DeviceError
 
 from ..parameters import CircuitParameters, declared
-from .arrival import ARRIVALS
 from .boards import BOARDS
+from .workload import ARRIVALS
 
 __all__ = ["tune_arguments", "tune_options"]
 

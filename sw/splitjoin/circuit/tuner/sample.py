@@ -22,13 +22,13 @@ from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.plan.plan import leading_tests
 
 from ..lowering import plan_with_bounds
-from .arrival import BURST
+from .workload import BURST
 
 __all__ = ["SampleFigures", "measure_sample"]
 
 #: Tuples whose results are in memory at the same time.
 _SLICE = 4096
-#: Mean numbers of tuples of one stream in a row between those of `splitjoin.circuit.tuner.arrival.ARRIVALS`, the
+#: Mean numbers of tuples of one stream in a row between those of `splitjoin.circuit.tuner.workload.ARRIVALS`, the
 #: geometric means of 1 and 2 and of 2 and `BURST`.
 _RANDOM_FROM, _BURSTS_FROM = 2**0.5, (2 * BURST) ** 0.5
 

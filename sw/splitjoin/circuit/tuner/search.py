@@ -12,12 +12,11 @@ from itertools import product
 from ..cost import CircuitCost, circuit_cost
 from ..lowering import too_large
 from ..wire import Configuration
-from .arrival import BURST
 from .boards import Fpga
 from .clock import ClockEstimate, clock
 from .core_kinds import CORE_SPEEDS
 from .speed import cycles_a_tuple, input_cycles, latency_cycles
-from .workload import Workload
+from .workload import BURST, Workload
 
 __all__ = ["FULL", "QUEUED", "DesignPoint", "Requirements", "SearchResult", "search", "window_that_fits"]
 

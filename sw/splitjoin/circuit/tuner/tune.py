@@ -17,13 +17,11 @@ from ..core_kinds import KINDS
 from ..lowering import configure, plan_for, plan_with_bounds, settings, too_large
 from ..parameters import CircuitParameters
 from ..wire import Configuration
-from .arrival import ARRIVALS
 from .boards import board as find_board
-from .proposal import Proposal
+from .proposal import Proposal, binding_text
 from .sample import measure_sample
 from .search import Requirements, search, window_that_fits
-from .text import binding_text
-from .workload import Workload
+from .workload import ARRIVALS, Workload
 
 __all__ = ["SELECTIVITY", "tune"]
 

@@ -16,12 +16,11 @@ from splitjoin import Query, Schema
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.circuit.architectures.splitjoin.speed import CONSTANT
 from splitjoin.circuit.tuner import BOARDS, FPGAS, Proposal, tune
-from splitjoin.circuit.tuner.arrival import stretch
 from splitjoin.circuit.tuner.clock import ROUTED, clock
 from splitjoin.circuit.tuner.core_kinds import CORE_SPEEDS, maximum_distribution
+from splitjoin.circuit.tuner.proposal import quantity
 from splitjoin.circuit.tuner.speed import cycles_a_tuple, latency_cycles
-from splitjoin.circuit.tuner.text import quantity
-from splitjoin.circuit.tuner.workload import Workload
+from splitjoin.circuit.tuner.workload import Workload, stretch
 from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import main
 from splitjoin.engines.arrival import arrivals

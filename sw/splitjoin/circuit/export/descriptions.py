@@ -1,23 +1,46 @@
-"""The circuit with AXI ports as an IP-XACT component, which Vivado's IP catalog takes.
-
-The component follows IEEE 1685-2009, the edition that Vivado reads. Its interfaces are those that Vivado has for the
-AXI protocols, clocks and resets (vendor ``xilinx.com``), so that they connect in block designs.
+"""Descriptions of a circuit with AXI ports for other tools: a core file for FuseSoC, IP-XACT, and the register map in
+SystemRDL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
 from splitjoin.base.version import __version__
 
-from ..axi import ADDRESS_BITS, AxiShape
-from ..registers import Field
-from ..wire import Configuration
-from .register_map import Word, register_words
+from ..axi import ADDRESS_BITS, CONTROL_WORD, AxiShape
+from ..registers import REGISTERS, Field
+from ..wire import WORD_BITS, Configuration
 
-__all__ = ["ip_xact"]
+__all__ = ["Word", "fusesoc_core", "ip_xact", "register_words", "system_rdl"]
+
+
+def fusesoc_core(top: str, sources: list[str], waivers: str, testbench: str | None) -> str:
+    """A FuseSoC core file (CAPI2): targets ``default``, ``lint``, and ``sim`` if there is a Verilog testbench."""
+    rtl = "".join(f"      - {name}\n" for name in sources)
+    lines = ["CAPI=2:", f"name: splitjoin:ip:{top}:{__version__}",
+             "description: Join of two streams, with AXI4-Stream records in and items out, and AXI4-Lite registers",
+             "", "filesets:", "  rtl:", "    files:", rtl.rstrip("\n"), "    file_type: verilogSource-2005", "  lint:",
+             "    files:", f"      - {waivers}: {{file_type: vlt}}"]
+    if testbench is not None:
+        lines += ["  tb:", "    files:", f"      - {testbench}", "    file_type: verilogSource-2005",
+                  "  vectors:", "    files:", *(f"      - {name}: {{file_type: user, copyto: {name}}}"
+                                  for name in ("records.hex", "items.hex", "writes.hex"))]
+    lines += ["", "targets:", "  default: &default", "    filesets: [rtl]", f"    toplevel: {top}", "  lint:",
+              "    <<: *default", "    description: Verilator's lint with the waivers", "    filesets: [lint, rtl]",
+              "    default_tool: verilator", "    tools:", "      verilator:", "        mode: lint-only",
+              "        verilator_options: [-Wall]"]
+    if testbench is not None:
+        lines += ["  sim:", "    <<: *default", "    description: The testbench against the golden model's answer",
+                  "    filesets: [rtl, tb, vectors]", "    toplevel: testbench", "    default_tool: icarus",
+                  "    tools:", "      icarus:", "        iverilog_options: [-g2005]", "      verilator:",
+                  "        mode: binary",
+                  "        verilator_options: [--timing, -CFLAGS, -std=c++20, -Wno-fatal, -Wno-lint]"]
+    return "\n".join([*lines, ""])
+
 
 #: Prefix → namespace: of IEEE 1685-2009, and of Vivado's extensions.
 _NAMESPACES = {"spirit": "http://www.spiritconsortium.org/XMLSchema/SPIRIT/1685-2009", "xilinx": "http://www.xilinx.com"}
@@ -136,3 +159,80 @@ def _extensions(top: str, revision: str) -> ElementTree.Element:
     return own("coreExtensions",
                own("supportedFamilies", *(own("family", family, lifeCycle="Beta") for family in _FAMILIES)),
                own("taxonomies", own("taxonomy", "/UserIP")), own("displayName", top), own("coreRevision", revision))
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of 32 bits.
+
+    Attributes:
+        name: That of the register; of a register of 64 bits with ``_lo`` or ``_hi``.
+        address: The byte address.
+        access: "r", "rw", or "w" for a word that reads 0.
+        constant: True if it reads its reset value for ever.
+        reset: Its value after a reset and after power-up; None if it counts on at once.
+        fields: At least one, from bit 0 on; the bits of no field read 0.
+    """
+
+    name: str
+    address: int
+    access: str
+    description: str
+    constant: bool
+    reset: int | None
+    fields: tuple[Field, ...]
+
+
+def register_words(config: Configuration) -> list[Word]:
+    """The words of the circuit of ``config``, by ascending addresses."""
+    words: list[Word] = []
+    for reg in REGISTERS:
+        reset = config.reset_value(reg)
+        text = f"{reg.description} (unit: {reg.unit})" if reg.unit else reg.description
+        zero = config.always_zero(reg)
+        if zero:
+            text += "; this circuit is built without, so it reads 0"
+        for n in range(reg.bits // WORD_BITS):
+            half, which = "", ""
+            if reg.bits > WORD_BITS:
+                half, which = (("_lo", " (low word; reading it latches the high word)"), ("_hi", " (high word)"))[n]
+            words.append(Word(
+                f"{reg.name}{half}", 4 * (reg.address + n), reg.access, f"{text}{which}",
+                zero or reg.name in ("id", "abi"), None if reset is None else reset >> WORD_BITS * n & 2**WORD_BITS - 1,
+                reg.fields or (Field("value", 0, WORD_BITS, ""),)))
+    # A field called "reset" would hide a method of UVM's registers.
+    words.append(Word("control", 4 * CONTROL_WORD, "w", "writing 1 to bit 0 resets the join; it reads 0", False, 0,
+                      (Field("restart", 0, 1, "writing 1 resets the join"),)))
+    return words
+
+
+def system_rdl(top: str, config: Configuration) -> str:
+    """The registers of the circuit of ``config``, whose top module is ``top``, in SystemRDL 2.0."""
+    words = register_words(config)
+    lines = [f"addrmap {top} {{", "    default regwidth = 32;", "    default accesswidth = 32;",
+             "    addressing = compact;", "    littleendian;", ""]
+    for word in words:
+        for field in word.fields:
+            if field.values:
+                lines += [f"    enum {word.name}_{field.name}_e {{",
+                          *(f"        {name} = {number};" for name, number in field.values), "    };"]
+    for word in words:
+        hardware = "na" if word.constant else "w" if word.access == "r" else "r"
+        lines.append(f"    reg {{ desc = {_rdl(word.description)};")
+        for field in word.fields:
+            says = [f"sw = {word.access}", f"hw = {hardware}"]
+            says += ["singlepulse"] if word.access == "w" else []
+            says += [f"encode = {word.name}_{field.name}_e"] if field.values else []
+            says += [f"desc = {_rdl(field.description)}"] if len(word.fields) > 1 else []
+            lines.append(f"        field {{ {'; '.join(says)}; }} {field.name}[{field.low + field.bits - 1}:"
+                         f"{field.low}]{_reset(word, field)};")
+        lines.append(f"    }} {word.name} @ 0x{word.address:02X};")
+    return "\n".join([*lines, "};", ""])
+
+
+def _reset(word: Word, field: Field) -> str:
+    return "" if word.reset is None else f" = 0x{word.reset >> field.low & (1 << field.bits) - 1:X}"
+
+
+def _rdl(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
