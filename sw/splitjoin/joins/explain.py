@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from splitjoin.base.errors import SplitJoinError, UnsupportedError, plural
+from splitjoin.base.processors import processors
 from splitjoin.circuit.cost.circuit import cost_lines, family_name, resources_text
 from splitjoin.circuit.cost.folding import first_hits, folding_emitter, stored_states
 from splitjoin.circuit.cost.resources import check_family
@@ -84,7 +85,9 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         except SplitJoinError as error:
             few, not_few = None, str(error)
     lines += plan.lines()
-    others = [f"cpu         yes: {_cpu(host)}{alone}", *(_own_tests(host) if plan.sums else ()), "golden      yes"]
+    others = [f"cpu         yes: {_cpu(host)}{alone}",
+              f"            up to {processors()} threads, as many as the estimated cost of a batch pays for",
+              *(_own_tests(host) if plan.sums else ()), "golden      yes"]
     try:
         if refused is not None:
             raise refused

@@ -40,7 +40,7 @@ from .task import HOME, PARTITION, Task
 from .untimed import UntimedJoin
 from .versions import arrow_type, type_named
 from .windows import ANY_WINDOW, windowed
-from .workers import check_workers, cores, shipped
+from .workers import check_workers, cores, shipped, task_cpus
 
 __all__ = [
     "PartitionedJoin", "Partitions", "Ties", "batch_join", "check_kinds", "check_metrics", "checked_order",
@@ -226,7 +226,8 @@ def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: Stru
     always = bool(query.aggregates)
     order: dict[Side, tuple[str, ...]] = {"r": _ties(query, "r", left.schema, ties, always),
                                           "s": _ties(query, "s", right.schema, ties, always)}
-    chosen, its_options, refused = choose_device(query, device, device_options or {}, fail_on_fallback)
+    chosen, its_options, refused = choose_device(query, device, device_options or {}, fail_on_fallback,
+                                                 task_cpus(left.sparkSession))
     check_workers(left.sparkSession)
     return StreamingJoin.make(query, {"r": left, "s": right}, result, gathered, projection, order, chosen, its_options,
                               refused, metrics, options, cores(left.sparkSession))
@@ -350,7 +351,8 @@ class PartitionedJoin:
         streams = (InputStream("r", left, _ties(query, "r", left.schema, ties)),
                    InputStream("s", right, _ties(query, "s", right.schema, ties)))
         starts = _starts(query, partitions)
-        chosen, options, refused = choose_device(query, device, device_options, fail_on_fallback)
+        chosen, options, refused = choose_device(query, device, device_options, fail_on_fallback,
+                                                 task_cpus(left.sparkSession))
         # From here on Spark jobs run.
         check_workers(left.sparkSession)
         cuts = starts if isinstance(starts, Cuts) else balanced_cuts(query, left, right, starts,

@@ -47,13 +47,14 @@ def device_name(device: str | Device) -> str:
 
 
 def choose_device(query: Query, device: str | Device, options: Mapping[str, Any],
-                  fail_on_fallback: bool) -> tuple[str | Device, dict[str, Any], str]:
+                  fail_on_fallback: bool, task_cpus: int = 1) -> tuple[str | Device, dict[str, Any], str]:
     """Choose the device that runs ``query``. Returns the device, its options in a task, and the error by which the
     device that was asked for refused the query (empty if it did not).
 
     Opens the device once on the driver. So a device refuses a query before any task runs, and a circuit is built once,
     not in every task. A daemon's device is not opened, as the driver's machine may have no daemon. Raises what the
-    device raises; with ``fail_on_fallback=False`` warns instead, and chooses the CPU engine.
+    device raises; with ``fail_on_fallback=False`` warns instead, and chooses the CPU engine. ``task_cpus``: the
+    processors that Spark gives a task, ``spark.task.cpus``.
     """
     try:
         made = _made(device, options)
@@ -66,9 +67,9 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
             raise
         warnings.warn(f"the join runs on the device {FALLBACK!r}, since {device_name(device)!r} refuses it: {error}",
                       stacklevel=2)
-        return FALLBACK, {"threads": 1}, str(error)
-    # The CPU engine has one thread by default, as Spark runs a task on each core.
-    return device, {**({"threads": 1} if device == FALLBACK else {}), **options}, ""
+        return FALLBACK, {"threads": task_cpus}, str(error)
+    # As Spark runs as many tasks at a time as have processors.
+    return device, {**({"threads": task_cpus} if device == FALLBACK else {}), **options}, ""
 
 
 def folding(query: Query, device: str | Device, options: Mapping[str, Any]) -> tuple[bool, str]:

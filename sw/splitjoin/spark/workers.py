@@ -20,7 +20,7 @@ from . import loader
 from .errors import rebuilt
 from .reused import Reused
 
-__all__ = ["check_workers", "cores", "in_a_task", "is_remote", "shipped"]
+__all__ = ["check_workers", "cores", "in_a_task", "is_remote", "shipped", "task_cpus"]
 
 cloudpickle.register_pickle_by_value(loader)  # type: ignore[no-untyped-call]  # untyped
 
@@ -90,6 +90,11 @@ def _worked(work: Callable[[], object], batches: Iterator[pa.RecordBatch]) -> It
         work()
     except SplitJoinError as error:
         yield pa.RecordBatch.from_pydict({"kind": [type(error).__name__], "message": [str(error)]})
+
+
+def task_cpus(spark: SparkSession) -> int:
+    """The number of processors that Spark gives a task (``spark.task.cpus``)."""
+    return int(spark.conf.get("spark.task.cpus", "1") or 1)
 
 
 def cores(spark: SparkSession) -> int:

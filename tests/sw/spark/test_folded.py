@@ -138,7 +138,11 @@ def test_the_driver_refuses_what_tasks_could_not_fold() -> None:
     with pytest.raises(UnsupportedError, match="fold='always' needs a circuit that folds the aggregates, but: first"):
         choose_device(query, "pysim", {"capacity": 64, "fold": "always"}, True)
     with pytest.warns(UserWarning, match="the join runs on the device 'cpu', since 'pysim' refuses it"):
-        assert choose_device(query, "pysim", {"capacity": 64, "fold": "always"}, False)[0] == "cpu"
+        assert choose_device(query, "pysim", {"capacity": 64, "fold": "always"}, False, 3)[:2] == (
+            "cpu", {"threads": 3})
+    assert choose_device(query, "cpu", {}, True)[1] == {"threads": 1}
+    assert choose_device(query, "cpu", {}, True, 4)[1] == {"threads": 4}
+    assert choose_device(query, "cpu", {"threads": 2}, True, 4)[1] == {"threads": 2}
     assert folding(query, "pysim", {"capacity": 64}) == (False, "folded in the Spark task from the pairs")
     whole = made({"on": "r.x < s.x", "window": "RANGE 3", "time": "ts", "aggregate": {"f": "max(s.n)"}}, R, S)
     assert folding(whole, "pysim", {"capacity": 64})[1].startswith("folded in the circuit: one state leaves for each")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -70,11 +71,19 @@ class LaneCoder:
         self._known: dict[str, pa.Schema | None] = dict.fromkeys(SIDES)  # of tables with columns as `_fused` takes them
         self._fused: dict[str, list[_Fused] | None] = {side: self._fuse(side) for side in SIDES}
 
+    def deferred(self, side: str, table: pa.Table, jobs: list[Callable[[], None]], parts: int) -> Lanes | None:
+        """As `codes`, for arrays that are written by what is added to ``jobs``, about ``parts`` that may run at the
+        same time; None if these codes take more than a loop for each slot.
+        """
+        fused = self._fused[side]
+        return None if fused is None else self._fused_codes(side, fused, table, jobs, parts)
+
     def codes(self, side: str, table: pa.Table) -> Lanes:
         """The codes of every row of ``table``, tuples of stream ``side``."""
-        fused = self._fused[side]
-        lanes = None if fused is None else self._fused_codes(side, fused, table)
-        if lanes is not None:
+        jobs: list[Callable[[], None]] = []
+        if (lanes := self.deferred(side, table, jobs, 1)) is not None:
+            for job in jobs:
+                job()
             return lanes
         n, values, keys = len(table), [], []
         for slot, plain in zip(self._plan.slots(side), self._columns[side], strict=True):
@@ -139,9 +148,12 @@ class LaneCoder:
                 return None
         return fused
 
-    def _fused_codes(self, side: str, fused: list[_Fused], table: pa.Table) -> Lanes | None:
-        """As `codes`, by the loops ``fused``; None if a column is not as they take it."""
+    def _fused_codes(self, side: str, fused: list[_Fused], table: pa.Table, jobs: list[Callable[[], None]],
+                     parts: int) -> Lanes | None:
+        """As `deferred`, by the loops ``fused``; None if a column is not as they take it."""
         n, keys, ends, known = len(table), [], {}, self._known[side]
+        slices = max(1, parts // len(fused))
+        calls: list[Callable[[], None]] = []
         if known is None or not table.schema.equals(known):
             if not all(table.column(one.column[0]).type in one.column[1] for one in fused):
                 return None
@@ -153,9 +165,12 @@ class LaneCoder:
             values = data.to_numpy()
             values.flags.writeable = False  # as one chunk's values are: others have another type in compiled code
             key, low, high = np.empty(n, one.kind), np.empty(n, one.other_kind), np.empty(n, one.other_kind)
-            one.function(values, *one.constants, key, low, high)
+            for part in range(slices):
+                mine = slice(n * part // slices, n * (part + 1) // slices)
+                calls.append(partial(one.function, values[mine], *one.constants, key[mine], low[mine], high[mine]))
             keys.append(key)
             ends[one.test] = low, high
+        jobs += calls
         bounds = [ends[j] for j in range(len(ends))]
         return Lanes(keys, [low for low, _ in bounds], [high for _, high in bounds])
 

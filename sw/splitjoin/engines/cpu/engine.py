@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from splitjoin.base.memory import MatchMemory
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
@@ -16,8 +18,8 @@ from .timeline import Timeline
 
 __all__ = ["CpuSession"]
 
-#: Least nanoseconds of work for each thread: the hand-over takes about a third of it.
-_SHARE = 100_000.0
+#: Least nanoseconds of work for each thread: the hand-over takes about a fifth of it.
+_SHARE = 50_000.0
 #: Nanoseconds for keys, bounds and window of an arrival, and for its result items.
 _ENCODE_NS, _GATHER_NS = 6.0, 4.0
 
@@ -55,9 +57,10 @@ class CpuSession(BatchSession):
         """Store the batch, find the matches of its probes among all that they see, and gather them in order."""
         first = dict(self._timeline.ends)
         team = self._for(len(part) * _ENCODE_NS)
-        windows = self._timeline.windows(part, team)
-        encoded = dict(zip(SIDES, team.map(lambda side: self._search.encode(side, part.table(side)), SIDES),
-                           strict=True))
+        jobs: list[Callable[[], None]] = []
+        windows = self._timeline.windows(part, jobs)
+        encoded = {side: self._search.deferred(side, part.table(side), jobs, team.size) for side in SIDES}
+        team.map(lambda job: job(), jobs)
         stream = part.stream if part.stream.flags.writeable else part.stream.copy()  # one type in compiled loops
         batch = Batch(stream, first, {side: e[0] for side, e in encoded.items()},
                       {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts, team,

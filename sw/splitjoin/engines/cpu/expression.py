@@ -96,7 +96,7 @@ class ExpressionFinder(Finder):
         store, counts = self.stores[other_side(side)], np.zeros(len(start), np.int64)
         if int(end[-1]) == int(start[0]):
             return counts, np.empty(0, np.int64)
-        rows = np.empty(int((end - start).max()) + _ROOM, np.int64)
+        rows = self.room(int((end - start).max()) + _ROOM)
         flags = np.empty((PROBES, int(end[-1] - start[0]) // CHUNK + 2), np.bool_)
         lanes = self._kernel_lanes(self.kernel, batch, side, first, last)
         find, parts, p = self.kernel.modules[side].find, [], 0
@@ -104,7 +104,7 @@ class ExpressionFinder(Finder):
             p, at = find(p, start, end, store.base, store.end - store.base, counts, rows, flags,
                          np.zeros(STEP, np.bool_), *lanes)
             batch.memory.add(int(at))
-            parts.append(rows[:at] if p == len(start) else rows[:at].copy())
+            parts.append(rows[:at].copy())
         return counts, parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _kernel_lanes(self, kernel: Kernel, batch: Batch, side: str, first: int, last: int) -> list[Array]:

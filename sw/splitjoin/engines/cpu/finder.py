@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -36,30 +36,29 @@ class Found:
 
     Attributes:
         counts: How many each probe has, int64 (n,).
-        pieces: Where their row ids lie, one probe's after the other's: int64 (k, 4) with the first probe of each piece,
-            the one behind its last, the address of its first row id in memory, and the number of its row ids.
+        pieces: Where their row ids lie, one probe's after the other's: int64 (k, 4 or more) with the first probe of
+            each piece, the one behind its last, the address of its first row id in memory, and the number of its row
+            ids.
         memory: The arrays that hold them.
+        matches: How many there are.
     """
 
     counts: Rows
     pieces: Rows
     memory: Sequence[Array]
+    matches: int
 
     @classmethod
     def of(cls, counts: Rows, parts: Iterable[tuple[int, int, Rows]]) -> Found:
         """Of ``parts`` in the order of probes: the first probe, the one behind the last, and the row ids."""
         kept = [(p, until, rows) for p, until, rows in parts if len(rows)]
         pieces = [(p, until, rows.__array_interface__["data"][0], len(rows)) for p, until, rows in kept]
-        return cls(counts, np.array(pieces, np.int64).reshape(-1, 4), [rows for *_, rows in kept])
-
-    @property
-    def matches(self) -> int:
-        """The number of matches."""
-        return int(self.pieces[:, 3].sum())
+        return cls(counts, np.array(pieces, np.int64).reshape(-1, 4), [rows for *_, rows in kept],
+                   sum(len(rows) for *_, rows in kept))
 
     def rows(self, piece: int) -> Rows:
         """The row ids of a piece."""
-        address, n = self.pieces[piece, 2:]
+        address, n = self.pieces[piece, 2:4]
         return np.ctypeslib.as_array((ctypes.c_int64 * int(n)).from_address(int(address)))
 
 
@@ -108,6 +107,7 @@ class Finder(ABC):
         self.stores: dict[str, Store] = {side: Store() for side in SIDES}
         self.candidates = 0
         self._lock = Lock()
+        self._buffer = local()
 
     def process(self, batch: Batch) -> dict[str, Found]:
         """Store the batch, find the matches of every probe, and expire."""
@@ -133,6 +133,15 @@ class Finder(ABC):
     @abstractmethod
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
+
+    def room(self, n: int) -> Rows:
+        """Room for ``n`` rows or more, which this thread overwrites with its next call: new memory for each part of a
+        batch would cost more than what is written to it.
+        """
+        rows: Rows | None = getattr(self._buffer, "rows", None)
+        if rows is None or len(rows) < n:
+            self._buffer.rows = rows = np.empty(n, np.int64)
+        return rows
 
     def count_candidates(self, pairs: int) -> None:
         """Count candidates; every thread does."""

@@ -34,10 +34,8 @@ def gather(batch: Batch, found: dict[str, Found], every: int, inner: int, opened
     the last star; moves on.
     """
     matches = sum(of.matches for of in found.values())
-    probes = np.array([len(found[side].counts) for side in ("r", "s")])
-    room = matches
-    if every:
-        room += int(((opened + probes) // every).sum())
+    since = [int(opened[n]) + len(found[side].counts) for n, side in enumerate(("r", "s"))]  # the last stars
+    room = matches + (since[0] // every + since[1] // every if every else 0)
     if inner:
         room += sum(int(np.maximum((end - start - 1) // inner, 0).sum()) for start, end in batch.windows.values())
     items = np.empty(room, ITEM)
@@ -51,7 +49,7 @@ def gather(batch: Batch, found: dict[str, Found], every: int, inner: int, opened
         control, parts = make_control(limits), np.zeros((n, 4), np.int64)
         batch.team.run(lambda thread: _work(thread, control, limits, batch.stream, cuts, parts, *fixed))
     if every:
-        opened[:] = (opened + probes) % every
+        opened[0], opened[1] = since[0] % every, since[1] % every
     return items, matches
 
 

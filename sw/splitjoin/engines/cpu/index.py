@@ -101,7 +101,14 @@ class IndexFinder(Finder):
         self._used = {side: used_slots(plan, side) for side in SIDES}
         self._grids: dict[str, _Grid] = {}
         self._rooms: list[_Room] = []
+        self._addresses = np.empty((0, 2), np.int64)
+        self._cycles = np.zeros(2, np.int64)
         self._ends: dict[str, int] = dict.fromkeys(SIDES, 0)  # stored tuples that are in the grids
+
+    @property
+    def cycles(self) -> Rows:
+        """The processor's cycles in which all threads have probed, and stored, so far: (2,)."""
+        return sum((room.looked[1:3] for room in self._rooms), self._cycles)
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
@@ -115,6 +122,7 @@ class IndexFinder(Finder):
                 self._build(side, self._live(batch, side, 0), self._ends[side])
         found: dict[str, list[Rows]] = {side: [] for side in SIDES}
         memory: list[Rows] = []
+        matches: dict[str, int] = dict.fromkeys(SIDES, 0)
         control = make_control(limits)
         while True:
             rooms = self._reserve(batch.team.size)
@@ -128,19 +136,18 @@ class IndexFinder(Finder):
             batch.team.run(work)
             memory += [out for room in rooms for out in room.out]
             stopped = bool(control[STOP])
-            addresses, matches = np.array([room.addresses for room in rooms]), 0
+            pieces = np.empty((2, len(tasks), 5), np.int64)
+            numbers = _collect(tasks, self._addresses, not stopped and not found["r"], pieces)
             for n, side in enumerate(SIDES):
-                pieces = np.empty((len(tasks), 5), np.int64)
-                k, more = _collect(tasks, n, addresses[:, n], not stopped and not found[side], pieces)
-                found[side].append(pieces[:k])
-                matches += more
-            batch.memory.add(matches)
+                found[side].append(pieces[n, :numbers[2 * n]])
+                matches[side] += numbers[2 * n + 1]
+                batch.memory.add(numbers[2 * n + 1])
             if not stopped:
                 break
             self._make_room(batch, tasks, control, limits)
         self._count()
         self._ends = {side: store.end for side, store in self.stores.items()}
-        return {side: Found(counts[side], _in_order(found[side]), memory) for side in SIDES}
+        return {side: Found(counts[side], _in_order(found[side]), memory, matches[side]) for side in SIDES}
 
     def _tasks_of(self, batch: Batch) -> tuple[Rows, Rows]:
         """The tasks of a batch (`region_source`), and where their phases end."""
@@ -175,19 +182,23 @@ class IndexFinder(Finder):
 
     def _reserve(self, threads: int) -> list[_Room]:
         """The room of the threads, for grids of any size."""
-        size = max([len(grid.rows) for grid in self._grids.values()] or [0]) + _ROOM
+        size = max((len(grid.rows) for grid in self._grids.values()), default=0) + _ROOM
         if self._rooms and len(self._rooms[0].found) < size:
             self._count()
             self._rooms = []
-        while len(self._rooms) < threads:
-            self._rooms.append(_Room(size))
+        if len(self._rooms) < threads:
+            self._rooms += [_Room(size) for _ in range(threads - len(self._rooms))]
+            self._addresses = np.array([room.addresses for room in self._rooms])
         return self._rooms[:threads]
 
     def _count(self) -> None:
         """Count the candidates that threads have noted, whose matches are taken."""
         for room in self._rooms:
             self.candidates += int(room.looked[0])
-            room.fill[:] = room.looked[:] = 0
+            self._cycles[0] += room.looked[1]
+            self._cycles[1] += room.looked[2]
+            room.fill[:2] = 0
+            room.looked[:3] = 0
 
     def _make_room(self, batch: Batch, tasks: Rows, control: Rows, limits: Rows) -> None:
         """Make what was full larger, and have the threads continue with the phase in which they stopped."""
@@ -203,6 +214,7 @@ class IndexFinder(Finder):
         for room in self._rooms:
             if room.fill.any():
                 room.clear()
+        self._addresses = np.array([room.addresses for room in self._rooms])
         resume(control, limits)
 
     def adopt(self, stores: dict[str, Store]) -> None:
@@ -253,34 +265,43 @@ class IndexFinder(Finder):
 
 
 def _in_order(rounds: list[Rows]) -> Rows:
-    """The pieces of all rounds (`_collect`) in the order of tasks, without their numbers."""
-    every = rounds[0] if len(rounds) == 1 else np.concatenate(rounds)
-    return np.ascontiguousarray(every[np.argsort(every[:, 0], kind="stable"), 1:] if len(rounds) > 1 else every[:, 1:])
+    """The pieces of all rounds (`_collect`) in the order of tasks."""
+    if len(rounds) == 1:
+        return rounds[0]
+    every = np.concatenate(rounds)
+    return every[np.argsort(every[:, 4], kind="stable")]
 
 
 @compiled
-def _collect(tasks: Any, n: Any, addresses: Any, merged: Any, pieces: Any) -> Any:
-    """Write the pieces of matches that ``tasks`` have found for R's or S's probes (``n`` 0 or 1): the task, the first
-    probe, the one behind the last, the address of the row ids, and their number. Returns how many pieces and matches.
+def _collect(tasks: Any, addresses: Any, merged: Any, pieces: Any) -> Any:
+    """Write the ``pieces`` (2, n, 5) of matches that ``tasks`` have found for R's and for S's probes, as of `Found`,
+    and the task of each. Returns how many pieces and matches of R's there are, and of S's.
 
-    ``addresses``: of each thread's matches. ``merged``: True if pieces that lie one behind the other become one.
+    ``addresses`` (threads, 2): of each thread's matches. ``merged``: True if pieces that lie one behind the other
+    become one.
     """
-    k = matches = np.int64(0)
-    for task in range(len(tasks)):
-        begin, end = tasks[task, 9 + 3 * n], tasks[task, 10 + 3 * n]
-        if end <= begin:
-            continue
-        address = addresses[tasks[task, 7]] + 8 * begin
-        if merged and k and pieces[k - 1, 3] + 8 * pieces[k - 1, 4] == address:
-            pieces[k - 1, 2] = tasks[task, 5 + n]
-            pieces[k - 1, 4] += end - begin
+    k_r = m_r = k_s = m_s = np.int64(0)
+    for side in range(2):
+        k = matches = np.int64(0)
+        for task in range(len(tasks)):
+            begin, end = tasks[task, 9 + 3 * side], tasks[task, 10 + 3 * side]
+            if end <= begin:
+                continue
+            address = addresses[tasks[task, 7], side] + 8 * begin
+            if merged and k and pieces[side, k - 1, 2] + 8 * pieces[side, k - 1, 3] == address:
+                pieces[side, k - 1, 1] = tasks[task, 5 + side]
+                pieces[side, k - 1, 3] += end - begin
+            else:
+                pieces[side, k, 0], pieces[side, k, 1] = tasks[task, 8 + 3 * side], tasks[task, 5 + side]
+                pieces[side, k, 2], pieces[side, k, 3], pieces[side, k, 4] = address, end - begin, task
+                k += 1
+            matches += end - begin
+            tasks[task, 10 + 3 * side] = begin
+        if side == 0:
+            k_r, m_r = k, matches
         else:
-            pieces[k, 0], pieces[k, 1], pieces[k, 2] = task, tasks[task, 8 + 3 * n], tasks[task, 5 + n]
-            pieces[k, 3], pieces[k, 4] = address, end - begin
-            k += 1
-        matches += end - begin
-        tasks[task, 10 + 3 * n] = begin
-    return k, matches
+            k_s, m_s = k, matches
+    return k_r, m_r, k_s, m_s
 
 
 @compiled
@@ -288,10 +309,11 @@ def _lay_out(stream: Any, size: Any, parts: Any, tasks: Any, limits: Any) -> Non
     """Write the ``tasks`` of arrivals ``stream`` (n,), in steps of ``size``, and the ``limits`` of their phases: two
     that store, and ``parts`` that probe.
     """
-    task = r = s = np.int64(0)
+    task: Any = 0
+    r = s = np.int64(0)
     for step in range(len(limits) // 2):
         begin, end = step * size, min((step + 1) * size, len(stream))
-        first, first_r, first_s = task, r, s
+        first_r, first_s = r, s
         for part in range(parts):
             at = task + 2 + part
             tasks[at, 0], tasks[at, 1], tasks[at, 3], tasks[at, 5], tasks[at, 6] = PROBE, r, s, r, s
@@ -299,11 +321,10 @@ def _lay_out(stream: Any, size: Any, parts: Any, tasks: Any, limits: Any) -> Non
                 s += stream[i]
                 r += 1 - stream[i]
             tasks[at, 2], tasks[at, 4] = r, s
-        for kind in range(2):
-            tasks[first + kind, 0] = STORE_R if kind == 0 else STORE_S
-            tasks[first + kind, 1], tasks[first + kind, 2] = first_r, r
-            tasks[first + kind, 3], tasks[first + kind, 4] = first_s, s
-            tasks[first + kind, 5], tasks[first + kind, 6] = first_r, first_s
+        for at in range(task, task + 2):
+            tasks[at, 0] = STORE_R if at == task else STORE_S
+            tasks[at, 1], tasks[at, 2], tasks[at, 5] = first_r, r, first_r
+            tasks[at, 3], tasks[at, 4], tasks[at, 6] = first_s, s, first_s
         limits[2 * step] = task + 2
         task += 2 + parts
         limits[2 * step + 1] = task

@@ -13,8 +13,8 @@ from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite is not typed
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["BLOCK", "atomic_add", "atomic_exchange", "atomic_load", "atomic_store", "interval_mask", "llvm_intrinsic",
-           "load_int64", "lowest_bit", "popcount", "relax", "yield_processor"]
+__all__ = ["BLOCK", "atomic_add", "atomic_exchange", "atomic_load", "atomic_store", "cycles", "interval_mask",
+           "llvm_intrinsic", "load_int64", "lowest_bit", "popcount", "relax", "yield_processor"]
 
 #: Slots that are compared at once.
 BLOCK = 64
@@ -137,6 +137,17 @@ def yield_processor(typing: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(), generate
+
+
+@llvm_intrinsic
+def cycles(typing: Any) -> Any:
+    """The processor's counter of cycles, which does not stop while the thread waits."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        function: Any = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]  # numba is not typed
+            builder.module, ir.FunctionType(_LONG, []), "llvm.readcyclecounter")
+        return builder.call(function, [])
+
+    return types.int64(), generate
 
 
 @llvm_intrinsic

@@ -73,7 +73,7 @@ class NestedFinder(Finder):
             low, high = levels.of(lows[j], self._kind), levels.of(highs[j], self._kind)
             narrow += [store.arrays[slots + d], low, high - low]
         seen = end - start
-        rows = np.empty(int(seen.max()) + _ROOM, np.int64)
+        rows = self.room(int(seen.max()) + _ROOM)
         flags = np.empty((PROBES, int(end[-1] - start[0]) // CHUNK + 2), np.bool_)
         keys = [store.arrays[slot] for slot in used_slots(self._plan, other)]
         parts, p = [], 0
@@ -81,7 +81,7 @@ class NestedFinder(Finder):
             p, at = self._modules[other].find(p, start, end, store.base, counts, rows, flags, *keys, *lows, *highs,
                                               *narrow)
             batch.memory.add(int(at))
-            parts.append(rows[:at] if p == count else rows[:at].copy())
+            parts.append(rows[:at].copy())
         self.count_candidates(int(seen.sum()))
         return counts, parts[0] if len(parts) == 1 else np.concatenate(parts)
 

@@ -1,7 +1,7 @@
 """Source of the index engine's loops: a batch is stored in both streams' grids and joined, by all threads at once.
 
 The arrivals of a batch go through the grids a step after the other: first a step's tuples are stored, then its probes
-look. Storing one stream's tuples is a task; so is a part of the step's probes. All threads read the same grids.
+look. Storing one stream's tuples is a task; so is a part of the step's probes. All threads share both grids.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _HEAD = '''import numba
 import numpy as np
 from splitjoin.engines.cpu.jit import compiled
 from splitjoin.engines.cpu.cells import bound_levels, find_candidates, insert, prefetch
+from splitjoin.engines.cpu.intrinsics import cycles
 from splitjoin.engines.cpu.levels import write_levels
 from splitjoin.engines.cpu.tickets import claim, complete, stop
 
@@ -111,17 +112,17 @@ def work(thread, control, limits, tasks, fill, looked, scratch, found, probe_of,
 
     ``tasks`` (n, 14): the kind of each, the first of its tuples of R, the one behind the last, those of S, and R's and
     S's next one. Of tuples to store also whether their grid is full. Of probes the thread, and for R and for S the
-    first probe, and where its matches begin and end in ``out_r`` and ``out_s``. A thread stops all when a grid is full,
-    or its room. ``fill`` (2,): the matches in ``out_r`` and ``out_s``. ``looked`` (1,): candidates. ``scratch``,
-    ``found``, ``probe_of``: room for levels and candidates. ``live_r``, ``live_s``: rows below which all are expired
-    after the batch. Then of each stream its grid (`cells`): positions of the first tuple in the store, of number 0 in
-    the grid, of the batch's first one, …
+    first probe, and where its matches begin and end in ``out_r`` and ``out_s``. A
+    thread stops all when a grid is full, or its room. ``fill`` (2,): the matches in ``out_r`` and ``out_s``. ``looked``
+    (3,): candidates, and cycles of probing and of storing. ``scratch``, ``found``, ``probe_of``: room for levels and
+    candidates. ``live_r``, ``live_s``: rows below which all are expired after the batch. Then of each stream its grid
+    (`cells`): positions of the first tuple in the store, of number 0 in the grid, of the batch's first one, …
     """
     while True:
         task = claim(control, limits, thread)
         if task < 0:
             return
-        mine = tasks[task]
+        mine, began = tasks[task], cycles()
         if mine[0] == {store_r}:
             # What is expired for the step's first probe is so for all later ones.
             live = start_s[mine[3]] if mine[3] < len(start_s) else live_r
@@ -134,12 +135,15 @@ def work(thread, control, limits, tasks, fill, looked, scratch, found, probe_of,
         else:
             mine[7] = thread
             mine[8], mine[9], mine[11], mine[12] = mine[5], fill[0], mine[6], fill[1]
-            mine[5], fill[0] = probe_r(mine[5], mine[2], scratch, found, probe_of, out_r, fill[0], looked, {grid_s},
-                                       {probes_r})
-            mine[6], fill[1] = probe_s(mine[6], mine[4], scratch, found, probe_of, out_s, fill[1], looked, {grid_r},
-                                       {probes_s})
+            if mine[5] < mine[2]:
+                mine[5], fill[0] = probe_r(mine[5], mine[2], scratch, found, probe_of, out_r, fill[0], looked,
+                                           {grid_s}, {probes_r})
+            if mine[6] < mine[4]:
+                mine[6], fill[1] = probe_s(mine[6], mine[4], scratch, found, probe_of, out_s, fill[1], looked,
+                                           {grid_r}, {probes_s})
             mine[10], mine[13] = fill[0], fill[1]
             full = mine[5] < mine[2] or mine[6] < mine[4]
+        looked[1 if mine[0] == {probe} else 2] += cycles() - began
         if full:
             stop(control)
             return
@@ -177,5 +181,5 @@ def region_source(plan: Plan, tests: tuple[int, ...]) -> str:
     arguments = [name for side in SIDES for name in (
         lists[f"grid_{side}"], f"start_{side}, end_{side}, count_{side}", lists[f"own_{side}"],
         *(f"{end}{j}_{side}" for end in ("low", "high") for j in range(len(plan.tests))))]
-    parts.append(_WORK.format(arguments=", ".join(arguments), store_r=STORE_R, store_s=STORE_S, **lists))
+    parts.append(_WORK.format(arguments=", ".join(arguments), store_r=STORE_R, store_s=STORE_S, probe=PROBE, **lists))
     return "".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -73,6 +74,21 @@ class Search(ABC):
     @abstractmethod
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
         """The tuples of ``table`` as arrays (n,): those to store, and those to probe with."""
+
+    def deferred(self, side: str, table: pa.Table, jobs: list[Callable[[], None]],
+                 parts: int) -> tuple[list[Array], list[Array]]:
+        """As `encode`, for lists that are complete when all ``jobs`` have run, which may be at the same time: about
+        ``parts`` are added.
+        """
+        stored: list[Array] = []
+        probes: list[Array] = []
+
+        def encode() -> None:
+            for found, arrays in zip((stored, probes), self.encode(side, table), strict=True):
+                found += arrays
+
+        jobs.append(encode)
+        return stored, probes
 
     @abstractmethod
     def finder(self, batch: Batch) -> Finder:
@@ -189,6 +205,12 @@ class PlanSearch(Search):
         """The keys to store; and the bounds to probe with: the low bounds of all tests, then all high bounds."""
         lanes = self._coder.codes(side, table)
         return lanes.keys, lanes.lows + lanes.highs
+
+    def deferred(self, side: str, table: pa.Table, jobs: list[Callable[[], None]],
+                 parts: int) -> tuple[list[Array], list[Array]]:
+        """As `Search.deferred`; the arrays that simple loops write are there at once."""
+        lanes = self._coder.deferred(side, table, jobs, parts)
+        return super().deferred(side, table, jobs, parts) if lanes is None else (lanes.keys, lanes.lows + lanes.highs)
 
     def finder(self, batch: Batch) -> Finder:
         """The finder of the cheapest engine; after a change of engine, a new one that takes over the stored tuples."""

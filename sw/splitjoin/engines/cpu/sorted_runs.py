@@ -135,7 +135,7 @@ class SortedFinder(Finder):
         if store.end == store.base:
             return counts, np.empty(0, np.int64)
         turns = self._turns(other, probes)
-        rows = np.empty(int((end - start).max()) + _ROOM, np.int64)
+        rows = self.room(int((end - start).max()) + _ROOM)
         words, room = np.zeros(runs.used // BLOCK + 1, np.uint64), np.empty(runs.used // BLOCK + BLOCK, np.int64)
         arrays = [*runs.keys.values(), *(a for levels in runs.extremes.values() for pair in levels for a in pair)]
         parts, t, compared = [], 0, 0

@@ -23,7 +23,7 @@ _NEXT, _LIMIT, _DONE, PHASE, STOP = 0, 8, 16, 24, 32
 _ENTRIES = 40
 #: Looks at the control before a waiting thread gives its processor to others; and times that it does so before a helper
 #: leaves, as there are more threads than processors.
-_LOOKS, _PATIENCE = 64, 2000
+_LOOKS, _PATIENCE = 64, 100
 
 
 def make_control(limits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

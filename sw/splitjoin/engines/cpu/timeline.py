@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +14,6 @@ from splitjoin.lang.schema import SIDES
 from splitjoin.lang.windows import Extent
 
 from ..arrival import Arrivals, R, S
-from .helpers import Team
 from .jit import compiled
 from .store import Store
 
@@ -43,8 +44,8 @@ class Timeline:
             found[side] = max(int(self._starts[n]), 0 if rows is None else self.ends[side] - rows)
         return found
 
-    def windows(self, arrivals: Arrivals, team: Team) -> Windows:
-        """The windows of the next arrivals, which are counted; ``team`` shares the work."""
+    def windows(self, arrivals: Arrivals, jobs: list[Callable[[], None]]) -> Windows:
+        """The windows of the next arrivals, which are counted: they are there when the ``jobs`` have run."""
         if any(extent.length is not None for extent in self._extents.values()):
             return self._ranged(arrivals)
         stream, limits = arrivals.stream, [_limit(self._extents[side]) for side in SIDES]
@@ -52,10 +53,11 @@ class Timeline:
         def of(side: str) -> tuple[Rows, Rows]:
             other, n = 1 - SIDES.index(side), len(arrivals.table(side))
             out = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
-            _row_windows(stream, 1 - other, self._starts[other], self.ends[SIDES[other]], limits[other], *out)
+            jobs.append(partial(_row_windows, stream, 1 - other, int(self._starts[other]), self.ends[SIDES[other]],
+                                limits[other], *out))
             return out[0][:n], out[1][:n]
 
-        windows: Windows = dict(zip(SIDES, team.map(of, SIDES), strict=True))
+        windows: Windows = {side: of(side) for side in SIDES}
         for n, side in enumerate(SIDES):
             self.ends[side] += len(arrivals.table(side))
             self._starts[n] = max(int(self._starts[n]), self.ends[side] - limits[n])

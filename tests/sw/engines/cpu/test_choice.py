@@ -12,6 +12,7 @@ import pytest
 
 import splitjoin
 from splitjoin.base.errors import DeviceError, UnsupportedError
+from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.choice import Selectivity, choose, levels_for
@@ -106,7 +107,9 @@ def test_nothing_is_known_without_tuples() -> None:
 ])
 def test_explain_says_what_can_run(on: str, said: str) -> None:
     schemas = [Schema.from_table(side, table) for side, table in zip("rs", tables(1, 9), strict=True)]
-    assert f"cpu         yes: {said}" in explain(Query.make(*schemas, on=on, window="ROWS 9"))
+    text = explain(Query.make(*schemas, on=on, window="ROWS 9"))
+    assert f"cpu         yes: {said}" in text
+    assert f"up to {processors()} threads" in text
 
 
 @pytest.mark.parametrize(("options", "said"), [
