@@ -60,6 +60,7 @@ bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 	$(BIN)/python -m bench.whole_tables
 	$(BIN)/python -m bench.predicates
 	$(BIN)/python -m bench.cpu
+	$(BIN)/python -m bench.threads
 	$(BIN)/python -m bench.latency
 	$(BIN)/python -m bench.spark_paths
 	$(BIN)/python -m bench.spark_skew

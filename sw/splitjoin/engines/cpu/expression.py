@@ -82,7 +82,7 @@ class ExpressionFinder(Finder):
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
         parts = batch.parts(PROBES)
-        return assembled(batch, parts, batch.team.map(lambda part: self._find(batch, *part), parts))
+        return assembled(parts, batch.team.map(lambda part: self._find(batch, *part), parts))
 
     def _lanes(self, side: str, arrays: list[Array]) -> list[Array]:
         return arrays[2 * len(self._columns[side]):]

@@ -149,8 +149,7 @@ class Finder(ABC):
             self.candidates += pairs
 
 
-def assembled(batch: Batch, parts: Sequence[tuple[str, int, int]],
-              found: Sequence[tuple[Rows, Rows]]) -> dict[str, Found]:
+def assembled(parts: Sequence[tuple[str, int, int]], found: Sequence[tuple[Rows, Rows]]) -> dict[str, Found]:
     """The matches of all ``parts`` of the probes, of each of which are given how many each probe has, and the rows."""
     made: dict[str, Found] = {}
     for side in SIDES:

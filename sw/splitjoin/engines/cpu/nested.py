@@ -12,7 +12,7 @@ from splitjoin.plan.plan import Plan
 
 from .choice import Choice
 from .finder import Batch, Finder, Found, assembled
-from .jit import load
+from .jit import compiled, load
 from .levels import Levels, learn
 from .nested_source import CHUNK, PROBES, nested_source
 from .store import Store
@@ -54,24 +54,31 @@ class NestedFinder(Finder):
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
-        parts = batch.parts(_LEAST)
-        return assembled(batch, parts, batch.team.map(lambda part: self._find(batch, *part), parts))
+        parts, size = batch.parts(_LEAST), batch.team.size
+        slices = -(-size // len(parts)) if parts else 1  # few probes: threads divide the stored tuples, too
+        tasks = [(*part, n, slices) for part in parts for n in range(slices)]
+        found = batch.team.map(lambda task: self._find(batch, *task), tasks)
+        return assembled(parts, [_merged(found[at:at + slices]) for at in range(0, len(found), slices)])
 
-    def _find(self, batch: Batch, side: str, first: int, last: int) -> tuple[Rows, Rows]:
-        """The matches of the probes ``first`` to ``last`` of stream ``side``."""
+    def _find(self, batch: Batch, side: str, first: int, last: int, number: int, slices: int) -> tuple[Rows, Rows]:
+        """The matches of the probes ``first`` to ``last`` of stream ``side`` in slice ``number`` of what they see."""
         other = other_side(side)
         store, mine, count = self.stores[other], slice(first, last), last - first
         counts = np.zeros(count, np.int64)
         if not store.end:
             return counts, np.empty(0, np.int64)
         start, end = (a[mine] for a in batch.windows[side])
+        if slices > 1:
+            begin, rows_seen = int(start[0]), int(end[-1] - start[0])
+            low, high = begin + rows_seen * number // slices, begin + rows_seen * (number + 1) // slices
+            start, end = np.clip(start, low, high), np.clip(end, low, high)
         slots, tests = len(self._plan.slots(other)), len(self._plan.tests)
         probes = [a[mine] for a in batch.probes[side]]
         lows, highs = probes[:tests], probes[tests:]
         narrow: list[Array] = []
         for d, (j, levels) in enumerate(zip(self._tests, self._levels[other], strict=True)):
-            low, high = levels.of(lows[j], self._kind), levels.of(highs[j], self._kind)
-            narrow += [store.arrays[slots + d], low, high - low]
+            from_, to = levels.of(lows[j], self._kind), levels.of(highs[j], self._kind)
+            narrow += [store.arrays[slots + d], from_, to - from_]
         seen = end - start
         rows = self.room(int(seen.max()) + _ROOM)
         flags = np.empty((PROBES, int(end[-1] - start[0]) // CHUNK + 2), np.bool_)
@@ -92,3 +99,25 @@ class NestedFinder(Finder):
             if store.arrays:
                 store.replace(self.extend(side, store.arrays[:slots]))
         self.stores = stores
+
+
+def _merged(found: list[tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
+    """The matches of the same probes in consecutive slices of what they see."""
+    if len(found) == 1:
+        return found[0]
+    counts, rows = np.stack([of for of, _ in found]), np.concatenate([of for _, of in found])
+    out = np.empty(len(rows), np.int64)
+    _interleave(counts, rows, np.cumsum([0, *(len(of) for _, of in found[:-1])]), out)
+    return counts.sum(axis=0), out
+
+
+@compiled
+def _interleave(counts: Any, rows: Any, at: Any, out: Any) -> None:
+    """``counts`` (slices, n) by slice and probe; ``at`` (slices,): where each slice's rows begin; moves on."""
+    n = np.int64(0)
+    for p in range(counts.shape[1]):
+        for k in range(counts.shape[0]):
+            for _ in range(counts[k, p]):
+                out[n] = rows[at[k]]
+                at[k] += 1
+                n += 1

@@ -72,7 +72,7 @@ class SortedFinder(Finder):
         walks: dict[str, _Walk | None] = dict(zip(
             SIDES, batch.team.map(lambda side: self._prepare(batch, side), SIDES), strict=True))
         parts = [part for part in batch.parts(_MANY) if walks[part[0]] is None]
-        found = assembled(batch, parts, batch.team.map(lambda part: self._find(batch, *part), parts))
+        found = assembled(parts, batch.team.map(lambda part: self._find(batch, *part), parts))
         for side, walk in walks.items():
             if walk is not None:
                 found[side] = self._past(batch, side, walk)

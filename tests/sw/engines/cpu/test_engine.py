@@ -209,6 +209,23 @@ def test_one_stream_after_the_other(way: str) -> None:
     assert np.array_equal(got, expected)
 
 
+@pytest.mark.parametrize("prefilter", [True, False])
+def test_few_probes_divide_the_stored_tuples(prefilter: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of many chunks, and windows that grow."""
+    monkeypatch.setattr(engine, "_SHARE", 1.0)
+    r, s = tables(9_000)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), window=("ROWS 7000", "ROWS 300"),
+                       on="abs(r.x - s.a) <= 3 AND abs(r.y - s.b) <= 30")
+    incoming, found = splitjoin.engines.arrival.arrivals(query, r, s), []
+    for threads in (1, 5, 16):
+        with CpuDevice(engine="nested", threads=threads, prefilter=prefilter).open(query) as session:
+            for part in slices(incoming, [3, 40, 17_000, 17_002, 17_100, 17_101]):
+                session.push(part)
+            found.append(session.flush())
+    assert len(found[0]) > 30_000
+    assert all(np.array_equal(items, found[0]) for items in found)
+
+
 def test_push_after_flush() -> None:
     case = SCENARIOS[0]
     session = CpuDevice().open(case.query())
