@@ -259,10 +259,5 @@ def _bullet(words: str) -> str:
     return _text(words, "- ", "  ")
 
 
-def main() -> None:
-    """Print the page."""
-    print(wire_page(), end="")
-
-
 if __name__ == "__main__":
-    main()
+    print(wire_page(), end="")

@@ -26,7 +26,7 @@ from .pages import ROOT, blocks
 
 #: What is installed where: splitjoin's extras, and what users have beside it.
 _INSTALLED = {
-    "plain": ("", ("pandas", "polars", "nbclient", "ipykernel")),
+    "plain": ("", ("pandas", "polars", "duckdb", "nbclient", "ipykernel")),
     "circuits": ("[emulator]", ("nbclient", "ipykernel", "cocotb==2.1.0")),
     "spark": ("[spark,connect]", ("nbclient", "ipykernel")),
     "sdist": ("", ()),

@@ -13,7 +13,7 @@ from splitjoin.circuit.registers import REGION_COUNTERS
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device
 from splitjoin.joins.join import join
-from splitjoin.joins.statement import Select, sql
+from splitjoin.joins.statement import explain_sql, sql
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import parse_order
 from splitjoin.rows.output import output_columns, output_schema
@@ -109,8 +109,8 @@ def run_sql(args: argparse.Namespace) -> None:
     options = circuit_arguments(args)
     window = window_or_default(args, options)
     tables = {name: parse_schema(text) for name, text in _tables(args.named).items()}
-    made: Select = sql(args.text, tables=tables, window=window, time=pair(args, "time"), order=args.order)
-    print(made.explain(**options, windowed=window_argument(args) is not None))
+    print(explain_sql(args.text, tables, window=window, time=pair(args, "time"), order=args.order,
+                      windowed=window_argument(args) is not None, **options))
 
 
 def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) -> JoinResult:

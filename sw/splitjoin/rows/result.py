@@ -60,8 +60,8 @@ class JoinResult:
     def items(self) -> Items:
         """The result items: the row ids of every row, and the stars. Raises `InputError` if the rows are in a file."""
         if self._items is None:
-            raise InputError("the items of a join whose rows go to a file are not kept; leave out to=, or select "
-                             "columns that number the rows")
+            raise InputError("the items of a join are kept where its rows are the result and stay in memory; leave out "
+                             "to= and what is no join, or select columns that number the rows")
         if callable(self._items):
             self._items = self._items()
         return self._items

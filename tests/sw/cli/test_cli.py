@@ -386,7 +386,7 @@ def test_sql_refuses(folder: Path, capsys: pytest.CaptureFixture[str], more: tup
 
 
 def test_sql_shows_the_place(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "SELECT DISTINCT x FROM trades, quotes"
+    text = "SELECT missing FROM trades, quotes"
     assert main(["sql", text, *TABLES, "--window", "ROWS 2", "-o", "Q.csv"]) == USAGE
     assert capsys.readouterr().err.split("\n")[1:3] == [f"    {text}", "    " + " " * 7 + "^" * 8]
 

@@ -76,7 +76,7 @@ def test_the_file_and_the_items(tmp_path: Path) -> None:
     assert memory.path is None
     assert len(memory.items) == 8  # two rows and a star after each probe
     assert stored.path == tmp_path / "out.parquet"
-    with pytest.raises(InputError, match="the items of a join whose rows go to a file are not kept"):
+    with pytest.raises(InputError, match="the items of a join are kept where its rows are the result"):
         _ = stored.items
     with pytest.raises(InputError, match="a batch must have at least 1 row, not 0"):
         stored.batches(0)

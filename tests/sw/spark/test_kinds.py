@@ -89,8 +89,7 @@ def test_the_examples_of_the_pages(spark: SparkSession) -> None:
         (0, 1, 12.0), (5, 0, None), (30, 0, None)]
 
 
-AGGREGATE = {"n": "count(*)", "first": "first(s.n)", "total": "sum(s.price)", "mean": "avg(r.y + s.y)",
-             "all": "list(s.n)"}
+AGGREGATE = {"n": "count(*)", "first": "first(s.n)", "total": "sum(s.price)", "mean": "avg(r.y + s.y)"}
 
 
 @splitjoin.aggregate

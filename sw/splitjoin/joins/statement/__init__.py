@@ -2,9 +2,9 @@
 before it and after it.
 """
 
-from .api import sql
+from .api import explain_sql, sql
 from .ordering import refuse_ordering
 from .projection import Projection
 from .select import Select
 
-__all__ = ["Projection", "Select", "refuse_ordering", "sql"]
+__all__ = ["Projection", "Select", "explain_sql", "refuse_ordering", "sql"]

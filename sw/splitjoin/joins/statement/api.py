@@ -10,9 +10,9 @@ from typing import Any, Literal, overload
 
 import pyarrow as pa
 
-from splitjoin.base.errors import InputError, WindowError
+from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError, ToolError, WindowError
 from splitjoin.engines.device import PAIR, Device
-from splitjoin.engines.registry import DeviceOption, device as find_device, merged_options
+from splitjoin.engines.registry import DeviceOption, device as find_device, merged_options, option_names
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
 from splitjoin.lang.python.aggregate import AggregateClass
@@ -26,12 +26,14 @@ from splitjoin.tables.inputs import ArrowSchema, Rows, table_or_files
 
 from ..execution import Output, run
 from ..join import sorted_tables, sorts, whole_window
+from .clauses import named_columns, table_names
 from .inputs import bind_tables, check_named, check_options, is_schema, read_columns, schema_of
 from .ordering import sorted_rows
 from .parts import Statement, parse
 from .select import Select
+from .with_duckdb import Surroundings
 
-__all__ = ["sql"]
+__all__ = ["explain_sql", "sql"]
 
 
 @overload
@@ -85,7 +87,12 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
     if not isinstance(text, str):
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
     sort = sorts(sort)
-    statement = parse(text)
+    rest = _Rest(text, tables, streams, device, device_options, sort, to, {
+        "window": window, "time": time, "order": order})
+    try:
+        statement = parse(text)
+    except StatementError as refused:
+        return rest.answered(refused)
     check_named(statement, unnamed)
     *given, options = bind_tables(statement, tables, streams)
     schemas = [is_schema(data) for data in given]
@@ -103,21 +110,111 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
     if any(schemas):
         name = statement.tables[schemas.index(True)].name
         raise InputError(f"the tables must be given as rows both, or as schemas both, but {name!r} is a schema")
-    left = _opened(given[0], statement.tables[0].name)
-    # One table under two names is read once, as some can be read only once.
-    right = left if given[1] is given[0] else _opened(given[1], statement.tables[1].name)
+    left, right = (rest.opened(data, t.name) for data, t in zip(given, statement.tables, strict=True))
     device = "cpu" if device is None else device
     check_options(statement, options, device, sql)
     chosen = find_device(device, **merged_options(device_options, options, device, sql))
     path = None if to is None else check_output(to)
-    return _run(statement, {"r": left, "s": right}, chosen, sort, path, window=window, time=time, order=order,
-                aggregates=aggregates)
+    try:
+        return _run(statement, {"r": left, "s": right}, chosen, sort, path, window=window, time=time, order=order,
+                    aggregates=aggregates)
+    except (PredicateError, SchemaError) as refused:
+        return rest.answered(refused)
 
 
-def _opened(data: Any, name: str) -> pa.Table | TableFiles:
-    """``data`` as a table; files whose columns can be read separately as they are."""
-    found = table_or_files(data, name)
-    return found if not isinstance(found, TableFiles) or found.columnar else found.read()
+def explain_sql(text: str, tables: Mapping[str, pa.Schema], *, window: WindowSpec, time: TimeSpec | None = None,
+                order: str | Order = "total", windowed: bool = True, **circuit: Any) -> str:
+    """Explain, as text, where each part of the statement ``text`` runs, over tables of these schemas.
+
+    ``windowed``, ``circuit``: as of `Select.explain`, for a statement that runs here as a whole.
+    """
+    try:
+        select: Select = sql(text, tables=tables, window=window, time=time, order=order)
+        return select.explain(windowed=windowed, **circuit)
+    except (PredicateError, SchemaError) as refused:
+        empty = {name: schema.empty_table() for name, schema in tables.items()}
+        rest = _Rest(text, empty, {}, None, None, False, None, {
+            "window": window if windowed else None, "time": time, "order": order})
+        rest.answered(refused)
+        return "\n".join([f"statement        {' '.join(text.split())}", *rest.lines])
+
+
+class _Rest:
+    """Answers a statement that does not run here as a whole, over tables, with DuckDB around its join.
+
+    The arguments are those of `sql`; ``how``: window, time and order. ``lines``, after an answer, say what ran where.
+    """
+
+    def __init__(self, text: str, tables: Mapping[str, Any] | None, streams: Mapping[str, Any],
+                 device: str | Device | None, device_options: Mapping[str, Any] | None, sort: bool,
+                 to: str | os.PathLike[str] | None, how: dict[str, Any]):
+        self._text, self._tables, self._streams, self._sort, self._to, self._how = text, tables, streams, sort, to, how
+        self._device: str | Device = "cpu" if device is None else device
+        self._device_options = device_options
+        self._opened: dict[int, pa.Table | TableFiles] = {}
+        self.lines: tuple[str, ...] = ()
+
+    def opened(self, data: Any, name: str) -> pa.Table | TableFiles:
+        """``data`` as a table; files whose columns can be read separately as they are. Once, as some are."""
+        if id(data) not in self._opened:
+            found = table_or_files(data, name)
+            self._opened[id(data)] = found if not isinstance(found, TableFiles) or found.columnar else found.read()
+        return self._opened[id(data)]
+
+    def answered(self, refused: PredicateError | SchemaError) -> JoinResult:
+        """The rows of the statement. Raises ``refused``, the error of the whole, for streams, where the error is not
+        about its clauses, and without DuckDB.
+        """
+        try:
+            names = table_names(self._text)
+        except StatementError:
+            raise refused from None
+        given = {**(self._tables or {}), **{n: v for n, v in self._streams.items() if n.lower() in names}}
+        if not given or any(is_schema(data) for data in given.values()):
+            raise refused
+        options = {n: v for n, v in self._streams.items() if n not in given}
+        wrong = [n for n in options if n not in option_names(self._device)]
+        wrong += [n for n in given if n.lower() not in names]
+        if wrong:
+            raise InputError(f"{wrong[0]!r} is given, but the statement has no such table, nor the device such an "
+                             f"option; leave it out")
+        device = find_device(self._device, **merged_options(self._device_options, options, self._device, sql))
+        path = None if self._to is None else check_output(self._to)
+        joined = list[JoinResult]()
+
+        def run_join(statement: Statement, tables: Mapping[Side, pa.Table]) -> pa.Table:
+            joined.append(_run(statement, tables, device, self._sort, None, **self._how))
+            return joined[-1].table
+
+        rows = {name.lower(): _read(self.opened(data, name), self._text, self._how["time"])
+                for name, data in given.items()}
+        only_one = self._sort or self._how["window"] is not None or self._how["time"] is not None
+        try:
+            answer = Surroundings(rows, run_join, only_one).answer(self._text)
+        except ToolError as error:
+            said, *mark = str(refused).split("\n")
+            raise type(refused)("\n".join([f"{said}; or {error}", *mark])) from None
+        except (PredicateError, SchemaError) as error:
+            if isinstance(error, StatementError) and not isinstance(refused, SchemaError):
+                raise
+            raise refused from None
+        self.lines = answer.lines
+        told: dict[str, Any] = {"counters": joined[-1].counters, "plan": f"{joined[-1].plan}; the rest by DuckDB"}
+        if path is None:
+            return JoinResult(answer.rows, None, **told)
+        check_columns(answer.rows.schema, path)
+        with TableWriter(path, answer.rows.schema) as writer:
+            writer.write(answer.rows)
+        return JoinResult(writer.stored(), None, **told)
+
+
+def _read(data: pa.Table | TableFiles, text: str, time: TimeSpec | None) -> pa.Table:
+    """``data`` as a table; of files, the columns that ``text`` names, or all if it may have a star for them."""
+    if not isinstance(data, TableFiles):
+        return data
+    names = named_columns(text, data.schema().names)
+    times = [time] if isinstance(time, str) else [*(time.values() if isinstance(time, Mapping) else time or ())]
+    return data.read([n for n in data.schema().names if n in names or n in times] or data.schema().names[:1])
 
 
 def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort: bool,

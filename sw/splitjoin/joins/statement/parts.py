@@ -19,7 +19,8 @@ from splitjoin.lang.sql.source import sql_tokens, unreadable, untokenizable
 
 from .checks import StatementText, check_clauses, check_join, check_table, grouping, join_how, table_start
 
-__all__ = ["Ordering", "SelectItem", "Statement", "TableName", "parse"]
+__all__ = ["Ordering", "SelectItem", "Statement", "TableName", "is_distinct", "outer_tokens", "parse",
+           "written"]
 
 #: Words by which a number of rows begins.
 _COUNTS = (TokenType.LIMIT, TokenType.FETCH)
@@ -96,7 +97,7 @@ def parse(text: str) -> Statement:
         raise StatementError(untokenizable(text, error, "statement")) from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens = tokens[:-1]
-    outer, unpaired = _outer(tokens)
+    outer, unpaired = outer_tokens(tokens)
     source = StatementText(text, outer)
     if unpaired is not None:
         raise source.error(f"{unpaired.text!r} has no counterpart", unpaired.start, unpaired.end + 1)
@@ -156,7 +157,7 @@ def _count(part: Any, source: StatementText) -> int:
     return int(number.name)
 
 
-def _outer(tokens: list[Token]) -> tuple[list[Token], Token | None]:
+def outer_tokens(tokens: list[Token]) -> tuple[list[Token], Token | None]:
     """The tokens outside all parentheses, and the first parenthesis that has no counterpart."""
     opened: list[Token] = []
     found: list[Token] = []
@@ -178,7 +179,7 @@ def _table(tree: exp.Expr, source: StatementText) -> TableName:
     return TableName(name, name if alias is None else alias.name, table_start(tree))
 
 
-def _is_distinct(before: list[Token]) -> bool:
+def is_distinct(before: list[Token]) -> bool:
     """True if a FROM after ``before`` ends IS [NOT] DISTINCT FROM."""
     kinds = [t.token_type for t in before[-3:]]
     return kinds[-2:] == [TokenType.IS, TokenType.DISTINCT] or kinds == [TokenType.IS, TokenType.NOT,
@@ -191,7 +192,7 @@ def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text:
     cuts = [0]
     at = {id(t) for t in outer}
     for n, token in enumerate(tokens):
-        if token.token_type == TokenType.FROM and _is_distinct(tokens[:n]):
+        if token.token_type == TokenType.FROM and is_distinct(tokens[:n]):
             continue  # x IS DISTINCT FROM y
         if id(token) in at and token.token_type in (TokenType.COMMA, TokenType.FROM):
             cuts.append(n)
@@ -210,12 +211,12 @@ def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text:
         words = part
         if alias is not None:
             words = part[:-1] if part[-2].token_type != TokenType.ALIAS else part[:-2]
-        items.append(SelectItem(tree.this if alias is not None else tree, alias, _written(words, text), part[0].start,
+        items.append(SelectItem(tree.this if alias is not None else tree, alias, written(words, text), part[0].start,
                           part[-1].end + 1))
     return items
 
 
-def _written(words: list[Token], text: str) -> str:
+def written(words: list[Token], text: str) -> str:
     """The words of the text, without comments and line breaks."""
     gaps = ["" if a.end + 1 == b.start else " " for a, b in pairwise(words)]
     return "".join(text[w.start:w.end + 1] + gap for w, gap in zip(words, [*gaps, ""], strict=True))

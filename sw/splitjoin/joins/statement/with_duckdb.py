@@ -1,0 +1,393 @@
+"""A SELECT over tables of which only the join runs here: DuckDB computes the rest of it, before and behind the join."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
+
+from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError, ToolError, first_line
+from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.sql.parser import parse_tree
+from splitjoin.rows.exports import to_duckdb
+
+from .clauses import (
+    Clauses,
+    clauses,
+    common_tables,
+    conjuncts,
+    item_names,
+    nested_tables,
+    on_condition,
+    quoted,
+    using,
+    words,
+)
+from .parts import SelectItem, Statement, parse
+from .reader import Tables, TreeReader, read_condition
+
+__all__ = ["Answer", "Surroundings"]
+
+#: Runs a statement that is a join alone, over R and S.
+RunJoin = Callable[[Statement, Mapping[Side, pa.Table]], pa.Table]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows of a statement, and a line for each part of it that says where it ran."""
+
+    rows: pa.Table
+    lines: tuple[str, ...]
+
+
+@dataclass
+class Surroundings:
+    """Answers statements over ``tables``, whose names are in lower case; ``run`` runs their joins.
+
+    ``only_one``: True if what the user gave, such as a window, is meant for one join.
+    """
+
+    tables: Mapping[str, pa.Table]
+    run: RunJoin
+    only_one: bool
+    lines: list[str] = field(default_factory=list)
+    joins: int = 0
+
+    def answer(self, text: str) -> Answer:
+        """The rows of the statement ``text``.
+
+        Raises `StatementError` for what is neither a join nor DuckDB's, `InputError` where DuckDB refuses a value, and
+        `ToolError` without DuckDB.
+        """
+        with _connection() as db:
+            rows = self._select(db, text, dict(self.tables), nested=False)
+        twice = [n for at, n in enumerate(rows.column_names) if n in rows.column_names[:at]]
+        if twice:
+            raise StatementError(f"result columns must have distinct names, but {twice[0]!r} would occur more than "
+                                 f"once; give one of them another name with AS")
+        return Answer(rows, tuple(self.lines))
+
+    def _select(self, db: Any, text: str, scope: dict[str, pa.Table], *, nested: bool) -> pa.Table:
+        named, text = common_tables(text)
+        for table in named:
+            scope[table.name.lower()] = self._select(db, table.text, dict(scope), nested=True)
+        found = clauses(text)
+        for n, table in reversed(list(enumerate(nested_tables(found)))):
+            name = f"splitjoin_{len(scope)}_{n}"
+            scope[name] = self._select(db, table.text, dict(scope), nested=True)
+            text = text[:table.start] + name + text[table.end:]
+        found = clauses(text)
+        if found.is_join:
+            rows = self._join(db, found, scope)
+            return rows if nested else rows.rename_columns(item_names(found, rows.column_names))
+        if not nested and not self.joins:
+            raise StatementError("two tables must be joined, but there is only one; to join a table with itself, name "
+                                 "it twice, such as FROM t a JOIN t b ON …")
+        self.lines.append(f"DuckDB           {'a selection' if nested else 'the rest'}: {' '.join(text.split())}")
+        rows = _ask(db, text, {name: table for name, table in scope.items() if name in words(found.tokens)})
+        return rows if nested else rows.rename_columns(item_names(found, rows.column_names))
+
+    def _join(self, db: Any, found: Clauses, scope: Mapping[str, pa.Table]) -> pa.Table:
+        self.joins += 1
+        if self.joins > 1 and self.only_one:
+            raise StatementError("window, time and sort are those of one join, but the statement has several; run them "
+                                 "one by one, or leave them out")
+        same, source = using(found)
+        on_text, source = ([], source) if same else on_condition(found)
+        try:
+            statement = parse(f"SELECT * FROM{source}")
+        except StatementError as error:
+            raise StatementError(str(error).split("\n")[0]) from None  # the place is that of another text
+        if same and statement.how in ("asof", "asof_left"):
+            raise StatementError("USING is not supported in an ASOF JOIN; compare the times and keys behind ON")
+        tables = {side: _table(scope, t.name) for side, t in zip(SIDES, statement.tables, strict=True)}
+        work = _Join(db, statement, found, tables)
+        on = [work.read(condition, "ON") for condition in on_text]
+        on += [exp.EQ(this=work.column("r", name), expression=work.column("s", name)) for name in same]
+        where, after = list[exp.Expr](), list[str]()
+        for condition in conjuncts(found, found.where):
+            try:
+                if statement.how != "inner":
+                    raise PredicateError("a condition behind the join")
+                where.append(work.read(condition, "WHERE"))
+            except (PredicateError, SchemaError):
+                after.append(condition)
+        statement, after = work.without_partners(statement, on, after)
+        piece = " AND ".join(f"({condition})" for condition in after)
+        needed = work.needed(piece, same, statement)
+        items = tuple(SelectItem(work.column(side, name), f"{side}.{name}", name, 0, 0)
+                      for side in SIDES for name in needed[side])
+        made = replace(statement, items=items, on=_all(on), where=_all(where))
+        rows = self.run(made, work.tables)
+        word = {"inner": "", "asof_left": "ASOF LEFT "}.get(made.how, f"{made.how.upper()} ")
+        said = " AND ".join(c.sql("duckdb") for c in (*on, *where)) or "TRUE"
+        self.lines += [*work.lines, f"join             {made.tables[0]} {word}JOIN {made.tables[1]} ON {said}"]
+        both = work.merged(rows, needed, same, made)
+        text = (f"{found.text[found.head]} FROM {' POSITIONAL JOIN '.join(work.named(side) for side in both)}"
+                f"{f' WHERE {piece}' if piece else ''} {found.text[found.tail]}")
+        self.lines.append(f"DuckDB           the rest: {' '.join(text.split())}")
+        others = {n: t for n, t in scope.items() if n in words(clauses(text).tokens)}
+        return _ask(db, text, {**others, **{f"splitjoin_{side}": t for side, t in both.items()}})
+
+
+class _Join:
+    """The join of a statement: its tables, with columns that DuckDB computes for its conditions behind theirs."""
+
+    def __init__(self, db: Any, statement: Statement, found: Clauses, tables: Mapping[Side, pa.Table]):
+        self._db, self._statement, self._found = db, statement, found
+        self.tables = dict(tables)
+        self.lines: list[str] = []
+        self._own = {side: list(table.column_names) for side, table in tables.items()}
+        self._said: dict[str, list[tuple[Any, Any]]] = {}
+        self._label = {side: t.label for side, t in zip(SIDES, statement.tables, strict=True)}
+
+    def column(self, side: Side, name: str) -> exp.Column:
+        """The tree of the column ``name`` of ``side``."""
+        return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(self._label[side], quoted=True))
+
+    def named(self, side: Side) -> str:
+        """The rows of ``side`` under the name that the statement has for its table."""
+        return f"splitjoin_{side} AS {quoted(self._label[side])}"
+
+    def read(self, condition: str, clause: str) -> exp.Expr:
+        """The tree of ``condition``. What it says of one table in words that are not ours is a column by DuckDB.
+
+        Raises `PredicateError` or `SchemaError` for a condition on both tables that is not in the language.
+        """
+        with contextlib.suppress(PredicateError, SchemaError):
+            tree = parse_tree(condition)
+            read_condition(self._statement, self._schemas(), tree, clause)
+            return _unmarked(tree)
+        try:
+            tree = sqlglot.parse_one(condition, dialect="duckdb")
+        except SqlglotError as error:
+            raise PredicateError(first_line(error)) from None
+        if any(tree.find(kind) for kind in (exp.Query, exp.AggFunc, exp.Window, exp.Star)):
+            raise PredicateError(f"{condition!r} is no condition on a pair")
+        made = parse_tree(self._hosted(tree).sql("duckdb"))
+        read_condition(self._statement, self._schemas(), made, clause)
+        return _unmarked(made)
+
+    def _hosted(self, tree: Any) -> Any:
+        """``tree`` with a column of DuckDB for each largest part that is of one table and not in the language."""
+        if self._is_ours(tree):
+            return tree
+        sides = {self._side(c) for c in tree.find_all(exp.Column)}
+        if len(sides) == 1 and not isinstance(tree, (exp.Column, exp.Tuple, exp.If)):
+            return self._computed(tree, *sides)
+        tree = tree.copy()
+        for child in list(tree.iter_expressions()):
+            if child.find(exp.Column):
+                child.replace(self._hosted(child))
+        return tree
+
+    def _computed(self, tree: Any, side: Side) -> exp.Expr:
+        changing = _changing(self._db)
+        for call in tree.find_all(exp.Func):
+            names = [call.name] if isinstance(call, exp.Anonymous) else list(call.sql_names())
+            if any(name.lower() in changing for name in names):
+                raise PredicateError(f"{tree.sql('duckdb')}: {names[0]} has other values at other times")
+        table, text = self.tables[side], tree.sql("duckdb")
+        used = {c.name.lower() for c in tree.find_all(exp.Column)}
+        source = table.select([n for n in self._own[side] if n.lower() in used])
+        made = _ask(self._db, f"SELECT {text} FROM {self.named(side)}", {f"splitjoin_{side}": source})
+        name = f"splitjoin_{len(table.column_names)}"
+        self.tables[side] = table.append_column(name, made.column(0))
+        self.lines.append(f"DuckDB           {self._label[side]}: {name} = {text}, once per tuple")
+        return self.column(side, name)
+
+    def _is_ours(self, tree: Any) -> bool:
+        with contextlib.suppress(PredicateError, SchemaError, RecursionError):
+            TreeReader(self._statement, self._schemas(), "ON").expr(parse_tree(tree.sql("duckdb")))
+            return True
+        return False
+
+    def _side(self, column: exp.Column) -> Side:
+        return TreeReader(self._statement, self._schemas(), "ON").find(column)[0].side
+
+    def _schemas(self) -> Tables:
+        return [(t, Schema.from_table(side, self.tables[side]))
+                for side, t in zip(SIDES, self._statement.tables, strict=True)]
+
+    def without_partners(self, statement: Statement, on: list[exp.Expr],
+                         after: list[str]) -> tuple[Statement, list[str]]:
+        """``statement`` as an ANTI JOIN, and what is left of ``after``, where it is a LEFT JOIN whose rows must lack a
+        value that every partner has, and of whose second table nothing else is said.
+        """
+        if statement.how != "left":
+            return statement, after
+        for n, condition in enumerate(after):
+            others = [*after[:n], *after[n + 1:]]
+            said = words(clauses(f"SELECT {' , '.join(others) or '1'} FROM x").tokens)
+            for name, at in words(self._found.within(self._found.head, self._found.tail)).items():
+                said.setdefault(name, []).extend(at)
+            of_s = {self._label["s"].lower(), *(name.lower() for name in self._own["s"])}
+            own = {name.lower() for name in self._own["r"]}
+            if any(_is_said(said[name], name in own) for name in said if name in of_s) or "s" in self._stars(said):
+                continue
+            with contextlib.suppress(PredicateError, SchemaError):
+                tree = parse_tree(condition)
+                if isinstance(tree, exp.Is) and isinstance(tree.this, exp.Column) and isinstance(
+                        tree.expression, exp.Null) and self._is_partners(tree.this, on):
+                    return replace(statement, how="anti"), others
+        return statement, after
+
+    def _is_partners(self, column: exp.Column, on: list[exp.Expr]) -> bool:
+        """True if ``column`` is of S and no partner has NULL in it."""
+        schema, found = TreeReader(self._statement, self._schemas(), "WHERE").find(column)
+        compared = [side for c in on for t in c.flatten() if type(t) in (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+                    for side in (t.this, t.expression) if isinstance(side, exp.Column)]
+        reader = TreeReader(self._statement, self._schemas(), "ON")
+        return schema.side == "s" and (not self.tables["s"].column(found.name).null_count or any(
+            reader.find(c)[1].name == found.name for c in compared if self._side(c) == "s"))
+
+    def _stars(self, said: Mapping[str, list[tuple[Any, Any]]]) -> set[Side]:
+        """The sides of which all columns are asked for."""
+        stars = {"r": False, "s": False}
+        for before, after in said.get("*", ()):
+            if before == TokenType.DOT or (before == TokenType.L_PAREN and after == TokenType.R_PAREN):
+                continue
+            if before in (TokenType.SELECT, TokenType.COMMA, TokenType.DISTINCT, TokenType.ALL, TokenType.R_PAREN):
+                stars = {"r": True, "s": True}
+        if "columns" in said:
+            stars = {"r": True, "s": True}
+        tokens = self._found.tokens
+        for label, dot, star in zip(tokens, tokens[1:], tokens[2:], strict=False):
+            if dot.token_type == TokenType.DOT and star.token_type == TokenType.STAR:
+                for side in SIDES:
+                    stars[side] |= label.text.lower() == self._label[side].lower()
+        return {side for side in SIDES if stars[side]}
+
+    def needed(self, piece: str, same: Iterable[str], statement: Statement) -> dict[Side, list[str]]:
+        """The columns of the join that the rest of the statement names, or asks for by a star."""
+        said = words(clauses(f"{self._found.text[self._found.head]} FROM x WHERE {piece or 'TRUE'} "
+                             f"{self._found.text[self._found.tail]}").tokens)
+        self._said, stars = said, self._stars(said)
+        for label in self._label.values():
+            alone = [before for before, after in said.get(label.lower(), ()) if TokenType.DOT not in (before, after)
+                     and before not in (TokenType.FROM, TokenType.JOIN)]
+            if TokenType.GROUP_BY in alone:
+                raise PredicateError(f"GROUP BY {label} makes rows here, and no others")
+            if alone and label.lower() not in (n.lower() for own in self._own.values() for n in own):
+                raise StatementError(f"{label} stands for all columns of a table here, as one value; write its columns")
+        merged = {name.lower() for name in same}
+        found = dict[Side, list[str]]()
+        for side in SIDES:
+            found[side] = [n for n in self._own[side] if n.lower() in said or side in stars]
+            if merged:
+                qualified = [n for n in merged if any(before == TokenType.DOT for before, _ in said.get(n, ()))]
+                if qualified:
+                    raise StatementError(f"{qualified[0]} is one column of both tables, by USING: write it without a "
+                                         f"table, or write ON a.{qualified[0]} = b.{qualified[0]}")
+                found[side] += [n for n in self._own[side] if n.lower() in merged and n not in found[side]]
+        if statement.how in ("semi", "anti"):
+            found["s"] = []
+        if not found["r"] and not found["s"]:
+            found["r"] = self._own["r"][:1]
+        for side, names in found.items():
+            small = [n.lower() for n in names]
+            if len(set(small)) < len(small):
+                raise StatementError(f"{self._label[side]} has columns whose names differ in case alone, which DuckDB "
+                                     f"does not tell apart; rename one of them")
+            for name in names:
+                type_ = self.tables[side].schema.field(name).type
+                if pa.types.is_dictionary(type_) and type_.ordered:
+                    raise StatementError(f"{self._label[side]}.{name} has ordered categories, whose order DuckDB is "
+                                         f"not told; give the column as text")
+        return found
+
+    def merged(self, rows: pa.Table, needed: Mapping[Side, list[str]], same: list[str],
+               statement: Statement) -> dict[Side, pa.Table]:
+        """The columns of each side of the joined ``rows``, under their names; those in ``same`` on R's side."""
+        made = dict[Side, pa.Table]()
+        merged = {name.lower() for name in same}
+        taken = {n.lower() for n in needed["r"]}
+        for side in SIDES:
+            columns = dict[str, pa.ChunkedArray]()
+            for name in needed[side]:
+                column = rows.column(f"{side}.{name}")
+                if name.lower() in merged:
+                    if side == "s":
+                        continue
+                    if statement.how in ("right", "full"):
+                        other = next(n for n in needed["s"] if n.lower() == name.lower())
+                        column = pc.coalesce(column, rows.column(f"s.{other}"))
+                columns[name] = column
+            if columns:
+                made[side] = pa.table(columns)
+        both = taken & {n.lower() for n in needed["s"]} - merged
+        for side, table in made.items():  # of a star, by the names that a SELECT without DuckDB gives them
+            made[side] = table.rename_columns([f"{n}_{self._label[side]}" if n.lower() in both and n.lower() not in
+                                               self._said else n for n in table.column_names])
+        return made
+
+
+def _is_said(at: list[tuple[Any, Any]], of_both: bool) -> bool:
+    """True if a word, at these places, may mean a column of S; ``of_both``: R has one of that name."""
+    return not of_both or any(before != TokenType.DOT for before, _ in at)
+
+
+def _all(conditions: list[exp.Expr]) -> exp.Expr | None:
+    parts: list[exp.Expr] = [exp.Paren(this=c) for c in conditions]
+    return reduce(lambda a, b: exp.And(this=a, expression=b), parts) if parts else None
+
+
+def _unmarked(tree: exp.Expr) -> exp.Expr:
+    """``tree`` without places, which were those of another text."""
+    for node in tree.walk():
+        node.meta.clear()
+    return tree
+
+
+def _table(scope: Mapping[str, pa.Table], name: str) -> pa.Table:
+    found = scope.get(name.lower())
+    if found is None:
+        raise InputError(f"the table {name!r} of the statement is not given; its rows are given under its name")
+    return found
+
+
+@contextlib.contextmanager
+def _connection() -> Iterator[Any]:
+    """A database of DuckDB in memory, that reads no files, and has UTC for its zone."""
+    try:
+        duckdb = importlib.import_module("duckdb")
+    except ModuleNotFoundError as error:
+        raise ToolError("install DuckDB, which computes over tables what is no join in a statement: "
+                        "pip install duckdb") from error
+    with duckdb.connect(config={"enable_external_access": "false"}) as db:
+        db.execute("SET TimeZone = 'UTC'")
+        yield db
+
+
+def _changing(db: Any) -> set[str]:
+    """The functions of DuckDB that give other values at other times."""
+    return {name for (name,) in db.execute("SELECT DISTINCT function_name FROM duckdb_functions() "
+                                           "WHERE stability <> 'CONSISTENT'").fetchall()}
+
+
+def _ask(db: Any, text: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """The rows of ``text`` by DuckDB, over ``tables``. Raises `StatementError` or `InputError` for what it refuses."""
+    duckdb = importlib.import_module("duckdb")
+    try:
+        for name, table in tables.items():
+            to_duckdb(table, db).create_view(name, replace=True)
+        made: pa.Table = db.sql(text).to_arrow_table()
+        return made
+    except duckdb.ParserException as error:
+        raise PredicateError(f"DuckDB does not read it: {first_line(error)}") from None
+    except (duckdb.BinderException, duckdb.CatalogException) as error:
+        raise StatementError(f"DuckDB, which computes what is no join in a statement, refuses it: {first_line(error)}; "
+                             f"it was given {' '.join(text.split())}") from None
+    except duckdb.Error as error:
+        raise InputError(f"DuckDB, which computes what is no join in a statement, gives no rows: {first_line(error)}; "
+                         f"it was given {' '.join(text.split())}") from None
