@@ -132,6 +132,9 @@ def test_a_silent_stream_holds_nothing_back(spark: SparkSession, files: Files) -
         return {tuple(row.values()) for row in files.found(name).to_pylist()}  # type: ignore[misc]  # of two values
 
     assert found("waits") == {(2, 2)}
+    assert found("greatest", watermark="max") == {(2, 2), (1, None), (50, None)}
+    described = explain(files.frame("r"), files.frame("s"), **query, watermark="spark", state=files.state)
+    assert "rows below or at the watermark: the lesser of left's" in described
     # Two micro-batches are silent; each takes more than a millisecond.
     assert found("idle", idle="1 MILLISECOND") == {(2, 2), (1, None), (50, None)}
     spark.conf.set("spark.sql.streaming.multipleWatermarkPolicy", "max")
@@ -231,6 +234,8 @@ def test_two_joins_in_one_query_need_two_names(filled: Files, tables: tuple[pa.T
     ({"idle": 30}, WindowError, "idle must be a number and a unit, such as '30 SECONDS', but 30 is not"),
     ({"idle": "ROWS 5"}, WindowError, "idle must be a number and a unit, such as '30 SECONDS', but 'ROWS 5' is not"),
     ({"idle": {"left": "5 SECONDS"}}, WindowError, "a mapping of idle must have the keys 'r' and 's'"),
+    ({"watermark": "least"}, InputError, "watermark must be 'source', 'min', 'max' or 'spark', not 'least'"),
+    ({"watermark": "source", "late": (1, None)}, WindowError, "by 'source' each stream has a lateness of its own"),
     ({"partitions": 3}, InputError, "give groups=… instead"),
     ({"groups": 0}, InputError, "groups must be a number from 1 to 32768, not 0"),
     ({"groups": True}, InputError, "not True"),
@@ -242,7 +247,7 @@ def test_two_joins_in_one_query_need_two_names(filled: Files, tables: tuple[pa.T
     ({"state": "dbfs:/mnt/x"}, InputError, "write '/dbfs/mnt/x'"),
     ({"state": "s3a://bucket/x"}, InputError, "write 's3://bucket/x'"),
     ({"state": "/proc/nothing"}, InputError, "nothing can be written to '/proc/nothing'"),
-    ({"time": None}, SchemaError, "stream_join needs time="),
+    ({"time": None}, SchemaError, "streaming DataFrames need time="),
 ])
 def test_refused_before_the_query_starts(filled: Files, change: dict[str, Any], kind: type[Exception],
                                          reason: str) -> None:
