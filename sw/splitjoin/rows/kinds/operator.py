@@ -375,9 +375,9 @@ class KindOperator(RowOperator):
         """The last event times at which the open tuples ``at`` of ``side`` may still change; `NEVER` without one."""
         tuples = self._undecided[side]
         last = tuples.last_times(at)
-        if self._as_of and self._timed and side == "r" and self._kind.direction != "forward":
-            last = np.minimum(last, self._nearest(at) if self._kind.direction == "nearest" else tuples["time"][at])
-        return last
+        if self._as_of and self._timed and side == "r" and self._kind.direction == "nearest":
+            last = np.minimum(last, self._nearest(at))
+        return last  # of a tuple that looks backward its own time, to which its window is narrowed
 
     def _nearest(self, at: Ints) -> Ints:
         """The last times at which a partner behind the tuples ``at`` of R would be nearer than the one before them, or
