@@ -14,6 +14,8 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
+from .device_times import DeviceTimes
+
 if TYPE_CHECKING:
     from splitjoin.circuit.driver import CircuitSession
     from splitjoin.circuit.folded_states import FoldedStates
@@ -32,19 +34,22 @@ class NumberedSession:
     count from the beginning of the stream, not of the session: the device closes every probe's group, and this class
     drops the stars that are not due. On devices whose results lag, these stars also tell which probes are finished.
 
-    ``folds``: True if the device folds the aggregates of ``query`` (`states`).
+    ``folds``: True if the device folds the aggregates of ``query`` (`states`). ``times``: the times on the device of
+    tuples that come in any order; then the device finds more pairs (`checked`).
 
     Attributes:
         pushed: The row ids (R's, S's) of the next tuples.
     """
 
     def __init__(self, query: Query, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0), *,
-                 folds: bool = False):
+                 folds: bool = False, times: DeviceTimes | None = None):
+        if times is not None:
+            query = times.query
         self._order = query.pairs.order
         kind = self._order.kind
         if kind == "outer" or (kind == "none" and not device.immediate):
             query = replace(query, order=Order("outer", 1))
-        self._immediate = device.immediate
+        self._immediate, self._times = device.immediate, times
         self._session = device.open(query) if folds else device.open_deciding(query)
         self._first = dict(zip(SIDES, first, strict=True))
         self._given_out = np.array(settled, np.int64)  # by earlier sessions
@@ -68,7 +73,9 @@ class NumberedSession:
         return not self._immediate
 
     def fits(self, arrivals: Arrivals) -> bool:
-        """True if the device session can number ``arrivals`` too."""
+        """True if the device session can number ``arrivals`` too, and their times are near enough."""
+        if self._times is not None and not self._times.has_room(arrivals):
+            return False
         limit = self._session.row_limit
         return limit is None or all(self.pushed[side] - self._first[side] + len(arrivals.table(side)) <= limit
                                     for side in SIDES)
@@ -76,12 +83,16 @@ class NumberedSession:
     def push(self, arrivals: Arrivals) -> Items:
         """Push the next slice of arrival order, and return the items that are settled since the last call."""
         try:
-            self._session.push(arrivals)
+            self._session.push(arrivals if self._times is None else self._times.timed(arrivals))
         except WindowOverflow as error:
             raise self._numbered_overflow(error) from error
         for side in SIDES:
             self.pushed[side] += len(arrivals.table(side))
         return self.poll()
+
+    def checked(self, items: Items) -> Items:
+        """``items``, whose tuples are kept, without pairs that are too far apart by their own times."""
+        return items if self._times is None else self._times.pairs(items)
 
     def poll(self) -> Items:
         """The items that are settled since the last call."""

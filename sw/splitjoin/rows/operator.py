@@ -16,6 +16,7 @@ from splitjoin.engines.device import ITEM, PAIR, Device, Items, chosen_items, jo
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 
+from .device_times import DeviceTimes
 from .numbered import NumberedSession, RowIds
 
 __all__ = ["PairOperator", "RowBatch", "RowOperator"]
@@ -75,11 +76,9 @@ class RowOperator(ABC):
         self._query = query
 
     def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
-             query: Query | None = None) -> NumberedSession:
-        """Start a session of ``device`` for what this operator takes, as of `NumberedSession`. ``query``: what the
-        device is to find pairs of, where that is another one.
-        """
-        return NumberedSession(query or self._query, device, first, settled)
+             times: DeviceTimes | None = None) -> NumberedSession:
+        """Start a session of ``device`` for what this operator takes, as of `NumberedSession`."""
+        return NumberedSession(self._query, device, first, settled, times=times)
 
     def close(self) -> None:  # noqa: B027  # most have nothing to release
         """Release what the operator holds; it cannot be used afterwards."""

@@ -15,14 +15,13 @@ import pyarrow as pa
 from splitjoin.base.errors import DeviceError, DeviceLost, InputError, plural
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, Device, Items
-from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import Gather
 from splitjoin.rows.answers import row_operator, unordered_operator
+from splitjoin.rows.device_times import DeviceTimes, is_unordered
 from splitjoin.rows.numbered import NumberedSession
 from splitjoin.rows.operator import RowBatch, RowOperator
 
-from .device_times import DeviceTimes, is_unordered
 from .gate import PushOrder, ScaleGate, UnorderedGate
 from .results import ResultQueue
 from .retained import RetainedWindows
@@ -101,7 +100,8 @@ class Pipeline:
         self.device = device
         self.gate = gate()
         #: The times on the device, of a query whose tuples are joined as they come.
-        self._times = (DeviceTimes(query, max(d or 0 for d in self.gate.rule.delays.values()))
+        self._times = (DeviceTimes(query, max(d or 0 for d in self.gate.rule.delays.values()), lambda: {
+            side: (kept.first, kept.ts.values) for side, kept in self.windows.streams.items()})
                        if isinstance(self.gate, UnorderedGate) else None)
         self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES},
                                        in_order=self._times is None)
@@ -114,7 +114,7 @@ class Pipeline:
         self._replayed_to = (0, 0)
         self._identity = identity(query, schemas.gathered, str(self.gate.rule), punctuation)
         self.device_session = (
-            self._again_if_lost(lambda: self._operator.open(device, query=self._device_query))
+            self._again_if_lost(lambda: self._operator.open(device, times=self._times))
             if snapshot is None else self._resumed(snapshot))
 
     def default_source(self, side: Side) -> int:
@@ -252,23 +252,10 @@ class Pipeline:
     def _rescue(self, session: NumberedSession) -> None:
         """Queue the results that the device gave before it lost ``session``: else a long flush might never end."""
         ends = self.windows.streams["r"].end, self.windows.streams["s"].end
-        items = self._within_windows(session.rescued(ends))
+        items = session.checked(session.rescued(ends))
         self._operator.follow(session, ends[0])
         self._put(self._operator.take(items, session.settled))
         self._trim(session)
-
-    @property
-    def _device_query(self) -> Query:
-        """The query of which the device finds the pairs."""
-        return self._query if self._times is None else self._times.query
-
-    def _within_windows(self, items: Items) -> Items:
-        """``items`` without the pairs that the device's longer windows add."""
-        if self._times is None:
-            return items
-        kept = self.windows.streams
-        return self._times.pairs(items, {side: kept[side].ts.values for side in SIDES},
-                                 {side: kept[side].first for side in SIDES})
 
     def _operator_for(self, device: Device) -> RowOperator:
         """The operator that decides the rows from the results of ``device``."""
@@ -309,9 +296,9 @@ class Pipeline:
     def _push_slice(self) -> None:
         """Push the next slice of arrival order to the device, and queue its results."""
         head, rest = self._ready[0].split(self._slice_rows)
-        if not self.device_session.fits(head) or (self._times is not None and not self._times.has_room(head)):
+        if not self.device_session.fits(head):
             self._move(self.device)
-        items = self.device_session.push(head if self._times is None else self._times.timed(head))
+        items = self.device_session.push(head)
         self.windows.append(head)
         self._operator.arrive(head)
         if rest is None:
@@ -334,7 +321,7 @@ class Pipeline:
     def _end(self) -> None:
         """End the device's input; all of it must have been pushed."""
         if not self.ended:
-            items = self._within_windows(self.device_session.flush())
+            items = self.device_session.checked(self.device_session.flush())
             self._operator.follow(self.device_session)
             self._put(self._operator.finish(items))
             self.ended = True
@@ -397,11 +384,11 @@ class Pipeline:
         rest = None if self.ended else self.windows.arrivals()
         if self._times is not None:
             self._times.begin(rest)
-        session = self._operator.open(device, self.windows.first, settled, query=self._device_query)
+        session = self._operator.open(device, self.windows.first, settled, times=self._times)
         try:
             while rest is not None and len(rest):
                 head, rest = rest.split(self._slice_rows)
-                self._emit(session.push(head if self._times is None else self._times.timed(head)), session)
+                self._emit(session.push(head), session)
         except BaseException as error:
             if isinstance(error, DeviceLost):
                 self._rescue(session)
@@ -418,7 +405,7 @@ class Pipeline:
     def _emit(self, items: Items, session: NumberedSession) -> int:
         """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""
         self._operator.follow(session)
-        return self._put(self._operator.take(self._within_windows(items), session.settled))
+        return self._put(self._operator.take(session.checked(items), session.settled))
 
     def _put(self, batch: RowBatch) -> int:
         """Queue the rows of ``batch``, and return how many there are."""

@@ -15,10 +15,9 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.types import plain
 from splitjoin.rows.aggregates import aggregate_fields
+from splitjoin.rows.device_times import is_unordered
 from splitjoin.rows.output import output_schema
 from splitjoin.tables.inputs import as_batch
-
-from .device_times import is_unordered
 
 __all__ = ["SessionSchemas"]
 

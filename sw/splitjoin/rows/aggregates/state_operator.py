@@ -16,6 +16,7 @@ from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.lang.query import Query
 
+from ..device_times import DeviceTimes
 from ..numbered import NumberedSession, RowIds
 from ..operator import RowBatch
 from .decided import Decided
@@ -55,8 +56,8 @@ class StateOperator(AggregateOperator):
         self._states: dict[str, npt.NDArray[Any]] = {}
 
     def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
-             query: Query | None = None) -> NumberedSession:
-        return NumberedSession(query or self._query, device, first, settled, folds=True)
+             times: DeviceTimes | None = None) -> NumberedSession:
+        return NumberedSession(self._query, device, first, settled, folds=True, times=times)
 
     def follow(self, session: NumberedSession, end: int | None = None) -> None:
         self.note(session.states(end))

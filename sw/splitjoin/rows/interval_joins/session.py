@@ -13,6 +13,7 @@ from splitjoin.engines.device import ITEM, PAIR, Device, Items, Session, stars
 from splitjoin.lang.query import Query
 
 from ..aggregates import Gather
+from ..device_times import DeviceTimes
 from ..kinds import KindOperator
 from ..numbered import NumberedSession, RowIds
 from ..operator import RowBatch
@@ -39,8 +40,8 @@ class IntervalOperator(KindOperator):
         self._folder = choice.folder()
 
     def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
-             query: Query | None = None) -> NumberedSession:
-        return super().open(StarDevice(self._stars), first, settled, query)
+             times: DeviceTimes | None = None) -> NumberedSession:
+        return super().open(StarDevice(self._stars), first, settled, times)
 
     @property
     def needed(self) -> tuple[int, int]:

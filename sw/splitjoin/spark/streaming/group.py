@@ -25,12 +25,13 @@ from splitjoin.engines.registry import device as find_device
 from splitjoin.joins.statement import Projection
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.rows.device_times import widened
 from splitjoin.rows.output import OutputColumn
 
 from ..resources import leased
 from ..results import ResultRows
 from .rows import Rows, arrival_order
-from .sessions import KeptSession, in_slices, widened
+from .sessions import KeptSession, in_slices
 from .slots import Slots
 from .watermark import Progress, WatermarkRule
 

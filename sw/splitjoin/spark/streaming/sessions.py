@@ -12,8 +12,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +21,14 @@ from splitjoin.base.errors import CapacityError, SplitJoinError
 from splitjoin.circuit.lowering import longest_range, time_bits_for
 from splitjoin.engines.arrival import Arrivals, interleave
 from splitjoin.engines.device import Device, Session, pairs
-from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.link.daemon.client import DaemonDevice, DaemonSession
+from splitjoin.rows.device_times import widened, within_windows
 
 from .rows import Rows
 
-__all__ = ["KeptSession", "SessionCache", "in_slices", "widened"]
+__all__ = ["KeptSession", "SessionCache", "in_slices"]
 
 Numbers = npt.NDArray[np.int64]
 Pairs = tuple[Numbers, Numbers]
@@ -46,14 +45,6 @@ def in_slices(arrivals: Arrivals) -> Iterator[tuple[Arrivals, bool]]:
     while rest is not None:
         part, rest = rest.split(_SLICE)
         yield part, rest is None
-
-
-def widened(query: Query, slack: int) -> Query:
-    """The pairs of ``query`` in order "none", whose RANGE windows are longer by ``slack`` ticks."""
-    def longer(window: Any) -> Any:
-        return window if window.length is None else replace(window, length=window.length + slack)
-
-    return replace(query.pairs, order=Order("none"), window_r=longer(query.window_r), window_s=longer(query.window_s))
 
 
 class KeptSession:
@@ -156,7 +147,7 @@ class KeptSession:
             r_at, s_at = pairs(self._session.settle() if last else self._session.poll())
             r_at, s_at = r_at - self._first["r"], s_at - self._first["s"]
             if self.slack:
-                near = self._near(rows["r"].ts[r_at], rows["s"].ts[s_at])
+                near = within_windows(self._query, rows["r"].ts[r_at], rows["s"].ts[s_at])
                 r_at, s_at = r_at[near], s_at[near]
             yield rows["r"], rows["s"], r_at, s_at
         self._trim()
@@ -184,15 +175,6 @@ class KeptSession:
             with suppress(SplitJoinError):  # a daemon that has gone has closed it
                 self._session.close()
             self._session = None
-
-    def _near(self, r: Numbers, s: Numbers) -> npt.NDArray[np.bool_]:
-        """True for pairs within the windows, by their event times."""
-        length_r, length_s = self._query.window_r.length, self._query.window_s.length
-        assert length_r is not None and length_s is not None
-        # Differences of int64 are right as uint64 where they are not negative.
-        apart = np.where(r <= s, s.astype(np.uint64) - r.astype(np.uint64), r.astype(np.uint64) - s.astype(np.uint64))
-        near: npt.NDArray[np.bool_] = apart <= np.where(r <= s, np.uint64(length_r), np.uint64(length_s))
-        return near
 
     def _trim(self) -> None:
         """Forget the tuples that no later one can meet."""

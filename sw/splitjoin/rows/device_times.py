@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import PAIR, Items
+from splitjoin.engines.device import PAIR, Items, chosen_items
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
-from splitjoin.lang.schema import Side
+from splitjoin.lang.schema import SIDES, Side
 
 __all__ = ["DeviceTimes", "is_unordered", "widened", "within_windows"]
 
@@ -55,11 +55,13 @@ class DeviceTimes:
 
     Args:
         query: The query.
-        late: The most ticks by which a tuple may come late by the gate's rule.
+        late: The most ticks by which a tuple may come late.
+        kept: The row ids of the first tuples of both streams that later pairs may have, and the event times from these
+            tuples on.
     """
 
-    def __init__(self, query: Query, late: int):
-        self._query = query
+    def __init__(self, query: Query, late: int, kept: Callable[[], Mapping[Side, tuple[int, Ticks]]]):
+        self._query, self._kept = query, kept
         # What streams of one source each can come to be apart, as the gate lets them through.
         self._usual = max(window.length or 0 for window in (query.window_r, query.window_s)) + late
         self._last: int | None = None
@@ -91,20 +93,15 @@ class DeviceTimes:
             self._last = int(ts[-1])
         return replace(arrivals, ts=ts)
 
-    def pairs(self, items: Items, ts: Mapping[Side, Ticks], first: Mapping[Side, int]) -> Items:
-        """Those of ``items`` that are no pairs, or pairs within the windows by the true times.
-
-        ``ts``: the event times of each stream's tuples from row id ``first`` on; no later pair has an earlier tuple.
-        """
+    def pairs(self, items: Items) -> Items:
+        """Those of ``items`` that are no pairs, or pairs within the windows by the true times."""
         if not self.slack or not len(items):
             return items
-        kept: npt.NDArray[np.bool_] = (items["kind"] != PAIR) | (
-            (items["r"] >= first["r"]) & (items["s"] >= first["s"]))
+        (first_r, ts_r), (first_s, ts_s) = (self._kept()[side] for side in SIDES)
+        kept: npt.NDArray[np.bool_] = (items["kind"] != PAIR) | ((items["r"] >= first_r) & (items["s"] >= first_s))
         at = np.flatnonzero(kept & (items["kind"] == PAIR))
-        r, s = items["r"][at] - first["r"], items["s"][at] - first["s"]
-        kept[at] = within_windows(self._query, ts["r"][r], ts["s"][s])
-        found: Items = items[kept]
-        return found
+        kept[at] = within_windows(self._query, ts_r[items["r"][at] - first_r], ts_s[items["s"][at] - first_s])
+        return chosen_items(items, kept)
 
     def _times(self, arrivals: Arrivals) -> Ticks:
         assert arrivals.ts is not None
