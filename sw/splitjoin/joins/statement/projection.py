@@ -19,7 +19,7 @@ from splitjoin.lang.kind import Kind
 from splitjoin.lang.layouts import take
 from splitjoin.lang.schema import Schema
 from splitjoin.rows.aggregates import aggregate_types, may_have_values_without_partners, without_partners
-from splitjoin.rows.output import OutputColumn, output_schema
+from splitjoin.rows.output import OutputColumn
 from splitjoin.rows.result_values import result_type, to_arrow
 
 from .checks import StatementText
@@ -68,11 +68,6 @@ class Projection:
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
         return pa.schema([o.field for o in self.outputs])
-
-    @property
-    def gathered_schema(self) -> pa.Schema:
-        """The Arrow schema of the gathered columns."""
-        return output_schema(self.gathered)
 
     def rows(self, gathered: Rows) -> Rows:
         """The result rows for gathered ones. Raises `InputError` when a value does not fit the type of its column."""

@@ -85,11 +85,6 @@ class IntervalForm:
     users: tuple[UserPrimitive, ...] = ()
 
     @property
-    def invertible(self) -> bool:
-        """True if everything that is folded can be subtracted."""
-        return all(p.kind in ("count", "int sum", "float sum", "distinct") for p in self.primitives)
-
-    @property
     def by_arrival(self) -> bool:
         """True if an aggregate depends on the order of the partners."""
         kinds = {term.kind for a in self.query.aggregates if a.fold is None for term in a.terms}
