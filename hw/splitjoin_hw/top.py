@@ -17,6 +17,7 @@ from splitjoin.circuit.wire import WORD_BITS, Configuration, Op, Record
 
 from .layouts import STREAM_R, STREAM_S, input_layout
 from .link.registers import Counter, RegisterBlock, bus_ports
+from .network.skid_buffer import SkidBuffer
 from .parts import Submodules
 
 __all__ = ["Top", "circuit", "padded", "top_ports"]
@@ -92,6 +93,14 @@ class Top(wiring.Component):
         m.d.sync += [settling.eq(Mux(self.w_stb, _SETTLING, settling - (settling != 0))),
                      accepting.eq(~self.w_stb & (settling <= 1) & room)]
         return accepting, settling
+
+    def _buffered(self, m: Module, room: Value) -> stream.Interface:
+        """The records that are accepted, one of them a cycle later; ``room`` as of `_accepting`."""
+        m.submodules.input = buffer = SkidBuffer(input_layout(self._config))
+        accepting, _ = self._accepting(m, room)
+        m.d.comb += [buffer.i.payload.eq(self._record), buffer.i.valid.eq(self.i.valid & accepting),
+                     self.i.ready.eq(buffer.i.ready & accepting)]
+        return buffer.o
 
     def _count(self, m: Module, registers: RegisterBlock, record: data.View, compared: list[Value],
                matched: list[Value]) -> None:

@@ -130,6 +130,9 @@ class ModelTransport(Transport):
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._log.latencies()
 
+    def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+        return self._log.pair_latencies()
+
     def close(self) -> None:
         if self._model:
             self._lib.sj_close(self._model)

@@ -1,4 +1,4 @@
-"""Latency of probes, from the cycles in which records were accepted and stars were received."""
+"""Latency of probes and of pairs, from the cycles in which records were accepted and items were received."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ Cycles = npt.NDArray[np.uint64]
 
 
 class LatencyLog:
-    """Collects the cycles of transfers; applies where each probe has a star of its own (``total`` and ``outer(1)``)."""
+    """Collects the cycles of transfers."""
 
     def __init__(self) -> None:
         self._accepted: list[tuple[npt.NDArray[Any], Cycles]] = []
         self._starred: list[tuple[npt.NDArray[Any], Cycles]] = []
+        self._paired: list[tuple[npt.NDArray[Any], Cycles]] = []
 
     def sent(self, records: Words, cycles: Cycles) -> None:
         """Note that records (n, words) were accepted in ``cycles`` (n,)."""
@@ -30,11 +31,13 @@ class LatencyLog:
 
     def received(self, items: Items, cycles: Cycles) -> None:
         """Note that ``items`` (n,) were received in ``cycles`` (n,)."""
+        pairs = items["kind"] == ItemKind.PAIR
+        self._paired.append((np.stack([items["r"][pairs], items["s"][pairs]], 1), cycles[pairs]))
         stars = items["kind"] == ItemKind.STAR
         self._starred.append((items["side"][stars], cycles[stars]))
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
-        """Cycles from accepting each probe to its star, in arrival order; None where probes share stars."""
+        """Cycles from accepting each probe to its star, in arrival order; None where not each has a star of its own."""
         streams, accepted = _joined(self._accepted)
         sides, starred = _joined(self._starred)
         out = np.empty(len(accepted), np.int64)
@@ -44,6 +47,16 @@ class LatencyLog:
                 return None
             out[streams == number] = (came - went).astype(np.int64)
         return out
+
+
+    def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Pairs (n, 2), and the cycles (n,) from accepting the later tuple of each to the pair, for whole row ids."""
+        streams, accepted = _joined(self._accepted)
+        of_r, of_s = (accepted[streams == number] for number in (0, 1))
+        pairs = np.concatenate([np.empty((0, 2), np.int64), *(pairs for pairs, _ in self._paired)])
+        _, received = _joined(self._paired)
+        later = np.maximum(of_r[pairs[:, 0]], of_s[pairs[:, 1]])
+        return pairs, received.astype(np.int64) - later.astype(np.int64)
 
 
 def _joined(parts: list[tuple[npt.NDArray[Any], Cycles]]) -> tuple[npt.NDArray[Any], Cycles]:

@@ -121,6 +121,9 @@ class PysimTransport(Transport):
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._log.latencies()
 
+    def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+        return self._log.pair_latencies()
+
     def close(self) -> None:
         self._files.close()
 

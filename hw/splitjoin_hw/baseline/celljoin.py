@@ -38,10 +38,9 @@ class CellJoin(SplitJoin):
         m.d.comb += [tree.total.eq(registers.settings.sorted) for tree in (left, right)]
         record, room = self._record, Signal()
         gathered = self._combine(m, registers, left, right, record, room)
-        accepting, _ = self._accepting(m, room)
+        wiring.connect(m, self._buffered(m, room), ends.i)
         m.d.comb += [
-            ends.i.payload.eq(record), ends.i.valid.eq(self.i.valid), self.i.ready.eq(ends.i.ready),
-            ends.accept.eq(accepting), ends.settings.eq(registers.settings),
+            ends.settings.eq(registers.settings),
             self.o.payload.eq(Cat(gathered.payload[name] for name, _ in config.item_record.fields)),
             self.o.valid.eq(gathered.valid), gathered.ready.eq(self.o.ready), *self._bus(registers),
             registers.overflow.eq(ends.overflow), registers.overflow_row_r.eq(ends.overflow_row[0]),

@@ -48,7 +48,7 @@ class Ends(wiring.Component):
     A FLUSH becomes END. With ``drains`` all tuples expire before, R's and then S's, so that all of them go to their far
     ends.
 
-    Ports: ``i``: records; ``accept``: they may be accepted. ``settings``: those of the device. ``r``, ``s``: messages.
+    Ports: ``i``: records. ``settings``: those of the device. ``r``, ``s``: messages.
     ``held``: for R and S, no further tuple has room in the cores, until an expired one has left them.
     ``overflow``, ``overflow_row``: for R and S; a tuple that found no room, after which nothing is accepted.
     """
@@ -56,7 +56,7 @@ class Ends(wiring.Component):
     def __init__(self, config: Configuration, *, drains: bool):
         self._config, self._drains = config, drains
         super().__init__({
-            "i": In(stream.Signature(input_layout(config))), "accept": In(1),
+            "i": In(stream.Signature(input_layout(config))),
             "settings": In(settings_layout(config)),
             "r": Out(stream.Signature(message_layout(config, "r"))),
             "s": Out(stream.Signature(message_layout(config, "s"))),
@@ -104,20 +104,20 @@ class Ends(wiring.Component):
         for n, (out, name) in enumerate(zip(outs, "rs", strict=True)):
             m.d.comb += [out.valid.eq(valid & (to == n)), out.payload.kind.eq(kind),
                          Value.cast(out.payload.body).eq(record.body[:config.body(name).width])]
-        wait = Signal(range(Ram.latency + 3))  # cycles until the age of the oldest tuple is known
+        ages = Ram.latency + 1 if config.time_bits else 0
+        wait = Signal(range(Ram.latency + 3))  # cycles until the ages of both oldest tuples are known
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += [side.eq(STREAM_R), wait.eq(Ram.latency + 1)]
-                with m.If(self.i.valid & self.accept):
+                m.d.sync += [side.eq(STREAM_R), wait.eq(ages)]
+                with m.If(self.i.valid):
                     m.next = "AGE"
             with m.State("AGE"):
-                m.d.sync += wait.eq(wait - 1)
+                m.d.sync += wait.eq(wait - (wait != 0))
                 with m.If(wait == 0):
-                    m.d.sync += wait.eq(Ram.latency + 1)
+                    m.next = "NEXT"
                     with m.If(over):
+                        m.d.sync += wait.eq(ages)
                         m.next = "EXPIRE"
-                    with m.Else():
-                        m.next = "NEXT"
             with m.State("EXPIRE"):
                 m.d.comb += [valid.eq(1), kind.eq(Message.EXPIRE), to.eq(~side)]
                 with m.If(ready):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -228,9 +228,8 @@ class Handshake(Top):
         m.submodules.registers = registers = RegisterBlock(config)
         m.submodules.ends = ends = Ends(config, drains=self.drains)
         record = self._record
-        accepting, _ = self._accepting(m, self.i.valid | ~self.i.valid)
-        m.d.comb += [ends.i.payload.eq(record), ends.i.valid.eq(self.i.valid), self.i.ready.eq(ends.i.ready),
-                     ends.accept.eq(accepting), ends.settings.eq(registers.settings)]
+        wiring.connect(m, self._buffered(m, Const(1)), ends.i)
+        m.d.comb += ends.settings.eq(registers.settings)
         #: The cores, for measurements.
         self.cores = cores = self._cores()
         for n, core in enumerate(cores):

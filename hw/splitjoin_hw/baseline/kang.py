@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from splitjoin.circuit.wire import ItemKind, Op
@@ -57,8 +57,8 @@ class Kang(Top):
         region_of = Region if config.expire == "opposite" else _KeepingRegion
         regions = {STREAM_R: region_of(config, "s"), STREAM_S: region_of(config, "r")}
         m.submodules.left, m.submodules.right = regions.values()
-        record, settings = self._record, registers.settings
-        accepting, _ = self._accepting(m, self.i.valid | ~self.i.valid)
+        records, settings = self._buffered(m, Const(1)), registers.settings
+        record = records.payload
         own = Signal()  # the stream that probes, or whose last star a FLUSH sends
         flushing, visited = Signal(), Signal()
         m.d.comb += own.eq(Mux(flushing, visited, record.stream))
@@ -88,7 +88,7 @@ class Kang(Top):
         with m.FSM():
             with m.State("IDLE"):
                 m.d.sync += [taken.eq(0), visited.eq(0)]
-                with m.If(self.i.valid & accepting):
+                with m.If(records.valid):
                     m.next = "BOTH"
                     with m.If(record.op == Op.TUPLE):
                         m.next = "PROBE"
@@ -108,7 +108,7 @@ class Kang(Top):
             with m.State("STORE"):
                 m.d.comb += [port.valid.eq(own != n) for n, port in enumerate(offered)]
                 with m.If(Array(port.ready for port in reversed(offered))[own]):
-                    m.d.comb += self.i.ready.eq(1)
+                    m.d.comb += records.ready.eq(1)
                     m.next = "IDLE"
             with m.State("BOTH"):
                 for n, port in enumerate(offered):
@@ -118,7 +118,7 @@ class Kang(Top):
                 with m.If(taken.all()):
                     m.next = "FLUSH"
                     with m.If(record.op != Op.FLUSH):
-                        m.d.comb += self.i.ready.eq(1)
+                        m.d.comb += records.ready.eq(1)
                         m.next = "IDLE"
             with m.State("FLUSH"):  # both regions give END, which tells the row id of the last probe
                 m.d.comb += [flushing.eq(1), kind.eq(ItemKind.STAR), leaves.eq(valid & (Array(since_star)[own] != 0)),
@@ -131,7 +131,7 @@ class Kang(Top):
                     with m.If(visited):
                         m.next = "END"
             with m.State("END"):
-                m.d.comb += [kind.eq(ItemKind.END), leaves.eq(1), self.i.ready.eq(self.o.ready)]
+                m.d.comb += [kind.eq(ItemKind.END), leaves.eq(1), records.ready.eq(self.o.ready)]
                 with m.If(self.o.ready):
                     m.next = "IDLE"
 
@@ -139,7 +139,7 @@ class Kang(Top):
         for side, probing in (("s", STREAM_R), ("r", STREAM_S)):
             m.d.comb += [registers.overflow[probing ^ 1].eq(regions[probing].overflow),
                          getattr(registers, f"overflow_row_{side}").eq(regions[probing].overflow_row)]
-        self._count(m, registers, record, [region.compared for region in regions.values()],
+        self._count(m, registers, self._record, [region.compared for region in regions.values()],
                     [region.matched for region in regions.values()])
         return m
 

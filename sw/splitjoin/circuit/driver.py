@@ -63,6 +63,10 @@ class Transport(ABC):
         """The latencies that `Session.latencies` returns."""
         return None
 
+    def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+        """The latencies that `CircuitSession.pair_latencies` returns."""
+        return None
+
     def counters(self) -> dict[str, int]:
         """Counters of the link to the circuit, for `Session.counters`."""
         return {}
@@ -284,6 +288,14 @@ class CircuitSession(Session):
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._transport.latencies()
+
+    def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+        """Pairs (n, 2) as row ids, and the cycles (n,) from accepting the later tuple of each to the pair: the visiting
+        latency of SplitJoin, section 7. None where it is not known: beyond simulations, with narrow row ids, and where
+        circuits fold.
+        """
+        whole = self._config.row_bits == ROW_BITS and not self._config.folds
+        return self._transport.pair_latencies() if whole else None
 
     def close(self) -> None:
         self._transport.close()

@@ -10,7 +10,7 @@ __all__ = ["cycles_a_tuple", "latency_cycles"]
 
 #: By simulation: cycles of a tuple's move to the next core; of the ends for a tuple and its expiry, in which tuples of
 #: the one before move; between the last move and the next expiry; and of the stages behind.
-_MOVE, _ENDS, _BETWEEN, _CONSTANT = 3, 22, 9, 30
+_MOVE, _ENDS, _BETWEEN, _CONSTANT = 3, 12, 9, 30
 
 
 def cycles_a_tuple(config: Configuration, load: Workload) -> float:

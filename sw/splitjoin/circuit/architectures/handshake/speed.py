@@ -8,7 +8,7 @@ from ...wire import Configuration
 __all__ = ["cycles_a_tuple", "latency_cycles"]
 
 #: By simulation: cycles of a message, and of the ends for a tuple and its expiry.
-_MESSAGE, _ENDS = 3, 16
+_MESSAGE, _ENDS = 3, 12
 
 
 def cycles_a_tuple(config: Configuration, load: Workload) -> float:

@@ -8,7 +8,7 @@ from ...wire import Configuration
 __all__ = ["cycles_a_tuple", "latency_cycles"]
 
 #: By simulation: cycles of a hop, of the ends for a tuple and its expiry, and of the stages behind.
-_HOP, _ENDS, _CONSTANT = 5, 16, 40
+_HOP, _ENDS, _CONSTANT = 5, 12, 40
 
 
 def cycles_a_tuple(config: Configuration, load: Workload) -> float:
