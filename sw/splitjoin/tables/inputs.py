@@ -80,6 +80,11 @@ def table_or_files(data: Any, name: str) -> pa.Table | TableFiles:
     except InputError:
         raise
     except Exception as error:  # whatever the object itself raises
+        wide = [column for column, type_ in dict(getattr(made, "schema", None) or {}).items()
+                if str(type_) in ("Int128", "UInt128")]
+        if wide:
+            raise InputError(f"stream {name} must have columns of types that Arrow has, but {wide[0]!r} has 128 bits; "
+                             f"drop it, or cast it to Int64 or Decimal") from error
         raise InputError(f"stream {name} must be a table, but {type(data).__name__} does not give one: "
                          f"{first_line(error)}") from error
     rows = isinstance(data, list) and data and isinstance(data[0], Mapping)

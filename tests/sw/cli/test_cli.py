@@ -388,7 +388,7 @@ def test_sql_refuses(folder: Path, capsys: pytest.CaptureFixture[str], more: tup
 def test_sql_shows_the_place(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "SELECT missing FROM trades, quotes"
     assert main(["sql", text, *TABLES, "--window", "ROWS 2", "-o", "Q.csv"]) == USAGE
-    assert capsys.readouterr().err.split("\n")[1:3] == [f"    {text}", "    " + " " * 7 + "^" * 8]
+    assert capsys.readouterr().err.split("\n")[1:3] == [f"    {text}", "    " + " " * 7 + "^" * 7]
 
 
 def test_the_kind_of_core(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

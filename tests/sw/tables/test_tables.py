@@ -63,6 +63,12 @@ def test_tables_in_memory(kind: str) -> None:
     assert found.to_pylist() == [{"x": 10, "a": 12}, {"x": 30, "a": 31}]
 
 
+def test_numbers_of_128_bits_are_named() -> None:
+    frame = pl.DataFrame({"x": [1], "big": pl.Series([1], dtype=pl.Int128)})
+    with pytest.raises(InputError, match="stream r must have columns of types that Arrow has, but 'big' has 128 bits"):
+        splitjoin.join(frame, S, on="x = a")
+
+
 def write(table: pa.Table, path: str) -> None:
     if path.endswith(".parquet"):
         pyarrow.parquet.write_table(table, path)

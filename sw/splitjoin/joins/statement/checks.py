@@ -12,9 +12,12 @@ from splitjoin.base.errors import StatementError
 from splitjoin.lang.kind import How
 from splitjoin.lang.locations import marked
 
-__all__ = ["StatementText", "check_clauses", "check_join", "check_table", "grouping", "join_how", "table_start"]
+__all__ = ["SEMI", "StatementText", "check_clauses", "check_join", "check_table", "grouping", "join_how", "table_start"]
 
 T = TokenType
+#: What to write instead of EXISTS, and of IN with a SELECT.
+SEMI = ("instead of EXISTS or IN with a SELECT write FROM r SEMI JOIN s ON r.x = s.a, and ANTI JOIN instead of "
+        "NOT EXISTS")
 _AFTER = "do that to the result"
 #: Arguments of sqlglot's Select: the words by which the part begins, its name, and what to do instead.
 _CLAUSES: dict[str, tuple[tuple[TokenType, ...], str, str]] = {
@@ -117,7 +120,7 @@ class StatementText:
                 raise self.error("a name must follow AS; a keyword needs double quotes", token.start, token.end + 1)
         where = next((t.start for t in self._outer if t.token_type == T.WHERE), None)
         for token in self._outer:
-            if token.token_type in (T.ORDER_BY, T.LIMIT):
+            if token.token_type in (T.GROUP_BY, T.HAVING, T.QUALIFY, T.WINDOW, T.ORDER_BY, T.LIMIT, T.OFFSET, T.FETCH):
                 break
             if where is not None and token.start > where and token.token_type in (T.COMMA, T.JOIN):
                 raise self.error("all tables must be named before WHERE", token.start, token.end + 1)
@@ -170,6 +173,10 @@ def check_join(tree: exp.Select, source: StatementText) -> Any:
     if isinstance(first, exp.Table) and first.args.get("joins"):
         joins = [*first.args["joins"], *joins]
     if not joins:
+        where = tree.args.get("where")
+        if where is not None and any(e.args.get("query") or isinstance(e, exp.Exists)
+                                     for e in where.find_all(exp.Exists, exp.In)):
+            raise source.at(f"two tables must be joined, but FROM names only one; {SEMI}", (T.WHERE,))
         if isinstance(first, exp.Table):
             raise source.on("two tables must be joined, but there is only one; to join a table with itself, name it "
                             "twice, such as FROM t a JOIN t b ON …", first)

@@ -17,6 +17,7 @@ from splitjoin.lang.ir import Expr, check_depth, too_deep
 from splitjoin.lang.schema import Column, Schema, suggest
 from splitjoin.lang.sql.parser import Reader
 
+from .checks import SEMI
 from .parts import SelectItem, Statement, TableName
 
 __all__ = ["TreeReader", "read_condition", "read_select_aggregate", "read_value"]
@@ -106,7 +107,9 @@ class TreeReader(Reader):
                                       f"select it by itself, with AS and a name, and compute with it on the result")
             return PredicateError(f"{part!r}: {what}, which chooses the pairs that are aggregated; filter the rows of "
                                   f"the result")
-        if isinstance(e, (exp.Subquery, exp.Select, exp.Exists)):
+        if isinstance(e, exp.Exists) or e.args.get("query") is not None:
+            return PredicateError(f"{part!r}: a SELECT within {self._clause} is not supported; {SEMI}")
+        if isinstance(e, (exp.Subquery, exp.Select)):
             return PredicateError(f"{part!r}: a subquery is not supported in {self._clause}; give its rows as a table "
                                   f"of their own")
         made = super().unsupported(e)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -78,6 +79,10 @@ class Surroundings:
         return Answer(rows, tuple(self.lines))
 
     def _select(self, db: Any, text: str, scope: dict[str, pa.Table], *, nested: bool) -> pa.Table:
+        if nested and not _joins(text):
+            self.lines.append(f"DuckDB           a selection: {' '.join(text.split())}")
+            said = {name.lower() for name in re.findall(r"\w+", text)}
+            return _ask(db, text, {name: table for name, table in scope.items() if name in said})
         named, text = common_tables(text)
         for table in named:
             scope[table.name.lower()] = self._select(db, table.text, dict(scope), nested=True)
@@ -91,9 +96,8 @@ class Surroundings:
             rows = self._join(db, found, scope)
             return rows if nested else rows.rename_columns(item_names(found, rows.column_names))
         if not nested and not self.joins:
-            raise StatementError("two tables must be joined, but there is only one; to join a table with itself, name "
-                                 "it twice, such as FROM t a JOIN t b ON …")
-        self.lines.append(f"DuckDB           {'a selection' if nested else 'the rest'}: {' '.join(text.split())}")
+            raise PredicateError("there is no join")
+        self.lines.append(f"DuckDB           the rest: {' '.join(text.split())}")
         rows = _ask(db, text, {name: table for name, table in scope.items() if name in words(found.tokens)})
         return rows if nested else rows.rename_columns(item_names(found, rows.column_names))
 
@@ -335,6 +339,14 @@ class _Join:
 def _is_said(at: list[tuple[Any, Any]], of_both: bool) -> bool:
     """True if a word, at these places, may mean a column of S; ``of_both``: R has one of that name."""
     return not of_both or any(before != TokenType.DOT for before, _ in at)
+
+
+def _joins(text: str) -> bool:
+    """True if ``text`` joins tables, in any of its parts, or cannot be read."""
+    try:
+        return sqlglot.parse_one(text, dialect="duckdb").find(exp.Join) is not None
+    except (SqlglotError, RecursionError):
+        return True
 
 
 def _all(conditions: list[exp.Expr]) -> exp.Expr | None:

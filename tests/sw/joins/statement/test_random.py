@@ -112,7 +112,7 @@ class WithoutKernels(CpuDevice):
     """The CPU engine on expressions by NumPy: kernels for each random condition would take seconds to compile."""
 
     def open(self, query: Query) -> CpuSession:
-        return CpuSession(query, ExpressionSearch(query.predicate, 2, compiling=False))
+        return CpuSession(query, ExpressionSearch(query.predicate, compiling=False))
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,12 @@ CASES: list[tuple[str, type[SplitJoinError], str, str]] = [
      "a statement must say FROM which two tables its rows come, such as FROM r JOIN s ON r.x = s.a", "SELECT"),
     ("SELECT x FROM |(SELECT 1)| r, s", StatementError, f"a subquery {NOT} give its rows as a table of their own", ""),
     ("SELECT x FROM r, s WHERE |x IN (SELECT a FROM s)|", PredicateError,
-     "'x IN (SELECT a FROM s)': IN with anything but a list of values is not supported in WHERE; it may hold", "*"),
+     "'x IN (SELECT a FROM s)': a SELECT within WHERE is not supported; instead of EXISTS or IN with a SELECT write "
+     "FROM r SEMI JOIN s ON r.x = s.a, and ANTI JOIN instead of NOT EXISTS", ""),
+    ("SELECT x FROM r |WHERE| EXISTS (SELECT 1 FROM s WHERE a = x)", StatementError,
+     "two tables must be joined, but FROM names only one; instead of EXISTS or IN with a SELECT write FROM r", "*"),
+    ("SELECT x FROM r, s WHERE x = a |GROUP BY| x, name", StatementError, f"GROUP BY {NOT} write GROUP BY and the "
+     "first table, for a row for each of its tuples, or do that to the result", ""),
     ("SELECT x FROM |(r JOIN s ON x = a)|", StatementError, f"a subquery {NOT} give its rows as a table of their own",
      ""),
     ("SELECT (SELECT |1|) AS one FROM r, s", PredicateError,
