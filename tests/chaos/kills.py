@@ -47,13 +47,13 @@ class Chaos:
 
 
 class Job:
-    """The streaming job in ``folder``, which joins by the kind ``how`` and ``idle``, and with ``daemon`` the daemon
-    that owns its devices.
+    """The streaming job in ``folder``, which joins by the kind ``how``, ``idle`` and ``watermark``, and with ``daemon``
+    the daemon that owns its devices.
     """
 
-    def __init__(self, folder: Path, daemon: bool, how: str, idle: str | None):
+    def __init__(self, folder: Path, daemon: bool, how: str, idle: str | None, watermark: str | None):
         self.folder, self.starts = folder, 0
-        self._how = [how] if idle is None else [how, idle]
+        self._how = [how, idle or "", watermark or ""]
         self._socket = folder / "private" / "daemon.sock"
         self._daemon: subprocess.Popen[bytes] | None = None
         for side in "rs":
@@ -114,17 +114,17 @@ class Job:
 
 
 def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, how: str = "inner", idle: str | None = None,
-        say: Callable[[str], None] = lambda _: None) -> Chaos:
+        watermark: str | None = None, say: Callable[[str], None] = lambda _: None) -> Chaos:
     """Run the job in ``folder``, kill it ``kills`` times, and check its rows.
 
     ``daemon``: the join runs on devices of a daemon, which is killed too. ``how``: its kind. ``idle``: the time after
     which a silent stream does not count; then S is silent for longer before each kill, and some of its rows, which
-    follow, are late. Raises `AssertionError` if
-    a row is missing, wrong or there twice.
+    follow, are late. ``watermark``: the rule of lateness. Raises `AssertionError` if a row is missing, wrong or there
+    twice.
     """
     chance = random.Random(seed)
     done, files = Chaos(), 0
-    job = Job(folder, daemon, how, idle)
+    job = Job(folder, daemon, how, idle, watermark)
     try:
         for n in range(kills):
             files = _feed(folder, files, 1, seed)
