@@ -197,6 +197,8 @@ long. In an hour of streaming, with every pair checked, the memory at the end wa
 warming up.
 
 {decided(files)}
+
+{at_once(files)}
 """
 
 
@@ -215,6 +217,21 @@ or {change("delay_event_time", "asof nearest")} (nearest): as soon as nothing ca
 ends. A session retains {change("retained_bytes", "asof backward")} bytes for the backward one. Rows of `left` and
 `anti` still wait for the whole window, but where their own side of the condition is false or NULL (`python -m
 bench.delays`)."""
+
+
+def at_once(files: Files) -> str:
+    """The delay and the cost of pairs that come at once."""
+    found = {(row["metric"], row["config"]["order"], row["config"]["lateness"], row["config"]["step"],
+              row["config"]["condition"]): row["value"] for row in files["pairs_at_once"]["rows"]}
+    costs = {step: sorted(value / found[metric, "total", late, step, condition]
+                          for (metric, order, late, of_step, condition), value in found.items()
+                          if metric == "cpu_seconds" and order == "none" and of_step == step) for step in (100, 2000)}
+    none, total = (found["pair_delay", order, 500, 100, "r.k = s.k"] for order in ("none", "total"))
+    return f"""With order `"none"`, half of the pairs of streams that are up to 500 ticks out of order come within
+{none:.0f} ticks, their own lateness included, and in order `"total"` within {total:.0f}. That takes
+{costs[100][0]:.1f} to {costs[100][-1]:.1f} times the CPU time if 100 tuples are pushed at once; {costs[2000][0]:.1f} to
+{costs[2000][-1]:.1f} times if as many as a window holds, since the device then compares over twice the window (`python
+-m bench.pairs_at_once`)."""
 
 
 def spark(files: Files) -> Iterator[str]:
@@ -330,6 +347,7 @@ cycles, where the CPU needs milliseconds.
 #: Results file → its topic.
 TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "kinds": "kinds of join",
           "oij": "aggregates over interval joins", "delays": "when rows come, by kind of join",
+          "pairs_at_once": "pairs at once beside pairs in order",
           "latency": "from push to result in a session",
           "soak": "a session for an hour", "spark": "joins in Spark", "spark_skew": "a skewed batch join in Spark",
           "spark_paths": "ways for rows of a Spark stream through Python", "circuits": "the circuit",

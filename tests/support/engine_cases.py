@@ -177,7 +177,7 @@ CASES: Sequence[Case] = [
         {"lateness": 10}),
     Case("Pathway", "interval_join_left: NULL at once, and it stays", {"window": "RANGE 2", "how": "left"}, [
         r((3, 1, 1), theirs=[(1, None)], ours=[]), Step("beat", 6, ours=[(1, None)])], {"lateness": 10},
-        why="a partner can still come, and rows are not taken back"),
+        why="a partner can still come; at once with `early=True`"),
     Case("Pathway", "asof_join: the partner known so far, replaced by a later one", {
         "window": ("RANGE 0", "RANGE 100"), "how": "asof"}, [
         s((1, 1, 1)), r((6, 1, 1), theirs=[(1, 1)], ours=[], withdrawn=[(1, 1)]),
