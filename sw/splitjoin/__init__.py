@@ -46,14 +46,12 @@ if TYPE_CHECKING:
     from splitjoin.joins.circuit_component import component
 
 # `open` is public too, but not here: a star import must not hide Python's own.
-__all__ = [
-    "AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
-    "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate", "Schema", "SchemaError", "Select",
-    "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError",
-    "WindowError", "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "field",
-    "fixed", "function", "greatest", "join", "least", "measured", "open_async", "open_unsorted", "parquet_schema",
-    "predicate", "query", "signed", "sql", "tune", "unsigned", "where",
-]
+__all__ = ["AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
+           "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate", "Schema", "SchemaError", "Select",
+           "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError",
+           "WindowError", "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "field",
+           "fixed", "function", "greatest", "join", "least", "measured", "open_async", "open_unsorted",
+           "parquet_schema", "predicate", "query", "signed", "sql", "tune", "unsigned", "where"]
 
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.
 _register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoin.spark.columns", function="condition")

@@ -7,26 +7,9 @@ from __future__ import annotations
 
 from .safe_text import safe
 
-__all__ = [
-    "BackPressure",
-    "CapacityError",
-    "DeviceError",
-    "DeviceLost",
-    "InputError",
-    "OrderError",
-    "PredicateError",
-    "SchemaError",
-    "SnapshotError",
-    "SplitJoinError",
-    "StatementError",
-    "ToolError",
-    "UnsupportedError",
-    "WindowError",
-    "WindowOverflow",
-    "check",
-    "first_line",
-    "plural",
-]
+__all__ = ["BackPressure", "CapacityError", "DeviceError", "DeviceLost", "InputError", "OrderError", "PredicateError",
+           "SchemaError", "SnapshotError", "SplitJoinError", "StatementError", "ToolError", "UnsupportedError",
+           "WindowError", "WindowOverflow", "check", "first_line", "plural"]
 
 
 class SplitJoinError(Exception):

@@ -13,11 +13,10 @@ import pyarrow as pa
 
 from .layouts import decoded
 
-__all__ = [
-    "BINARY", "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Binary", "Bool",
-    "Date", "Decimal", "Duration", "Exact", "Float", "Int", "Opaque", "OrderedText", "String", "TimeUnit", "Timestamp",
-    "Type", "column_type", "duration_text", "finer", "from_arrow", "is_exact", "is_text", "plain", "units_per",
-]
+__all__ = ["BINARY", "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Binary", "Bool",
+           "Date", "Decimal", "Duration", "Exact", "Float", "Int", "Opaque", "OrderedText", "String", "TimeUnit",
+           "Timestamp", "Type", "column_type", "duration_text", "finer", "from_arrow", "is_exact", "is_text", "plain",
+           "units_per"]
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 

@@ -23,20 +23,8 @@ from .linear import ExactRelation
 from .relations import EqualText, FloatOrder, Relation, TextOrder
 from .text import key_text, relation_text, tree_text
 
-__all__ = [
-    "BOTH_ENDS",
-    "KeySlot",
-    "Main",
-    "Placed",
-    "Plan",
-    "Shared",
-    "Test",
-    "Tree",
-    "is_equality",
-    "leading_tests",
-    "plan_lines",
-    "tests_nothing",
-]
+__all__ = ["BOTH_ENDS", "KeySlot", "Main", "Placed", "Plan", "Shared", "Test", "Tree", "is_equality", "leading_tests",
+           "plan_lines", "tests_nothing"]
 
 #: A positive Boolean combination of tests: the number of a test, or ("and" | "or", trees…).
 Tree = int | tuple[Any, ...]
