@@ -97,11 +97,12 @@ class Profile(Team):
     def run(self, function: Callable[[int], object], size: int | None = None) -> None:
         """As `Team.run`: thread 0 claims all tickets."""
         finder = self._finder()
-        before = finder.cycles if isinstance(finder, IndexFinder) else np.zeros(2)
+        looked = finder._rooms[0].looked if isinstance(finder, IndexFinder) and finder._rooms else np.zeros(3)
+        before = looked.copy()
         began = time.thread_time()
         function(0)
         took = time.thread_time() - began
-        probing, storing = (finder.cycles - before) if isinstance(finder, IndexFinder) else (0, 0)
+        _, probing, storing = (looked - before)[:3]
         share = storing / (probing + storing) if probing + storing else 0.0
         self.shared += took
         self.ideal += took * ((1 - share) / self.size + share / min(self.size, 2))  # R's tuples and S's

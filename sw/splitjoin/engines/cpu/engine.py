@@ -21,7 +21,7 @@ __all__ = ["CpuSession"]
 #: Least nanoseconds of work for each thread: the hand-over takes about a fifth of it.
 _SHARE = 50_000.0
 #: Nanoseconds for keys, bounds and window of an arrival, and for its result items.
-_ENCODE_NS, _GATHER_NS = 6.0, 4.0
+_ENCODE_NS, _GATHER_NS = 9.0, 6.0
 
 
 class CpuSession(BatchSession):

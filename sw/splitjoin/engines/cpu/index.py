@@ -102,13 +102,7 @@ class IndexFinder(Finder):
         self._grids: dict[str, _Grid] = {}
         self._rooms: list[_Room] = []
         self._addresses = np.empty((0, 2), np.int64)
-        self._cycles = np.zeros(2, np.int64)
         self._ends: dict[str, int] = dict.fromkeys(SIDES, 0)  # stored tuples that are in the grids
-
-    @property
-    def cycles(self) -> Rows:
-        """The processor's cycles in which all threads have probed, and stored, so far: (2,)."""
-        return sum((room.looked[1:3] for room in self._rooms), self._cycles)
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
@@ -195,8 +189,6 @@ class IndexFinder(Finder):
         """Count the candidates that threads have noted, whose matches are taken."""
         for room in self._rooms:
             self.candidates += int(room.looked[0])
-            self._cycles[0] += room.looked[1]
-            self._cycles[1] += room.looked[2]
             room.fill[:2] = 0
             room.looked[:3] = 0
 
