@@ -8,6 +8,7 @@ from typing import Any
 from bench.charts import Files, pick
 from bench.fold_pages import folded, interval_joins, kinds
 from bench.hour_joins import JOINS, LIMIT, MEMORY, SPLITJOIN
+from bench.table_pages import lost_tables, whole_tables
 
 HEAD = """# Benchmarks
 
@@ -20,7 +21,8 @@ benchmark, |x − a| ≤ 10 AND |y − b| ≤ 10.
 
 def page(files: Files) -> str:
     """The page."""
-    parts = [HEAD, *where_others_win(files), *(first_hour(files) if "first_hour" in files else ()), *engines(files),
+    parts = [HEAD, *where_others_win(files), *(whole_tables(files) if "whole_tables" in files else ()),
+             *(first_hour(files) if "first_hour" in files else ()), *engines(files),
              *(interval_joins(files) if "oij" in files else ()), *(folded(files) if "states" in files else ()),
              *(kinds(files) if "kinds" in files else ()),
              *sessions(files), *spark(files), *circuit(files), *all_figures(files)]
@@ -44,27 +46,12 @@ def where_others_win(files: Files) -> Iterator[str]:
                    f"splitjoin {'more than ' if own == LIMIT else ''}{own:.2g} s.")
     yield (f"- *A batch join in Spark over a short window*, if you write bins of both bands and of time into the "
            f"query: with 10 seconds such a rewrite joins {rewrite:,.0f} thousand rows a second, splitjoin {ours:,.0f}.")
-    yield from TRIALS
-    yield ("- *The first run of a condition on a new machine*: it uses NumPy, which is slower, while another process "
-           "compiles its loops for some seconds; a database is at full speed at once.")
+    yield from lost_tables(files) if "whole_tables" in files else ()
+    yield ("- *Many processor cores*: two threads make an index 1.5 times as fast; databases use all cores.")
+    yield ("- *The first run of a session's condition on a new machine*: it uses NumPy, which is slower, while another "
+           "process compiles its loops for some seconds; a database is at full speed at once.")
     yield "- *More than two tables, grouping by columns, sorting*: databases do that, splitjoin does not.\n"
 
-
-#: Trials on the same machine, one thread, CPU seconds; no script of bench/ measures these joins yet.
-TRIALS = (
-    "- *As-of joins of whole tables*: without a window, 10,000 rows a side took splitjoin 29 s and 9.8 GiB, DuckDB "
-    "0.01 s. "
-    "With a key and 1,000,000 rows a side splitjoin refuses the join for want of memory; Polars took 0.07 s, DuckDB "
-    "0.35 s. If a window is right for you, `last(s.a)` over it took splitjoin 0.18 s ([aggregates](aggregates.md)).",
-    "- *Semi joins and counts by an inequality*: a semi join by `r.x < s.a`, 10,000 rows a side, took splitjoin 10 s, "
-    "DuckDB less than 0.01 s; `count(*)` with `s.a <= r.x` 11.4 s and 0.51 s.",
-    "- *Overlapping intervals with a key*, such as those of a chromosome: 1,200,000 intervals beside 2,000,000 took "
-    "splitjoin 26 s, polars-bio 0.9 to 1.2 s. With the key folded into the position, as "
-    "`r.start + r.key * length`, splitjoin took 2.0 s and DuckDB 1.7 s.",
-    "- *Left, full, semi and anti joins over a band*, 1,000,000 rows: splitjoin took 1.35 to 1.45 s, DuckDB 0.68 to "
-    "0.76 s. For an aggregate over a band with 20 partners a row, 8.1 s and 1.8 s.",
-    "- *Many processor cores*: two threads make an index 1.5 times as fast, and no figure has more; databases use all "
-    "cores that there are.")
 
 NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pathway": "Pathway"}
 
@@ -348,6 +335,7 @@ cycles, where the CPU needs milliseconds.
 TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "kinds": "kinds of join",
           "oij": "aggregates over interval joins", "delays": "when rows come, by kind of join",
           "pairs_at_once": "pairs at once beside pairs in order",
+          "whole_tables": "joins of whole tables",
           "latency": "from push to result in a session",
           "soak": "a session for an hour", "spark": "joins in Spark", "spark_skew": "a skewed batch join in Spark",
           "spark_paths": "ways for rows of a Spark stream through Python", "circuits": "the circuit",

@@ -68,16 +68,23 @@ class KeyOrder:
             past = self._most - self._least + 1
             first = np.where(low > top, past, (np.maximum(low, least) - least).view(np.int64))
             behind = np.where(high < least, 0, (np.minimum(high, top) - least).view(np.int64) + 1)
-        start, end = self._position(numbers, first), self._position(numbers, behind)
+        if not len(numbers):
+            return Ranges(self.order, first, behind)
+        from_start, to_end = not first.any(), int(behind.min()) > self._most - self._least
+        if from_start and to_end:
+            start, end = self._starts[numbers], self._starts[numbers + 1]
+        else:
+            # Both ends in the order of one of them: the other end is not far, which makes searching fast as well.
+            places = numbers << self._width
+            first, behind = places | first, places | behind
+            order = stable_order((behind if from_start else first) + (1 << self._width))
+            start = self._starts[numbers] if from_start else self._found(first, order)
+            end = self._starts[numbers + 1] if to_end else self._found(behind, order)
         start = np.where(numbers < 0, 0, start)
         return Ranges(self.order, start, np.where(numbers < 0, 0, np.maximum(start, end)))
 
-    def _position(self, numbers: Rows, key: Rows) -> Rows:
-        """The position of the first tuple of the group whose key, less the least of all, is not below ``key``."""
-        if not len(key):
-            return np.empty(0, np.int64)
-        if not key.any():
-            return self._starts[numbers]
-        if int(key.min()) > self._most - self._least:
-            return self._starts[numbers + 1]
-        return counts_below(self._places, (numbers << self._width) | key)
+    def _found(self, wanted: Rows, order: Rows) -> Rows:
+        """The position of the first place that is not below each of ``wanted``, searched in ``order``."""
+        found = np.empty(len(wanted), np.int64)
+        found[order] = np.searchsorted(self._places, wanted[order])
+        return found

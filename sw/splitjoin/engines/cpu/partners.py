@@ -21,6 +21,7 @@ from ..arrival import Arrivals, R, S, s_before_each_r
 from .condition import Condition, Spans
 from .key_order import KeyOrder
 from .runs_of_keys import Groups, Pyramid, Search, least
+from .sorting import counts_below
 
 __all__ = ["Partners", "partners_of", "suits_search"]
 
@@ -111,22 +112,20 @@ def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, sear
 
     if not kind.is_asof:
         return find(visible.start, visible.end, last=False)
-    if incoming.ts is None:
-        not_after = not_before = s_before_each_r(incoming.stream, 0)
-    else:
-        times, times_s = incoming.ts[incoming.stream == R], incoming.ts[incoming.stream == S]
-        not_after = np.searchsorted(times_s, times, side="right" if kind.allow_exact else "left")
-        not_before = np.searchsorted(times_s, times, side="left" if kind.allow_exact else "right")
+    timed = incoming.ts is not None
+    times, times_s = (incoming.ts[incoming.stream == of] if incoming.ts is not None else
+                      np.flatnonzero(incoming.stream == of) for of in (R, S))
     back = fore = np.empty(0, np.int64)
     if kind.direction != "forward":
-        back = find(visible.start, np.minimum(visible.end, not_after), last=True)
+        behind = counts_below(times_s, times, equal=kind.allow_exact) if timed else s_before_each_r(incoming.stream, 0)
+        back = find(visible.start, np.minimum(visible.end, behind), last=True)
     if kind.direction != "backward":
-        fore = find(np.maximum(visible.start, not_before), visible.end, last=False)
+        ahead = counts_below(times_s, times, equal=not kind.allow_exact) if timed else s_before_each_r(
+            incoming.stream, 0)
+        fore = find(np.maximum(visible.start, ahead), visible.end, last=False)
     if kind.direction != "nearest":
         return back if kind.direction == "backward" else fore
     # As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
-    if incoming.ts is None:
-        times, times_s = np.flatnonzero(incoming.stream == R), np.flatnonzero(incoming.stream == S)
     if not len(times_s):
         return back
     to_back = times.view(np.uint64) - times_s[back].view(np.uint64)

@@ -30,42 +30,50 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 #: Probes and stored tuples of the samples that tell how many candidates a way has.
-_PROBES, _STORED = 4096, 1 << 16
+_PROBES, _STORED = 4096, 1 << 14
 #: Candidates that are made at once.
 _CHUNK = 1 << 21
 
 
 @dataclass(frozen=True)
 class _Search:
-    """One search of stream ``stored``, sorted by the key of a slot, with an interval for each tuple of the other."""
+    """One search of stream ``stored``, sorted by the key of a slot, with an interval for each tuple of the other.
+
+    ``decides``: the slots of S whose bounds it decides.
+    """
 
     stored: Side
     keys: Codes
     low: Codes
     high: Codes
+    decides: frozenset[int]
 
 
 @dataclass(frozen=True)
 class Way:
-    """Searches that together hold each pair once. ``decides``: the slots of S whose bounds they decide.
+    """Searches that together hold each pair once.
 
     ``searches``: none for the ranges of equal keys within the windows. ``candidates``: about how many they have.
     """
 
     searches: tuple[_Search, ...]
-    decides: frozenset[int]
     name: str
     candidates: float = 0.0
+
+    def left(self, condition: Condition) -> list[list[Bounds]]:
+        """For each search, or the only range without one, the bounds that it does not decide."""
+        every = condition.bounds("s")
+        return [[b for b in every if not b.slots_s <= s.decides] for s in self.searches] or [every]
 
 
 def ways(condition: Condition, groups: Groups, visible: Spans) -> list[Way]:
     """The ways to find all pairs, with the fewest candidates first."""
-    found = [Way((), frozenset(), "equal keys" if condition.points else "all pairs")]
+    found = [Way((), "equal keys" if condition.points else "all pairs")]
     for side in ("s", "r"):
-        found += [Way((_Search(side, b.keys, b.low, b.high),), b.slots_s, f"a range of {side}")
+        found += [Way((_Search(side, b.keys, b.low, b.high, b.slots_s),), f"a range of {side}")
                   for b in condition.bounds(side)]
     found += _divided(condition)
-    counted = [Way(w.searches, w.decides, w.name, _count(w, groups, visible)) for w in found]
+    counted = [Way(w.searches, w.name, _count(w, groups, visible)) for w in found]
     return sorted(counted, key=lambda way: way.candidates)
 
 
@@ -83,12 +91,13 @@ def _divided(condition: Condition) -> Iterator[Way]:
             moved = _moved(mine, shift)
             none = moved == np.uint64(2**64 - 1)
             higher = _Search("s", above.keys, np.maximum(above.low, np.where(none, moved, moved + np.uint64(1))),
-                             np.where(none, np.uint64(0), above.high))
+                             np.where(none, np.uint64(0), above.high), above.slots_s)
             (back,) = [b for b in condition.bounds("r") if second in b.tests]
             least = _moved(above.keys, -shift)
             beyond = (_moved(least, shift) < above.keys)  # no code of R's reaches so high
-            not_higher = _Search("r", mine, np.maximum(back.low, least), np.where(beyond, np.uint64(0), back.high))
-            yield Way((higher, not_higher), frozenset(), "two ranges")
+            not_higher = _Search("r", mine, np.maximum(back.low, least), np.where(beyond, np.uint64(0), back.high),
+                                 back.slots_s)
+            yield Way((higher, not_higher), "two ranges")
 
 
 def _shift(r: object, s: object) -> int:
@@ -140,8 +149,7 @@ def pairs_of(way: Way, condition: Condition, groups: Groups, visible: Spans,
     """Give ``take`` the row ids (r, s) of all pairs, part by part, by ``way``; returns the number of candidates."""
     tried = 0
     every = visible.hold_all(len(groups.of("s")))
-    left = [b for b in condition.bounds("s") if not b.slots_s <= way.decides]
-    for search in way.searches or (None,):
+    for search, left in zip(way.searches or (None,), way.left(condition), strict=True):
         if search is None:
             probing, ranges, inside = "r", _by_arrival(groups, visible), True
         else:

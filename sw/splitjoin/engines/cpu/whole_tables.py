@@ -51,8 +51,8 @@ def suits_ranges(way: Way, condition: Condition, incoming: Arrivals, visible: Sp
     """True if ``way`` is expected to take less than a session."""
     if not way.searches and not condition.points:
         return False  # every pair, which compiled loops compare far faster
-    left = [b for b in condition.bounds("s") if not b.slots_s <= way.decides]
-    exact = condition.decided and not left and (not way.searches or visible.hold_all(len(incoming.s)))
+    whole = not way.searches or visible.hold_all(len(incoming.s))
+    exact = condition.decided and whole and not any(way.left(condition))
     return exact or way.candidates * _CANDIDATE < len(incoming) * _SESSION
 
 
