@@ -15,8 +15,8 @@ from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import Device
 from splitjoin.engines.golden import GoldenDevice
+from splitjoin.rows.device_times import is_unordered
 from splitjoin.sessions import Limit, StreamJoin
-from splitjoin.sessions.device_times import is_unordered
 from tests.support.conformance import assert_conforms
 from tests.support.sampling import at_length
 from tests.support.scenarios import SCENARIOS
