@@ -60,7 +60,7 @@ def test_full_windows_do_not_block(links: str, monkeypatch: pytest.MonkeyPatch) 
     conforms(PysimDevice(cores=4, capacity=2, architecture="handshake", stall_out=0.7, seed=3), FULL)
 
 
-FAULTS = {"no ACK rule": ('s.drop.eq(does["ack"] |', 's.drop.eq(does["send_s"] |'),
+FAULTS = {"no ACK rule": ('s.drop.eq((deleting != 0) |', 's.drop.eq(does["send_s"] |'),
           "an expiry that does not wait": ("Message.EXPIRE) & (r.length != 0)", "Message.EXPIRE)")}
 
 
