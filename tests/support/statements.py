@@ -31,6 +31,8 @@ def exactly(value: Any) -> Any:
     """``value`` in a form in which equal values are equal whatever their type: exact numbers as fractions, floats by
     their value with NaN as a text.
     """
+    if isinstance(value, list):
+        return [exactly(one) for one in value]
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, (int, Decimal)):

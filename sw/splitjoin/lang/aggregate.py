@@ -123,7 +123,7 @@ def read_aggregate(tree: exp.Expr, reader: Reader, name: str, text: str,
     if definition is None:
         return None
     trees = _arguments(tree)
-    if isinstance(tree.this, exp.Distinct):
+    if any(isinstance(one, exp.Distinct) for one in (tree.this, *tree.expressions)):
         if definition.name != "count distinct" or len(tree.this.expressions) != 1:
             raise PredicateError(f"{text!r}: DISTINCT belongs to count(DISTINCT x), of one value; leave it out")
         trees = list(tree.this.expressions)
@@ -149,7 +149,7 @@ def read_aggregate(tree: exp.Expr, reader: Reader, name: str, text: str,
 
 def _arguments(tree: exp.Expr) -> list[exp.Expr] | None:
     """The arguments that ``tree`` calls an aggregate with; None if it has parts that no aggregate has."""
-    if isinstance(tree, exp.Anonymous):
+    if isinstance(tree, (exp.Anonymous, exp.List)):
         return list(tree.expressions)
     if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Star):
         return [] if not tree.args.get("expressions") else None

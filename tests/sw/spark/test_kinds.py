@@ -89,7 +89,8 @@ def test_the_examples_of_the_pages(spark: SparkSession) -> None:
         (0, 1, 12.0), (5, 0, None), (30, 0, None)]
 
 
-AGGREGATE = {"n": "count(*)", "first": "first(s.n)", "total": "sum(s.price)", "mean": "avg(r.y + s.y)"}
+AGGREGATE = {"n": "count(*)", "first": "first(s.n)", "total": "sum(s.price)", "mean": "avg(r.y + s.y)",
+             "all": "list(s.n)"}
 
 
 @splitjoin.aggregate

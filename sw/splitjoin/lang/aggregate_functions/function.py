@@ -68,6 +68,8 @@ class AggregateFunction(ABC):
     nullable: ClassVar[bool] = True
     #: True if the value depends on the order of the partners.
     ordered: ClassVar[bool] = False
+    #: True if the value is the list of x in all partners, NULL too.
+    listed: ClassVar[bool] = False
     #: True if it compares the first argument's values by their order.
     compares: ClassVar[bool] = False
     #: True if an exact value may leave the type of the result, which is an error.

@@ -1,4 +1,4 @@
-"""Aggregates that need all values of a base tuple at once: quantiles, the most frequent value, joined texts."""
+"""Aggregates that need all values of a base tuple at once: quantiles, the most frequent value, texts and lists."""
 
 from __future__ import annotations
 
@@ -128,6 +128,20 @@ class _Joined(_Ranked):
         return _separator(args).join(values) if values else None
 
 
+class _Listed(_Ranked):
+    """The values by arrival, as a list."""
+
+    ordered: ClassVar[bool] = True
+    listed: ClassVar[bool] = True
+
+    def type(self, value: pa.DataType | None) -> pa.DataType:
+        assert value is not None
+        return pa.list_(value)
+
+    def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
+        return [row[0] for row in rows] or None
+
+
 def _share(args: Sequence[Expr]) -> Fraction:
     """The constant q of a quantile; -1 for NULL, NaN and infinities."""
     value = constant(args[1])
@@ -168,4 +182,5 @@ RANKED_FUNCTIONS: tuple[AggregateFunction, ...] = (
     _Quantile("quantile", ("quantile(x, q)",), (exp.Quantile,), ("quantile_disc",), arities=(2,)),
     _Mode("mode", ("mode(x)",), (exp.Mode,)),
     _Joined("string_agg", ("string_agg(x, ', ')",), (exp.GroupConcat,), arities=(1, 2)),
+    _Listed("list", ("list(x)",), (exp.List, exp.ArrayAgg)),
 )

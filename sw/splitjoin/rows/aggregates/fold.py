@@ -93,6 +93,8 @@ def without_partners(aggregate: Aggregate, values: Mapping[Col, Vector], n: int)
 
 def may_have_values_without_partners(aggregate: Aggregate) -> bool:
     """False if ``aggregate`` passes over rows whose columns of S are NULL, as one of its arguments is NULL then."""
+    if aggregate.fold is None and aggregate.definition.listed:
+        return True
     return not any(isinstance(c, Col) and c.side == "s" for e in aggregate.args for c in causes(e))
 
 
@@ -120,6 +122,11 @@ def _folded(aggregate: Aggregate, pairs: PairTerms, decided: Decided) -> pa.Arra
     """The values of ``aggregate`` for each base tuple that is ``decided``, whose pairs ``pairs`` has."""
     if aggregate.fold is not None:
         return fold_user(aggregate, [pairs.vector(e) for e in aggregate.args], decided)
+    if aggregate.definition.listed:
+        type_, ends = aggregate_types(aggregate), np.cumsum(decided.lengths)
+        values = _flat(to_arrow(pairs.vector(aggregate.args[0]), type_.value_type, aggregate.text))
+        return pa.ListArray.from_arrays(pa.array(np.insert(ends, 0, 0), pa.int32()), values, type_,
+                                        mask=pa.array(decided.lengths == 0))
     if not aggregate.terms:
         return to_arrow(pairs.whole(aggregate), aggregate_types(aggregate), aggregate.text)
     return finished(aggregate, [pairs.fold(term) for term in aggregate.terms], decided.bases)

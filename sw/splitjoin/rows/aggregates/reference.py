@@ -151,10 +151,12 @@ def _checked(aggregate: Aggregate, value: Any, base: int) -> Any:
     return value
 
 
-def _array(aggregate: Aggregate, values: Sequence[Any]) -> pa.Array:
-    """``values``, as the scalar evaluator has them, in Arrow's type."""
-    type_ = aggregate_types(aggregate)
+def _array(aggregate: Aggregate, values: Sequence[Any], type_: pa.DataType | None = None) -> pa.Array:
+    """``values``, as the scalar evaluator has them, in Arrow's type: that of the aggregate by default."""
+    type_ = type_ or aggregate_types(aggregate)
     of = aggregate.args[0].type if aggregate.args else None
+    if pa.types.is_list(type_):
+        return pa.array([None if v is None else _array(aggregate, v, type_.value_type) for v in values], type_)
     if pa.types.is_decimal(type_):
         # Through text, which Arrow reads exactly.
         return pa.array([None if v is None else _digits(Fraction(v), type_.scale) for v in values],

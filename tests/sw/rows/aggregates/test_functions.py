@@ -28,6 +28,7 @@ EXACT = {
     **{f"quantile(s.{column}, {q})": f"quantile_disc({column}, {q})" for column in ("i", "f", "d", "t", "u")
        for q in (0, 0.25, 0.9, 1)},
     "bool_and(s.b)": "bool_and(b)", "bool_or(s.i > 3)": "bool_or(i > 3)", "bool_and(s.f > 0)": "bool_and(f > 0)",
+    **{f"list(s.{column})": f"list({column} ORDER BY n) FILTER (WHERE k IS NOT NULL)" for column in "ifdtbu"},
     "string_agg(s.t, '; ')": "string_agg(t, '; ' ORDER BY n)", "string_agg(s.t)": "string_agg(t ORDER BY n)",
 }
 
@@ -104,11 +105,11 @@ def test_the_mode_is_the_first_of_the_most_frequent() -> None:
 
 def test_left_join_in_sql_folds_a_row_of_null() -> None:
     r, s = pa.table({"x": [1, 2]}), pa.table({"k": [1, 1], "a": [4, 6], "t": ["u", "v"]})
-    text = ("SELECT r.x, median(s.a) AS m, string_agg(s.t, '-') AS t, bool_or(s.a IS NULL) AS lone, stddev(s.a) AS d "
-            "FROM r LEFT JOIN s ON r.x = s.k GROUP BY r")
+    text = ("SELECT r.x, median(s.a) AS m, string_agg(s.t, '-') AS t, bool_or(s.a IS NULL) AS lone, stddev(s.a) AS d, "
+            "array_agg(s.t) AS l FROM r LEFT JOIN s ON r.x = s.k GROUP BY r")
     assert splitjoin.sql(text, r=r, s=s).to_pylist() == [
-        {"x": 1, "m": 5.0, "t": "u-v", "lone": False, "d": math.sqrt(2)},
-        {"x": 2, "m": None, "t": None, "lone": True, "d": None}]
+        {"x": 1, "m": 5.0, "t": "u-v", "lone": False, "d": math.sqrt(2), "l": ["u", "v"]},
+        {"x": 2, "m": None, "t": None, "lone": True, "d": None, "l": [None]}]
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -122,6 +123,7 @@ def test_left_join_in_sql_folds_a_row_of_null() -> None:
     ("bit_or(s.d)", "bit_or needs whole numbers, but this is decimal(9, 2)"),
     ("string_agg(s.i)", "string_agg needs text, but this is int32"),
     ("string_agg(s.t, s.t)", "the second value of string_agg must be a text, such as ', ', not s.t"),
+    ("list(DISTINCT s.i)", "DISTINCT belongs to count(DISTINCT x), of one value; leave it out"),
     ("mode(DISTINCT s.i)", "DISTINCT belongs to count(DISTINCT x), of one value; leave it out"),
     ("bit_and(s.i, s.i)", "an aggregate must be one of count(*), "),
 ])

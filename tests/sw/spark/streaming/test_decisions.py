@@ -20,8 +20,8 @@ from ....support.spark_streams import ON, answer, in_order, rows, stream
 from .test_group import END, TIES, cut, ending, run
 
 R, S = stream(1, 60, 40), stream(2, 50, 40)
-AGGREGATE = {"count": "count(*)", "last": "last(s.n)", "sum": "sum(s.price)", "mean": "avg(r.y + s.y)",
-             "best": "argmax(s.day, s.x)"}
+AGGREGATE = {"count": "count(*)", "last": "last(s.n)", "all": "list(s.day)", "sum": "sum(s.price)",
+             "mean": "avg(r.y + s.y)", "best": "argmax(s.day, s.x)"}
 #: What an engine of the CPU folds without pairs, where the condition is an equality.
 FOLDED = {"count": "count(*)", "d": "count(DISTINCT s.day)", "sum": "sum(s.price)", "mean": "avg(s.y)",
           "last": "last(s.n)", "best": "argmax(s.day, s.x)"}
