@@ -259,5 +259,10 @@ def _bullet(words: str) -> str:
     return _text(words, "- ", "  ")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Print the page."""
     print(wire_page(), end="")
+
+
+if __name__ == "__main__":
+    main()
