@@ -142,6 +142,7 @@ r, s = {"x": [10, 20, 30], "y": [1, 2, 3]}, {"a": [12, 70, 31], "b": [0, 1, 2]}
     "docs/index.md": (Run("plain"),),
     "docs/devices.md": (Run("plain"),),
     "docs/semantics.md": (Run("plain"),),
+    "docs/other-engines.md": (Run("plain"),),
     "docs/streaming.md": (Run("plain"),),
     "docs/tables.md": (Run("plain"),),
     "docs/user-aggregates.md": (Run("plain"),),

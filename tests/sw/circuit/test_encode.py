@@ -15,7 +15,7 @@ from splitjoin.circuit.lowering import configure, unlowered
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.wire import Configuration, Record, item_record
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.device import pairs
+from splitjoin.engines.device import ITEM, pairs
 from splitjoin.engines.golden import GoldenDevice, GoldenSession
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.query import Query
@@ -238,7 +238,11 @@ def test_packing_is_least_significant_first() -> None:
 def test_decode_marks_the_other_field_of_a_star() -> None:
     words = pack(item_record(), {"kind": np.array([0, 1, 1], np.uint64), "side": np.array([0, 0, 1], np.uint64),
                                  "r": np.array([1, 2, 3], np.uint64), "s": np.array([4, 5, 6], np.uint64)}, 3)
-    items = decode(unpack(item_record(), words))
+    fields = unpack(item_record(), words)
+    items = np.zeros(3, ITEM)
+    for name in fields:
+        items[name] = fields[name]
+    items = decode(items)
     assert items.tolist() == [(0, 0, 1, 4), (1, 0, 2, -1), (1, 1, -1, 6)]
 
 

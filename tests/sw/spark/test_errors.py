@@ -44,7 +44,7 @@ def no_jobs(spark: SparkSession) -> Iterator[None]:
     ({"on": "r.x + s.x"}, PredicateError, r"condition"),
     ({"window": "RANGE"}, WindowError, r"window 'RANGE'"),
     ({"window": "RANGE 3 MINUTES"}, WindowError, r"time column is an integer"),
-    ({"time": None}, SchemaError, r"stream_join needs time=….*no order of their own.*row numbers will do"),
+    ({"time": None}, SchemaError, r"a window needs time=….*no order of their own.*row numbers will do"),
     ({"time": "when"}, SchemaError, r"stream r has no column 'when'"),
     ({"order": "sorted"}, OrderError, r"must be 'none'"),
     ({"order": "outer(3)"}, OrderError, r"order 'outer\(3\)' marks .* stars.*use 'none' or 'total'"),

@@ -16,11 +16,11 @@ def test_killed_query_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_only_folders_of_an_earlier_run_are_removed(tmp_path: Path) -> None:
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "thesis.tex").write_text("mine")
-    with pytest.raises(ToolError, match=r"--output must be .* that of an earlier run, as .*state is to be"):
+    (tmp_path / "pairs").mkdir()
+    (tmp_path / "pairs" / "thesis.tex").write_text("mine")
+    with pytest.raises(ToolError, match=r"--output must be .* that of an earlier run, as .*pairs is to be"):
         stream._cleared(tmp_path)
-    assert (tmp_path / "state" / "thesis.tex").exists()
+    assert (tmp_path / "pairs" / "thesis.tex").exists()
     (tmp_path / "carrier.parquet").touch()
     stream._cleared(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["carrier.parquet"]

@@ -57,7 +57,7 @@ def test_refused(frames: Frames) -> None:
     how: dict[str, Any] = {"r": frames[0], "s": frames[1], "window": "RANGE 4", "time": "ts"}
     with pytest.raises(StatementError, match=r"LIMIT needs all rows of the result, .*; leave it out, and use"):
         stream_sql("SELECT r.x FROM r, s LIMIT 3", **how)
-    with pytest.raises(SchemaError, match=r"stream_join needs time=…"):
+    with pytest.raises(SchemaError, match=r"a window needs time=…"):
         stream_sql("SELECT r.x FROM r, s", **how | {"time": None})
     with pytest.raises(InputError, match="left must be a Spark DataFrame, not int"):
         stream_sql("SELECT r.x FROM r, s", **how | {"r": 3})

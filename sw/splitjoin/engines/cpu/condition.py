@@ -28,8 +28,6 @@ __all__ = ["Bounds", "Condition", "Spans", "visible_spans"]
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_MIN, _MAX = -(2**63), 2**63 - 1
-
 
 @dataclass(frozen=True)
 class Spans:
@@ -196,11 +194,16 @@ def visible_spans(query: Query, incoming: Arrivals) -> Spans:
     if incoming.ts is not None:
         times_r, times_s = incoming.ts[incoming.stream == R], incoming.ts[at]
         if query.window_s.length is not None:
-            length = min(query.window_s.length, _MAX)
-            earliest = np.where(times_r < _MIN + length, _MIN, times_r - length)
-            start = np.maximum(start, np.searchsorted(times_s, earliest, side="left"))
+            start = np.maximum(start, np.searchsorted(times_s, _moved(times_r, -query.window_s.length), side="left"))
         if query.window_r.length is not None:
-            length = min(query.window_r.length, _MAX)
-            latest = np.where(times_r > _MAX - length, _MAX, times_r + length)
-            end = np.minimum(end, np.searchsorted(times_s, latest, side="right"))
+            end = np.minimum(end, np.searchsorted(times_s, _moved(times_r, query.window_r.length), side="right"))
     return Spans(start, end)
+
+
+def _moved(times: npt.NDArray[np.int64], by: int) -> npt.NDArray[np.int64]:
+    """``times`` moved by ``by`` ticks, as far as 64 bits go."""
+    length = np.uint64(min(abs(by), 2**64 - 1))  # more than a signed number holds
+    above = times.view(np.uint64) ^ np.uint64(1 << 63)  # above the least time
+    room = above if by < 0 else ~above
+    moved = np.where(room < length, room, length)
+    return ((above - moved if by < 0 else above + moved) ^ np.uint64(1 << 63)).view(np.int64)

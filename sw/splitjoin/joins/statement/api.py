@@ -31,7 +31,7 @@ from .inputs import bind_tables, check_named, check_options, is_schema, read_col
 from .ordering import sorted_rows
 from .parts import Statement, parse
 from .select import Select
-from .with_duckdb import Surroundings
+from .with_duckdb import REFUSED, Surroundings
 
 __all__ = ["explain_sql", "sql"]
 
@@ -119,7 +119,12 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
         return _run(statement, {"r": left, "s": right}, chosen, sort, path, window=window, time=time, order=order,
                     aggregates=aggregates)
     except (PredicateError, SchemaError) as refused:
-        return rest.answered(refused)
+        try:
+            return rest.answered(refused)
+        except StatementError as error:
+            if str(error).startswith(REFUSED):  # both refuse it; the first error has the place in the text
+                raise refused from None
+            raise
 
 
 def explain_sql(text: str, tables: Mapping[str, pa.Schema], *, window: WindowSpec, time: TimeSpec | None = None,

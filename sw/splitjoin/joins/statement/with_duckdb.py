@@ -37,7 +37,10 @@ from .clauses import (
 from .parts import SelectItem, Statement, parse
 from .reader import Tables, TreeReader, read_condition
 
-__all__ = ["Answer", "Surroundings"]
+__all__ = ["REFUSED", "Answer", "Surroundings"]
+
+#: The beginning of the error for a statement that DuckDB refuses.
+REFUSED = "DuckDB, which computes what is no join in a statement, refuses it"
 
 #: Runs a statement that is a join alone, over R and S.
 RunJoin = Callable[[Statement, Mapping[Side, pa.Table]], pa.Table]
@@ -398,8 +401,7 @@ def _ask(db: Any, text: str, tables: Mapping[str, pa.Table]) -> pa.Table:
     except duckdb.ParserException as error:
         raise PredicateError(f"DuckDB does not read it: {first_line(error)}") from None
     except (duckdb.BinderException, duckdb.CatalogException) as error:
-        raise StatementError(f"DuckDB, which computes what is no join in a statement, refuses it: {first_line(error)}; "
-                             f"it was given {' '.join(text.split())}") from None
+        raise StatementError(f"{REFUSED}: {first_line(error)}; it was given {' '.join(text.split())}") from None
     except duckdb.Error as error:
         raise InputError(f"DuckDB, which computes what is no join in a statement, gives no rows: {first_line(error)}; "
                          f"it was given {' '.join(text.split())}") from None

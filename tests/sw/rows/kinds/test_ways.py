@@ -209,9 +209,6 @@ COMPARE = ("an ASOF JOIN needs one comparison of both tables' time columns by >=
      COMPARE.format("r.ts >= s.ts", "MATCH_CONDITION has ((- r.ts) >= s.ts)")),
     ("JOIN s MATCH_CONDITION (r.ts >= s.ts) ON x = a",
      "MATCH_CONDITION compares the times of an ASOF JOIN; leave it out, or write ASOF JOIN"),
-    ("LEFT JOIN s ON x = a WHERE a > 1",
-     "WHERE behind a join that is not inner is not supported in a SELECT over streams: put a condition on pairs into "
-     "ON, and filter the rows of the result yourself"),
 ])
 def test_refused_sql(text: str, message: str) -> None:
     with pytest.raises(StatementError) as raised:
