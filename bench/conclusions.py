@@ -47,10 +47,12 @@ def where_others_win(files: Files) -> Iterator[str]:
     yield (f"- *A batch join in Spark over a short window*, if you write bins of both bands and of time into the "
            f"query: with 10 seconds such a rewrite joins {rewrite:,.0f} thousand rows a second, splitjoin {ours:,.0f}.")
     yield from lost_tables(files) if "whole_tables" in files else ()
-    yield ("- *Many processor cores*: two threads make an index 1.5 times as fast; databases use all cores.")
+    yield ("- *Many processor cores*: databases use all of them; in an index, [a fifth of a batch's "
+           "time](cpu.md#index) is not shared among threads.")
     yield ("- *The first run of a session's condition on a new machine*: it uses NumPy, which is slower, while another "
            "process compiles its loops for some seconds; a database is at full speed at once.")
-    yield "- *More than two tables, grouping by columns, sorting*: databases do that, splitjoin does not.\n"
+    yield ("- *Joins of three tables*: databases have them, splitjoin does not. Over tables it hands grouping, sorting "
+           "and the rest of a statement to [DuckDB](sql.md#the-rest-of-a-statement) where that is installed.\n")
 
 
 NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pathway": "Pathway"}
@@ -163,9 +165,9 @@ of bins.
 
 **Conclusion.** splitjoin joins {ratios[0]:.0f} times as many tuples a second as the grid equi-join with a window of
 {windows[0]:,} tuples, and {ratios[-1]:.0f} times as many with {windows[-1]:,}: a database builds its hash table anew
-for each batch, splitjoin keeps its index. Without the rewrite, DuckDB and Polars are slower by orders of magnitude.
-Two threads make an index {scaling['cpu, index']:.1f} times as fast as one (window of {2**15:,}), and nested loops
-{scaling['cpu, nested']:.1f} times; so more threads help most where no index can search by the condition.
+for each batch. Without the rewrite, DuckDB and Polars are slower by orders of magnitude.
+Two threads make nested loops {scaling['cpu, nested']:.1f} times as fast as one (window of {2**15:,}); [the CPU
+engine](cpu.md#index) says what more threads give an index.
 """
 
 
@@ -200,10 +202,9 @@ def decided(files: Files) -> str:
 
     return f"""Half of the rows of an as-of join with `RANGE 3600`, in seconds, come within
 {change("delay_event_time", "asof backward")} seconds (backward), {change("delay_event_time", "asof forward")} (forward)
-or {change("delay_event_time", "asof nearest")} (nearest): as soon as nothing can change them, and not when their window
-ends. A session retains {change("retained_bytes", "asof backward")} bytes for the backward one. Rows of `left` and
-`anti` still wait for the whole window, but where their own side of the condition is false or NULL (`python -m
-bench.delays`)."""
+or {change("delay_event_time", "asof nearest")} (nearest). A session retains
+{change("retained_bytes", "asof backward")} bytes for the backward one. Rows of `left` and `anti` still wait for the
+whole window, but where their own side of the condition is false or NULL (`python -m bench.delays`)."""
 
 
 def at_once(files: Files) -> str:
@@ -217,8 +218,7 @@ def at_once(files: Files) -> str:
     return f"""With order `"none"`, half of the pairs of streams that are up to 500 ticks out of order come within
 {none:.0f} ticks, their own lateness included, and in order `"total"` within {total:.0f}. That takes
 {costs[100][0]:.1f} to {costs[100][-1]:.1f} times the CPU time if 100 tuples are pushed at once; {costs[2000][0]:.1f} to
-{costs[2000][-1]:.1f} times if as many as a window holds, since the device then compares over twice the window (`python
--m bench.pairs_at_once`)."""
+{costs[2000][-1]:.1f} times if as many as a window holds (`python -m bench.pairs_at_once`)."""
 
 
 def spark(files: Files) -> Iterator[str]:
@@ -233,8 +233,8 @@ def spark(files: Files) -> Iterator[str]:
 
 ![Thousand rows a second of streaming joins by way and window](pictures/spark-streams.svg)
 
-Spark's own stream-stream join needs an equality. The other bars are rewrites that give it one: bins of a band, bins of
-both bands and of time, or a constant key.
+The other bars are rewrites that give Spark's own join an equality: bins of a band, bins of both bands and of time, or a
+constant key.
 
 **Conclusion.** Over streams splitjoin is {slowest:.0f} to {fastest:.0f} times as fast as the best rewrite, and the
 longer the window, the more. With a trigger of one second a pair comes out after {own:.1f} s in the median, and after
@@ -324,8 +324,8 @@ second with {sustains["config"]["matches"]:.0f} results a tuple and streams at r
 {sustains["value"] / nested:.1f} times as many as one core of this machine's processor at its best ({nested:.0f}
 billion). With more results, the output is the limit, at one result a cycle. If an index can search by the condition,
 it beats any number of comparators: {by_index:.1f} cycles a tuple instead of {by_scan:,.0f} with a window of
-{window:,}. So let the [tuner](tuning.md) choose. The first gain to expect of a circuit is latency: a fixed number of
-cycles, where the CPU needs milliseconds.
+{window:,}. So let the [tuner](tuning.md) choose. The first gain of a circuit is latency: a fixed number of cycles,
+where the CPU needs milliseconds.
 
 ![Efficiency, latency, cells, clock and time to build, against the number of cores](pictures/against-cores.svg)
 """

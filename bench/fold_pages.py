@@ -41,8 +41,7 @@ def interval_joins(files: Files) -> Iterator[str]:
 longest lateness it changes by a factor of {flat['lateness']:.2f}, and from the shortest to the longest window by
 {flat['window']:.2f}. splitjoin runs as a session here, which also sorts the tuples and can be restored; Key-OIJ and
 Scale-OIJ take tuples unsorted. Scale-OIJ is {best[1]:.0f} times as fast as Key-OIJ with {where[0]}, where each scan is
-long. With {where[1]} it is {worst[1]:.2f} times as fast: there is next to nothing to scan, and its index costs more
-than it saves. Key-OIJ gets whole micro-batches, so its scans also visit tuples that are later than the base tuple.
+long, and {worst[1]:.2f} times with {where[1]}, where there is next to nothing to scan.
 """
     if "ours" in table.get("B", {}):
         yield ("Key-OIJ was stopped on B after 13 minutes: it visits 135,000 partners of each base tuple.\n")
@@ -84,7 +83,7 @@ def kinds(files: Files) -> Iterator[str]:
     seconds = {(r["config"]["kind"], r["config"]["engine"]): r["value"] for r in rows}
     yield (f"The joins are by equal keys within an interval, of {rows[0]['config']['rows']:,} rows a side with ten "
            f"rows a key, on one thread, from Arrow tables to Arrow tables. The table gives CPU seconds, and in "
-           f"brackets the MiB that the join took at its peak:\n")
+           f"brackets the MiB at its peak:\n")
     yield "| kind | rows found | splitjoin | DuckDB | Polars |\n|---|---|---|---|---|"
     for kind in dict.fromkeys(r["config"]["kind"] for r in rows):
         found = next(r["config"]["result"] for r in rows if r["config"]["kind"] == kind)
@@ -95,6 +94,6 @@ def kinds(files: Files) -> Iterator[str]:
               for (kind, engine), value in seconds.items() if engine == "splitjoin"]
     yield f"""
 **Conclusion.** For joins of whole tables by equal keys, take DuckDB or Polars: splitjoin takes {min(slower):.1f} to
-{max(slower):.1f} times as long as the faster of them, as it finds the pairs in arrival order and then decides every
-row. Take splitjoin for streams, for conditions without equality, and where the order of rows matters.
+{max(slower):.1f} times as long as the faster of them. Take
+splitjoin for streams, for conditions without equality, and where the order of rows matters.
 """

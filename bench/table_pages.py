@@ -43,10 +43,10 @@ def lost_tables(files: Files) -> Iterator[str]:
     for join, (rows, found) in largest.items():
         best = min(found, key=lambda engine: found[engine])
         if found[best] < 0.8 * found.get("splitjoin", 0):
-            lines.append(f"{join} ({rows:,} rows a side: {NAMES[best]} {found[best]:.2g} s of CPU time, splitjoin "
-                         f"{found['splitjoin']:.2g} s)")
+            lines.append(f"{join} ({rows:,}: {NAMES[best]} {found[best]:.2g}, splitjoin {found['splitjoin']:.2g})")
     if lines:
-        yield f"- *[Whole tables](#whole-tables-beside-other-engines)*: {'; '.join(lines)}."
+        yield (f"- *[Whole tables](#whole-tables-beside-other-engines)*, in brackets rows a side and seconds of CPU "
+               f"time: {'; '.join(lines)}.")
 
 
 def _by_join(files: Files) -> dict[tuple[str, int], dict[str, float]]:

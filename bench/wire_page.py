@@ -156,8 +156,7 @@ def wire_page() -> str:
             brings an interval whose low end is above its high end. Where all intervals of a test are equally wide, as
             in the band of this query, the circuit knows the width, and a record has the low end alone, modulo twice the
             key's range; without a key to match, that is the length of the key's range. `widths` of `configuration`
-            in the JSON file has the width of each test, or null where a record has both ends, `tests` the numbers of
-            its keys of R and S."""), "",
+            in the JSON file has the width of each test, or null where a record has both ends."""), "",
         _text("""A text, or another key that is not a number, becomes any number that the host gives to it. A column
             that may be NULL has a key of one bit more, or a test of its own; `explain` in the JSON file says what each
             key and test is made of."""), "",
@@ -215,8 +214,8 @@ def _states_section() -> list[str]:
     shown = "{\n" + ",\n".join([*plain, *lists]) + "\n}"
     return [
         "## States", "",
-        _text("""A circuit that [folds aggregates](aggregates.md#in-circuits), or gives what decides a semi, anti or
-            as-of join ([kinds](kinds.md#in-circuits)), gives a state of each tuple of R in place of pairs. Then the
+        _text("""A circuit that [folds aggregates](aggregates.md#in-circuits), or that runs a semi, anti or as-of join
+            ([kinds](kinds.md#in-circuits)), gives a state of each tuple of R in place of pairs. Then the
             JSON file has the layout of a state as the record `state`, and its meaning as `state`."""), "",
         _text(f"""For example, with the condition `{on}`, the window {window}, and the aggregates
             {" and ".join(f"`{text}`" for text in aggregate.values())}, where `p` is of type int16, a state has
