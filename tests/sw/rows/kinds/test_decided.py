@@ -15,6 +15,7 @@ from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.rows.kinds import KindOperator, OwnSide, reference, reference_rows
+from splitjoin.rows.operator import RowBatch
 from splitjoin.sessions import StreamJoin
 
 from ....support.conformance import slices
@@ -99,7 +100,8 @@ def test_heartbeats_do_not_change_the_sequence(kind: dict[str, Any]) -> None:
                 for now in sorted(chance.integers(int(whole.ts[n]), until + 1, chance.integers(0, 3)).tolist()):
                     found.append(operator.advance(now))
         found.append(operator.finish(np.empty(0, ITEM)))
-        assert np.concatenate(found).tolist() == reference_rows(query, whole, np.concatenate(parts)).tolist()
+        rows = RowBatch.joined(found).items
+        assert rows.tolist() == reference_rows(query, whole, np.concatenate(parts)).tolist()
 
 
 @pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
