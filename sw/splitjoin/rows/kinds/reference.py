@@ -21,7 +21,8 @@ from .own_side import OwnSide
 __all__ = ["reference_rows"]
 
 Item = tuple[int, int, int, int]
-_END = 2**64  # after all times and positions
+#: The greatest event time: nothing comes after it.
+_END = 2**63 - 1
 
 
 @dataclass(eq=False)
@@ -74,7 +75,7 @@ def reference_rows(query: Query, arrivals: Arrivals, items: Items, *, bases: boo
 def _last_time(query: Query, one: _Tuple, bases: bool) -> int:
     """The last event time of an arrival that may change the row of ``one``, as far as is known."""
     length = query.window(one.side).length
-    last = _END if length is None else one.time + length
+    last = _END if length is None else min(one.time + length, _END)
     if query.kind.is_asof and not bases and one.side == "r" and query.time is not None:
         if query.kind.direction == "backward":
             last = min(last, one.time)
@@ -86,7 +87,7 @@ def _last_time(query: Query, one: _Tuple, bases: bool) -> int:
 def _last_nearer(query: Query, r: _Tuple) -> int:
     """The last time at which a partner would be nearer than the one before ``r``, or one can come at its own time."""
     back = max((time for time, _ in _allowed(query, r) if time <= r.time), default=None)
-    return _END if back is None else max(2 * r.time - back - 1, r.time)
+    return _END if back is None else min(max(2 * r.time - back - 1, r.time), _END)
 
 
 def _is_decided_by(query: Query, new: _Tuple, one: _Tuple, position: int, counts: dict[str, int], bases: bool) -> bool:
