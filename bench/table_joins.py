@@ -49,26 +49,29 @@ def _ids(n: int, name: str) -> dict[str, Any]:
     return {name: np.arange(n)}
 
 
+def _both(make: Callable[..., pa.Table], r: str, s: str) -> Tables:
+    """Both tables, made by their columns' names, a letter each."""
+    return make(*r), make(*s)
+
+
 def timed(n: int) -> Tables:
     """Sorted and distinct times on average 10 apart, 1,000 keys, and values."""
     rng = np.random.default_rng(n)
-    return tuple(pa.table({**_ids(n, i), t: np.sort(rng.permutation(10 * n)[:n]), k: rng.integers(0, 1000, n),
-                           x: rng.integers(0, 1000, n)})
-                 for i, t, k, x in (("i", "t", "k", "x"), ("j", "u", "l", "a")))  # type: ignore[return-value]
+    return _both(lambda i, t, k, x: pa.table({
+        **_ids(n, i), t: np.sort(rng.permutation(10 * n)[:n]), k: rng.integers(0, 1000, n),
+        x: rng.integers(0, 1000, n)}), "itkx", "jula")
 
 
 def valued(n: int) -> Tables:
     """Values of which each has on average two partners within 1."""
     rng = np.random.default_rng(n)
-    return tuple(pa.table({**_ids(n, i), x: rng.integers(0, 3 * n // 2, n)}) for i, x in (("i", "x"), ("j", "a"))
-                 )  # type: ignore[return-value]
+    return _both(lambda i, x: pa.table({**_ids(n, i), x: rng.integers(0, 3 * n // 2, n)}), "ix", "ja")
 
 
 def dense(n: int) -> Tables:
     """Values of which each has on average 20 partners within 10."""
     rng = np.random.default_rng(n)
-    return tuple(pa.table({**_ids(n, i), x: rng.integers(0, n, n)}) for i, x in (("i", "x"), ("j", "a"))
-                 )  # type: ignore[return-value]
+    return _both(lambda i, x: pa.table({**_ids(n, i), x: rng.integers(0, n, n)}), "ix", "ja")
 
 
 def intervals(n: int) -> Tables:
@@ -109,8 +112,8 @@ def planes(n: int) -> Tables:
     """Points of which each has on average two within a distance of 5."""
     rng = np.random.default_rng(n)
     side = int((78 * n / 2) ** 0.5)
-    return tuple(pa.table({**_ids(n, i), x: rng.integers(0, side, n), y: rng.integers(0, side, n)})
-                 for i, x, y in (("i", "x", "y"), ("j", "a", "b")))  # type: ignore[return-value]
+    return _both(lambda i, x, y: pa.table({**_ids(n, i), x: rng.integers(0, side, n), y: rng.integers(0, side, n)}),
+                 "ixy", "jab")
 
 
 def pairs_of(n: int) -> Tables:
@@ -274,7 +277,7 @@ def polars_bio(r: pa.Table, s: pa.Table, join: Join) -> Callable[[], Any]:
     import polars_bio as pb
 
     pb.set_option("datafusion.execution.target_partitions", "1")
-    left, right = (pl.from_arrow(t).with_columns(pl.col(c).cast(pl.String))  # type: ignore[union-attr]
+    left, right = (pl.DataFrame(t).with_columns(pl.col(c).cast(pl.String))
                    for t, c in ((r, "c"), (s, "d")))
     for frame in (left, right):
         frame.config_meta.set(coordinate_system_zero_based=True)

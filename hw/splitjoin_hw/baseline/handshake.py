@@ -51,7 +51,7 @@ class HandshakeCore(wiring.Component):
     In a cascade (ESJ, MP-2PF) a core sends blocks of ``config.block`` tuples, one message after the other, when the
     next one has fewer by ``config.threshold``, and one at a time where it is full itself or an EXPIRE waits ahead. A
     block gets one ACK, and until it is sent no tuple of R goes on, which would meet the block here and there. The next
-    core's load is told by SIZE_CHG, and in handshake join by wires.
+    core reports its load by SIZE_CHG; in handshake join, wires do that.
 
     Ports: ``i_r``, ``o_r``, ``i_s``, ``o_s``: messages, R's to the right and S's to the left. ``left_r``, ``left_s``:
     tuples that have left this core, modulo; ``next_r``, ``next_s``: those of the next core of each way, by wires.

@@ -9,7 +9,7 @@ from amaranth.hdl import Array, Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.utils import bits_for
 
-from .lookahead import LookaheadFifo, offer_of
+from .lookahead import fed_queues
 from .merger import merger_ports
 
 __all__ = ["FixedMerger"]
@@ -38,14 +38,7 @@ class FixedMerger(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        queues = [LookaheadFifo(0) for _ in range(self._inputs)]
-        for j, queue in enumerate(queues):
-            m.submodules[f"queue{j}"] = queue
-            wiring.connect(m, wiring.flipped(self.i[j]), queue.i)
-            if self._has_offer_input:
-                m.d.comb += queue.i_offer.eq(self.i_offer[j])
-            else:
-                m.d.comb += [queue.i_offer[name].eq(value) for name, value in offer_of(queue.i).items()]
+        queues = fed_queues(m, self, self._inputs, 0, has_offer_input=self._has_offer_input)
         pair, barrier, slices, star, end = (Cat(getattr(q, name) for q in queues) for name in (
             "pair", "barrier", "slice", "star", "end"))
         grant = Signal(self._inputs)

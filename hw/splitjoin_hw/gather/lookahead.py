@@ -10,7 +10,7 @@ from splitjoin.circuit.wire import ROW_BITS, ItemKind
 
 from ..layouts import result_layout
 
-__all__ = ["OFFER", "LookaheadFifo", "offer_of"]
+__all__ = ["OFFER", "LookaheadFifo", "fed_queues", "offer_of"]
 
 #: Depth of the FIFO: at full rate one result is offered and the next one compared; ``i.ready`` is a register.
 _DEPTH = 4
@@ -135,3 +135,18 @@ class LookaheadFifo(wiring.Component):
             *(head.eq(head + self.pop) for head in heads),
         ]
         return m
+
+
+def fed_queues(m: Module, merger, inputs: int, bits: int, *, has_offer_input: bool) -> list[LookaheadFifo]:
+    """A FIFO for each input of ``merger``, whose results it takes; ``bits`` as of `LookaheadFifo`.
+
+    The kinds of the results come from the port ``i_offer``, or from the results themselves.
+    """
+    queues = [LookaheadFifo(bits) for _ in range(inputs)]
+    for j, queue in enumerate(queues):
+        m.submodules[f"queue{j}"] = queue
+        wiring.connect(m, wiring.flipped(merger.i[j]), queue.i)
+        offer = merger.i_offer[j] if has_offer_input else None
+        m.d.comb += queue.i_offer.eq(offer) if offer is not None else [
+            queue.i_offer[name].eq(value) for name, value in offer_of(queue.i).items()]
+    return queues

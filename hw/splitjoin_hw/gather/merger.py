@@ -13,7 +13,7 @@ from amaranth.utils import bits_for
 from splitjoin.circuit.wire import ROW_BITS
 
 from ..layouts import result_layout
-from .lookahead import OFFER, LookaheadFifo, offer_of
+from .lookahead import OFFER, fed_queues
 
 __all__ = ["ComparisonSelect", "Merger", "merger_ports"]
 
@@ -106,14 +106,7 @@ class Merger(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         n = self._inputs
-        queues = [LookaheadFifo(self._bits if n > 1 else 0) for _ in range(n)]
-        for j, queue in enumerate(queues):
-            m.submodules[f"queue{j}"] = queue
-            wiring.connect(m, wiring.flipped(self.i[j]), queue.i)
-            if self._has_offer_input:
-                m.d.comb += queue.i_offer.eq(self.i_offer[j])
-            else:
-                m.d.comb += [queue.i_offer[name].eq(value) for name, value in offer_of(queue.i).items()]
+        queues = fed_queues(m, self, n, self._bits if n > 1 else 0, has_offer_input=self._has_offer_input)
         total = self.total
         pair, barrier, slices, star, end, lets_pass = (Cat(getattr(q, name) for q in queues) for name in (
             "pair", "barrier", "slice", "star", "end", "lets_pass"))

@@ -83,8 +83,8 @@ _GREATER = sum(1 << n for n in range(16) if (n >> 2 & 1, n & 1) > (n >> 3 & 1, n
 _INIT = sum((_EQUAL << 32 | _GREATER) << shift for shift in (0, 16))
 
 
-class Carry8Order:
-    """Compares unsigned integers of ``width`` bits, uncoded, with ⌈width / 2⌉ cells ``LUT6_2``."""
+class GenericOrder:
+    """The definition: uncoded integers, and Amaranth's operators."""
 
     def __init__(self, width: int):
         self.bits = width
@@ -94,6 +94,16 @@ class Carry8Order:
 
     def bound(self, value: Value) -> Value:
         return value
+
+    def above(self, m: Module, name: str, key: Value, bound: Value) -> Value:
+        return key >= bound
+
+    def below(self, m: Module, name: str, key: Value, bound: Value) -> Value:
+        return key <= bound
+
+
+class Carry8Order(GenericOrder):
+    """Compares unsigned integers of ``width`` bits, uncoded, with ⌈width / 2⌉ cells ``LUT6_2``."""
 
     def above(self, m: Module, name: str, key: Value, bound: Value) -> Value:
         return self._greater(m, name, key, bound, or_equal=True)
@@ -141,25 +151,6 @@ class OrderComparator(Protocol):
 
     def below(self, m: Module, name: str, key: Value, bound: Value) -> Value:
         """True if the key is less than or equal to the bound; both coded, combinational."""
-
-
-class GenericOrder:
-    """The definition: uncoded integers, and Amaranth's operators."""
-
-    def __init__(self, width: int):
-        self.bits = width
-
-    def key(self, value: Value) -> Value:
-        return value
-
-    def bound(self, value: Value) -> Value:
-        return value
-
-    def above(self, m: Module, name: str, key: Value, bound: Value) -> Value:
-        return key >= bound
-
-    def below(self, m: Module, name: str, key: Value, bound: Value) -> Value:
-        return key <= bound
 
 
 def order_of(family: str, width: int) -> OrderComparator:

@@ -13,7 +13,7 @@ from splitjoin.lang.ir import Expr, Lit
 from splitjoin.lang.types import Timestamp
 
 from .classic_columns import ClassicReader, sequence
-from .column_reader import unsupported
+from .column_reader import chain, unsupported
 
 __all__ = ["CatalystReader"]
 
@@ -89,11 +89,4 @@ def _operands(node: Any, name: str) -> list[Any]:
         return [node.left(), node.right()]
     if name not in ("And", "Or"):
         return sequence(node.children())
-    todo, found = sequence(node.children())[::-1], list[Any]()
-    while todo:
-        part = todo.pop()
-        if part.getClass().getSimpleName() == name:
-            todo += sequence(part.children())[::-1]
-        else:
-            found.append(part)
-    return found
+    return chain(node, lambda n: sequence(n.children()), lambda n: bool(n.getClass().getSimpleName() == name))

@@ -13,7 +13,7 @@ from splitjoin.lang.ir import Expr, Lit
 from splitjoin.lang.schema import Schema, Side
 from splitjoin.lang.types import Timestamp
 
-from .column_reader import ColumnReader, unsupported
+from .column_reader import ColumnReader, chain, unsupported
 
 __all__ = ["ClassicReader", "sequence"]
 
@@ -80,6 +80,8 @@ class ClassicReader(ColumnReader):
 
 _NAMES = {"UnresolvedExtractValue": "an element of an array, map or struct", "Window": "a window function",
           "UnresolvedStar": "*", "SortOrder": "an order", "LambdaFunction": "a function of elements"}
+
+
 def _literal(value: Any, at: str) -> Expr:
     """A literal that py4j has turned into a Python value, or a Java object of a time."""
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
@@ -107,14 +109,8 @@ def _operands(node: Any, name: str) -> list[Any]:
     """The arguments of a function; of AND and OR those of a whole chain, which is one level."""
     if name not in ("and", "or"):
         return sequence(node.arguments())
-    todo, found = sequence(node.arguments())[::-1], list[Any]()
-    while todo:
-        part = todo.pop()
-        if part.getClass().getSimpleName() == "UnresolvedFunction" and str(part.functionName()).lower() == name:
-            todo += sequence(part.arguments())[::-1]
-        else:
-            found.append(part)
-    return found
+    return chain(node, lambda n: sequence(n.arguments()), lambda n: bool(
+        n.getClass().getSimpleName() == "UnresolvedFunction" and str(n.functionName()).lower() == name))
 
 
 def sequence(scala: Any) -> list[Any]:

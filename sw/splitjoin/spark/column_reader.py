@@ -17,7 +17,7 @@ from splitjoin.lang.schema import Schema
 from splitjoin.lang.sql.parser import parse_sql
 from splitjoin.lang.types import EXACT, Float, Timestamp
 
-__all__ = ["ColumnReader", "unsupported"]
+__all__ = ["ColumnReader", "chain", "unsupported"]
 
 _CMP: dict[str, CmpOp] = {"=": "=", "==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "!=": "<>", "<>": "<>"}
 
@@ -82,6 +82,20 @@ class ColumnReader:
         if tried:
             raise PredicateError(f"{at!r}: TRY_CAST is not supported in a condition; write a cast")
         return cast(self.expr(child), kind, at)
+
+
+def chain(node: Any, parts: Callable[[Any], list[Any]], same: Callable[[Any], bool]) -> list[Any]:
+    """The operands of a whole chain of AND or OR, which is one level: ``parts`` gives those of a node, and ``same`` is
+    true of a node that goes on with the chain.
+    """
+    todo, found = parts(node)[::-1], list[Any]()
+    while todo:
+        part = todo.pop()
+        if same(part):
+            todo += parts(part)[::-1]
+        else:
+            found.append(part)
+    return found
 
 
 def unsupported(at: str, what: str) -> PredicateError:

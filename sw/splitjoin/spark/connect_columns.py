@@ -17,7 +17,7 @@ from splitjoin.lang.ir import Expr, Lit
 from splitjoin.lang.schema import Schema, Side
 from splitjoin.lang.types import Timestamp
 
-from .column_reader import ColumnReader, unsupported
+from .column_reader import ColumnReader, chain, unsupported
 from .versions import VERSION, type_named
 
 __all__ = ["connect_condition"]
@@ -115,14 +115,8 @@ def _operands(node: Any, name: str) -> list[Any]:
     """The arguments of a function; of AND and OR those of a whole chain, which is one level."""
     if name not in ("and", "or"):
         return list(node._args)
-    todo, found = list(node._args)[::-1], list[Any]()
-    while todo:
-        part = todo.pop()
-        if isinstance(part, nodes.UnresolvedFunction) and part._name.lower() == name:
-            todo += list(part._args)[::-1]
-        else:
-            found.append(part)
-    return found
+    return chain(node, lambda n: list(n._args),
+                 lambda n: isinstance(n, nodes.UnresolvedFunction) and n._name.lower() == name)
 
 
 def _text(node: Any) -> str:

@@ -146,6 +146,7 @@ class Files:
 
 
 def event_times(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
+    """The event times of the column ``name``, int64 (n,), as `_number` gives them. Raises `InputError` for NULL."""
     column = table.column(name)
     if column.null_count:
         raise InputError(f"the time column {name!r} must not hold NULL, but it does; filter such rows out")
@@ -156,6 +157,7 @@ def event_times(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
 
 
 def opened(path: str) -> pq.ParquetFile:
+    """The Parquet file at ``path``. Raises `InputError` if it cannot be read."""
     try:
         return pq.ParquetFile(path)
     except (pa.ArrowInvalid, OSError) as error:

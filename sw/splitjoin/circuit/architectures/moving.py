@@ -61,6 +61,6 @@ def ends_cost(config: Configuration, family: Family) -> Resources:
 
 
 def gathering(config: Configuration, family: Family) -> dict[str, PartCost]:
-    """What SplitJoin has behind its cores: mergers, the combiner, registers and counters."""
+    """The cost of the parts behind the cores, which are SplitJoin's: mergers, the combiner, registers and counters."""
     names = ("merger", "combiner", "registers", "counters")
     return {name: cost for name, cost in splitjoin.trees(config, family).items() if name.startswith(names)}

@@ -75,7 +75,7 @@ class _Grid:
 
 
 class _Room:
-    """What one thread writes to: levels, candidates and their probes, and the matches of R's and of S's probes."""
+    """The arrays of one thread: levels, candidates and their probes, and the matches of R's and of S's probes."""
 
     def __init__(self, size: int):
         self.scratch = np.empty((4, _AT_ONCE), np.int32)
@@ -164,7 +164,7 @@ class IndexFinder(Finder):
         return int(start[probe]) if probe < len(start) else batch.starts[side]
 
     def _arguments(self, batch: Batch, counts: dict[str, Rows]) -> list[Any]:
-        """What the loops take of both streams."""
+        """The arguments of the compiled loops for both streams, R's first."""
         found: list[Any] = []
         for side in SIDES:
             store, arrays = self.stores[side], self.stores[side].arrays

@@ -114,14 +114,19 @@ def atomic_exchange(typing: Any, array: Any, at: Any, expected: Any, value: Any)
     return types.boolean(array, types.int64, types.int64, types.int64), generate
 
 
+def _call(builder: Any, kind: Any, name: str) -> Any:
+    """The code that calls the function ``name`` without arguments, which gives a value of ``kind``."""
+    function: Any = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]  # numba is not typed
+        builder.module, ir.FunctionType(kind, []), name)
+    return builder.call(function, [])
+
+
 @llvm_intrinsic
 def relax(typing: Any) -> Any:
     """Tell the processor that this thread waits in a loop."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if (name := _RELAX.get(platform.machine())) is not None:
-            function: Any = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]  # numba is not typed
-                builder.module, ir.FunctionType(ir.VoidType(), []), name)
-            builder.call(function, [])
+            _call(builder, ir.VoidType(), name)
         return context.get_dummy_value()
 
     return types.void(), generate
@@ -131,9 +136,7 @@ def relax(typing: Any) -> Any:
 def yield_processor(typing: Any) -> Any:
     """Let other threads run on this processor."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        function: Any = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]  # numba is not typed
-            builder.module, ir.FunctionType(_INT, []), _YIELD)
-        builder.call(function, [])
+        _call(builder, _INT, _YIELD)
         return context.get_dummy_value()
 
     return types.void(), generate
@@ -143,9 +146,7 @@ def yield_processor(typing: Any) -> Any:
 def cycles(typing: Any) -> Any:
     """The processor's counter of cycles, which does not stop while the thread waits."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        function: Any = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]  # numba is not typed
-            builder.module, ir.FunctionType(_LONG, []), "llvm.readcyclecounter")
-        return builder.call(function, [])
+        return _call(builder, _LONG, "llvm.readcyclecounter")
 
     return types.int64(), generate
 

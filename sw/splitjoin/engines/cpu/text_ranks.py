@@ -71,5 +71,5 @@ def with_ranked_texts(plan: Plan, incoming: Arrivals) -> Plan:
         begin += len(data)
         if data.null_count:
             mine = np.where(data.is_valid().to_numpy(), mine, np.uint64(0))
-        slots[side][n] = replace(slots[side][n], key=_RankKey(key.side, key.expr, mine))  # type: ignore[arg-type]  # a key
+        slots[side][n] = replace(slots[side][n], key=_RankKey(key.side, key.expr, mine))  # type: ignore[arg-type]  # for this plan only
     return replace(plan, slots_r=tuple(slots["r"]), slots_s=tuple(slots["s"]))

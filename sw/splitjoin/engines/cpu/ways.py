@@ -101,7 +101,7 @@ def _divided(condition: Condition) -> Iterator[Way]:
 
 
 def _shift(r: object, s: object) -> int:
-    """What is added to a code of key ``r`` for the code of the same number as key ``s``."""
+    """The code of a number as key ``s`` less its code as key ``r``."""
     if isinstance(r, ExactKey) and isinstance(s, ExactKey):
         return (r.low - r.nullable) - (s.low - s.nullable)
     return 0

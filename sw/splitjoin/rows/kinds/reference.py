@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -176,8 +177,8 @@ def _ruled_out(query: Query, side: Side, arrivals: Arrivals) -> list[bool]:
     tuples = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)] if names else [{}] * len(table)
     conditions, nullable = ([compile_condition(e) for e in some] for some in (own.conditions, own.values))
 
-    def given(evaluator: object, one: dict[str, object]) -> object:
-        return evaluator(one, {}) if side == "r" else evaluator({}, one)  # type: ignore[operator]
+    def given(evaluator: Callable[[Any, Any], object], one: dict[str, object]) -> object:
+        return evaluator(one, {}) if side == "r" else evaluator({}, one)
 
     with np.errstate(all="ignore"):
         return [any(given(f, one) is not True for f in conditions) or any(given(f, one) is None for f in nullable)

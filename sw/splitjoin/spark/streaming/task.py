@@ -95,7 +95,7 @@ class GroupTask:
         """
         files = StateFiles(state_root(self.root), query, self.name)
         if self.root is None and not batch:
-            check_root(files.root, "state")
+            check_root(files.root, "the query's checkpoint")
         names = identity(self.join)
         new = unpacked(self.join, batches)
         group = partition if new.group is None else new.group
