@@ -42,14 +42,6 @@ class RowBatch:
         chosen = self.items["kind"] == PAIR
         return self if chosen.all() else RowBatch(chosen_items(self.items, chosen), self.values)
 
-    def parts(self, size: int) -> Sequence[RowBatch]:
-        """The rows, without stars, in parts of at most ``size``."""
-        rows = self.rows()
-        if len(rows.items) <= size:
-            return [rows] if len(rows.items) else []
-        return [RowBatch(rows.items[at:at + size], [v.slice(at, size) for v in rows.values])
-                for at in range(0, len(rows.items), size)]
-
     @classmethod
     def joined(cls, batches: Sequence[RowBatch]) -> RowBatch:
         """The rows of all ``batches`` (one at least), one batch after the other."""

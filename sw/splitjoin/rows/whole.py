@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
-from splitjoin.base.memory import check_memory, too_large
+from splitjoin.base.memory import available_memory, check_memory, too_large
 from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice
@@ -21,7 +23,7 @@ from splitjoin.lang.query import Query
 from .aggregates import Gather, Groups, reference_aggregates, sorted_folds
 from .aggregates.state_operator import state_operator
 from .answers import interval_engine, operator_of_pairs, states_leave
-from .kinds import KindOperator, reference_rows
+from .kinds import KindOperator, reference_rows, table_rows
 from .operator import RowBatch
 from .output import indices
 
@@ -31,13 +33,46 @@ if TYPE_CHECKING:
 
     from .interval_joins.choice import IntervalChoice
 
-__all__ = ["WholeRows"]
+__all__ = ["TableRows", "WholeRows"]
 
 #: The most arrivals that are pushed at once: a device has no more of them in memory as it encodes them. And those of
 #: the first slice, where rows leave slice by slice.
 _SLICE, _FIRST = 1 << 16, 1 << 10
 #: No bounds: the rows of all times.
 _EVERY = (0, None, None)
+#: Bytes of a row that is found at once, beside its values.
+_FOUND_BYTES = 64
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows over whole tables.
+
+    Attributes:
+        r, s: Their row ids, int64 (n,), −1 for NULL.
+        values: Those of each aggregate, a value a row.
+        items: Makes them items, with the stars among them.
+    """
+
+    r: npt.NDArray[np.int64]
+    s: npt.NDArray[np.int64]
+    values: Sequence[pa.ChunkedArray]
+    items: Callable[[], Items]
+
+    def __len__(self) -> int:
+        return len(self.r)
+
+    @classmethod
+    def of(cls, batch: RowBatch) -> TableRows:
+        """The rows of ``batch``."""
+        rows = batch.rows()
+        return cls(rows.items["r"], rows.items["s"], rows.values, lambda: batch.items)
+
+    def parts(self, size: int) -> Iterator[TableRows]:
+        """The same rows in parts of at most ``size``, one part at least."""
+        for at in range(0, max(len(self), 1), size):
+            yield TableRows(self.r[at:at + size], self.s[at:at + size], [v.slice(at, size) for v in self.values],
+                            self.items)
 
 
 @dataclass
@@ -49,6 +84,8 @@ class WholeRows:
         between: The number of warm arrivals, and the times that decide or bring the rows, as of `KindOperator.between`.
         watch: Gets the number of arrivals pushed and of pairs so far; may raise an exception to end it.
         facts: What the device tells of itself, as arguments of `JoinResult`: there after the last row.
+        row_bytes: What the caller makes of a row, while all rows are in memory.
+        room: The most pairs that may be found at once; None is what free memory has room for.
     """
 
     query: Query
@@ -58,14 +95,35 @@ class WholeRows:
     between: tuple[int, int | None, int | None] = _EVERY
     watch: Callable[[int, int], None] = lambda arrivals, pairs: None
     facts: dict[str, Any] = field(default_factory=lambda: {"counters": {}})
+    row_bytes: int = 0
+    room: int | None = None
+
+    def table(self) -> TableRows:
+        """All rows."""
+        return self._at_once() or TableRows.of(self.batch())
+
+    def tables(self, rows: int) -> Iterator[TableRows]:
+        """The rows in parts of at most ``rows``; where it can be, memory holds one part at a time."""
+        at_once = self._at_once()
+        whole = [at_once] if at_once is not None else map(TableRows.of, self._batches(rows))
+        return (part for table in whole if len(table) for part in table.parts(rows))
 
     def batch(self) -> RowBatch:
         """All rows, and the stars that the device gave."""
         return RowBatch.joined(list(self._batches(None)))
 
-    def batches(self, rows: int) -> Iterator[RowBatch]:
-        """The rows, part by part, so that memory holds some of them: if it can be, about ``rows`` at a time."""
-        return self._batches(rows)
+    def _at_once(self) -> TableRows | None:
+        """All rows, where the device finds the pairs that decide them at once, and they have room in memory."""
+        query, incoming = self.query, self.arrivals
+        if query.aggregates or self.between != _EVERY:
+            return None
+        free = available_memory() // (_FOUND_BYTES + self.row_bytes) // 2
+        pairs = self.device.table_pairs(query, incoming, free if self.room is None else min(free, self.room))
+        if pairs is None:
+            return None
+        self.facts = {"plan": pairs.plan, "counters": pairs.counters}
+        found = table_rows(query, incoming, pairs)
+        return TableRows(found.r, found.s, (), lambda: found.items(query, incoming))
 
     def _batches(self, rows: int | None) -> Iterator[RowBatch]:
         query, device, incoming = self.query, self.device, self.arrivals

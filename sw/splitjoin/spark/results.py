@@ -12,8 +12,8 @@ import pyarrow as pa
 from splitjoin.joins.statement import Projection
 from splitjoin.lang.query import Query
 from splitjoin.rows.aggregates import aggregate_fields
-from splitjoin.rows.operator import RowBatch
 from splitjoin.rows.output import OutputColumn, gather, output_schema
+from splitjoin.rows.whole import TableRows
 
 __all__ = ["RESULT_ROWS", "ResultRows"]
 
@@ -50,10 +50,10 @@ class ResultRows:
             chunk = slice(start, start + RESULT_ROWS)
             yield self._projected(gather(self.gathered, r, s, r_at[chunk], s_at[chunk]))
 
-    def of_rows(self, r: pa.Table, s: pa.Table, batch: RowBatch) -> Iterator[pa.Table]:
-        """The rows of ``batch``, whose row ids are positions in ``r`` and ``s``; some thousand at a time."""
-        for part in batch.parts(RESULT_ROWS):
-            rows = gather(self.gathered, r, s, part.items["r"], part.items["s"])
+    def of_rows(self, r: pa.Table, s: pa.Table, found: TableRows) -> Iterator[pa.Table]:
+        """The rows ``found``, whose row ids are positions in ``r`` and ``s``; some thousand at a time."""
+        for part in found.parts(RESULT_ROWS) if len(found) else ():
+            rows = gather(self.gathered, r, s, part.r, part.s)
             schema = pa.schema([*rows.schema, *aggregate_fields(self.query)])
             yield self._projected(pa.table([*rows.columns, *part.values], schema=schema))
 

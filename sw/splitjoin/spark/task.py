@@ -88,12 +88,12 @@ class Task:
         found = WholeRows(self.query, device, arrivals,
                           between=(warm_r + warm_s, bounds[partition], bounds[partition + 1]))
         with _told(partition):
-            rows = found.batch().rows()
+            rows = found.table()
         if self.metrics is not None:
             latencies = found.facts.get("latencies")
             self.metrics.add(found.facts["counters"], None if latencies is None else latencies[warm_r + warm_s:],
                              partitions=1, tuples=len(arrivals) - warm_r - warm_s, warm=warm_r + warm_s,
-                             pairs=len(rows.items))
+                             pairs=len(rows))
         made = ResultRows(self.query, self.gathered, self.projection)
         for table in made.of_rows(arrivals.r, arrivals.s, rows):
             yield from table.combine_chunks().to_batches()

@@ -47,6 +47,8 @@ __all__ = ["UntimedJoin", "numbers_of_parts"]
 _ROWS, _WHOLE = 250_000, 1_000_000
 #: Parts of one side at most.
 _MOST = 256
+#: The most pairs of a part that are found at once, as other tasks of the worker do so too.
+_AT_ONCE = 1 << 22
 #: The number of the part, beside a row's columns.
 _PART = "part"
 
@@ -220,11 +222,11 @@ class _Task:
         r, s = tables
         query = replace(self.query, window_r=Extent(max(1, len(r)), None), window_s=Extent(max(1, len(s)), None))
         device = find_device(self.device, **leased(self.device, self.options))
-        found = WholeRows(query, device, arrivals(query, r, s))
+        found = WholeRows(query, device, arrivals(query, r, s), room=_AT_ONCE)
         rows = 0
-        for batch in (part.rows() for part in found.batches(1 << 20)):
-            rows += len(batch.items)
-            for table in self.made.of_rows(r, s, batch):
+        for part in found.tables(1 << 20):
+            rows += len(part)
+            for table in self.made.of_rows(r, s, part):
                 yield from table.combine_chunks().to_batches()
         if self.metrics is not None:
             self.metrics.add(found.facts["counters"], None, partitions=1, tuples=len(r) + len(s), warm=0, pairs=rows)

@@ -16,11 +16,11 @@ from splitjoin.lang.schema import SIDES, Side
 from .own_side import OwnSide
 from .undecided import NEVER, NONE, Ints, later
 
-__all__ = ["TableRows", "table_rows"]
+__all__ = ["OrderedRows", "table_rows"]
 
 
 @dataclass(frozen=True)
-class TableRows:
+class OrderedRows:
     """The rows of a query over whole tables, by row ids.
 
     Attributes:
@@ -62,11 +62,11 @@ class _Waiting:
     last: Ints
 
 
-def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> TableRows:
+def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRows:
     """The rows of ``query`` over all ``incoming`` arrivals, whose pairs, or those that decide, are ``found``."""
     kind, stream = query.kind, incoming.stream
     r, s, at = found.r, found.s, found.at
-    pairs = TableRows(r, np.full(len(r), NONE) if kind.how == "semi" else s, at, stream[at])
+    pairs = OrderedRows(r, np.full(len(r), NONE) if kind.how == "semi" else s, at, stream[at])
     if kind.has_pairs or kind.how == "semi":
         alone = []
         for side in SIDES:
@@ -123,20 +123,20 @@ def _waiting(query: Query, incoming: Arrivals, side: Side, rows: Ints, partner: 
                     np.minimum(by, at_time) * 2 + itself, np.where(itself, 0, last))
 
 
-def _ordered(waiting: list[_Waiting]) -> TableRows:
+def _ordered(waiting: list[_Waiting]) -> OrderedRows:
     """The rows in order: by the arrival that decides, by time before itself, by the last time, R's before S's."""
     at, last = (np.concatenate([getattr(w, name) for w in waiting]) for name in ("at", "last"))
     r, s = (np.concatenate([w.rows if w.side == side else w.partner for w in waiting]) for side in SIDES)
     sides = np.concatenate([np.full(len(w.rows), SIDES.index(w.side), np.uint8) for w in waiting])
     rises = (at[1:] > at[:-1]) | ((at[1:] == at[:-1]) & (last[1:] >= last[:-1]))
     if rises.all():
-        return TableRows(r, s, at >> 1, sides)
+        return OrderedRows(r, s, at >> 1, sides)
     order = stable_order(last.view(np.uint64) ^ np.uint64(2**63))  # the order of times with a sign
     order = order[stable_order(at[order])]
-    return TableRows(r[order], s[order], at[order] >> 1, sides[order])
+    return OrderedRows(r[order], s[order], at[order] >> 1, sides[order])
 
 
-def _merged(pairs: TableRows, alone: TableRows) -> TableRows:
+def _merged(pairs: OrderedRows, alone: OrderedRows) -> OrderedRows:
     """``alone``, each before the first of ``pairs`` from its arrival on."""
     mine = np.searchsorted(pairs.at, alone.at, side="left") + np.arange(len(alone.at))
     others = np.ones(len(pairs.at) + len(mine), np.bool_)
@@ -147,4 +147,4 @@ def _merged(pairs: TableRows, alone: TableRows) -> TableRows:
         out[mine], out[others] = getattr(alone, name), getattr(pairs, name)
         return out
 
-    return TableRows(both("r"), both("s"), both("at"), both("side").astype(np.uint8))
+    return OrderedRows(both("r"), both("s"), both("at"), both("side").astype(np.uint8))

@@ -19,6 +19,7 @@ from splitjoin.lang.layouts import take
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.answers import operator_of_pairs
 from splitjoin.rows.operator import RowBatch
+from splitjoin.rows.whole import TableRows
 
 from .folding import GroupFold, in_arrival_order, with_pairs
 from .group import GroupJoin, Step
@@ -70,12 +71,10 @@ def decided(join: GroupJoin, step: Step, found: Iterable[tuple[Rows, Rows, Numbe
         needed = dict(zip(SIDES, operator.needed, strict=True))
         state = replace(state, needed=needed, stored={side: join.kept(side, state, rows, needed) for side, rows in
                                                       state.stored.items()})
-    rows = RowBatch.joined([part.rows() for part in parts])
-    items = rows.items.copy()
-    for side in SIDES:
-        items[side] -= np.where(items[side] >= 0, first[side], 0)
-    return Decided(replace(step, state=state), len(items),
-                   join.result.of_rows(tables["r"], tables["s"], RowBatch(items, rows.values)))
+    rows = TableRows.of(RowBatch.joined(parts))
+    r, s = (ids - np.where(ids >= 0, first[side], 0) for side, ids in zip(SIDES, (rows.r, rows.s), strict=True))
+    return Decided(replace(step, state=state), len(rows),
+                   join.result.of_rows(tables["r"], tables["s"], replace(rows, r=r, s=s)))
 
 
 def _items(found: Iterable[tuple[Rows, Rows, Numbers, Numbers]], known: dict[Side, Rows],

@@ -95,7 +95,7 @@ class GroupFold:
         found = [operator.take(items, settled)]
         if watermark is not None:
             found.append(operator.advance(watermark))
-        return [part.rows() for part in found]
+        return found
 
     def state(self) -> dict[str, Numbers]:
         """Columns of the base tuples' states, which `restore` takes beside the stored rows."""
