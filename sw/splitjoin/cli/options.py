@@ -34,7 +34,8 @@ def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on:
                                                      "alternately)")
     group.add_argument("--time-r", metavar="COL", help="R's time column, where the names differ")
     group.add_argument("--time-s", metavar="COL", help="S's time column, where the names differ")
-    group.add_argument("--order", default="total", help="none, outer(N), inner(n) or total (%(default)s)")
+    group.add_argument("--order", default="total", help="none, outer(N), inner(n), total (%(default)s), or "
+                                                             "of whole tables left")
     parser.set_defaults(window_required=window_required)
 
 

@@ -13,7 +13,8 @@ from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.common_queries import common_queries
-from splitjoin.joins.join import sorted_tables, whole_window
+from splitjoin.joins.arranged import arranged
+from splitjoin.joins.join import whole_window
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
@@ -56,8 +57,9 @@ def run_warmup(args: argparse.Namespace) -> None:
 def _own(args: argparse.Namespace) -> tuple[str, Query, pa.Table, pa.Table]:
     time_columns, window = pair(args, "time"), window_argument(args)
     r, s = read_source(args.r), read_source(args.s)
-    if args.sort:
-        r, s = sorted_tables(r, s, time_columns)
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=args.on,
                        window=whole_window(r, s) if window is None else window, time=time_columns, order=args.order)
+    if args.sort:
+        incoming = arranged(query, r, s, sort=True).incoming
+        r, s = incoming.r, incoming.s
     return args.on, query, r.slice(0, _ROWS), s.slice(0, _ROWS)

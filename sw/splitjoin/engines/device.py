@@ -36,9 +36,10 @@ Items = npt.NDArray[np.void]
 
 @dataclass(frozen=True)
 class TablePairs:
-    """The pairs of whole tables that decide the rows of a query, by row ids, in order of their later tuples and then of
-    the others: all; of a semi join the first one of each tuple of R, of an anti join any, and of an as-of join the
-    chosen one, which may be in another order.
+    """The pairs of whole tables that decide the rows of a query, by row ids: all; of a semi join the first one of each
+    tuple of R, of an anti join any, and of an as-of join the chosen one. Those of as-of joins and in order ``left``
+    are by the tuples of R, then of S; inner joins in order ``none`` have any order, and all others that of the later
+    tuples, then of the earlier ones.
 
     Attributes:
         r, s: The row ids (n,).

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from splitjoin.base.memory import check_memory, too_large
-from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, Device
 from splitjoin.lang.query import Query
 from splitjoin.rows.aggregates import Groups, aggregate_fields
@@ -18,6 +18,7 @@ from splitjoin.rows.result import JoinResult
 from splitjoin.rows.whole import TableRows, WholeRows
 from splitjoin.tables import TableWriter
 
+from .arranged import Arranged
 from .expected_size import ExpectedSize
 
 __all__ = ["Output", "run"]
@@ -39,27 +40,27 @@ class Output:
     schema: pa.Schema | None = None
 
 
-def run(query: Query, r: pa.Table, s: pa.Table, output: Output, device: Device,
-        to: str | Path | None = None, groups: Groups = None) -> JoinResult:
+def run(query: Query, tables: Arranged, output: Output, device: Device, to: str | Path | None = None,
+        groups: Groups = None) -> JoinResult:
     """Run ``query`` over two tables, which need hold no more than its columns and those of ``output``.
 
     With ``to``, the rows go to this file part by part, and memory holds only some of them at a time. ``groups``: as of
     `identical_rows`, where identical tuples of R are one base of the aggregates; None where each is one of its own.
     """
-    incoming = arrivals(query, r, s)
-    row = _row_bytes(output.columns, incoming)
-    rows = WholeRows(query, device, incoming, groups, row_bytes=0 if to is not None else row)
+    incoming, by_left = tables.incoming, query.order.kind == "left"
+    row = _row_bytes(output.columns, incoming) if to is None else 0
+    rows = WholeRows(query, device, incoming, groups, row_bytes=row,
+                     watch=ExpectedSize(query, incoming, ITEM.itemsize + row).check)
     if to is not None:
         with TableWriter(to, output.schema or _schema(query, output)) as writer:
-            for part in rows.tables(_WRITTEN):
+            for part in tables.by_left(rows.table()).parts(_WRITTEN) if by_left else rows.tables(_WRITTEN):
                 writer.write(output.finish(_gathered(query, incoming, output, part)))
         return JoinResult(writer.stored(), None, **rows.facts)
-    rows.watch = ExpectedSize(query, incoming, ITEM.itemsize + row).check
-    table = rows.table()
+    table = tables.by_left(rows.table()) if by_left else rows.table()
     try:
         check_memory(len(table), len(table) * row)
         made = [output.finish(_gathered(query, incoming, output, part)) for part in table.parts(_WRITTEN)]
-        return JoinResult(pa.concat_tables(made), table.items, **rows.facts)
+        return JoinResult(pa.concat_tables(made), lambda: tables.numbered(table.items()), **rows.facts)
     except MemoryError as error:
         raise too_large(len(table)) from error
 

@@ -6,19 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError, SchemaError
 from splitjoin.base.memory import check_window, size_text, window_bytes
 from splitjoin.base.progress import tell
-from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
-from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
-from splitjoin.lang.query import Predicate, Query, TimeSpec, time_columns
-from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.query import Predicate, Query, TimeSpec
+from splitjoin.lang.schema import Schema
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import OutputColumn, output_columns, output_schema
@@ -26,9 +23,10 @@ from splitjoin.rows.result import JoinResult
 from splitjoin.tables import check_columns, check_output
 from splitjoin.tables.inputs import Rows, as_table
 
+from .arranged import arranged
 from .execution import Output, run
 
-__all__ = ["join", "result_columns", "sorted_tables", "sorts", "whole_window"]
+__all__ = ["join", "result_columns", "sorts", "whole_window"]
 
 #: Bytes of windows of all rows from which on they are told.
 _TOLD = 1 << 26
@@ -57,8 +55,9 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
             as the device stores them.
         time: The event-time column by which both tables are sorted (a name, or a pair). Without it, tuples arrive
             alternately: r0, s0, r1, s1, …
-        order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"outer(N)"``, ``"inner(n)"`` or
-            ``"none"``.
+        order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"left"`` (the rows of r as they were
+            given, unmatched ones in place, each with its partners by arrival; then those of s alone), ``"none"``,
+            ``"outer(N)"`` or ``"inner(n)"``.
         select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. All by default.
         device: ``"cpu"``, ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
         device_options: Parameters of a device given by name, as a mapping: ``{"cores": 8}``.
@@ -85,18 +84,17 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
     chosen = find_device(device, **merged_options(device_options, options, device, join))
     tr = as_table(r, "r")
     ts = tr if s is r else as_table(s, "s")  # a reader gives its rows only once
-    if sorts(sort):
-        tr, ts = sorted_tables(tr, ts, time)
+    sort = sorts(sort)
     query = Query.make(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on,
                        window=whole_window(tr, ts) if window is None else window, time=time, order=order, how=how,
-                       direction=direction, allow_exact=allow_exact, by=by, aggregate=aggregate)
+                       direction=direction, allow_exact=allow_exact, by=by, aggregate=aggregate, whole=True)
     query.r.check(tr)
     query.s.check(ts)
     columns = result_columns(query, tr.schema, ts.schema, select)
     path = None if to is None else check_output(to)
     if path is not None:  # before any work
         check_columns(pa.schema([*output_schema(columns), *aggregate_fields(query)]), path)
-    return run(query, tr, ts, Output(columns), chosen, path)
+    return run(query, arranged(query, tr, ts, sort=sort), Output(columns), chosen, path)
 
 
 def whole_window(r: pa.Table, s: pa.Table) -> tuple[str, str]:
@@ -115,24 +113,6 @@ def sorts(sort: Any) -> bool:
         raise InputError(f"sort must be True or False, not {sort!r}; the tables are sorted by the column that time=… "
                          f"names")
     return sort
-
-
-def sorted_tables(r: pa.Table, s: pa.Table, time: TimeSpec | None) -> tuple[pa.Table, pa.Table]:
-    """Both tables sorted by their ``time`` columns; rows with equal times keep their order.
-
-    Raises `InputError` for NULL in a time column, and without ``time``.
-    """
-    if time is None:
-        raise InputError("sort=True sorts by the time column, but there is none; name it with time=…, or leave "
-                         "sort out")
-    tables: dict[Side, pa.Table] = {"r": r, "s": s}
-    named = time_columns(Schema.from_table("r", r), Schema.from_table("s", s), time)
-    for side in SIDES:
-        ticks = event_ticks(named, side, tables[side])
-        if (ticks[1:] < ticks[:-1]).any():
-            rows = pa.array(np.argsort(ticks, kind="stable"))
-            tables[side] = pa.table([take(column, rows) for column in tables[side].columns], schema=tables[side].schema)
-    return tables["r"], tables["s"]
 
 
 def result_columns(query: Query, r: pa.Schema, s: pa.Schema,

@@ -53,7 +53,7 @@ class Kind:
             raise InputError(f"allow_exact must be True or False, not {allow_exact!r}")
         if allow_exact is False and not timed:
             raise InputError("allow_exact=False excludes equal times, so it needs a time column; name it with time=…")
-        if how != "inner" and order.kind not in ("total", "none"):
+        if how != "inner" and order.kind not in ("total", "none", "left"):
             raise OrderError(f"a join of kind {how!r} needs order 'total' or 'none', not '{order}': its rows that wait "
                              f"for a decision belong to no probe")
         return cls(how, direction or "backward", allow_exact is not False)

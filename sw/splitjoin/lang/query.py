@@ -87,8 +87,10 @@ class Query:
     def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
              order: str | Order = "total", how: str = "inner", direction: str | None = None,
              allow_exact: bool | None = None, by: str | None = None,
-             aggregate: Mapping[str, Any] | None = None) -> Query:
-        """Parse and check all parts of a query. Raises a `SplitJoinError` that names the wrong part."""
+             aggregate: Mapping[str, Any] | None = None, whole: bool = False) -> Query:
+        """Parse and check all parts of a query. ``whole``: True if it is over whole tables, which alone have order
+        ``left``. Raises a `SplitJoinError` that names the wrong part.
+        """
         times = None if time is None else time_columns(r, s, time)
         windows = parse_windows(window)
         if times is not None and any(w.unit for w in windows) and _is_empty(r.find(times.r)) and (
@@ -97,6 +99,9 @@ class Query:
         kind, tick = (None, None) if times is None else (times.type, times.tick)
         extent_r, extent_s = (w.resolve(kind, tick) for w in windows)
         order = parse_order(order)
+        if order.kind == "left" and not whole:
+            raise OrderError("order 'left' is that of the rows of r as they were given, so it needs whole tables, as "
+                             "splitjoin.join takes them; streams have 'total' and 'none'")
         chosen = Kind.make(how, direction, allow_exact, order=order, timed=times is not None)
         made = cls(r, s, predicate(on, r, s), extent_r, extent_s, times, order, chosen)
         if aggregate is None:
@@ -117,7 +122,7 @@ class Query:
         if self.kind.how not in ("inner", "left"):
             raise InputError(f"aggregates need how='inner', without rows for tuples that meet nothing, or 'left', with "
                              f"them, not {self.kind.how!r}")
-        if self.order.kind not in ("total", "none"):
+        if self.order.kind not in ("total", "none", "left"):
             raise OrderError(f"aggregates need order 'total' or 'none', not '{self.order}': a row that waits for the "
                              f"last partner belongs to no probe")
         return replace(self, aggregates=aggregates)

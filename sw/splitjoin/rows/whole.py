@@ -18,6 +18,7 @@ from splitjoin.engines.cpu.device import INTERVAL_ENGINES
 from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, joined_items
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.layouts import take
+from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 
 from .aggregates import Gather, Groups, reference_aggregates, sorted_folds
@@ -77,7 +78,8 @@ class TableRows:
 
 @dataclass
 class WholeRows:
-    """Finds the rows of ``query`` over ``arrivals`` on ``device``, each time that it is asked.
+    """Finds the rows of ``query`` over ``arrivals`` on ``device``, each time that it is asked. Those of order ``left``
+    come in any order.
 
     Attributes:
         groups: As of `identical_rows`, where identical tuples of R are one base of the aggregates; else None.
@@ -126,7 +128,7 @@ class WholeRows:
         return TableRows(found.r, found.s, (), lambda: found.items(query, incoming))
 
     def _batches(self, rows: int | None) -> Iterator[RowBatch]:
-        query, device, incoming = self.query, self.device, self.arrivals
+        query, device, incoming = self._arriving, self.device, self.arrivals
         choice = interval_engine(query, device)
         if self.groups is None and choice is not None:
             return self._without_pairs(choice)
@@ -148,16 +150,16 @@ class WholeRows:
 
         first, end = 0, len(self.arrivals.r)
         if self.between != _EVERY:
-            decider = KindOperator(self.query, bases=True)
+            decider = KindOperator(self._arriving, bases=True)
             mine = decider.between(self.arrivals, np.empty(0, ITEM), *self.between).items["r"]  # they follow each other
             first, end = (int(mine[0]), int(mine[-1]) + 1) if len(mine) else (0, 0)
         self.facts["plan"] = str(choice)
-        return fold_slices(self.query, choice, self.arrivals, self._gather, first, end, self.facts)
+        return fold_slices(self._arriving, choice, self.arrivals, self._gather, first, end, self.facts)
 
     def _of_states(self, device: CircuitDevice, circuit: QueryCircuit) -> RowBatch:
         """The rows by the ``circuit`` of ``device`` that folds the aggregates itself."""
         assert circuit.folding is not None
-        operator = state_operator(self.query, circuit.folding, lambda: ((0, 0), self.arrivals), self._gather)
+        operator = state_operator(self._arriving, circuit.folding, lambda: ((0, 0), self.arrivals), self._gather)
         with device.start(circuit) as session:
             items = self._items(device, session)
             operator.note(session.states())
@@ -166,7 +168,7 @@ class WholeRows:
 
     def _of_pairs(self, device: Device) -> RowBatch:
         """The rows by pairs, all at once."""
-        query, incoming = self.query, self.arrivals
+        query, incoming = self._arriving, self.arrivals
         with device.open_deciding(query) as session:
             items = self._items(device, session)
             self._note(session)
@@ -195,11 +197,11 @@ class WholeRows:
 
     def _parts(self, device: Device, rows: int) -> Iterator[RowBatch]:
         """The rows by pairs, part by part."""
-        operator = operator_of_pairs(self.query, self._gather)
+        operator = operator_of_pairs(self._arriving, self._gather)
         held, settled = np.empty(0, ITEM), [0, 0]
-        with device.open_deciding(self.query) as session:
+        with device.open_deciding(self._arriving) as session:
             for part, items in self._slices(device, session, _FIRST, rows):
-                if self.query.is_pairs:
+                if self._arriving.is_pairs:
                     yield RowBatch(items)
                     continue
                 operator.arrive(part)
@@ -229,6 +231,13 @@ class WholeRows:
                 yield part, items
                 wanted = len(part) * rows // max(len(items), 1) if rows and device.immediate else _SLICE
                 size = max(1, min(2 * size, wanted, _SLICE))
+
+    @property
+    def _arriving(self) -> Query:
+        """The query in an order of arrivals, by which rows come but for order ``left``."""
+        query = self.query
+        return query if query.order.kind != "left" else replace(
+            query, order=Order("none" if query.is_pairs else "total"))
 
     def _note(self, session: Session) -> None:
         """Note the facts about a ``session`` that has flushed."""

@@ -19,7 +19,8 @@ def test_orders(text: str | Order, order: Order) -> None:
 @pytest.mark.parametrize("text", ["", "sorted", "total(1)", "none(1)", "outer()", "outer(-1)", "outer(1.5)", "outer 4",
                                   None])
 def test_wrong_orders(text: str) -> None:
-    with pytest.raises(OrderError, match=r"order must be 'none', 'outer\(N\)', 'inner\(n\)' or 'total', not "):
+    with pytest.raises(OrderError, match=r"order must be 'none', 'outer\(N\)', 'inner\(n\)' or 'total', or of whole "
+                                         r"tables 'left', not "):
         parse_order(text)
 
 

@@ -29,7 +29,7 @@ _CANDIDATE, _SESSION = 30.0, 750.0
 def table_pairs(query: Query, incoming: Arrivals, room: int) -> TablePairs | None:
     """As `Device.table_pairs`."""
     kind = query.kind
-    if query.aggregates or query.order.kind not in ("total", "none"):
+    if query.aggregates or query.order.kind not in ("total", "none", "left"):
         return None
     visible = visible_spans(query, incoming)
     condition = Condition(query, incoming)
@@ -61,7 +61,7 @@ def _of_partners(query: Query, incoming: Arrivals, visible: Spans, r: Rows, s: R
     """The pairs of the tuples ``r``, which rise, with the partners ``s`` that decide them."""
     of_r, of_s = np.flatnonzero(incoming.stream == R), np.flatnonzero(incoming.stream != R)
     at = np.maximum(of_r[r], of_s[s])
-    if query.kind.how == "semi":
+    if query.kind.how == "semi" and query.order.kind != "left":
         bits = max(1, len(of_r).bit_length())
         packed = at << bits | np.arange(len(r))
         packed.sort()
@@ -85,6 +85,14 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, way: Way, condit
         mine = np.flatnonzero(first < none)
         return _of_partners(query, incoming, visible, mine, first[mine] & ((1 << bits) - 1), plan, tried)
     parts = [np.empty(0, np.int64)]
+    if query.order.kind == "left" or (query.is_pairs and query.order.kind == "none"):
+        tried = pairs_of(way, condition, groups, visible, lambda r, s: parts.append(r << bits | s))
+        packed = np.concatenate(parts)
+        parts.clear()
+        if query.order.kind == "left":
+            packed.sort()
+        r, s = packed >> bits, packed & ((1 << bits) - 1)
+        return _made(incoming, visible, r, s, np.maximum(of_r[r], of_s[s]), plan, tried)
 
     def take(r: Rows, s: Rows) -> None:
         at_r, at_s = of_r[r], of_s[s]

@@ -24,8 +24,9 @@ from splitjoin.rows.result import JoinResult
 from splitjoin.tables import TableFiles, TableWriter, check_columns, check_output
 from splitjoin.tables.inputs import ArrowSchema, Rows, table_or_files
 
+from ..arranged import arranged
 from ..execution import Output, run
-from ..join import sorted_tables, sorts, whole_window
+from ..join import sorts, whole_window
 from .clauses import named_columns, table_names
 from .inputs import bind_tables, check_named, check_options, is_schema, read_columns, schema_of
 from .ordering import sorted_rows
@@ -225,7 +226,7 @@ def _read(data: pa.Table | TableFiles, text: str, time: TimeSpec | None) -> pa.T
 def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort: bool,
          to: Path | None, *, window: WindowSpec | None, **how: Any) -> JoinResult:
     def made(schemas: Mapping[Side, Schema], window: WindowSpec) -> Select:
-        select = Select.make(statement, schemas["r"], schemas["s"], window=window, **how)
+        select = Select.make(statement, schemas["r"], schemas["s"], window=window, whole=True, **how)
         if to is not None:  # before any work
             check_columns(select.schema, to)
         return select
@@ -243,16 +244,14 @@ def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort:
     same = statement.grouped and identical_rows(rows["r"]) is not None
     if same:  # in the columns that are needed; perhaps not in others
         rows["r"] = read_columns(tables["r"], declared["r"].names)
-    if sort:
-        times = select.query.time
-        rows["r"], rows["s"] = sorted_tables(rows["r"], rows["s"], None if times is None else (times.r, times.s))
     for side, schema in measured.items():
         schema.check(rows[side])
-    groups = identical_rows(rows["r"]) if same else None
+    tables_in_order = arranged(select.query, rows["r"], rows["s"], sort=sort)
+    groups = identical_rows(tables_in_order.incoming.r) if same else None
     output = Output(select.projection.gathered, select.projection.rows, select.schema)
     if statement.ordering.is_empty:
-        return run(select.query, rows["r"], rows["s"], output, device, to, groups)
-    return _ordered(run(select.query, rows["r"], rows["s"], output, device, None, groups), select, to)
+        return run(select.query, tables_in_order, output, device, to, groups)
+    return _ordered(run(select.query, tables_in_order, output, device, None, groups), select, to)
 
 
 def _ordered(result: JoinResult, select: Select, to: Path | None) -> JoinResult:

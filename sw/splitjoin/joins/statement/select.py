@@ -49,9 +49,10 @@ class Select:
 
     @classmethod
     def make(cls, statement: Statement, r: Schema, s: Schema, *, window: WindowSpec, time: TimeSpec | None = None,
-             order: str | Order = "total", aggregates: Mapping[str, Any] | None = None) -> Select:
-        """Check the whole statement; ``aggregates`` are those of `splitjoin.sql`. Raises a `SplitJoinError` that names
-        the wrong part, and its place in the text.
+             order: str | Order = "total", aggregates: Mapping[str, Any] | None = None,
+             whole: bool = False) -> Select:
+        """Check the whole statement; ``aggregates`` are those of `splitjoin.sql`, ``whole`` is that of `Query.make`.
+        Raises a `SplitJoinError` that names the wrong part, and its place in the text.
         """
         tables = tuple(zip(statement.tables, (r, s), strict=True))
         on, where = (None if tree is None else read_condition(statement, tables, tree, clause)
@@ -66,7 +67,7 @@ class Select:
             kind |= {"direction": found.direction, "allow_exact": found.allow_exact}
         projection = project(statement, tables, named_folds(aggregates))
         query = Query.make(r, s, on=conjunction(on, where), time=times, order=order,
-                           window=_by_stream(window, statement.tables, "window"), **kind)
+                           window=_by_stream(window, statement.tables, "window"), whole=whole, **kind)
         if projection.aggregates:
             query = query.aggregated(projection.aggregates)
         return cls(statement, query, projection, on, where, sort_keys(statement, tables, projection))

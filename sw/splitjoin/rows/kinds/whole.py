@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ class OrderedRows:
 
     def items(self, query: Query, incoming: Arrivals) -> Items:
         """The rows as items, with a star for each arrival where the order of ``query`` has them."""
-        has_stars = not (query.is_pairs and query.order.kind == "none")
+        has_stars = query.order.kind != "left" and not (query.is_pairs and query.order.kind == "none")
         others = stars(incoming.stream) if has_stars else np.empty(0, ITEM)
         items = np.empty(len(self.r) + len(others), ITEM)
         mine = np.arange(len(self.r)) + (self.at if has_stars else 0)
@@ -67,6 +68,8 @@ def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRo
     kind, stream = query.kind, incoming.stream
     r, s, at = found.r, found.s, found.at
     pairs = OrderedRows(r, np.full(len(r), NONE) if kind.how == "semi" else s, at, stream[at])
+    if query.order.kind == "left":
+        return _by_left(query, incoming, pairs)
     if kind.has_pairs or kind.how == "semi":
         alone = []
         for side in SIDES:
@@ -80,6 +83,31 @@ def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRo
     rows = np.arange(len(partner)) if kind.how == "asof_left" else np.flatnonzero(
         (partner == NONE) if kind.how == "anti" else (partner != NONE))
     return _ordered([_waiting(query, incoming, "r", rows, partner[rows] if kind.is_asof else None)])
+
+
+def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows) -> OrderedRows:
+    """The rows by the tuples of R, unmatched ones in their places; then those of S alone. ``pairs``: those that decide,
+    by the tuples of R.
+    """
+    kind = query.kind
+    matched = np.zeros(len(incoming.r), np.bool_)
+    matched[pairs.r] = True
+    alone = np.flatnonzero(~matched) if kind.gives_unmatched("r") else np.empty(0, np.int64)
+    if kind.how == "anti":
+        return OrderedRows(alone, np.full(len(alone), NONE), alone, np.zeros(len(alone), np.uint8))
+    ends = np.empty(0, np.int64)
+    if kind.gives_unmatched("s"):
+        matched = np.zeros(len(incoming.s), np.bool_)
+        matched[pairs.s] = True
+        ends = np.flatnonzero(~matched)
+    places = np.searchsorted(pairs.r, alone)
+
+    def among(values: npt.NDArray[Any], alone: Ints | int, ends: Ints | int) -> npt.NDArray[Any]:
+        return np.concatenate([np.insert(values, places, alone), np.broadcast_to(ends, some)])
+
+    some = len(ends)
+    return OrderedRows(among(pairs.r, alone, NONE), among(pairs.s, NONE, ends), among(pairs.at, 0, 0),
+                       among(pairs.side, 0, SIDES.index("s")).astype(np.uint8))
 
 
 def _waiting(query: Query, incoming: Arrivals, side: Side, rows: Ints, partner: Ints | None) -> _Waiting:
