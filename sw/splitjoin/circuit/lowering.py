@@ -308,8 +308,12 @@ def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
 def sized(query: Query, parameters: CircuitParameters) -> CircuitParameters:
     """``parameters`` with a capacity: the given one, or the one that the windows of ``query`` need.
 
-    The chosen capacity is a power of two of at least 64, so that few circuits serve all windows.
+    The chosen capacity is a power of two of at least 64, so that few circuits serve all windows. Raises
+    `UnsupportedError` for a query without a window.
     """
+    if query.is_unbounded:
+        raise UnsupportedError("a circuit stores windows of bounded size, so it runs no join without a window; give a "
+                               "window, such as window='RANGE 900', or use device='cpu'")
     if parameters.capacity is not None:
         return parameters
     need = max(1024 if w.rows is None else -(-w.rows // parameters.cores) for w in (query.window_r, query.window_s))

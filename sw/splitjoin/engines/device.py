@@ -149,6 +149,17 @@ class Device(ABC):
         """
         return self.open(query.narrowed.pairs)
 
+    def open_latest(self, query: Query) -> Session:
+        """Start a session that gives, in total order, the pairs that decide an as-of join without a window
+        (`Query.is_unbounded`): for each tuple of R the last partner before it in arrival order; and where equal times
+        count, for tuples of S their partners of the same time.
+
+        Of S, it keeps the last tuple of each key. Raises `UnsupportedError` where the device's windows are bounded.
+        """
+        raise UnsupportedError(f"the device {self.name!r} stores windows of bounded size, so it runs no as-of join "
+                               f"without a window; give a window, such as window='RANGE 900', or use device='cpu' or "
+                               f"'golden'")
+
     def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | None:
         """The pairs that decide the rows of ``query`` over ``arrivals``, which are whole tables, found at once; None
         where a session is expected to take less, or where more than ``room`` may come.

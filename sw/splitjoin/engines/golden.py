@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from splitjoin.base.errors import DeviceError, InputError
+from splitjoin.lang.equalities import Equalities
 from splitjoin.lang.eval.scalar import Row, RowValue, compile_condition
 from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
@@ -64,6 +65,10 @@ class GoldenDevice(Device):
     def open_deciding(self, query: Query) -> GoldenSession:
         """Start a session with all pairs: what they decide is the reference's affair."""
         return self.open(query.pairs)
+
+    def open_latest(self, query: Query) -> GoldenSession:
+        """Start an as-of join without a window, which compares each tuple of R with the last tuple of S of each key."""
+        return _LatestSession(query)
 
 
 @dataclass
@@ -181,6 +186,33 @@ class GoldenSession(Session):
         schema = self._query.schema(side)
         values = [row_values(table.column(name), schema[name].type) for name in names]
         return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)] if names else [{}] * len(table)
+
+
+class _LatestSession(GoldenSession):
+    """An as-of join that looks backward without end (`Device.open_latest`)."""
+
+    def __init__(self, query: Query):
+        super().__init__(query.narrowed.pairs)
+        self._meets_equals = query.time is not None and query.kind.allow_exact
+        equal = Equalities.of(query.predicate)
+        self._key = [compile_condition(e) for e in equal.key("s")]
+        self._selections = [compile_condition(e) for e in equal.selections["s"]]
+
+    def _process(self, side: Side, ts: int | None, row: Row) -> None:
+        super()._process(side, ts, row)
+        r, s = self._streams["r"], self._streams["s"]
+        if not self._meets_equals:  # tuples of S meet none before them
+            r.window.clear()
+        if side == "s":
+            new = s.window.pop()
+            if all(selection({}, row) is True for selection in self._selections):
+                key = self._key_of(row)
+                s.window = deque([*(one for one in s.window if self._key_of(one[2]) != key), new])
+
+    def _key_of(self, row: Row) -> list[object]:
+        """The key of a tuple of S, in which NaN equals NaN."""
+        values = [key({}, row) for key in self._key]
+        return ["NaN" if value != value else value for value in values]
 
 
 def _expire(stream: _Stream, now: int | None) -> None:

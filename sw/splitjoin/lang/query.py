@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Union, cast
 
-from splitjoin.base.errors import InputError, OrderError, PredicateError, SchemaError
+from splitjoin.base.errors import InputError, OrderError, PredicateError, SchemaError, WindowError
 
 from . import build
 from .aggregate import Aggregate, parse_aggregates
 from .categories import without_order
-from .ir import Expr, check_depth
+from .equalities import Equalities
+from .ir import Expr, check_depth, text
 from .kind import INNER, Kind
 from .order import Order, parse_order
 from .python.decorator import TypedPredicate
@@ -20,7 +21,7 @@ from .python.trace import trace
 from .schema import Column, Schema
 from .sql.parser import parse_sql
 from .types import Date, Decimal, Float, Int, Opaque, Timestamp, TimeUnit, Type, finer
-from .windows import Extent, WindowSpec, parse_windows
+from .windows import Extent, Window, WindowSpec, parse_windows
 
 __all__ = ["Predicate", "Query", "TimeColumns", "TimeSpec", "predicate", "register_condition_front_end", "time_columns"]
 
@@ -84,15 +85,16 @@ class Query:
     aggregates: tuple[Aggregate, ...] = ()
 
     @classmethod
-    def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
+    def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec | None, time: TimeSpec | None = None,
              order: str | Order = "total", how: str = "inner", direction: str | None = None,
              allow_exact: bool | None = None, by: str | None = None,
              aggregate: Mapping[str, Any] | None = None, whole: bool = False) -> Query:
         """Parse and check all parts of a query. ``whole``: True if it is over whole tables, which alone have order
-        ``left``. Raises a `SplitJoinError` that names the wrong part.
+        ``left``. ``window``: None for an as-of join that looks backward without end (`is_unbounded`). Raises a
+        `SplitJoinError` that names the wrong part.
         """
         times = None if time is None else time_columns(r, s, time)
-        windows = parse_windows(window)
+        windows = (Window(None), Window(None)) if window is None else parse_windows(window)
         if times is not None and any(w.unit for w in windows) and _is_empty(r.find(times.r)) and (
                 _is_empty(s.find(times.s))):  # the type is known from the windows' units alone
             times = replace(times, type=Timestamp("us"), tick="us")
@@ -104,6 +106,8 @@ class Query:
                              "splitjoin.join takes them; streams have 'total' and 'none'")
         chosen = Kind.make(how, direction, allow_exact, order=order, timed=times is not None)
         made = cls(r, s, predicate(on, r, s), extent_r, extent_s, times, order, chosen)
+        if window is None:
+            _check_unbounded(made, has_aggregates=aggregate is not None)
         if aggregate is None:
             if by is not None:
                 raise InputError(f"by={by!r} belongs to aggregate; give both, such as by='r', aggregate="
@@ -147,6 +151,13 @@ class Query:
         return replace(self, window_r=short) if backward else replace(self, window_s=short)
 
     @property
+    def is_unbounded(self) -> bool:
+        """True if S has no window: an as-of join that looks backward without end. The last tuple of S of each key is
+        then all of S that later tuples of R may choose.
+        """
+        return self.window_s == Extent(None, None)
+
+    @property
     def is_pairs(self) -> bool:
         """True if the rows are the pairs of the inner join."""
         return self.kind.is_inner and not self.aggregates
@@ -163,6 +174,21 @@ class Query:
     def schema(self, side: str) -> Schema:
         """The schema of stream ``side``."""
         return self.r if side == "r" else self.s
+
+
+def _check_unbounded(query: Query, *, has_aggregates: bool) -> None:
+    """Raise `WindowError` unless ``query``, which has no window, needs little of what has come."""
+    give, kind = "such as window='RANGE 15 MINUTES'", query.kind
+    if not kind.is_asof or has_aggregates:
+        raise WindowError(f"streams that do not end need a window, {give}; only an as-of join that looks backward "
+                          f"needs none")
+    if kind.direction != "backward":
+        raise WindowError(f"an as-of join of direction {kind.direction!r} needs a window, {give}, since a tuple of r "
+                          f"would wait without end for a partner that never comes; direction 'backward' needs none")
+    if rest := Equalities.of(query.predicate).rest:
+        raise WindowError(f"an as-of join without a window keeps the last tuple of s of each key, so its condition "
+                          f"must consist of equalities between r and s and of conditions on one of them, but "
+                          f"{text(rest[0])} is neither; give a window, {give}")
 
 
 def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:

@@ -34,7 +34,8 @@ _BY_THE_CLOCK = re.compile(r"\s*(?:TUMBLING|TUMBLE|SESSION|HOPPING|HOP)\b", re.I
 
 @dataclass(frozen=True)
 class Window:
-    """A window as the user wrote it: the last ``rows`` tuples, no older than ``length``. At least one of both is set.
+    """A window as the user wrote it: the last ``rows`` tuples, no older than ``length``. Neither is
+    set where there is no window.
 
     ``unit``: the unit of ``length`` ("MINUTE"), or None for the time column's own unit.
     """

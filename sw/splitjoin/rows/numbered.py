@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from splitjoin.base.errors import WindowOverflow
 from splitjoin.engines.arrival import Arrivals
@@ -39,6 +40,7 @@ class NumberedSession:
 
     Attributes:
         pushed: The row ids (R's, S's) of the next tuples.
+        stored_s: The row ids of the tuples of S that are pushed first; None if those from ``first`` on are.
     """
 
     def __init__(self, query: Query, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0), *,
@@ -50,11 +52,13 @@ class NumberedSession:
         if kind == "outer" or (kind == "none" and not device.immediate):
             query = replace(query, order=Order("outer", 1))
         self._immediate, self._times = device.immediate, times
-        self._session = device.open(query) if folds else device.open_deciding(query)
+        opened = device.open if folds else device.open_latest if query.is_unbounded else device.open_deciding
+        self._session = opened(query)
         self._first = dict(zip(SIDES, first, strict=True))
         self._given_out = np.array(settled, np.int64)  # by earlier sessions
         self._settled = np.array(settled, np.int64)
         self.pushed = dict(self._first)
+        self.stored_s: npt.NDArray[np.int64] | None = None
         self._unsettled = np.empty(0, ITEM)
 
     @property
@@ -181,6 +185,10 @@ class NumberedSession:
         items = items.copy()
         for side in SIDES:
             items[side] += np.where(items[side] >= 0, self._first[side], 0)
+        if self.stored_s is not None:
+            old = items["s"] - self._first["s"]
+            mine = (old >= 0) & (old < len(self.stored_s))
+            items["s"][mine] = self.stored_s[old[mine]]
         again = _probes(items) < self._given_out[items["side"]]
         return items[~again] if again.any() else items
 

@@ -31,15 +31,17 @@ if TYPE_CHECKING:
 __all__ = ["open", "open_async", "open_unsorted", "query"]
 
 
-def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec, time: TimeSpec | None = None,
-          order: str | Order = "total", how: str = "inner", direction: str | None = None,
+def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | None = None,
+          time: TimeSpec | None = None, order: str | Order = "total", how: str = "inner", direction: str | None = None,
           allow_exact: bool | None = None, by: str | None = None,
           aggregate: Mapping[str, Any] | None = None) -> Query:
     """Make a checked query over two streams of these Arrow schemas.
 
     ``r_schema`` and ``s_schema`` are each a `pyarrow.Schema`, anything with ``__arrow_c_schema__``, or a DataFrame
     or table, whose rows do not matter. A field that is not nullable must never hold NULL, and circuits may be smaller
-    for it. The other arguments are those of `splitjoin.join`.
+    for it. The other arguments are those of `splitjoin.join`; but only an as-of join that looks backward may leave
+    ``window`` out: it keeps the last tuple of S of each key, so its condition must consist of equalities between R and
+    S and of conditions on one of them.
 
     Raises a `SplitJoinError` that names the part that is wrong.
     """

@@ -187,6 +187,7 @@ class Pipeline:
     def snapshot(self) -> bytes:
         """The bytes of `StreamJoin.snapshot`."""
         self._collect()
+        self.windows.prune()
         return Snapshot.of(self._identity, self.gate.state(), self._default, self.windows, self._ready, self.results,
                            settled=self.device_session.settled, ended=self.ended, restarts=self.restarts,
                            kind=self._operator.state()).to_bytes()
@@ -385,6 +386,7 @@ class Pipeline:
         if self._times is not None:
             self._times.begin(rest)
         session = self._operator.open(device, self.windows.first, settled, times=self._times)
+        session.stored_s = self.windows.stored_s
         try:
             while rest is not None and len(rest):
                 head, rest = rest.split(self._slice_rows)

@@ -14,10 +14,13 @@ import pyarrow as pa
 
 from splitjoin.base.sliding import FixedWidthColumn, SlidingArray
 from splitjoin.engines.arrival import Arrivals, interleave, s_before_each_r
+from splitjoin.engines.latest import KeyNumbers
 from splitjoin.lang.layouts import take
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.lang.windows import Extent
+
+from .gate.source_queue import take_rows
 
 __all__ = ["RetainedRows", "RetainedState", "RetainedWindows"]
 
@@ -27,18 +30,21 @@ RowIds = npt.NDArray[np.int64]
 _SMALL_CHUNK = 1 << 15
 #: Rows that are looked at together for those that no later probe sees: most often few are, at the beginning.
 _EXPIRED_AT_ONCE = 1 << 12
+#: Rows that may be retained although no later probe sees them, where it takes time to find them.
+_SPARE_ROWS = 1 << 10
 
 
 @dataclass(frozen=True)
 class RetainedState:
     """The retained rows of a stream from row id ``first`` on, their event times in ticks (None without a time column),
-    and the number of S tuples that precede each R tuple (None for S).
+    and the number of S tuples that precede each R tuple (None for S). ``ids``: as of `LatestRows`; None for others.
     """
 
     first: int
     table: pa.Table
     ts: npt.NDArray[np.int64] | None
     s_before: npt.NDArray[np.int64] | None
+    ids: npt.NDArray[np.int64] | None = None
 
 
 class RetainedWindows:
@@ -54,6 +60,8 @@ class RetainedWindows:
     def __init__(self, query: Query, schemas: Mapping[Side, pa.Schema], *, in_order: bool = True):
         self._query, self._in_order = query, in_order
         self.streams = {side: RetainedRows(schemas[side], query.narrowed.window(side)) for side in SIDES}
+        if query.is_unbounded:
+            self.streams["s"] = LatestRows(schemas["s"], query)
         self.now: dict[Side, int | None] = dict.fromkeys(SIDES)
         #: After each slice: the number of rows (R's, S's) so far, and the first rows that later probes need.
         self._checkpoints: deque[tuple[tuple[int, int], tuple[int, int]]] = deque()
@@ -62,6 +70,12 @@ class RetainedWindows:
     def first(self) -> tuple[int, int]:
         """The row ids of the first retained rows: R's, S's."""
         return self.streams["r"].first, self.streams["s"].first
+
+    @property
+    def stored_s(self) -> RowIds | None:
+        """The row ids of the retained rows of S; None if they are adjacent."""
+        s = self.streams["s"]
+        return s.ids.values if isinstance(s, LatestRows) else None
 
     def append(self, arrivals: Arrivals) -> None:
         """Retain the next slice of arrival order."""
@@ -93,8 +107,16 @@ class RetainedWindows:
             first = self._checkpoints.popleft()[1]
         if first is not None:
             for side, row, limit in zip(SIDES, first, needed or first, strict=True):
-                decided = side == "r" and self._query.needs_few_pairs
-                self.streams[side].trim((limit if decided else min(row, limit)) // rotation * rotation)
+                decided, rows = side == "r" and self._query.needs_few_pairs, self.streams[side]
+                if not isinstance(rows, LatestRows):
+                    rows.trim((limit if decided else min(row, limit)) // rotation * rotation)
+                elif rows.is_due:
+                    rows.prune()
+
+    def prune(self) -> None:
+        """Drop what may be dropped later, so that a snapshot is small."""
+        if isinstance(rows := self.streams["s"], LatestRows):
+            rows.prune()
 
     def clear(self) -> None:
         """Drop all rows: there will be no more probes."""
@@ -106,7 +128,10 @@ class RetainedWindows:
         """All retained rows, in arrival order."""
         r, s = self.streams["r"], self.streams["s"]
         ts = None if self._query.time is None else (r.ts.values, s.ts.values)
-        s_before = np.clip(r.s_before.values - s.first, 0, len(s))  # of the retained ones
+        if (ids := self.stored_s) is None:
+            s_before = np.clip(r.s_before.values - s.first, 0, len(s))  # of the retained ones
+        else:
+            s_before = np.searchsorted(ids, r.s_before.values)
         return interleave(r.table(), s.table(), ts, s_before)
 
     def restore(self, states: Mapping[Side, RetainedState], now: Mapping[Side, int | None]) -> None:
@@ -232,10 +257,15 @@ class RetainedRows:
         if (lacking := rows < 0).any():
             at = pa.array(np.cumsum(~lacking) - 1, mask=lacking)
             return [_flat(take(pa.chunked_array([column]), at)) for column in self.gather(names, rows[~lacking])]
+        rows = self._adjacent(rows)
         local = rows - self.first
         others = [name for name in names if name not in self._fixed]
         found = dict(zip(others, self._gather_chunks(others, rows), strict=True))
         return [self._fixed[name].gather(local) if name in self._fixed else found[name] for name in names]
+
+    def _adjacent(self, rows: RowIds) -> RowIds:
+        """The numbers of rows with these ids, counted from ``first`` on."""
+        return rows
 
     def _gather_chunks(self, names: Sequence[str], rows: RowIds) -> list[pa.Array]:
         if not len(rows):
@@ -265,6 +295,57 @@ class RetainedRows:
             found = pa.chunked_array([_flat(take(pa.chunked_array([c.column(name)]), local)) for c, local in parts])
             out.append(_flat(found if back is None else take(found, back)))
         return out
+
+
+class LatestRows(RetainedRows):
+    """The rows of S that an as-of join without a window may still need: the last one of each key, and newer ones.
+
+    Their row ids are not adjacent. ``first`` and ``end`` are those of as many rows, of which the last one has the id
+    before ``end``; ``ids`` are the true ones, int64 (n,).
+    """
+
+    def __init__(self, schema: pa.Schema, query: Query):
+        super().__init__(schema, Extent(None, None))
+        self._keys = KeyNumbers(query)
+        self.ids = SlidingArray()
+        self._needed = 0
+
+    @property
+    def is_due(self) -> bool:
+        """True if so many rows came since the last `prune` that another one is worth its time."""
+        return len(self) >= 2 * self._needed + _SPARE_ROWS
+
+    def append(self, table: pa.Table, ts: RowIds | None, s_before: RowIds | None) -> None:
+        self.ids.append(np.arange(self.end, self.end + len(table)))
+        super().append(table, ts, s_before)
+
+    def prune(self) -> None:
+        """Drop the rows of which the key has a later one, and those that are in no pair."""
+        table = self.table()
+        at = np.flatnonzero(self._keys.last_of_each(table))
+        self._needed = len(at)
+        if len(at) < len(table):
+            ts = self.ts.values[at] if len(self.ts) else None
+            ids, end = self.ids.values[at], self.end
+            self.trim(end)
+            self._fill(RetainedState(end - len(at), take_rows(table, at), ts, None, ids))
+
+    def restore(self, state: RetainedState) -> None:
+        self._fill(state)
+
+    def trim(self, first: int) -> None:
+        self.ids.drop(max(first - self.first, 0))
+        super().trim(first)
+
+    def _adjacent(self, rows: RowIds) -> RowIds:
+        return np.searchsorted(self.ids.values, rows) + self.first
+
+    def _fill(self, state: RetainedState) -> None:
+        """Take over the rows of ``state``; there must be no rows."""
+        super().restore(state)
+        self.ids.drop(len(self.ids))
+        assert state.ids is not None
+        self.ids.append(state.ids)
 
 
 def _expired(ts: RowIds, oldest: int) -> int:

@@ -36,10 +36,10 @@ __all__ = ["VERSION", "Snapshot", "identity"]
 
 MAGIC = b"SPLJSNAP"
 #: Version of the layout and its contents; a reader accepts its own version only.
-VERSION = 4
+VERSION = 5
 _HEAD = struct.Struct("<8sI32sQ")
 #: Blobs that every snapshot has, beside those of its sources and of its `KindOperator`.
-_BLOBS = {"seen", "inbox", "rows", "items",
+_BLOBS = {"seen", "stored", "inbox", "rows", "items",
           *(f"{name}_{side}" for name in ("retained", "late", "inbox") for side in SIDES)}
 
 
@@ -69,7 +69,8 @@ class Snapshot:
             kind: The state of its `KindOperator`, empty for an inner join.
         """
         arrivals = list(ready)
-        # The layout calls what is ready "inbox", and how many S precede each R "seen".
+        # The layout calls what is ready "inbox", how many S precede each R "seen", and the row ids of S "stored" where
+        # they are not adjacent.
         blobs: dict[str, bytes] = {}
         header: dict[str, Any] = {
             "about": identity, "default": dict(default), "frontier": gate.frontier,
@@ -89,6 +90,8 @@ class Snapshot:
             blobs[f"late_{side}"] = _ipc(late)
             blobs[f"inbox_{side}"] = _ipc(pa.concat_tables([table.slice(0, 0), *(a.table(side) for a in arrivals)]))
         blobs["seen"] = windows.streams["r"].s_before.values.astype("<i8").tobytes()
+        stored = windows.stored_s
+        blobs["stored"] = b"" if stored is None else stored.astype("<i8").tobytes()
         blobs["inbox"] = np.concatenate([np.empty(0, np.uint8), *(a.stream for a in arrivals)]).tobytes()
         blobs |= {f"kind_{name}": values.astype("<i8").tobytes() for name, values in kind.items()}
         batches, items = results.peek()
@@ -219,7 +222,12 @@ class Snapshot:
             s_before = np.frombuffer(self.blobs["seen"], "<i8").astype(np.int64) if side == "r" else None
             if s_before is not None and (len(s_before) != len(table) or (np.diff(s_before, prepend=0) < 0).any()):
                 raise _damaged("the order of its retained rows is none")
-            found[side] = RetainedState(self.header["first"][side], table, ts, s_before)
+            first, ids = self.header["first"][side], None
+            if side == "s" and query.is_unbounded:
+                ids = np.frombuffer(self.blobs["stored"], "<i8").astype(np.int64)
+                if len(ids) != len(table) or (np.diff(ids, prepend=-1, append=first + len(table)) <= 0).any():
+                    raise _damaged("the row ids of its retained rows are none")
+            found[side] = RetainedState(first, table, ts, s_before, ids)
         return found
 
     def ready(self, query: Query) -> Arrivals:

@@ -18,6 +18,7 @@ from ..device import Device, Session, TablePairs, check_inner
 from .compilation import Compilation, compile_query, compile_sample
 from .compiler import has_numba, needs_numba
 from .engines import check_engine
+from .latest import LatestSession
 from .numpy_session import NumpySession
 from .session import BatchSession
 from .tiered import TieredSession
@@ -86,6 +87,13 @@ class CpuDevice(Device):
             if not (compilation.is_known and compilation.is_loaded):
                 return TieredSession(query, lambda: self.open_compiled(query), compilation)
         return self.open_compiled(query)
+
+    def open_latest(self, query: Query) -> Session:
+        """As `Device.open_latest`. Raises `UnsupportedError` if the user asks for an engine."""
+        if self.engine != "auto":
+            raise UnsupportedError(f"engine={self.engine!r} looks into windows, but an as-of join without a window "
+                                   f"looks its partners up by keys; leave engine out, or give a window")
+        return LatestSession(query)
 
     def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | None:
         """As `Device.table_pairs`, unless the user asks for an engine."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 
 import pyarrow as pa
 
-from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError, ToolError, WindowError
+from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError, ToolError
 from splitjoin.engines.device import PAIR, Device
 from splitjoin.engines.registry import DeviceOption, device as find_device, merged_options, option_names
 from splitjoin.lang.layouts import take
@@ -46,7 +46,7 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
 
 
 @overload
-def sql(text: str, *, window: WindowSpec, time: TimeSpec | None = None, order: str | Order = "total",
+def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = None, order: str | Order = "total",
         device: None = None, device_options: None = None, tables: Mapping[str, ArrowSchema] | None = None,
         aggregates: Mapping[str, AggregateClass] | None = None, sort: Literal[False] = False, to: None = None,
         **streams: ArrowSchema) -> Select: ...
@@ -65,7 +65,8 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
     Args:
         text: The statement.
         unnamed: No table: each is given by its name.
-        window: As for `splitjoin.join`; a mapping may use the names of the tables. Streams that do not end need one.
+        window: As for `splitjoin.join`; a mapping may use the names of the tables. Streams that do not end need one,
+            but for an as-of join that looks backward.
         time: As for `splitjoin.join`, likewise.
         order: As for `splitjoin.join`.
         device: As for `splitjoin.join`; "cpu" by default.
@@ -104,8 +105,6 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
             raise InputError("a device runs rows, but schemas were given; give the device to splitjoin.open")
         if sort or to is not None:
             raise InputError(f"{'sort' if sort else 'to'} is for rows, but schemas were given; leave it out")
-        if window is None:
-            raise WindowError("streams that do not end need a window, such as window='RANGE 15 MINUTES'")
         r, s = (schema_of(side, data) for side, data in zip(SIDES, given, strict=True))
         return Select.make(statement, r, s, window=window, time=time, order=order, aggregates=aggregates)
     if any(schemas):

@@ -48,9 +48,9 @@ class Select:
     sort_keys: Sequence[SortKey] = ()
 
     @classmethod
-    def make(cls, statement: Statement, r: Schema, s: Schema, *, window: WindowSpec, time: TimeSpec | None = None,
-             order: str | Order = "total", aggregates: Mapping[str, Any] | None = None,
-             whole: bool = False) -> Select:
+    def make(cls, statement: Statement, r: Schema, s: Schema, *, window: WindowSpec | None,
+             time: TimeSpec | None = None, order: str | Order = "total",
+             aggregates: Mapping[str, Any] | None = None, whole: bool = False) -> Select:
         """Check the whole statement; ``aggregates`` are those of `splitjoin.sql`, ``whole`` is that of `Query.make`.
         Raises a `SplitJoinError` that names the wrong part, and its place in the text.
         """

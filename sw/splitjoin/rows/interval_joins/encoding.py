@@ -16,6 +16,7 @@ from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.fold import Width
 from splitjoin.lang.ir import Col, Expr
 from splitjoin.lang.properties import denominator
+from splitjoin.lang.schema import Side
 from splitjoin.lang.types import Float, is_exact, is_text
 
 from ..aggregates.user_values import argument_numbers
@@ -54,7 +55,7 @@ class Encoder:
         """The number of codes so far."""
         return 1 if not self._parts else len((self._pairs or self._parts)[-1])
 
-    def encode(self, side: str, table: pa.Table) -> EncodedRows:
+    def encode(self, side: Side, table: pa.Table) -> EncodedRows:
         """The ``table`` of stream ``side`` in numbers."""
         n = len(table)
         with np.errstate(all="ignore"):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
+from splitjoin.lang.schema import SIDES
 
 from .bounds import IntervalBounds
 from .encoding import Encoder
@@ -66,7 +67,7 @@ class IntervalFolder:
     def arrive(self, arrivals: Arrivals) -> None:
         """Note the next slice of arrival order."""
         times = arrivals.ts
-        for number, side in enumerate(("r", "s")):
+        for number, side in enumerate(SIDES):
             encoded = self._encoder.encode(side, arrivals.table(side))
             mine = None if times is None else times[arrivals.stream == number]
             if side == "s":

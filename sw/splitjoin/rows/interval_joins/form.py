@@ -7,16 +7,18 @@ them, and what is aggregated must belong to S alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.aggregate_functions import Term
+from splitjoin.lang.equalities import Equalities
 from splitjoin.lang.fold import Width
-from splitjoin.lang.ir import And, Cmp, Expr, Lit, sides, text
+from splitjoin.lang.ir import Expr, sides, text
 from splitjoin.lang.properties import denominator, value_range
 from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Side
 from splitjoin.lang.types import Bool, Date, Duration, Float, Timestamp, is_exact
 
 from .user_form import UserWay, user_way
@@ -78,7 +80,7 @@ class IntervalForm:
 
     query: Query
     keys: tuple[tuple[Expr, Expr], ...]
-    selections: dict[str, tuple[Expr, ...]]
+    selections: Mapping[Side, tuple[Expr, ...]]
     feeds: tuple[Feed, ...]
     primitives: tuple[Primitive, ...]
     of: tuple[tuple[int, ...], ...]
@@ -100,16 +102,9 @@ def interval_form(query: Query) -> IntervalForm | str:
     """``query`` as an interval join; a text with the reason where it is none."""
     if not query.aggregates:
         return "the query has no aggregates"
-    keys: list[tuple[Expr, Expr]] = []
-    selections: dict[str, list[Expr]] = {"r": [], "s": []}
-    for term in _terms(query.predicate):
-        of = sides(term)
-        if len(of) < 2:
-            selections["s" if of == {"s"} else "r"].append(term)
-        elif (key := _key(term)) is not None:
-            keys.append(key)
-        else:
-            return f"{text(term)} is neither an equality between r and s nor a condition on one of them"
+    equal = Equalities.of(query.predicate)
+    if equal.rest:
+        return f"{text(equal.rest[0])} is neither an equality between r and s nor a condition on one of them"
     feeds: list[Feed] = []
     primitives: list[Primitive] = []
     of_each: list[tuple[int, ...]] = []
@@ -139,25 +134,8 @@ def interval_form(query: Query) -> IntervalForm | str:
                 return f"{aggregate.text!r} needs values that fit 64 bits, but these are {one.arguments[0].type}"
             of_terms.append(number)
         of_each.append(tuple(of_terms))
-    return IntervalForm(query, tuple(keys), {side: tuple(found) for side, found in selections.items()}, tuple(feeds),
-                        tuple(primitives), tuple(of_each), tuple(users))
-
-
-def _terms(e: Expr) -> Iterator[Expr]:
-    if isinstance(e, And):
-        for child in e.children:
-            yield from _terms(child)
-    elif not (isinstance(e, Lit) and e.value is True):
-        yield e
-
-
-def _key(term: Expr) -> tuple[Expr, Expr] | None:
-    """The sides of an equality between the streams, R's first; None if ``term`` is none."""
-    if not isinstance(term, Cmp) or term.op != "=":
-        return None
-    if sides(term.a) == {"r"} and sides(term.b) == {"s"}:
-        return term.a, term.b
-    return (term.b, term.a) if sides(term.a) == {"s"} and sides(term.b) == {"r"} else None
+    return IntervalForm(query, equal.keys, equal.selections, tuple(feeds), tuple(primitives), tuple(of_each),
+                        tuple(users))
 
 
 def _primitive_number(term: Term, feeds: list[Feed], primitives: list[Primitive]) -> int | None:

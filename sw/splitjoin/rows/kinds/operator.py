@@ -52,6 +52,7 @@ class KindOperator(RowOperator):
         self._kind, self._bases = query.kind, bases
         self._timed = query.time is not None
         self._as_of = self._kind.is_asof and not bases
+        self._unbounded = query.is_unbounded
         back: dict[str, int] = {}
         if self._as_of and self._kind.direction != "forward":
             back = {"back": NONE, "back_time": 0}
@@ -258,6 +259,8 @@ class KindOperator(RowOperator):
     def _drop(self, side: Side, closed: int) -> None:
         """Drop the tuples on which the window has ``closed``, and of R those that no row needs any more."""
         tuples = self._undecided[side]
+        if side == "s" and self._unbounded:
+            closed = len(tuples)  # the device knows which ones are needed
         if side == "r" and not self._bases and not self._kind.has_pairs:
             closed = tuples.first_open - tuples.first
         if closed:
@@ -280,6 +283,10 @@ class KindOperator(RowOperator):
             return ~pair, None
         r, s = self._undecided["r"], self._undecided["s"]
         in_r, in_s = items["r"][pair] - r.first, items["s"][pair] - s.first
+        if self._unbounded:
+            left = (in_r >= 0) & (r["open"][in_r] == 1)
+            r["back"][in_r[left]] = items["s"][pair][left]  # of the pairs of a tuple of R the last one decides
+            return ~pair, None
         if self._as_of:
             return ~pair, self._choose(in_r, in_s, at[pair])
         kept = np.ones(len(items), np.bool_) if self._kind.has_pairs else ~pair
