@@ -1,21 +1,28 @@
-"""All architectures on one footing, in simulated cycles: throughput, latency of pairs and cells, against the cores.
+"""SplitJoin's evaluation (section 7, Figures 12 to 19) in simulated cycles, for all architectures on one footing.
 
-Run: python -m bench.evaluation. SplitJoin, section 7, Figures 12, 13, 16 and 17: the same condition, windows, lanes and
-probes for each architecture. Cycles a tuple are those of full windows and input at full speed; the latency of a pair is
-from accepting its later tuple until the pair leaves, with input at half that speed.
+Run: python -m bench.evaluation, or for one figure python -m bench.evaluation --figure 13; --cores 4 8 16 28 32 for the
+paper's numbers of cores, where models of many cores take minutes to compile. All architectures have the same condition,
+windows, lanes and probes, so a comparison costs each the same. Windows are smaller than the paper's, and given by their
+number of tuples, as one tuple of each stream comes at each time. Results are in order none where nothing else is said,
+which all architectures have.
+
+Rates are the highest that are sustained: input comes at a pace, and the queue before the circuit does not grow.
+Latencies are of pairs, from accepting the later tuple until the pair leaves, at half the sustained rate.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from bench.record import Recorder, arguments
+from bench.record import Recorder, options_of
 from splitjoin.circuit.cost import circuit_cost
 from splitjoin.circuit.driver import CircuitDevice, CircuitSession
+from splitjoin.circuit.registers import STAGES
 from splitjoin.engines.arrival import arrivals
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -26,79 +33,241 @@ from splitjoin_sim.pysim import PysimDevice
 SYSTEMS: dict[str, dict[str, Any]] = {
     "splitjoin": {}, "chain": {}, "kang": {}, "celljoin": {}, "handshake": {}, "low-latency-handshake": {},
     "cascade": {"block": 4, "threshold": 4}}
-HOW = "simulated; |x - a| <= w, values uniform in 1 to 10,000, R and S by turns, order none, one lane, one probe"
+#: Values of both keys: 1 to this number.
+VALUES = 10_000_000
+FIGURES = ("12", "13", "15", "16", "17", "18", "19", "cells")
+#: A queue grows if waiting times rise, over the time of a window, by more than this share of it.
+GROWTH = 0.005
+HOW = (f"simulated; |x - a| <= w, values uniform in 1 to {VALUES:,}, R and S by turns, order none, one lane, one probe "
+       f"if nothing else is said")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One run: the number of cores, tuples of a window, its kind, and the share of pairs that match."""
+    """One run: the architecture, the number of cores, tuples of a window, its kind, the share of pairs that match, and
+    the order of results.
+    """
 
+    system: str
     cores: int
     window: int
-    kind: str = "ROWS"
-    share: float = 1 / 500
+    kind: str = "RANGE"
+    share: float = 1 / 100
+    order: str = "none"
+    lanes: int = 1
+    probes: int = 1
+    stage_counters: bool = False
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """For figures."""
+        return {"architecture": self.system, "cores": self.cores, "window": self.window, "kind": self.kind,
+                "share": self.share, "order": self.order, "probes": self.probes, **SYSTEMS[self.system]}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run gave: the cycles in which the tuples behind full windows were accepted, the latencies of the pairs
+    that the first of them complete, and the stages' cycles of a probe.
+    """
+
+    accepted: npt.NDArray[np.int64]
+    latencies: npt.NDArray[np.int64]
+    stages: dict[str, float]
+
+    @property
+    def cycles(self) -> float:
+        """Cycles a tuple."""
+        return float(np.diff(self.accepted).mean())
+
+    def grows(self, pace: float) -> bool:
+        """True if tuples wait longer and longer before the circuit."""
+        waits = self.accepted - np.arange(len(self.accepted)) / pace
+        parts = np.array_split(waits, 4)
+        return float(parts[-1].mean() - parts[0].mean()) > GROWTH * len(waits) / pace
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a run: numbers of cores, the window of all architectures in tuples and those of SplitJoin alone,
+    shares of matching pairs, sub-windows of Figure 19, and its cores.
+    """
+
+    cores: tuple[int, ...]
+    window: int
+    windows: tuple[int, ...]
+    shares: tuple[float, ...]
+    sub_windows: tuple[int, ...]
+    probes: tuple[int, ...]
+
+
+class Bench:
+    """Makes the devices, those of a quick run without a compiler."""
+
+    def __init__(self, out: Recorder, sizes: Sizes, *, quick: bool):
+        self.out, self.sizes, self.quick = out, sizes, quick
+        self._sustained: dict[Case, float] = {}
+
+    def device(self, case: Case, pace: float | None = None) -> CircuitDevice:
+        """The circuit of ``case``, with twice the room of a share of the largest window: one model for all windows, and
+        a full segment would hold up what comes.
+        """
+        cores = {} if case.system == "kang" else {"cores": case.cores}
+        share = -(-max(case.window, self.sizes.window, *self.sizes.windows) // case.cores)
+        options = SYSTEMS[case.system] | cores | {
+            "capacity": 2 << (share - 1).bit_length(), "core": "scan", "lanes": case.lanes, "probes": case.probes,
+            "stage_counters": case.stage_counters, "pace": pace}
+        make: Any = PysimDevice if self.quick else SimDevice
+        found: CircuitDevice = make(architecture=case.system, **options)
+        return found
+
+    def run(self, case: Case, pace: float | None = None) -> Run:
+        """Fill the windows, and measure one and a half of them; pairs of their first part, as a tuple of handshake join
+        meets the last one when a window of others has come.
+        """
+        more = 3 * case.window // 2
+        query, r, s = query_of(case, case.window + more)
+        with self.device(case, pace).open(query) as session:
+            assert isinstance(session, CircuitSession)
+            parts = [arrivals(query, r.slice(at, n), s.slice(at, n))
+                     for at, n in ((0, case.window), (case.window, more))]
+            session.push(parts[0])
+            before = {}
+            if case.stage_counters:
+                session.settle()
+                before = session.stage_cycles() or {}
+            session.push(parts[1])
+            if case.stage_counters:
+                session.settle()
+                stages = {name: cycles - before[name] for name, cycles in (session.stage_cycles() or {}).items()}
+            else:
+                stages = {}
+                session.flush()
+            accepted, found = session.accepted(), session.pair_latencies()
+        assert accepted is not None
+        assert found is not None
+        pairs, latencies = found
+        later = pairs.max(axis=1)
+        return Run(accepted[2 * case.window:], latencies[(later >= case.window) & (later < 1.5 * case.window)],
+                   {name: cycles / (2 * more * (1 if name == "combiner" else case.cores))
+                    for name, cycles in stages.items()})
+
+    def sustained(self, case: Case) -> float:
+        """The highest pace, in tuples of both streams a cycle, at which no queue grows, within about 2 %: by bisection
+        from the cycles at full speed.
+        """
+        case = replace(case, stage_counters=False)
+        if case not in self._sustained:
+            full = 1 / self.run(case).cycles
+            low, high = 0.6 * full, min(1.0, 1.2 * full)
+            for _ in range(1 if self.quick else 5):
+                pace = (low + high) / 2
+                low, high = (low, pace) if self.run(case, pace).grows(pace) else (pace, high)
+            self._sustained[case] = low
+        return self._sustained[case]
+
+    def add(self, metric: str, value: float, unit: str, case: Case, how: str = HOW, **further: Any) -> None:
+        """One figure of ``case``."""
+        self.out.add(metric, value, unit, case.config | further, how)
+
+    def rate(self, case: Case) -> None:
+        """The sustained rate of ``case``."""
+        self.add("sustained_rate", 1000 * self.sustained(case), "tuples/1,000 cycles", case)
+
+    def visiting(self, case: Case) -> None:
+        """Latencies of pairs at half the sustained rate."""
+        found = self.run(case, self.sustained(case) / 2).latencies
+        for metric, value in (("pair_latency", found.mean()), ("pair_latency_99", np.percentile(found, 99))):
+            self.add(metric, float(value), "cycles", case)
+
+    def stages(self, case: Case, load: float) -> None:
+        """Cycles of a probe in each stage at ``load``, a share of the sustained rate."""
+        counted = replace(case, stage_counters=True)
+        found = self.run(counted, load * self.sustained(case))
+        how = "stage counters of the simulated circuit, by Little's law"
+        for stage in STAGES:
+            self.add("loaded_stage_cycles", found.stages[stage], "cycles", case, how, stage=stage, load=load)
+        self.add("loaded_pair_latency", float(found.latencies.mean()), "cycles", case, how, load=load)
 
 
 def query_of(case: Case, tuples: int) -> tuple[Query, pa.Table, pa.Table]:
     """The query and both streams: a tuple of each at each time."""
     rng = np.random.default_rng(1)
     ts = pa.array(np.arange(tuples), pa.int64())
-    r, s = (pa.table({"ts": ts, name: pa.array(rng.integers(1, 10_001, tuples), pa.int32())}) for name in "xa")
-    width = round((case.share * 10_000 - 1) / 2)
+    r, s = (pa.table({"ts": ts, name: pa.array(rng.integers(1, VALUES + 1, tuples), pa.int32())}) for name in "xa")
+    width = round((case.share * VALUES - 1) / 2)
     window, time = (f"ROWS {case.window}", None) if case.kind == "ROWS" else (f"RANGE {case.window - 1}", "ts")
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=f"abs(r.x - s.a) <= {width}",
-                       window=window, time=time, order="none")
+                       window=window, time=time, order=case.order)
     return query, r, s
 
 
-def measured(device: CircuitDevice, case: Case) -> tuple[float, np.ndarray]:
-    """Cycles a tuple of the second window of input, and the latencies of the pairs that it completes."""
-    query, r, s = query_of(case, 3 * case.window)
-    with device.open(query) as session:
-        assert isinstance(session, CircuitSession)
-        marks = []
-        for part in range(3):
-            at = part * case.window
-            session.push(arrivals(query, r.slice(at, case.window), s.slice(at, case.window)))
-            marks.append(session.counters()["cycles"])
-        session.flush()
-        found = session.pair_latencies()
-    assert found is not None
-    pairs, cycles = found
-    later = pairs.max(axis=1)
-    return (marks[1] - marks[0]) / (2 * case.window), cycles[(later >= case.window) & (later < 2 * case.window)]
+FULL = Sizes((4, 8, 16), 512, (256, 1024), (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2), (64, 256), (1, 4))
+QUICK = Sizes((2,), 16, (8,), (1e-2,), (8,), (1,))
 
 
-def run(out: Recorder, make: type[SimDevice] | type[PysimDevice], name: str, case: Case) -> None:
-    """One architecture's figures for ``case``."""
-    options = SYSTEMS[name] | ({"cores": case.cores} if name != "kang" else {})
-    share = -(-case.window // options.get("cores", 1))
-    capacity = 2 << (share - 1).bit_length()  # twice the share: a full segment would hold up what comes
-    device = make(architecture=name, capacity=capacity, **options)
-    config = {"architecture": name, "cores": device.cores, "window": case.window, "kind": case.kind,
-              "share": case.share, "simulator": device.name, **SYSTEMS[name]}
-    cycles, _ = measured(device, case)
-    out.add("cycles_a_tuple", cycles, "cycles", config, HOW)
-    _, latencies = measured(make(architecture=name, capacity=capacity, stall_in=1 - 1 / (2 * cycles), **options), case)
-    for metric, value in (("pair_latency", np.mean(latencies)), ("pair_latency_99", np.percentile(latencies, 99))):
-        out.add(metric, float(value), "cycles", config, HOW)
-    cost = circuit_cost(device.configuration(query_of(case, 3)[0])).total
-    for metric, cells, unit in (("lut4", cost.lut, "LUT4"), ("ff", cost.ff, "FF"), ("memory", cost.ram_bits, "bits")):
-        out.add(metric, cells, unit, config, "predicted for ECP5")
+def systems(sizes: Sizes, kind: str) -> list[Case]:
+    """All architectures with each number of cores; Kang's has one."""
+    return [Case(name, k, sizes.window, kind) for name in SYSTEMS
+            for k in ((1,) if name == "kang" else sizes.cores)]
+
+
+def figure(bench: Bench, number: str, sizes: Sizes) -> None:
+    """The figures of Figure ``number``."""
+    kind = "ROWS" if number in ("16", "18", "19") else "RANGE"
+    most = sizes.cores[-1]
+    match number:
+        case "12" | "16":  # throughput against the cores, with windows by time and by rows
+            for case in systems(sizes, kind) if number == "12" else [
+                    Case("splitjoin", k, sizes.window, kind) for k in sizes.cores]:
+                bench.rate(case)
+            for window in sizes.windows:
+                for k in sizes.cores:
+                    bench.rate(Case("splitjoin", k, window, kind))
+        case "13":  # visiting latency against the cores
+            for case in systems(sizes, kind):
+                bench.visiting(case)
+        case "15" | "18":  # stages against the cores
+            for k in sizes.cores:
+                for load in (0.5, 0.95):
+                    bench.stages(Case("splitjoin", k, sizes.window, kind, order="outer(1)"), load)
+        case "17":  # selectivity
+            for share in sizes.shares:
+                bench.rate(Case("splitjoin", most, sizes.window, kind, share))
+        case "19":  # precision of inner order: stars from every 2 comparisons of a core to one for all
+            for window in sizes.sub_windows:
+                for probes in sizes.probes:
+                    every = 2
+                    while every <= window:
+                        bench.rate(Case("splitjoin", sizes.cores[0], sizes.cores[0] * window, kind, 1e-4,
+                                        f"inner({every})", probes=probes))
+                        every *= 2 if window < 128 else 4
+        case _:  # what each takes
+            for case in systems(sizes, "ROWS"):
+                cost = circuit_cost(bench.device(case).configuration(query_of(case, 3)[0])).total
+                for metric, cells, unit in (("lut4", cost.lut, "LUT4"), ("ff", cost.ff, "FF"),
+                                            ("memory", cost.ram_bits, "bits")):
+                    bench.add(metric, cells, unit, case, "predicted for ECP5")
 
 
 def main() -> None:
-    """All figures."""
-    options = arguments(__doc__ or "")
-    out = Recorder("evaluation", quick=options.quick)
-    cases = [Case(4, 256), Case(8, 256)]
-    if options.quick:  # small cases without a compiler
-        cases = [Case(2, 16, share=1 / 20)]
-    for case in cases:
-        for name in SYSTEMS:
-            if name != "kang" or case.cores == cases[0].cores or case.kind == "RANGE":  # it has one core
-                run(out, PysimDevice if options.quick else SimDevice, name, case)
-    print(out.write())
+    """All figures, or one."""
+    parser = options_of((__doc__ or "").partition("\n")[0])
+    parser.add_argument("--figure", choices=FIGURES, help="measure one figure anew (all)")
+    parser.add_argument("--cores", type=int, nargs="+", metavar="K", help="numbers of cores (4 8 16)")
+    options = parser.parse_args()
+    sizes = QUICK if options.quick else FULL
+    if options.cores:
+        sizes = replace(sizes, cores=tuple(options.cores))
+    done: Bench | None = None
+    for number in [options.figure] if options.figure else FIGURES:
+        out = Recorder("evaluation", quick=options.quick, part=f"figure {number}")
+        bench = Bench(out, sizes, quick=options.quick)
+        if done is not None:
+            bench._sustained = done._sustained
+        done = bench
+        figure(bench, number, sizes)
+        print(out.write())
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ from .network.pipeline import pipelined, register_tree
 from .network.queue import Queue
 from .network.skid_buffer import SkidBuffer
 from .network.tree import DistributionTree
-from .top import Top
+from .stages import stage_occupancies, sums
+from .top import Top, total
 
 __all__ = ["SplitJoin"]
 
@@ -108,6 +109,10 @@ class SplitJoin(Top):
             selected = [Array(core.selected[n] for core in cores)[select[:16]] for n in (0, 1)]
             m.d.comb += [core.select.eq(counter) for core in cores]
             m.d.sync += registers.selected.eq(Mux(side, selected[1], selected[0]))
+        if config.stage_counters:
+            held = stage_occupancies(m, record, self.i, self.o, cores, (left, right))
+            totals = sums(m, {name: total(m, numbers, name) for name, numbers in held.items()})
+            m.d.sync += registers.selected.eq(Array(totals)[registers.select[20:]])
         return m
 
     def _distribution(self) -> Any:

@@ -20,7 +20,7 @@ from .link.registers import Counter, RegisterBlock, bus_ports
 from .network.skid_buffer import SkidBuffer
 from .parts import Submodules
 
-__all__ = ["Top", "circuit", "padded", "top_ports"]
+__all__ = ["Top", "circuit", "padded", "top_ports", "total"]
 
 #: Cycles after a write to a register in which no record is accepted: more than settings take to reach their loads.
 #: They pass one register per level of the gather tree, which has ten levels with the most cores.
@@ -115,7 +115,7 @@ class Top(wiring.Component):
             "output_stalls": self.o.valid & ~self.o.ready,
         }
         for name, signals in (("comparisons", compared), ("matches", matched)):
-            steps[name] = _total(m, signals, name)
+            steps[name] = total(m, signals, name)
         for name, value in steps.items():
             m.submodules[f"{name}_count"] = counter = Counter(Value.cast(value).shape().width)
             step = Signal.like(counter.step, name=f"{name}_step")
@@ -123,7 +123,7 @@ class Top(wiring.Component):
             m.d.comb += [counter.step.eq(step), getattr(registers, name).eq(counter.value)]
 
 
-def _total(m: Module, values: list[Value], name: str) -> Value:
+def total(m: Module, values: list[Value], name: str) -> Value:
     """The sum of ``values`` some cycles ago: a tree of adders with a register behind each."""
     level = 0
     while True:

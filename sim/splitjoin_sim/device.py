@@ -21,7 +21,7 @@ from splitjoin_hw.top import padded
 
 from .build import library
 from .latency import LatencyLog
-from .stalls import check_stalls, patience_for
+from .stalls import check_pace, check_stalls, patience_for
 from .waveforms import check_trace, trace_file
 
 __all__ = ["ModelTransport", "SimDevice"]
@@ -41,6 +41,8 @@ class SimDevice(CircuitDevice):
         seed: Seed of the random stalls.
         stall_in, stall_out: Share of cycles, 0 ≤ share < 1, in which the input pauses, and in which the
             host does not read.
+        pace: Records that come in a cycle while there are records to send, from 0 to 1, and wait in front of the input;
+            None for one as soon as the last is accepted.
         patience: Cycles without any transfer after which the circuit counts as stuck; None for the most that the
             longest scan and the longest pause can take.
         progress: True to show a progress bar on a terminal.
@@ -54,6 +56,7 @@ class SimDevice(CircuitDevice):
     seed: int = 0
     stall_in: float = 0.0
     stall_out: float = 0.0
+    pace: float | None = None
     patience: int | None = None
     progress: bool = False
     trace: str | os.PathLike[str] | None = None
@@ -61,29 +64,31 @@ class SimDevice(CircuitDevice):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_stalls(self.seed, self.stall_in, self.stall_out)
+        check_pace(self.pace)
         if self.patience is not None and (type(self.patience) is not int or self.patience < 1):
             raise DeviceError(f"patience must be a number of cycles from 1, or None, not {self.patience!r}")
         check_trace(self.name, self.trace)
 
     def _connect(self, config: Configuration) -> Transport:
-        patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out))
+        patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out), self.pace)
         model = library(config, None if self.trace is None else Path(self.trace).suffix)
         return ModelTransport(model, config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out,
-                              patience=patience, progress=self.progress, trace=self.trace)
+                              pace=self.pace, patience=patience, progress=self.progress, trace=self.trace)
 
 
 class ModelTransport(Transport):
     """A compiled model, loaded as a shared library."""
 
     def __init__(self, path: Path, config: Configuration, *, seed: int, stall_in: float, stall_out: float,
-                 patience: int, progress: bool = False, trace: str | os.PathLike[str] | None = None):
+                 patience: int, pace: float | None = None, progress: bool = False,
+                 trace: str | os.PathLike[str] | None = None):
         self._config, self._patience, self._progress = config, patience, progress
         self._lib = _load(path)
         self._trace = None if trace is None else trace_file(trace)
         if trace is not None:
             self._lib.sj_trace(os.fsencode(trace))
         share = [int(x * 2**32) for x in (stall_in, stall_out)]
-        self._model = ctypes.c_void_p(self._lib.sj_open(seed, *share))
+        self._model = ctypes.c_void_p(self._lib.sj_open(seed, *share, round((pace or 0) * 2**32)))
         self._out_words = padded(config.output_record) // 32
         self._log = LatencyLog()
 
@@ -130,6 +135,9 @@ class ModelTransport(Transport):
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._log.latencies()
 
+    def accepted(self) -> npt.NDArray[np.int64] | None:
+        return self._log.accepted()
+
     def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
         return self._log.pair_latencies()
 
@@ -149,7 +157,7 @@ def _load(path: Path) -> ctypes.CDLL:
     lib = ctypes.CDLL(str(path))
     handle, u32, u64, p = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
     for name, result, arguments in (
-        ("sj_open", handle, (u64, u32, u32)),
+        ("sj_open", handle, (u64, u32, u32, u64)),
         ("sj_close", None, (handle,)),
         ("sj_read", u32, (handle, u32)),
         ("sj_write", None, (handle, u32, u32)),

@@ -29,10 +29,16 @@ struct Model {
     uint64_t quiet = 0;  // cycles since the last hand-over, across pauses of run()
     Random random;
     uint32_t stall_in, stall_out;  // of 2^32, the share of cycles in which the port stalls
+    uint64_t pace;                 // records a cycle that come, times 2^32; 0 for no limit
+    uint64_t come = 0;             // records that have come and were not offered, times 2^32
     bool offering = false;         // a stream never takes back an offer
 
-    Model(uint64_t seed, uint32_t in, uint32_t out)
-        : top(&context), random{seed * 2 + 0x9E3779B97F4A7C15ULL}, stall_in(in), stall_out(out) {
+    Model(uint64_t seed, uint32_t in, uint32_t out, uint64_t records_a_cycle)
+        : top(&context),
+          random{seed * 2 + 0x9E3779B97F4A7C15ULL},
+          stall_in(in),
+          stall_out(out),
+          pace(records_a_cycle) {
         random.state |= 1;
         top.clk = 0;
         top.rst = 1;
@@ -65,6 +71,15 @@ struct Model {
     }
 
     bool stalls(uint32_t share) { return share != 0 && random.next() < share; }
+
+    // A cycle in which there are records to send: true if the next one has come, however many wait before the port.
+    bool has_come() {
+        if (pace == 0) return true;
+        come += pace;
+        return come >= kRecord;
+    }
+
+    static constexpr uint64_t kRecord = 1ULL << 32;
 };
 
 }  // namespace
@@ -74,8 +89,8 @@ extern "C" {
 // Why run() returned.
 enum { RUN_SENT = 0, RUN_END = 1, RUN_FULL = 2, RUN_STUCK = 3, RUN_PAUSED = 4 };
 
-void* sj_open(uint64_t seed, uint32_t stall_in, uint32_t stall_out) {
-    return new Model(seed, stall_in, stall_out);
+void* sj_open(uint64_t seed, uint32_t stall_in, uint32_t stall_out, uint64_t pace) {
+    return new Model(seed, stall_in, stall_out, pace);
 }
 
 void sj_close(void* handle) {
@@ -121,8 +136,10 @@ int sj_run(void* handle, const uint32_t* records, uint64_t n, uint64_t* sent, ui
         if (m.cycle >= until) { why = RUN_PAUSED; break; }
         if (m.quiet >= patience) { why = RUN_STUCK; break; }
 
-        if (!m.offering && s < n && !m.stalls(m.stall_in)) {
+        const bool come = s < n && m.has_come();
+        if (!m.offering && come && !m.stalls(m.stall_in)) {
             m.offering = true;
+            m.come -= m.pace == 0 ? 0 : Model::kRecord;
             std::memcpy(m.top.i___05Fpayload.data(), records + s * IN_WORDS, IN_WORDS * sizeof(uint32_t));
         }
         m.top.i___05Fvalid = m.offering;

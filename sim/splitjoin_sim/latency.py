@@ -48,6 +48,9 @@ class LatencyLog:
             out[streams == number] = (came - went).astype(np.int64)
         return out
 
+    def accepted(self) -> npt.NDArray[np.int64]:
+        """The cycle (n,) in which each tuple was accepted, in arrival order."""
+        return _joined(self._accepted)[1].astype(np.int64)
 
     def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Pairs (n, 2), and the cycles (n,) from accepting the later tuple of each to the pair, for whole row ids."""

@@ -24,7 +24,7 @@ from splitjoin.engines.device import Items
 from splitjoin_hw.top import circuit
 
 from .latency import LatencyLog
-from .stalls import check_stalls, patience_for
+from .stalls import check_pace, check_stalls, patience_for
 from .waveforms import check_trace, trace_file
 
 __all__ = ["PysimDevice", "PysimTransport"]
@@ -37,8 +37,8 @@ _STRETCH = 64
 
 @dataclass(frozen=True, kw_only=True)
 class PysimDevice(CircuitDevice):
-    """Simulation by Amaranth. Parameters as of `CircuitDevice`, and ``seed``, ``stall_in``, ``stall_out`` and ``trace``
-    (.vcd only) as of `SimDevice`.
+    """Simulation by Amaranth. Parameters as of `CircuitDevice`, and ``seed``, ``stall_in``, ``stall_out``, ``pace`` and
+    ``trace`` (.vcd only) as of `SimDevice`.
     """
 
     name: ClassVar[str] = "pysim"
@@ -47,29 +47,31 @@ class PysimDevice(CircuitDevice):
     seed: int = 0
     stall_in: float = 0.0
     stall_out: float = 0.0
+    pace: float | None = None
     trace: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_stalls(self.seed, self.stall_in, self.stall_out)
+        check_pace(self.pace)
         check_trace(self.name, self.trace, (".vcd",))
 
     def _connect(self, config: Configuration) -> Transport:
         return PysimTransport(config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out,
-                              trace=self.trace)
+                              pace=self.pace, trace=self.trace)
 
 
 class PysimTransport(Transport):
     """One circuit under Amaranth's simulator, advanced by several cycles at a time."""
 
     def __init__(self, config: Configuration, *, seed: int, stall_in: float, stall_out: float,
-                 trace: str | os.PathLike[str] | None = None):
+                 pace: float | None = None, trace: str | os.PathLike[str] | None = None):
         self._files = ExitStack()
         if trace is not None:
             self._files.enter_context(trace_file(trace))
-        self._patience = patience_for(config, max(stall_in, stall_out))
+        self._patience = patience_for(config, max(stall_in, stall_out), pace)
         self._random = random.Random(seed)
-        self._stall_in, self._stall_out = stall_in, stall_out
+        self._stall_in, self._stall_out, self._pace = stall_in, stall_out, round((pace or 0) * 2**32)
         self._to_send: deque[int] = deque()
         self._sent: list[int] = []  # cycle of each record's transfer
         self._items: list[tuple[int, int]] = []  # payload and cycle of each item
@@ -121,6 +123,9 @@ class PysimTransport(Transport):
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._log.latencies()
 
+    def accepted(self) -> npt.NDArray[np.int64] | None:
+        return self._log.accepted()
+
     def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
         return self._log.pair_latencies()
 
@@ -138,17 +143,21 @@ class PysimTransport(Transport):
 
     async def _source(self, ctx: Any) -> None:
         port, cycle = self._top.i, 0
+        come = 0  # records that have come and were not offered, times 2^32
         while True:
-            if not self._to_send or self._random.random() < self._stall_in:
+            come += self._pace if self._to_send else 0
+            if not self._to_send or come < min(self._pace, 1) << 32 or self._random.random() < self._stall_in:
                 await ctx.tick()
                 cycle += 1
                 continue
+            come -= min(self._pace, 1) << 32
             ctx.set(port.payload, self._to_send.popleft())
             ctx.set(port.valid, 1)
             ready = False
             while not ready:
                 _, _, ready = await ctx.tick().sample(port.ready)
                 cycle += 1
+                come += self._pace if self._to_send and not ready else 0
             ctx.set(port.valid, 0)
             self._sent.append(cycle - 1)
             self._moved = cycle

@@ -7,7 +7,7 @@ from math import ceil
 from splitjoin.base.errors import DeviceError
 from splitjoin.circuit.wire import Configuration
 
-__all__ = ["check_stalls", "patience_for"]
+__all__ = ["check_pace", "check_stalls", "patience_for"]
 
 #: Records that can wait in front of a region: in its core's FIFO, and in the tree above.
 _QUEUED = 64
@@ -23,14 +23,20 @@ def check_stalls(seed: object, stall_in: object, stall_out: object) -> None:
             raise DeviceError(f"{name} must be a share of cycles, from 0 to less than 1, not {share!r}")
 
 
-def patience_for(config: Configuration, stall: float = 0.0) -> int:
+def check_pace(pace: object) -> None:
+    """Raise `DeviceError` unless ``pace`` is None or a number of records a cycle, above 0 and up to 1."""
+    if pace is not None and (isinstance(pace, bool) or not isinstance(pace, (int, float)) or not 2**-32 <= pace <= 1):
+        raise DeviceError(f"pace must be a number of records a cycle, from 2^-32 to 1, or None, not {pace!r}")
+
+
+def patience_for(config: Configuration, stall: float = 0.0, pace: float | None = None) -> int:
     """Cycles within which a working circuit makes a transfer: every queued record may cost a whole scan.
 
     ``stall``: the share of cycles in which a port pauses at random. A pause exceeds the cycles added for it once in
-    10**13.
+    10**13. ``pace``: records that come in a cycle.
     """
     # With an index a probe may follow a chain through the whole sub-window, four cycles a tuple.
     work = 1000 + _QUEUED * ((4 if config.kind.has_index else 1) * config.capacity + 128)
     if config.structure.moves:  # all tuples of a full chain may pass all cores before the next item leaves
         work += 2 * (config.window_capacity + config.cores) * (config.capacity + 128)
-    return work + ceil(30 / (1 - stall))
+    return work + ceil(30 / (1 - stall)) + ceil(1 / (pace or 1))

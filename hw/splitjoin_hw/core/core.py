@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -33,6 +33,7 @@ def core_ports(config: Configuration) -> dict[str, wiring.Member]:
         "matched": Out(data.ArrayLayout(match_count(config, "s"), 2)),
         "select": In(range(len(REGION_COUNTERS))),
         "selected": Out(COUNTER_BITS).array(2),
+        **({"scanning": Out(2), "takes": Out(2)} if config.stage_counters else {}),
     }
 
 
@@ -44,6 +45,7 @@ class Core(wiring.Component):
     ``overflow_r``, ``overflow_s`` and their rows; ``overflow_after_s``: R tuples before the S tuple that did not fit.
     ``compared``, ``matched``: for the left and the right region, the numbers of comparisons and of matches to count in
     this cycle. ``select``, ``selected``: the number of a counter, and its value in each region.
+    ``scanning``, ``takes``, with stage counters: for each region, a pass is under way, and one is to begin.
     """
 
     def __init__(self, config: Configuration):
@@ -77,6 +79,9 @@ class Core(wiring.Component):
             left.select.eq(self.select), right.select.eq(self.select),
             self.selected[0].eq(left.selected), self.selected[1].eq(right.selected),
         ]
+        if self._config.stage_counters:
+            m.d.comb += [getattr(self, name).eq(Cat(getattr(region, name) for region in (left, right)))
+                         for name in ("scanning", "takes")]
         return m
 
     def _distribute(self, m: Module, left: Region, right: Region) -> None:

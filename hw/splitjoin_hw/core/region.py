@@ -125,9 +125,10 @@ class Region(wiring.Component):
     Operations take effect in arrival order; storing, scanning and emitting overlap. In a circuit that folds, the region
     of S gives states (`FoldingEmitter`) in place of results; with ``first_hits``, that of R gives the first result of
     each stored tuple alone (`FirstHits`), and where states leave whole the states of its tuples (`StoredStates`). See
-    `Storage` and `Emitter` for the ports, `splitjoin_hw.core.kinds` for the parts that depend on the core kind, and
-    `RegionCounters` for ``select`` and ``selected``. Where the configuration has a queue, records wait in it ahead of
-    the storage side, and probes behind it where passes are short (`splitjoin.circuit.geometry.waiting_tasks`).
+    `Storage` and `Emitter` for the ports, `splitjoin_hw.core.kinds` for the parts that depend on the core kind,
+    `RegionCounters` for ``select`` and ``selected``, and `splitjoin_hw.core.core.Core` for ``scanning`` and ``takes``.
+    Where the configuration has a queue, records wait in it ahead of the storage side, and probes behind it where passes
+    are short (`splitjoin.circuit.geometry.waiting_tasks`).
     """
 
     def __init__(self, config: Configuration, side: str):
@@ -146,6 +147,7 @@ class Region(wiring.Component):
             "matched": Out(match_count(config, side)),
             "select": In(range(len(REGION_COUNTERS))),
             "selected": Out(COUNTER_BITS),
+            **({"scanning": Out(1), "takes": Out(1)} if config.stage_counters else {}),
         })
 
     @property
@@ -228,6 +230,8 @@ class Region(wiring.Component):
             self.compared.eq(processing.compared),
             self.matched.eq(emitter.matched),
         ]
+        if config.stage_counters:
+            m.d.comb += [self.scanning.eq(processing.scanning), self.takes.eq(processing.take)]
         if config.region_counters:
             m.submodules.counters = counters = RegionCounters(config)
             # A counter that no part of this kind has stays 0.

@@ -24,7 +24,7 @@ from .lowering import longest_range, plan_for
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .query_circuit import QueryCircuit, chosen_circuit, folding_circuit, folding_demanded, pairs_circuit
-from .registers import MAGIC, REGION_COUNTERS, SELECTION_CYCLES, register, selection
+from .registers import MAGIC, REGION_COUNTERS, SELECTION_CYCLES, STAGES, register, selection
 from .row_ids import ProbeSides, RowIds
 from .verify import Verifier
 from .wire import ROW_BITS, Configuration, ItemKind, Op
@@ -61,6 +61,10 @@ class Transport(ABC):
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         """The latencies that `Session.latencies` returns."""
+        return None
+
+    def accepted(self) -> npt.NDArray[np.int64] | None:
+        """The cycles that `CircuitSession.accepted` returns."""
         return None
 
     def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
@@ -280,14 +284,36 @@ class CircuitSession(Session):
             for core in range(self._config.cores):
                 for side in (0, 1):
                     # The first region of a core stores S.
-                    self._write("select", selection(core, 1 - side, number))
-                    for _ in range(SELECTION_CYCLES):  # a read takes a cycle at least
-                        self._read("select")
-                    out[counter.name][core, side] = self._read("selected")
+                    out[counter.name][core, side] = self._selected(selection(core, 1 - side, number))
         return out
+
+    def stage_cycles(self) -> dict[str, int] | None:
+        """Stage → the cycles of all probes in it, of all cores but for the combiner, so far; divided by the probes and
+        the cores, the mean time in it. None without ``stage_counters``. `settle` before, so that all have left.
+
+        Raises `OrderError` if not every probe has just one star, by which it is known where it is.
+        """
+        if not self._config.stage_counters:
+            return None
+        order = self._query.order
+        if order.kind != "total" and str(order) != "outer(1)":
+            raise OrderError(f"stages are counted by the one star of a probe, which order {order} does not have; use "
+                             f"'outer(1)' or 'total'")
+        return {name: self._selected(selection(0, 0, n)) for n, name in enumerate(STAGES)}
+
+    def _selected(self, word: int) -> int:
+        """The counter that ``word`` selects."""
+        self._write("select", word)
+        for _ in range(SELECTION_CYCLES):  # a read takes a cycle at least
+            self._read("select")
+        return self._read("selected")
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
         return self._transport.latencies()
+
+    def accepted(self) -> npt.NDArray[np.int64] | None:
+        """The cycle (n,) in which each tuple was accepted, in arrival order; None beyond simulations."""
+        return self._transport.accepted()
 
     def pair_latencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
         """Pairs (n, 2) as row ids, and the cycles (n,) from accepting the later tuple of each to the pair: the visiting

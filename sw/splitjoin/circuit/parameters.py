@@ -127,6 +127,8 @@ class BuildParameters:
             after input (`splitjoin_hw.gather.fixed`).
         block, threshold: Of a cascade, the tuples that a core sends on together (ESJ's ς), 1 to 64, and the difference
             of two cores' loads from which on it does, 1 to 65536.
+        stage_counters: True for counters of the probes in each stage (`splitjoin.circuit.registers.STAGES`), which take
+            the place of ``region_counters``: for cores that scan, with one probe a pass.
 
     Raises `UnsupportedError`, or for a switch `DeviceError`, for a value out of its range.
     """
@@ -175,6 +177,7 @@ class BuildParameters:
                             help="tuples that a core sends on together")
     threshold: int = _parameter(1, holds=lambda n: within(n, 1, 65536), must="1 to 65536", unit="tuples",
                                 baseline=True, help="difference of loads from which on a core sends tuples on")
+    stage_counters: bool = _switch(baseline=True, help="build the circuit with counters of the probes in each stage")
 
     def __post_init__(self) -> None:
         if self.architecture is _UNSET:

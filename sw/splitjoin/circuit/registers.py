@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["COUNTERS", "COUNTER_BITS", "MAGIC", "REGION_COUNTERS", "REGISTERS", "SELECTION_CYCLES",
+__all__ = ["COUNTERS", "COUNTER_BITS", "MAGIC", "REGION_COUNTERS", "REGISTERS", "SELECTION_CYCLES", "STAGES",
            "Field", "RegionCounter", "Register", "register", "selection"]
 
 #: The ID register: "SJ01" in ASCII.
@@ -79,6 +79,10 @@ REGION_COUNTERS = (
     RegionCounter("stores_high", "tuples", "most that were stored before what they replace was read", high=True),
     RegionCounter("list_high", "reads", "most that found something and had not been emitted", high=True),
 )
+
+#: Stages of a probe in a circuit with stage counters, whose numbers are their places here. Of each there is the sum of
+#: its probes over all cycles, and over all cores but for the last stage (SplitJoin, section 7, Figures 14, 15 and 18).
+STAGES = ("distribution", "waiting", "scan", "emitting", "gather", "combiner")
 
 
 def selection(core: int, side: int, counter: int) -> int:

@@ -170,6 +170,9 @@ class Configuration(BuildParameters):
               "splitjoin")
         for name, given, must in (("row_bits", self.row_bits, ROW_BITS), ("root_width", self.root_width, 1)):
             check(f"{name} of a circuit that folds", given, not self.folds or given == must, str(must))
+        if self.stage_counters:
+            check("core with stage_counters", self.core, self.core == "scan", "scan")
+            check("stage_counters of a circuit that folds", True, not self.folds, "False")
         check("first_hits", self.first_hits, bool(self.folds) or not self.first_hits, "False without folds")
         check("whole_states", self.whole_states, not self.whole_states or (
             bool(self.folds) and not self.first_hits and not any(value.row for value in self.values)),
@@ -369,7 +372,7 @@ class Configuration(BuildParameters):
     def always_zero(self, register: Register) -> bool:
         """True if the circuit is built without what ``register`` shows, which then always reads 0."""
         if register.name == "selected":
-            return not self.region_counters
+            return not (self.region_counters or self.stage_counters)
         return register.name in COUNTERS and register.name not in self.structure.counters
 
     @cached_property

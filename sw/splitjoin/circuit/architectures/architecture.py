@@ -37,6 +37,9 @@ class Parameters(Protocol):
     def region_counters(self) -> bool: ...
 
     @property
+    def stage_counters(self) -> bool: ...
+
+    @property
     def queue(self) -> int: ...
 
     @property
@@ -91,6 +94,7 @@ class Architecture(ABC):
         orders: The kinds of order that it keeps (`splitjoin.lang.order.Order.kind`).
         expires, mergers: The values of the parameters ``expire`` and ``merger``.
         moves: True if tuples move between cores, so that no core has tuples of its own to be masked.
+        stages: True if it takes the parameter ``stage_counters``.
         blocks: True if it takes the parameters ``block`` and ``threshold``.
         settles: True if it can tell that the results of all tuples so far are complete, and go on.
         baseline: True if it exists to be compared with. Only simulations take it.
@@ -110,6 +114,7 @@ class Architecture(ABC):
     moves: bool = False
     settles: bool = True
     blocks: bool = False
+    stages: bool = False
 
     def check_parameters(self, parameters: Parameters) -> None:
         """Raise `UnsupportedError` for parameters that it does not support."""
@@ -118,6 +123,11 @@ class Architecture(ABC):
         for name in ("block", "threshold"):
             check(f"{name} of {self.title}", getattr(parameters, name), self.blocks or getattr(parameters, name) == 1,
                   "1, as tuples go one at a time")
+        check(f"stage_counters of {self.title}", parameters.stage_counters,
+              self.stages or not parameters.stage_counters, "False, as its probes have other stages")
+        for name, must in (("probes", 1), ("root_width", 1), ("region_counters", False)):
+            value = getattr(parameters, name)
+            check(f"{name} with stage_counters", value, value == must or not parameters.stage_counters, str(must))
         check(f"merger of {self.title}", parameters.merger, parameters.merger in self.mergers,
               " or ".join(self.mergers))
 

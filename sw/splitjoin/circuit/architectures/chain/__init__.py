@@ -16,6 +16,7 @@ class Chain(Architecture):
     component = "splitjoin_hw.baseline.chain", "Chain"
     cores, sequential, folds = 4, False, False
     mergers = "ready", "fixed"
+    stages = True
     baseline = True
 
     def check_parameters(self, parameters: Parameters) -> None:
