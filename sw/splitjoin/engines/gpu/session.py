@@ -1,0 +1,71 @@
+"""Sessions of the GPU engine: those of the CPU engine, with a search whose finder works on the GPU."""
+
+from __future__ import annotations
+
+from splitjoin.lang.query import Query
+from splitjoin.plan.plan import Plan
+
+from ..cpu.engine import CpuSession
+from ..cpu.finder import Batch
+from ..cpu.search import PlanSearch, Search, VerifiedSearch, shortened
+from .driver import Gpu
+from .finder import GpuFinder
+
+__all__ = ["GpuSession", "open_session"]
+
+#: Nanoseconds of the CPU's for an arrival: to copy bounds, to put matches in order, and to verify candidates.
+_ARRIVAL_NS = 20.0
+
+
+class GpuSearch(PlanSearch):
+    """Finds the matches of interval tests on the GPU."""
+
+    def __init__(self, plan: Plan, finder: GpuFinder):
+        super().__init__(plan, None, prefilter=False)
+        self.gpu_finder = finder
+
+    @property
+    def description(self) -> str:
+        """The engine that runs, in words."""
+        return "nested loops over the keys, on the GPU"
+
+    @property
+    def candidates(self) -> int:
+        """The number of candidate pairs that the engine has compared."""
+        return self.gpu_finder.candidates
+
+    def cost(self, arrivals: int, pairs: int) -> float:
+        """An estimate of the CPU's nanoseconds."""
+        return arrivals * _ARRIVAL_NS
+
+    def finder(self, batch: Batch) -> GpuFinder:
+        """Always the same finder."""
+        return self.gpu_finder
+
+
+class GpuSession(CpuSession):
+    """A query whose matches are found on a GPU."""
+
+    def __init__(self, query: Query, search: Search, finder: GpuFinder, threads: int):
+        super().__init__(query, search, threads)
+        self._finder = finder
+
+    def counters(self) -> dict[str, int]:
+        """Those of the CPU engine, and ``bytes_sent`` and ``bytes_received``: copied to the GPU, and from it."""
+        return {**super().counters(), "bytes_sent": self._finder.sent, "bytes_received": self._finder.received}
+
+    def close(self) -> None:
+        """Release what the session holds, the GPU's memory included."""
+        super().close()
+        self._finder.close()
+
+
+def open_session(query: Query, plan: Plan, gpu: Gpu, threads: int) -> GpuSession:
+    """A session of ``query``, whose condition has ``plan``, on ``gpu``. Raises as `GpuFinder`."""
+    plan = shortened(plan)
+    finder = GpuFinder(plan, gpu)
+    search: Search = GpuSearch(plan, finder)
+    if plan.residual is not None:
+        assert isinstance(search, GpuSearch)
+        search = VerifiedSearch(query.predicate, plan.residual, search, may_bypass=False)
+    return GpuSession(query, search, finder, threads)

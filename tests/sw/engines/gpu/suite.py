@@ -1,0 +1,200 @@
+"""The GPU engine gives the golden model's items: on a GPU, or in numba's simulator where NUMBA_ENABLE_CUDASIM is 1.
+
+`test_gpu` runs this file in the simulator. On a machine with a GPU: python -m pytest tests/sw/engines/gpu/suite.py
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import splitjoin
+from splitjoin.base.errors import CapacityError, DeviceError, InputError, UnsupportedError
+from splitjoin.engines.cpu import session as sessions
+from splitjoin.engines.device import Items, Session
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.gpu import GpuDevice, finder, ring
+from splitjoin.engines.gpu.driver import Gpu, is_simulated
+from splitjoin.engines.gpu.suits import why_not
+from splitjoin.engines.registry import device
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin.plan.passes.pipeline import make_plan
+from tests.support.conformance import assert_conforms, run, slices
+from tests.support.sampling import at_length
+from tests.support.scenarios import SCENARIOS, Scenario, arrivals_of
+from tests.support.strategies import Scenario as RandomScenario, scenario
+
+#: What the simulator runs in the default tests: conditions of each kind, in ROWS and RANGE windows.
+QUICK = {"band-rows-17", "band-range-different", "rows-and-range-different", "or", "not", "null-band", "one-sided",
+         "float-band-special", "string-not-equal", "date-and-timestamp", "int64-extremes", "burst", "empty-r",
+         "single-pair", "all-match"}
+#: Those that also run so that every boundary is crossed.
+CROSSED = {"band-range-different", "or", "int64-extremes", "all-match"}
+
+
+@pytest.fixture
+def crossed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches, rings and room so small that rings grow and wrap, and that most results are dense."""
+    monkeypatch.setattr(sessions, "_BATCH", 24)
+    monkeypatch.setattr(ring, "_LEAST", 2)
+    monkeypatch.setattr(finder, "_ROOM", 4)
+    monkeypatch.setattr(finder, "_MOST_ROOM", 16)
+    monkeypatch.setattr(finder, "_DENSE", 8)
+
+
+@cache
+def golden(name: str, order: str) -> Items:
+    """The golden model's answer to a scenario."""
+    case = next(case for case in SCENARIOS if case.name == name)
+    return run(GoldenDevice(), case.query(order), case.r, case.s)
+
+
+@pytest.mark.parametrize("case", [c if c.name in QUICK or not is_simulated() else at_length(c) for c in SCENARIOS],
+                         ids=str)
+def test_scenarios(case: Scenario) -> None:
+    got = run(GpuDevice(threads=1), case.query("total"), case.r, case.s, [5, 50])
+    assert got.tolist() == golden(case.name, "total").tolist()
+
+
+@pytest.mark.usefixtures("crossed")
+@pytest.mark.parametrize("case", [c if c.name in CROSSED or not is_simulated() else at_length(c) for c in SCENARIOS],
+                         ids=str)
+def test_every_boundary(case: Scenario) -> None:
+    got = run(GpuDevice(threads=2), case.query("total"), case.r, case.s, [5, 50])
+    assert got.tolist() == golden(case.name, "total").tolist()
+
+
+@pytest.mark.parametrize("order", ["none", "outer(3)", "inner(2)"])
+def test_orders(order: str) -> None:
+    case = next(case for case in SCENARIOS if case.name == "band-rows-and-range")
+    got = run(GpuDevice(), case.query(order), case.r, case.s, [5])
+    assert_conforms(got, golden(case.name, order), order)
+
+
+@settings(max_examples=6 if is_simulated() else 60)
+@given(scenario(), st.lists(st.integers(0, 20), max_size=2))
+def test_random_joins(case: RandomScenario, cuts: list[int]) -> None:
+    query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,
+                       window=case.windows.spec, time=case.time, order=case.order)
+    if why_not(make_plan(query.predicate)):
+        with pytest.raises(UnsupportedError, match="the device 'gpu' compares keys of both streams"):
+            GpuDevice().open(query)
+        return
+    got = run(GpuDevice(threads=1), query, case.r, case.s, cuts)
+    assert_conforms(got, run(GoldenDevice(), query, case.r, case.s), case.order)
+
+
+def test_candidates_are_verified_on_the_host() -> None:
+    r, s = pa.table({"x": list(range(40)), "y": [1.5] * 40}), pa.table({"a": list(range(0, 80, 2)), "b": [0.5] * 40})
+    on = "abs(r.x - s.a) <= 6 AND (r.x * s.a) % 3 = 1 AND r.y * s.b < 1.0"
+    found = splitjoin.join(r, s, on=on, window="ROWS 16", device="gpu")
+    assert found.to_pydict() == splitjoin.join(r, s, on=on, window="ROWS 16", device="golden").to_pydict()
+    assert found.num_rows > 5
+    assert found.plan.startswith("nested loops over the keys, on the GPU; candidates verified")
+
+
+def test_kinds_and_aggregates() -> None:
+    r, s = pa.table({"x": list(range(20))}), pa.table({"a": list(range(0, 60, 3))})
+    for more in ({"how": "left"}, {"how": "anti"}, {"aggregate": {"n": "count(*)", "m": "max(s.a)"}}):
+        ours, golden = (splitjoin.join(r, s, on="abs(r.x - s.a) <= 2", window="ROWS 8", device=name, **more)
+                        for name in ("gpu", "golden"))
+        assert ours.to_pydict() == golden.to_pydict()
+
+
+def test_snapshots() -> None:
+    r, s = pa.schema([("x", pa.int32())]), pa.schema([("a", pa.int32())])
+    query = splitjoin.query(r, s, on="abs(r.x - s.a) <= 1", window="ROWS 4")
+
+    def push(session: splitjoin.StreamJoin, numbers: range) -> None:
+        for n in numbers:
+            session.push_r(pa.table({"x": [n]}, schema=r))
+            session.push_s(pa.table({"a": [n]}, schema=s))
+
+    with splitjoin.open(query, "golden") as whole:
+        push(whole, range(8))
+        expected = whole.flush().to_pylist()
+    with splitjoin.open(query, "gpu") as first:
+        push(first, range(4))
+        before, taken = first.poll().to_pylist(), first.snapshot()
+    with splitjoin.open(query, "gpu") as second:
+        second.restore(taken)
+        push(second, range(4, 8))
+        assert before + second.flush().to_pylist() == expected
+
+
+def opened(case: str) -> Session:
+    found = next(c for c in SCENARIOS if c.name == case)
+    session = GpuDevice(threads=1).open(found.query())
+    for part in slices(arrivals_of(found), [30]):
+        session.push(part)
+    return session
+
+
+def test_counters_and_plan() -> None:
+    with opened("null-band") as session:
+        counters = session.counters()
+        assert counters["candidates"] == counters["comparisons"]
+        # A key of 33 bits, as of NULL, and one of 32; two bounds on each; the two ends of a window.
+        assert counters["bytes_sent"] == (counters["tuples_r"] + counters["tuples_s"]) * (12 + 24 + 8)
+        assert counters["bytes_received"] >= 8 * counters["matches"]
+        assert session.plan().startswith("nested loops over the keys, on the GPU")
+
+
+def test_a_closed_session_has_no_memory_of_the_gpu() -> None:
+    with opened("band-rows-17") as session:
+        pass
+    assert not session._finder._rings and not session._finder._buffers  # type: ignore[attr-defined]
+    with pytest.raises(DeviceError, match="the session is closed"):
+        session.poll()
+
+
+def test_windows_beyond_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gpu, "memory", (float(1 << 20), float(1 << 20)))
+    case = next(c for c in SCENARIOS if c.name == "band-rows-17")
+    query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on,
+                       window="ROWS 1000000")
+    with pytest.raises(CapacityError, match=r"1,000,000 rows of R and 1,000,000 of S take 16 MiB of the GPU's memory, "
+                                            r"which has 1 MiB; give shorter windows, or use device='cpu'"):
+        GpuDevice().open(query)
+    monkeypatch.setattr(Gpu, "memory", (100.0, float(1 << 30)))
+    with GpuDevice().open(case.query()) as session, pytest.raises(
+            CapacityError, match=r"the keys of 60 tuples of stream r within the windows take .* of the GPU's memory"):
+        session.push(arrivals_of(case))
+
+
+def test_conditions_without_keys_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"the device 'gpu' compares keys of both streams, but .* has no "
+                                               r"comparison of both that keys decide; use device='cpu'"):
+        splitjoin.join(pa.table({"x": [1]}), pa.table({"a": [1]}), on="(r.x * s.a) % 2 = 0", window="ROWS 4",
+                       device="gpu")
+
+
+@pytest.mark.parametrize(("target", "error"), [("99", "there is no GPU 99; this machine has"),
+                                               ("first", "must be the number of a GPU, as in 'gpu:0', not 'first'")])
+def test_targets(target: str, error: str) -> None:
+    with pytest.raises(DeviceError, match=error):
+        device(f"gpu:{target}").open(SCENARIOS[0].query())
+    assert device("gpu:0") == GpuDevice()
+
+
+def test_times_that_decrease_are_refused() -> None:
+    with opened("burst") as session, pytest.raises(InputError, match="event time must not decrease"):
+        session.push(arrivals_of(next(c for c in SCENARIOS if c.name == "burst")))
+
+
+def test_by_probe() -> None:
+    from splitjoin.engines.gpu.order import by_probe
+
+    random = np.random.default_rng(1)
+    probe = np.sort(np.concatenate([random.integers(0, 50, 300), np.full(100, 7)]))
+    row = np.concatenate([np.sort(random.choice(1 << 20, n, replace=False))
+                          for n in np.bincount(probe, minlength=50)]).astype(np.uint64)
+    hits = probe.astype(np.uint64) << np.uint64(32) | row
+    counts, rows = by_probe(random.permutation(hits), 50, 1000)
+    assert counts.tolist() == np.bincount(probe, minlength=50).tolist()
+    assert rows.tolist() == (row.astype(np.int64) + 1000).tolist()
