@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from .interval_joins.choice import IntervalChoice
 
-__all__ = ["interval_engine", "operator_of_pairs", "row_operator", "states_leave",
-           "unordered_operator"]
+__all__ = ["interval_engine", "operator_of_pairs", "row_operator", "states_leave"]
+
 
 def states_leave(query: Query, device: Device) -> QueryCircuit | None:
     """The circuit of ``device`` that folds the aggregates of ``query``; None if pairs leave. Raises `UnsupportedError`
@@ -51,11 +51,17 @@ def interval_engine(query: Query, device: Device) -> IntervalChoice | None:
 
 
 def row_operator(query: Query, device: Device, retained: Retained, gather: Gather, *,
-                 stars: bool = False) -> RowOperator:
+                 stars: bool = False, in_order: bool = True, early: bool = False) -> RowOperator:
     """The operator for what ``device`` gives: states of circuits that fold, nothing where an engine of the CPU folds
     without pairs, else pairs. ``retained``: the rows that are kept. ``gather`` gets columns of them. ``stars``: True
     if stars are wanted beside rows without pairs.
+
+    ``in_order``: False if tuples and their pairs come in any order; the windows are RANGE windows then, and there are
+    no aggregates. ``early``: its rows have an operation then, "+" or "-", in `RowBatch.values`, and those that wait
+    come early, and may be taken back.
     """
+    if not in_order:
+        return PairOperator(query) if query.is_pairs else UnorderedKindOperator(query, early=early)
     if query.aggregates:
         if (circuit := states_leave(query, device)) is not None:
             assert circuit.folding is not None
@@ -72,12 +78,3 @@ def operator_of_pairs(query: Query, gather: Gather, groups: Groups = None) -> Pa
     if query.aggregates:
         return AggregateOperator(query, gather, groups)
     return PairOperator(query) if query.is_pairs else KindOperator(query)
-
-
-def unordered_operator(query: Query, *, early: bool = False) -> RowOperator:
-    """The operator for pairs in any order, of tuples in any order, with RANGE windows and without aggregates.
-
-    ``early``: its rows have an operation, "+" or "-", in `RowBatch.values`, and those that wait come early, and may be
-    taken back.
-    """
-    return PairOperator(query) if query.is_pairs else UnorderedKindOperator(query, early=early)

@@ -92,9 +92,9 @@ class RowOperator(ABC):
     def follow(self, session: NumberedSession, end: int | None = None) -> None:  # noqa: B027  # most only take items
         """Note what ``session`` has beside items, before these are taken: states of base tuples before ``end``."""
 
-    def expire(self, session: NumberedSession, now: int) -> bool:
-        """Tell ``session``, where that decides rows, that no tuple below event time ``now`` will be pushed. True if it
-        must settle before `advance`.
+    def expire(self, session: NumberedSession, passed: Mapping[Side, int | None]) -> bool:
+        """Tell ``session``, where that decides rows, that no tuple of a stream below its event time in ``passed`` will
+        be pushed. True if it must settle before `advance_streams`.
         """
         return False
 

@@ -17,7 +17,7 @@ from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import Gather
-from splitjoin.rows.answers import row_operator, unordered_operator
+from splitjoin.rows.answers import row_operator
 from splitjoin.rows.device_times import DeviceTimes, is_unordered
 from splitjoin.rows.numbered import NumberedSession
 from splitjoin.rows.operator import RowBatch, RowOperator
@@ -100,9 +100,9 @@ class Pipeline:
         self.device = device
         self.gate = gate()
         #: The times on the device, of a query whose tuples are joined as they come.
-        self._times = (DeviceTimes(query, max(d or 0 for d in self.gate.rule.delays.values()), lambda: {
+        self._times = (DeviceTimes(query, self.gate.longest_delay, lambda: {
             side: (kept.first, kept.ts.values) for side, kept in self.windows.streams.items()})
-                       if isinstance(self.gate, UnorderedGate) else None)
+                       if not self.gate.in_order else None)
         self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES},
                                        in_order=self._times is None)
         self.results = ResultQueue(schemas.gathered, punctuation)
@@ -260,10 +260,8 @@ class Pipeline:
 
     def _operator_for(self, device: Device) -> RowOperator:
         """The operator that decides the rows from the results of ``device``."""
-        if self._times is not None:
-            return unordered_operator(self._query, early=self._schemas.early)
         return row_operator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()), self._gather,
-                            stars=self._punctuation)
+                            stars=self._punctuation, in_order=self._times is None, early=self._schemas.early)
 
     def _results_full(self) -> bool:
         rows, nbytes = self._limit.rows, self._limit.nbytes
@@ -276,15 +274,12 @@ class Pipeline:
             self._push_slice()
         self._poll_device()
         if not self._ready:
-            if isinstance(self.gate, UnorderedGate):
-                self._put(self._operator.advance_streams(self.gate.passed))
-                self.windows.advance(self.gate.passed)
-                self._trim()
-            elif self.gate.frontier is not None:
-                if not self.ended and self._operator.expire(self.device_session, self.gate.frontier):
+            passed = self.gate.passed
+            if any(time is not None for time in passed.values()):
+                if not self.ended and self._operator.expire(self.device_session, passed):
                     self._emit(self.device_session.settle(), self.device_session)
-                self._put(self._operator.advance(self.gate.frontier))
-                self.windows.advance(dict.fromkeys(SIDES, self.gate.frontier))
+                self._put(self._operator.advance_streams(passed))
+                self.windows.advance(passed)
                 self._trim()
             if self.gate.done:
                 self._end()

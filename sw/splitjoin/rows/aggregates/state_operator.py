@@ -15,6 +15,7 @@ from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Side
 
 from ..device_times import DeviceTimes
 from ..numbered import NumberedSession, RowIds
@@ -167,10 +168,11 @@ class WholeStateOperator(StateOperator):
         super().follow(session, end)
         session.settled_to(self.settled)
 
-    def expire(self, session: NumberedSession, now: int) -> bool:
-        if self.decided_by(now) <= self._end:
+    def expire(self, session: NumberedSession, passed: Mapping[Side, int | None]) -> bool:
+        times = [time for time in passed.values() if time is not None]
+        if len(times) < len(passed) or self.decided_by(min(times)) <= self._end:
             return False
-        session.advance(now)
+        session.advance(min(times))
         return True
 
     def note(self, states: FoldedStates) -> None:

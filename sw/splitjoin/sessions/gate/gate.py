@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clocks
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,9 @@ class ScaleGate:
             must be among them.
     """
 
+    #: True if tuples become ready in arrival order.
+    in_order: ClassVar[bool] = True
+
     def __init__(self, r: pa.Schema, s: pa.Schema, *, time: TimeSpec | TimeColumns, lateness: Any = None,
                  watermark: str | None = None, idle: Any = None, clock: Callable[[], float] = clocks.monotonic,
                  keep_late: int = 1 << 16, columns: Mapping[Side, Sequence[str]] | None = None):
@@ -82,6 +85,18 @@ class ScaleGate:
     def frontier(self) -> int | None:
         """The event time in ticks below which no tuple can arrive any more; None at first."""
         return None if self._frontier is None else self._frontier[0]
+
+    @property
+    def passed(self) -> dict[Side, int | None]:
+        """For each stream the event time in ticks below which none of its tuples will become ready any more; None if
+        unknown.
+        """
+        return dict.fromkeys(SIDES, self.frontier)
+
+    @property
+    def longest_delay(self) -> int:
+        """The most ticks by which a tuple may come late."""
+        return max(delay or 0 for delay in self.rule.delays.values())
 
     @property
     def done(self) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals, R, S
-from splitjoin.lang.schema import Side
+from splitjoin.lang.schema import SIDES, Side
 from splitjoin.tables.inputs import as_batch
 
 from .source import GateState, Source, SourceState, check_unfinished
@@ -34,7 +34,14 @@ class PushOrder:
     #: The attributes of a gate in which no tuple ever waits.
     waiting: int = 0
     frontier: int | None = None
+    longest_delay: int = 0
     rule: str = "(none)"
+    in_order: ClassVar[bool] = True
+
+    @property
+    def passed(self) -> dict[Side, int | None]:
+        """No times: there is no time column."""
+        return dict.fromkeys(SIDES)
 
     @property
     def done(self) -> bool:

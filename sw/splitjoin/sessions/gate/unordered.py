@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -34,6 +34,8 @@ class UnorderedGate(ScaleGate):
             they come, however far ahead.
     """
 
+    in_order: ClassVar[bool] = False
+
     def __init__(self, r: pa.Schema, s: pa.Schema, *, lengths: Mapping[Side, int] | None, **options: Any):
         super().__init__(r, s, **options)
         self._lengths = lengths
@@ -42,9 +44,6 @@ class UnorderedGate(ScaleGate):
 
     @property
     def passed(self) -> dict[Side, int | None]:
-        """For each stream the event time in ticks below which none of its tuples will become ready any more; None if
-        unknown.
-        """
         with self._lock:
             found: dict[Side, int | None] = {}
             for side, passed in self._passed.items():

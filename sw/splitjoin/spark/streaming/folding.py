@@ -89,7 +89,7 @@ class GroupFold:
         session = self._session if self._session is not None and self._session.fits(new) else self._renew()
         items = session.push(new)
         if watermark is not None:
-            operator.expire(session, watermark)
+            operator.expire(session, dict.fromkeys(SIDES, watermark))
         items = np.concatenate([items, session.settle()])
         operator.follow(session)
         found = [operator.take(items, settled)]
