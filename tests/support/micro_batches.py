@@ -77,7 +77,7 @@ class MicroBatches:
                 if again.random() < 0.5:
                     tasks._SESSIONS.clear()
                 if again.random() < 0.5:
-                    tasks._FOLDS.clear()
+                    tasks._ROWS.clear()
             if again is not None and again.random() < 0.4:
                 cut = self._group(task, group, r, s)
                 for _ in range(again.randrange(4)):
@@ -97,7 +97,7 @@ class MicroBatches:
         """The query after a stop and a start, with other arguments."""
         tasks._CACHE.clear()
         tasks._SESSIONS.clear()
-        tasks._FOLDS.clear()
+        tasks._ROWS.clear()
         return replace(self, **changes)
 
     def _group(self, task: GroupTask, group: int, r: Sequence[pa.Table],

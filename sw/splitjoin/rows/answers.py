@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .interval_joins.choice import IntervalChoice
 
-__all__ = ["interval_engine", "operator_of_pairs", "row_operator", "states_leave"]
+__all__ = ["folding_operator", "interval_engine", "operator_of_pairs", "row_operator", "states_leave"]
 
 
 def states_leave(query: Query, device: Device) -> QueryCircuit | None:
@@ -62,15 +62,22 @@ def row_operator(query: Query, device: Device, retained: Retained, gather: Gathe
     """
     if not in_order:
         return PairOperator(query) if query.is_pairs else UnorderedKindOperator(query, early=early)
-    if query.aggregates:
-        if (circuit := states_leave(query, device)) is not None:
-            assert circuit.folding is not None
-            return state_operator(query, circuit.folding, retained, gather)
-        if (choice := interval_engine(query, device)) is not None:
-            from .interval_joins.session import IntervalOperator
+    return folding_operator(query, device, retained, gather, stars=stars) or operator_of_pairs(query, gather)
 
-            return IntervalOperator(query, choice, gather, stars)
-    return operator_of_pairs(query, gather)
+
+def folding_operator(query: Query, device: Device, retained: Retained, gather: Gather, *,
+                     stars: bool = False) -> RowOperator | None:
+    """As `row_operator`, where ``device`` folds the aggregates of ``query``; None where pairs come."""
+    if not query.aggregates:
+        return None
+    if (circuit := states_leave(query, device)) is not None:
+        assert circuit.folding is not None
+        return state_operator(query, circuit.folding, retained, gather)
+    if (choice := interval_engine(query, device)) is not None:
+        from .interval_joins.session import IntervalOperator
+
+        return IntervalOperator(query, choice, gather, stars)
+    return None
 
 
 def operator_of_pairs(query: Query, gather: Gather, groups: Groups = None) -> PairOperator | KindOperator:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -60,9 +59,6 @@ class RowOperator(ABC):
     of those that decide (`Device.open_deciding`). Rows that wait for a decision stand before the results of the arrival
     that brings it (semantics, section 7). Stars stay where they are.
     """
-
-    #: True if the rows come without pairs of the host's: a circuit or an engine of the CPU folds aggregates.
-    folds: ClassVar[bool] = False
 
     def __init__(self, query: Query):
         self._query = query

@@ -44,7 +44,6 @@ class StateOperator(AggregateOperator):
     width, as only the pairs tell where. ``gather`` gets columns of retained rows.
     """
 
-    folds = True
     #: The streams whose probes find the partners that states hold.
     _folded_sides: ClassVar[tuple[int, ...]] = (0,)
 

@@ -32,8 +32,6 @@ class IntervalOperator(KindOperator):
     columns of retained rows. ``stars``: True if rows have stars beside them.
     """
 
-    folds = True
-
     def __init__(self, query: Query, choice: IntervalChoice, gather: Gather, stars: bool):
         super().__init__(query, bases=True)
         self._choice, self._gather, self._stars = choice, gather, stars

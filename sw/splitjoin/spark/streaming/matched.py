@@ -17,48 +17,50 @@ import pyarrow as pa
 from splitjoin.lang.schema import SIDES
 from splitjoin.rows.kinds import OwnSide
 
-from .decisions import Decided
-from .group import GroupJoin, Step
+from .group import Counts, GroupJoin, Step
+from .group_rows import FoundPairs, GroupRows, StepRows
 from .rows import Numbers, Rows
 
-__all__ = ["decided_by_matches"]
+__all__ = ["MatchedRows"]
 
 _NONE = np.empty(0, np.int64)
 
 
-def decided_by_matches(join: GroupJoin, step: Step, found: Iterable[tuple[Rows, Rows, Numbers, Numbers]]) -> Decided:
-    """The rows of ``step``: by the pairs ``found`` in it, and those of tuples that it decides."""
-    kind = join.query.kind
-    empty = {side: join.schemas[side].empty_table() for side in SIDES}
-    matched = {side: step.state.undecided.get(side, _NONE) for side in SIDES}
-    given: list[tuple[pa.Table, pa.Table, Numbers, Numbers]] = []
-    for r, s, r_at, s_at in found:
-        ids, firsts = np.unique(r.ids[r_at], return_index=True)
-        if kind.has_pairs:
-            given.append((r.table, s.table, r_at, s_at))
-        elif kind.how == "semi":
-            at = r_at[firsts[~np.isin(ids, matched["r"])]]
-            given.append((r.table, empty["s"], at, np.full(len(at), -1, np.int64)))
-        matched["r"] = np.union1d(matched["r"], ids)
-        if kind.gives_unmatched("s"):
-            matched["s"] = np.union1d(matched["s"], s.ids[s_at])
-    for side in SIDES:
-        stored = step.state.stored[side]
-        if kind.gives_unmatched(side):
-            whole = Rows.concat([step.before[side], step.own[side]]).sorted()  # of which the state has the last ones
-            decided = np.arange(len(whole)) < len(whole) - len(stored)
-            new = step.own[side]
-            ruled_out = new.ids[OwnSide.of(join.query, side).ruled_out(new.table)]
-            decided |= np.isin(whole.ids, ruled_out)
-            gone = whole.where(decided & ~np.isin(whole.ids, matched[side]))
-            matched[side] = np.union1d(matched[side], ruled_out)
-            at, none = np.arange(len(gone)), np.full(len(gone), -1, np.int64)
-            given.append((gone.table, empty["s"], at, none) if side == "r" else (empty["r"], gone.table, none, at))
-        matched[side] = np.intersect1d(matched[side], stored.ids)
-    state = replace(step.state, undecided={side: matched[side] for side in SIDES})
+class MatchedRows(GroupRows):
+    """Decides rows by which tuples are in a pair."""
 
-    def tables() -> Iterator[pa.Table]:
-        for part in given:
-            yield from join.result.of_pairs(*part)
+    def decided(self, join: GroupJoin, step: Step, found: Iterable[FoundPairs], counts: Counts) -> StepRows:
+        kind = join.query.kind
+        empty = {side: join.schemas[side].empty_table() for side in SIDES}
+        matched = {side: step.state.undecided.get(side, _NONE) for side in SIDES}
+        given: list[tuple[pa.Table, pa.Table, Numbers, Numbers]] = []
+        for r, s, r_at, s_at in found:
+            ids, firsts = np.unique(r.ids[r_at], return_index=True)
+            if kind.has_pairs:
+                given.append((r.table, s.table, r_at, s_at))
+            elif kind.how == "semi":
+                at = r_at[firsts[~np.isin(ids, matched["r"])]]
+                given.append((r.table, empty["s"], at, np.full(len(at), -1, np.int64)))
+            matched["r"] = np.union1d(matched["r"], ids)
+            if kind.gives_unmatched("s"):
+                matched["s"] = np.union1d(matched["s"], s.ids[s_at])
+        for side in SIDES:
+            stored = step.state.stored[side]
+            if kind.gives_unmatched(side):
+                whole = Rows.concat([step.before[side], step.own[side]]).sorted()  # the state has the last ones
+                decided = np.arange(len(whole)) < len(whole) - len(stored)
+                new = step.own[side]
+                ruled_out = new.ids[OwnSide.of(join.query, side).ruled_out(new.table)]
+                decided |= np.isin(whole.ids, ruled_out)
+                gone = whole.where(decided & ~np.isin(whole.ids, matched[side]))
+                matched[side] = np.union1d(matched[side], ruled_out)
+                at, none = np.arange(len(gone)), np.full(len(gone), -1, np.int64)
+                given.append((gone.table, empty["s"], at, none) if side == "r" else (empty["r"], gone.table, none, at))
+            matched[side] = np.intersect1d(matched[side], stored.ids)
+        state = replace(step.state, undecided={side: matched[side] for side in SIDES})
 
-    return Decided(replace(step, state=state), sum(len(r_at) for _, _, r_at, _ in given), tables())
+        def tables() -> Iterator[pa.Table]:
+            for part in given:
+                yield from join.result.of_pairs(*part)
+
+        return StepRows(replace(step, state=state), sum(len(r_at) for _, _, r_at, _ in given), tables())

@@ -11,7 +11,6 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
-from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
@@ -26,12 +25,10 @@ from ..metrics import JoinMetrics
 from ..resources import leased
 from ..text import WHICH
 from .checkpoint import state_root
-from .decisions import decided
-from .folding import FoldCache
 from .group import Counts, GroupJoin, GroupState, Step
-from .matched import decided_by_matches
 from .micro_batch import micro_batch
 from .rows import Rows
+from .rows_cache import RowsCache
 from .sessions import KeptSession, SessionCache
 from .spread import Unpacked, unpacked
 from .state import Version, check_identity, identity
@@ -51,8 +48,8 @@ _CACHE: OrderedDict[tuple[Any, ...], tuple[str, GroupState]] = OrderedDict()
 _MOST_CACHED = 8
 #: Device sessions that a Python worker keeps.
 _SESSIONS = SessionCache()
-#: Folds of aggregates that it keeps.
-_FOLDS = FoldCache()
+#: What decides rows of groups, as it keeps it.
+_ROWS = RowsCache()
 #: Micro-batches between two looks for files that are not needed any more, at most.
 _DELETE_EVERY = 8
 
@@ -103,26 +100,18 @@ class GroupTask:
         progress = state.progress if new.group is None else self.join.rule.after(state.progress, new.greatest, new.now)
         step = self.join.step(state, group, new.rows, progress, new.tuples)
         counts = Counts()
-        key, kept, fold = self._key(files, group), None, None
+        key, kept, rows = self._key(files, group), None, None
         token = "" if before is None else before.token
-        if self.join.query.aggregates and new.group is not None:
-            device = find_device(self.join.device, **leased(self.join.device, self.join.options))
-            fold = _FOLDS.take(key, token, self.join.query, device)
-        if self.join.keeps and new.group is not None and fold is None:
+        if not self.join.query.is_pairs and new.group is not None:
+            rows = _ROWS.take(key, token, self.join)
+        if self.join.keeps and new.group is not None and (rows is None or rows.takes_pairs):
             kept = self._session(files, batch, key, token, state, step)
         try:
-            if self.join.query.is_pairs or new.group is None:
+            if rows is None:
                 tables = self.join.results(step, counts, kept)
             else:  # the state depends on the pairs
-                began = perf_counter()
-                pairs = self.join.pairs(step, counts, kept)
-                decision = (decided_by_matches(self.join, step, pairs) if self.join.by_matches else
-                            decided(self.join, step, pairs, fold))
-                step, tables, counts.pairs = decision.step, decision.tables, decision.count
-                if fold is not None:
-                    counts.seconds += perf_counter() - began
-                    counts.comparisons += fold.comparisons()
-                    counts.pushed, fold.pushed = counts.pushed + fold.pushed, 0
+                decided = rows.decided(self.join, step, self.join.pairs(step, counts, kept), counts)
+                step, tables, counts.pairs = decided.step, decided.tables, decided.count
             version, data = Version.after(before, batch, group, self.join, names, step.state, step.own, self.retained)
             if new.group is None:
                 self._go_on(files, batch, names)
@@ -135,12 +124,12 @@ class GroupTask:
                 for found in table.combine_chunks().to_batches():
                     yield self._with_counts(found, None)
         except BaseException:  # also if Spark reads no more rows: the session has some of the tuples then
-            for held in (kept, fold):
+            for held in (kept, rows):
                 if held is not None:
                     held.close()
             raise
-        if fold is not None:
-            _FOLDS.keep(key, version.token, fold)
+        if rows is not None:
+            _ROWS.keep(key, version.token, rows)
         if kept is not None:
             _SESSIONS.keep(key, kept, version.token, resumable=not self.join.replicates)
         if group == 0 and batch % min(_DELETE_EVERY, max(self.retained, 1)) == 0 and batch > self.retained:
