@@ -74,8 +74,9 @@ class Snapshot:
         blobs: dict[str, bytes] = {}
         header: dict[str, Any] = {
             "about": identity, "default": dict(default), "frontier": gate.frontier,
-            "finished": gate.finished, "passed": gate.passed, "now": windows.now, "ended": ended, "restarts": restarts,
-            "total": results.total, "settled": settled, "first": {}, "sources": {}, "late": {},
+            "finished": gate.finished, "passed": gate.passed, "silent": gate.silent, "now": windows.now,
+            "ended": ended, "restarts": restarts, "total": results.total, "settled": settled, "first": {},
+            "sources": {}, "late": {},
         }
         for side in SIDES:
             table = windows.streams[side].table()
@@ -211,7 +212,7 @@ class Snapshot:
                     for n, (highest, promise, closed, idle, was_idle, silent) in enumerate(
                         self.header["sources"][side])] for side in SIDES},
             {side: (*self.header["late"][side], self._table(f"late_{side}")) for side in SIDES},
-            dict(self.header["passed"]))
+            dict(self.header["passed"]), self.header["silent"])
 
     def retained(self, query: Query) -> dict[Side, RetainedState]:
         """The retained rows of both streams."""
@@ -333,7 +334,8 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
         "sources": sides("sources", lambda value: isinstance(value, list) and all(map(source, value))),
         "default": isinstance(default, dict) and set(default) <= set(SIDES) and all(map(_is_int, default.values())),
         "frontier": place(header.get("frontier", "")), "finished": sides("finished", lambda value: type(value) is bool),
-        "now": sides("now", time), "passed": sides("passed", time), "ended": type(header.get("ended")) is bool,
+        "now": sides("now", time), "passed": sides("passed", time), "silent": type(header.get("silent")) is float,
+        "ended": type(header.get("ended")) is bool,
         "restarts": _is_int(header.get("restarts")), "total": _is_int(header.get("total")),
         "settled": counts(header.get("settled")), "first": sides("first", _is_int), "late": sides("late", counts),
         "blobs": isinstance(blobs, dict) and all(map(_is_int, blobs.values())) and sum(blobs.values()) == nbytes,

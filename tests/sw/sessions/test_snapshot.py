@@ -137,8 +137,8 @@ def test_every_change_of_a_header_is_refused(more: Any) -> None:
         session.restore(data)
         assert session.snapshot() == data
     assert changed > 300
-    assert accepted <= {"sources", "frontier", "finished", "now", "passed", "ended", "restarts", "total", "settled",
-                        "first", "late", "default"}
+    assert accepted <= {"sources", "frontier", "finished", "now", "passed", "silent", "ended", "restarts", "total",
+                        "settled", "first", "late", "default"}
 
 
 @pytest.mark.parametrize(("change", "message"), [

@@ -223,12 +223,14 @@ class ScaleGate:
                                     0.0 if now is None else float(now - q.spoke),
                                     pa.concat_tables([run.table for run in q.runs] or [self._kept[side]]))
                         for q in queues] for side, queues in self._queues.items()},
-                {side: (late.count, late.forgotten, late.peek()) for side, late in self._late.items()})
+                {side: (late.count, late.forgotten, late.peek()) for side, late in self._late.items()},
+                silent=0.0 if now is None else float(now - self._began))
 
     def restore(self, state: GateState) -> None:
         """Continue from ``state`` of a gate with the same arguments, instead of this one's."""
         with self._lock:
             self._frontier, self._finished = state.frontier, dict(state.finished)
+            self._began = self._clock() - state.silent
             for side in SIDES:
                 self._queues[side] = []
                 for source in state.sources[side]:

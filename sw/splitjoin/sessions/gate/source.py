@@ -99,6 +99,7 @@ class GateState:
         sources: The sources of each stream.
         late: For each stream the number of late tuples, the number of forgotten ones, and the kept ones.
         passed: The times of an `UnorderedGate`.
+        silent: For how many seconds a stream that has had no source has been silent.
     """
 
     frontier: tuple[int, tuple[int, int]] | None
@@ -106,6 +107,7 @@ class GateState:
     sources: dict[Side, list[SourceState]]
     late: dict[Side, tuple[int, int, pa.Table]] = field(default_factory=dict)
     passed: dict[Side, int | None] = field(default_factory=lambda: dict.fromkeys(SIDES))
+    silent: float = 0.0
 
 
 def check_side(side: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from splitjoin import InputError, SchemaError, WindowError
 from splitjoin.sessions.gate import ScaleGate
@@ -50,6 +50,7 @@ def rules(draw: st.DrawFn) -> tuple[str, tuple[int | None, int | None]]:
     return rule, (delays[0], delays[1])
 
 
+@example([("time", 0, 4), ("add", 0, 0), ("restore", 0, 0), ("push", 0, [0])], ("source", (0, 0)), 4, 0, False)
 @given(steps, rules(), st.sampled_from([4, 10**9]), st.integers(0, 12), st.booleans())
 def test_any_interleaving_of_sources(steps: list[Any], rule: tuple[str, tuple[int | None, int | None]], idle: int,
                                      drift: int, often: bool) -> None:
