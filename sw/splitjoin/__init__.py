@@ -38,7 +38,18 @@ with _quiet_interrupts():
     from splitjoin.lang.query import Query, register_condition_front_end as _register_condition_front_end
     from splitjoin.lang.schema import Schema
     from splitjoin.rows.result import JoinResult
-    from splitjoin.sessions import AsyncStreamJoin, Limit, StreamJoin, open as open, open_async, open_unsorted, query  # noqa: A004  # called as splitjoin.open
+    from splitjoin.sessions import (
+        AsyncStreamJoin,
+        Limit,
+        SharedQuery,
+        SharedStreams,
+        StreamJoin,
+        open as open,  # noqa: A004  # called as splitjoin.open
+        open_async,
+        open_unsorted,
+        query,
+        share,
+    )
     from splitjoin.sessions.gate import ScaleGate
 
 if TYPE_CHECKING:
@@ -48,10 +59,11 @@ if TYPE_CHECKING:
 # `open` is public too, but not here: a star import must not hide Python's own.
 __all__ = ["AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
            "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate", "Schema", "SchemaError", "Select",
-           "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError",
-           "WindowError", "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "field",
-           "fixed", "function", "greatest", "join", "least", "measured", "open_async", "open_unsorted",
-           "parquet_schema", "predicate", "query", "signed", "sql", "tune", "unsigned", "where"]
+           "SharedQuery", "SharedStreams", "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin",
+           "ToolError", "UnsupportedError", "WindowError", "WindowOverflow", "aggregate", "coalesce", "component",
+           "date_diff", "date_trunc", "field", "fixed", "function", "greatest", "join", "least", "measured",
+           "open_async", "open_unsorted", "parquet_schema", "predicate", "query", "share", "signed", "sql", "tune",
+           "unsigned", "where"]
 
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.
 _register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoin.spark.columns", function="condition")

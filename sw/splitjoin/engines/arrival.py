@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,15 @@ class Arrivals:
     def table(self, side: str) -> pa.Table:
         """The tuples of stream ``side`` ("r" or "s")."""
         return self.r if side == "r" else self.s
+
+    @classmethod
+    def joined(cls, slices: Sequence[Arrivals]) -> Arrivals:
+        """Slices (one at least) that follow each other in arrival order, as one."""
+        if len(slices) == 1:
+            return slices[0]
+        times = [a.ts for a in slices if a.ts is not None]
+        return cls(np.concatenate([a.stream for a in slices]), np.concatenate(times) if times else None,
+                   *(pa.concat_tables([a.table(side) for a in slices]).combine_chunks() for side in ("r", "s")))
 
     def split(self, n: int) -> tuple[Arrivals, Arrivals | None]:
         """The first ``n`` arrivals, and the others, None if there are none."""

@@ -20,8 +20,10 @@ bytes.
 """
 
 from .aio import AsyncSource, AsyncStreamJoin
-from .opening import open as open, open_async, open_unsorted, query  # noqa: A004  # called as splitjoin.open
+from .opening import open as open, open_async, open_unsorted, query, share  # noqa: A004  # called as splitjoin.open
 from .pipeline import Limit
 from .session import StreamJoin
+from .shared import SharedQuery, SharedStreams
 
-__all__ = ["AsyncSource", "AsyncStreamJoin", "Limit", "StreamJoin", "open_async", "open_unsorted", "query"]
+__all__ = ["AsyncSource", "AsyncStreamJoin", "Limit", "SharedQuery", "SharedStreams", "StreamJoin", "open_async",
+           "open_unsorted", "query", "share"]

@@ -1,4 +1,4 @@
-"""`open`, `open_async` and `query`: start a streaming session."""
+"""`open`, `open_async`, `share` and `query`: start streaming sessions."""
 
 from __future__ import annotations
 
@@ -6,29 +6,26 @@ import time as clocks
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-import pyarrow as pa
-
-from splitjoin.base.errors import SchemaError
 from splitjoin.engines.cpu.compiler import has_numba, needs_numba
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.statement import Select
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query, TimeSpec
-from splitjoin.lang.schema import Schema, Side
 from splitjoin.lang.windows import WindowSpec
-from splitjoin.tables.inputs import as_table
 
 from .aio import AsyncStreamJoin
 from .gate import Watermark
 from .gate.times import Idle, Lateness
 from .pipeline import Limit
+from .schemas import arrow_schema
 from .session import StreamJoin
+from .shared import SharedStreams
 
 if TYPE_CHECKING:
     from .unsorted import UnsortedJoin
 
-__all__ = ["open", "open_async", "open_unsorted", "query"]
+__all__ = ["open", "open_async", "open_unsorted", "query", "share"]
 
 
 def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | None = None,
@@ -45,8 +42,8 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | N
 
     Raises a `SplitJoinError` that names the part that is wrong.
     """
-    return Query.make(_schema("r", r_schema), _schema("s", s_schema), on=on, window=window, time=time, order=order,
-                      how=how, direction=direction, allow_exact=allow_exact, by=by, aggregate=aggregate)
+    return Query.make(arrow_schema("r", r_schema), arrow_schema("s", s_schema), on=on, window=window, time=time,
+                      order=order, how=how, direction=direction, allow_exact=allow_exact, by=by, aggregate=aggregate)
 
 
 def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called
@@ -75,6 +72,20 @@ def open_async(query: Query | Select, device: str | Device = "cpu", *, select: S
                                 device_options=device_options, **options))
 
 
+def share(r_schema: Any, s_schema: Any, *, time: TimeSpec | None = None, names: tuple[str, str] = ("r", "s"),
+          retain: WindowSpec | None = None, lateness: Lateness | None = None, watermark: Watermark | None = None,
+          idle: Idle | None = None, waiting: int | None = 1 << 22, unread: int | None = 1 << 22, late: int = 1 << 16,
+          when_full: Literal["raise", "block"] = "raise",
+          clock: Callable[[], float] = clocks.monotonic) -> SharedStreams:
+    """Start a pair of streams that many queries read; `SharedStreams` documents its arguments and methods.
+
+    ``r_schema`` and ``s_schema`` are as for `query`.
+    """
+    return SharedStreams(r_schema, s_schema, time=time, names=names, retain=retain, lateness=lateness,
+                         watermark=watermark, idle=idle, waiting=waiting, unread=unread, late=late,
+                         when_full=when_full, clock=clock)
+
+
 def open_unsorted(query: Query, *, lateness: Lateness, watermark: Watermark | None = None,
                   engine: Literal["key-oij", "scale-oij"] = "scale-oij", threads: int | Literal["auto"] = "auto",
                   select: Sequence[str] | None = None) -> UnsortedJoin:
@@ -88,15 +99,3 @@ def open_unsorted(query: Query, *, lateness: Lateness, watermark: Watermark | No
     from .unsorted import UnsortedJoin  # here, as numba takes a third of a second to import
 
     return UnsortedJoin(query, lateness=lateness, watermark=watermark, engine=engine, threads=threads, select=select)
-
-
-def _schema(side: Side, given: Any) -> Schema:
-    if not isinstance(given, pa.Schema):
-        if hasattr(given, "__arrow_c_schema__"):
-            given = pa.schema(given)
-        elif hasattr(given, "__arrow_c_stream__"):
-            given = as_table(given, side).schema
-        else:
-            raise SchemaError(f"the schema of stream {side} must be a pyarrow.Schema, or a table of Arrow, pandas or "
-                              f"Polars, not {type(given).__name__}")
-    return Schema.from_arrow(side, given)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +22,13 @@ from splitjoin.rows.device_times import DeviceTimes, is_unordered
 from splitjoin.rows.numbered import NumberedSession
 from splitjoin.rows.operator import RowBatch, RowOperator
 
-from .gate import PushOrder, ScaleGate, UnorderedGate
+from .gate import GateState, PushOrder, ScaleGate, UnorderedGate
 from .results import ResultQueue
 from .retained import RetainedWindows
 from .schemas import SessionSchemas
 from .snapshot import Snapshot, identity
 
-__all__ = ["Limit", "Pipeline", "make_gate"]
+__all__ = ["Gate", "Limit", "Pipeline", "PushGate", "make_gate"]
 
 #: Rows of a slice of arrival order, which a device gets at once: few at first, more if they have few results.
 _MIN_SLICE, _MAX_SLICE = 256, 1 << 16
@@ -70,7 +70,43 @@ class Limit:
             raise InputError(f"the limit of late must be a whole number from 0, not {self.late!r}")
 
 
-class Pipeline:
+class ReadyGate(Protocol):
+    """What gives a pipeline the tuples of arrival order."""
+
+    @property
+    def rule(self) -> object:
+        """The rule by which tuples are late; its text is part of a session's identity."""
+
+    @property
+    def frontier(self) -> int | None:
+        """The event time in ticks below which no tuple can arrive any more; None at first, and without times."""
+
+    @property
+    def done(self) -> bool:
+        """True if both streams are finished."""
+
+    def ready(self) -> Arrivals:
+        """The tuples that became ready since the last call."""
+
+    def next_idle(self) -> float | None:
+        """Seconds until a silent source no longer holds tuples back; None if none will."""
+
+    def counters(self) -> dict[str, int]:
+        """Counters by name."""
+
+    def state(self) -> GateState:
+        """The state from which `restore` continues."""
+
+    def restore(self, state: GateState) -> None:
+        """Continue from ``state``."""
+
+
+#: The gates of sessions that are pushed to.
+PushGate = ScaleGate | PushOrder
+Gate = TypeVar("Gate", bound=ReadyGate)
+
+
+class Pipeline(Generic[Gate]):
     """Runs the query of ``schemas`` on ``device``. Not thread-safe, except for ``results``.
 
     The state between two calls, without the device session, suffices to continue in another device session: of the same
@@ -86,7 +122,7 @@ class Pipeline:
         failure: The exception of a device that failed, else None.
     """
 
-    def __init__(self, schemas: SessionSchemas, device: Device, *, gate: Callable[[], ScaleGate | PushOrder],
+    def __init__(self, schemas: SessionSchemas, device: Device, *, gate: Callable[[], Gate],
                  limit: Limit, punctuation: bool, snapshot: Snapshot | None = None):
         query = schemas.query
         self._query, self._schemas, self._make_gate = query, schemas, gate
@@ -117,13 +153,18 @@ class Pipeline:
             self._again_if_lost(lambda: self._operator.open(device, times=self._times))
             if snapshot is None else self._resumed(snapshot))
 
-    def default_source(self, side: Side) -> int:
+    @property
+    def holds_back(self) -> bool:
+        """True if there is input that a limit has held up."""
+        return bool(self._ready)
+
+    def default_source(self: Pipeline[PushGate], side: Side) -> int:
         """The index of the default source, which a stream's own pushes belong to; the first use adds it."""
         if side not in self._default:
             self._default[side] = self.gate.add(side).index
         return self._default[side]
 
-    def heartbeat(self, time: Any, sides: Sequence[Side]) -> None:
+    def heartbeat(self: Pipeline[PushGate], time: Any, sides: Sequence[Side]) -> None:
         """Promise for every open source of ``sides`` that it delivers no more tuples below ``time``."""
         for side in sides:
             if not self.gate.count(side):
@@ -132,7 +173,7 @@ class Pipeline:
                 if not self.gate.is_closed(side, index):
                     self.gate.promise(side, index, time)
 
-    def silence(self, side: Side) -> None:
+    def silence(self: Pipeline[PushGate], side: Side) -> None:
         """Let no other source wait for the open sources of ``side``, each until it speaks."""
         if not self.gate.count(side):
             self.default_source(side)
@@ -151,7 +192,7 @@ class Pipeline:
             self._collect()
             self._persisting(lambda: self._advance(unlimited))
 
-    def full(self, side: Side, index: int | None) -> str | None:
+    def full(self: Pipeline[PushGate], side: Side, index: int | None) -> str | None:
         """The reason why a batch of source ``index`` (None: the stream's default source) must wait now, or None."""
         limit = self._limit
         if index is None:
@@ -192,7 +233,7 @@ class Pipeline:
                            settled=self.device_session.settled, ended=self.ended, restarts=self.restarts,
                            kind=self._operator.state()).to_bytes()
 
-    def restored(self, snapshot: bytes) -> Pipeline:
+    def restored(self, snapshot: bytes) -> Pipeline[Gate]:
         """A fresh pipeline of the same query and device in the state of ``snapshot``. Raises `SnapshotError`."""
         found = Snapshot.from_bytes(snapshot)
         found.check(self._identity)
@@ -436,7 +477,7 @@ class Pipeline:
 
 
 def make_gate(schemas: SessionSchemas, *, lateness: Any, watermark: str | None, idle: Any,
-              clock: Callable[[], float], keep_late: int) -> ScaleGate | PushOrder:
+              clock: Callable[[], float], keep_late: int) -> PushGate:
     """The gate of a session's streams. Raises `InputError` for arguments that need a time column."""
     r, s = schemas.streams["r"], schemas.streams["s"]
     query = schemas.query

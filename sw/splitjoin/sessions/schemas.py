@@ -12,14 +12,14 @@ from splitjoin.joins.join import result_columns
 from splitjoin.joins.statement import Select, refuse_ordering
 from splitjoin.lang.ir import columns as columns_of
 from splitjoin.lang.query import Query
-from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.types import plain
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.device_times import is_unordered
 from splitjoin.rows.output import output_schema
-from splitjoin.tables.inputs import as_batch
+from splitjoin.tables.inputs import as_batch, as_table
 
-__all__ = ["SessionSchemas"]
+__all__ = ["SessionSchemas", "arrow_schema"]
 
 #: The column of rows that come early: "+" for a row, "-" for one that is taken back.
 _OPERATION = pa.field("operation", pa.string(), nullable=False)
@@ -94,6 +94,19 @@ class SessionSchemas:
             names.add(self.query.time.name(side))
         all_names = self.streams[side].names
         return [name for name in all_names if name in names] or all_names[:1]
+
+
+def arrow_schema(side: Side, given: Any) -> Schema:
+    """The schema of a stream as a user gives it. Raises `SchemaError` for what has none."""
+    if not isinstance(given, pa.Schema):
+        if hasattr(given, "__arrow_c_schema__"):
+            given = pa.schema(given)
+        elif hasattr(given, "__arrow_c_stream__"):
+            given = as_table(given, side).schema
+        else:
+            raise SchemaError(f"the schema of stream {side} must be a pyarrow.Schema, or a table of Arrow, pandas or "
+                              f"Polars, not {type(given).__name__}")
+    return Schema.from_arrow(side, given)
 
 
 def _check_early(query: Query, result: pa.Schema) -> None:

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import time as clocks
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Condition, RLock
-from types import TracebackType
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from splitjoin.base.errors import BackPressure, DeviceError, InputError, SplitJoinError
+from splitjoin.base.errors import BackPressure, InputError, SplitJoinError
 from splitjoin.engines.device import Device, Items
-from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.statement import Select
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
 from .gate import Source, Watermark, check_side
 from .gate.times import Idle, Lateness
-from .pipeline import Limit, Pipeline, make_gate
+from .pipeline import Limit, Pipeline, PushGate, make_gate
+from .reading import ReadingSession
 from .schemas import SessionSchemas
 
-__all__ = ["POLL_SECONDS", "StreamJoin"]
-
-#: Seconds between two polls of a device that finds results by itself.
-POLL_SECONDS = 0.01
+__all__ = ["StreamJoin"]
 
 
-class StreamJoin:
+class StreamJoin(ReadingSession[PushGate]):
     """A running query that is fed in batches and polled for rows; `splitjoin.open` starts it.
 
     Use as a context manager. Several threads may call its methods. Iteration waits for batches and yields them as they
@@ -63,21 +58,15 @@ class StreamJoin:
                  early: bool = False, limit: Limit | int | None = None,
                  when_full: Literal["raise", "block"] = "raise",
                  punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic):
+        super().__init__(punctuation=punctuation)
         self._schemas = SessionSchemas(query, select, early=early)
         if when_full not in ("raise", "block"):
             raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
         limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
-        self._blocks, self._punctuation = when_full == "block", punctuation
+        self._blocks = when_full == "block"
         self._pipeline = Pipeline(self._schemas, device, limit=limit, punctuation=punctuation, gate=lambda: make_gate(
             self._schemas, lateness=lateness, watermark=watermark, idle=idle, clock=clock, keep_late=limit.late))
-        self._lock = Condition(RLock())  # held while the pipeline works; pushes wait on it for room
-        self._blocked = 0  # pushes that wait, or are about to
-        self._closed = False
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of the results."""
-        return self._schemas.result
+        self._blocked = 0  # pushes that wait for room on the lock, or are about to
 
     def push_r(self, data: Any) -> None:
         """Deliver tuples of R: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
@@ -154,60 +143,6 @@ class StreamJoin:
                 self._pipeline.gate.remove(side, index)
                 self._work()
 
-    def poll(self) -> pa.RecordBatch:
-        """The complete result rows that were not returned yet, in order: at most about 1 GiB of them.
-
-        If there are none, the batch is empty. A poll also continues with input that a limit had held up.
-        """
-        return self._rows(*self._take())
-
-    def poll_items(self) -> tuple[Items, pa.RecordBatch]:
-        """The rows of a `poll`, with the items (pairs of row ids, and stars) that they belong to, in order.
-
-        Row ids count each stream's tuples from 0 over the whole session, restarts and restored snapshots included.
-        """
-        if not self._punctuation:
-            raise InputError("poll_items needs a session opened with punctuation=True")
-        batch, items = self._take()
-        return items, self._rows(batch, items)
-
-    def flush(self) -> pa.RecordBatch:
-        """End both streams, and return all remaining rows, regardless of the limits.
-
-        Raises `InputError` if they do not fit one batch of 1 GiB; no row is lost then, and `poll` returns them.
-        """
-        with self._usable():
-            for side in SIDES:
-                self._pipeline.gate.finish(side)
-            self._work(unlimited=True)
-        batch, items = self._pipeline.results.take()
-        if self._pipeline.results.rows:
-            self._pipeline.results.put_back(batch, items)
-            raise InputError("the remaining rows do not fit one batch of 1 GiB; call close_r() and close_s() instead "
-                             "of flush(), and iterate")
-        return self._rows(batch, items)
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield batches as they become complete, each with at least one row, until both streams are drained."""
-        while True:
-            batch = self.poll()
-            if len(batch):
-                yield batch
-            elif self._pipeline.results.finished:
-                return
-            else:
-                self._pipeline.results.wait(self._patience)
-
-    @property
-    def lags(self) -> bool:
-        """True if results may come from the device between two pushes."""
-        return self._pipeline.device_session.lags
-
-    @property
-    def finished(self) -> bool:
-        """True if both streams are closed and all rows have been given out."""
-        return self._pipeline.results.finished
-
     def late_r(self) -> pa.Table:
         """R's late tuples since the last call, with all columns, in the order in which they were delivered."""
         return self._pipeline.gate.late("r")
@@ -215,18 +150,6 @@ class StreamJoin:
     def late_s(self) -> pa.Table:
         """S's late tuples since the last call; see `late_r`."""
         return self._pipeline.gate.late("s")
-
-    def counters(self) -> dict[str, int]:
-        """Counters of the session since its beginning:
-
-        ``tuples_r``, ``tuples_s`` (joined), ``rows`` (found), ``unread_rows``, ``unread_bytes``, ``retained_r``,
-        ``retained_s``, ``retained_bytes`` (rows kept for later pairs), ``waiting`` (input that is not ready),
-        ``late_…`` and ``forgotten_…`` (of both streams), ``restarts``; and as ``device_…`` the device's counters since
-        its session began: after a restart, they count what was replayed and what came later. A board that has lost its
-        state is opened again first, as by a push. After a device failed, its counters are missing.
-        """
-        with self._lock:
-            return self._pipeline.counters()
 
     def snapshot(self) -> bytes:
         """The state of the session as bytes, from which `restore` continues on any device.
@@ -257,61 +180,20 @@ class StreamJoin:
             self._pipeline.gate.is_closed(stream, index)
             return Source(self, stream, index)
 
-    def restart(self, device: str | Device | None = None, *, device_options: Mapping[str, Any] | None = None,
-                **options: object) -> None:
-        """Continue in a fresh device session, of another device if one is given: after a device failed, or to move.
-
-        ``device``, ``device_options`` and ``options`` are those of `splitjoin.join`. The live
-        windows are replayed into it; no result is lost or delivered twice.
-        """
-        with self._opened():
-            chosen = self._pipeline.device if device is None else device
-            self._pipeline.restart(find_device(
-                chosen, **merged_options(device_options, options, chosen, self.restart)))
-            self._work()
-
-    def close(self) -> None:
-        """Release the device. Blocked pushes are woken, and raise. Rows that were not polled are lost."""
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._pipeline.close()
-                self._lock.notify_all()
-
-    def __enter__(self) -> StreamJoin:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        self.close()
-
-    @property
-    def _patience(self) -> float | None:
-        """Seconds after which a poll may give rows although nothing was pushed: as the device finds results by itself,
-        or a silent source becomes idle; None if none will.
-        """
-        idle = self._pipeline.gate.next_idle()
-        waits = [POLL_SECONDS] if self.lags else []
-        return min([*waits, *([] if idle is None else [max(idle, POLL_SECONDS)])], default=None)
-
     def _push(self, side: Side, index: int | None, data: Any) -> None:
         table = self._schemas.batch(side, data)
         with self._room(side, index):
             self._pipeline.gate.deliver(side, self._pipeline.default_source(side) if index is None else index, table)
             self._work()
 
+    def _end_input(self) -> None:
+        for side in SIDES:
+            self._pipeline.gate.finish(side)
+
     def _close_stream(self, side: Side) -> None:
         with self._usable():
             self._pipeline.gate.finish(side)
             self._work()
-
-    def _rows(self, found: pa.RecordBatch, items: Items) -> pa.RecordBatch:
-        """The result rows for a batch from the queue, which is put back if they cannot be computed."""
-        try:
-            return self._schemas.rows(found)
-        except SplitJoinError:
-            self._pipeline.results.put_back(found, items)
-            raise
 
     def _take(self) -> tuple[pa.RecordBatch, Items]:
         """Take a batch from the queue, and continue with input that a limit had held up, unless another thread is at
@@ -336,13 +218,6 @@ class StreamJoin:
                 self._lock.release()
         return taken if len(taken[0]) or len(taken[1]) else self._pipeline.results.take()
 
-    def _work(self, *, unlimited: bool = False) -> None:
-        """Let the pipeline work, and wake the threads that wait for it. The caller holds the lock."""
-        try:
-            self._pipeline.work(unlimited=unlimited)
-        finally:
-            self._lock.notify_all()
-
     @contextmanager
     def _room(self, side: Side, index: int | None) -> Iterator[None]:
         """Hold the lock like `_usable`, once there is room for a batch of source ``index`` (None: the default source).
@@ -364,26 +239,3 @@ class StreamJoin:
             finally:
                 self._blocked -= 1
             yield
-
-    @contextmanager
-    def _opened(self) -> Iterator[None]:
-        """Hold the lock; raises `DeviceError` after `close`."""
-        with self._lock:
-            self._check_open()
-            yield
-
-    @contextmanager
-    def _usable(self) -> Iterator[None]:
-        """Hold the lock like `_opened`; raises `DeviceError` also if the device has failed."""
-        with self._lock:
-            self._check_usable()
-            yield
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise DeviceError("the session is closed")
-
-    def _check_usable(self) -> None:
-        self._check_open()
-        if self._pipeline.failure is not None:
-            raise self._pipeline.failed()

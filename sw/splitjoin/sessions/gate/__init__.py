@@ -8,9 +8,10 @@ and their order, without ties.
 from .gate import ScaleGate
 from .lateness import LatenessRule, Watermark
 from .push_order import PushOrder
+from .readers import Reader, ReadySequence
 from .source import GateState, Source, SourceState, check_side
 from .source_queue import SourceQueue
 from .unordered import UnorderedGate
 
-__all__ = ["GateState", "LatenessRule", "PushOrder", "ScaleGate", "Source", "SourceQueue", "SourceState",
-           "UnorderedGate", "Watermark", "check_side"]
+__all__ = ["GateState", "LatenessRule", "PushOrder", "Reader", "ReadySequence", "ScaleGate", "Source", "SourceQueue",
+           "SourceState", "UnorderedGate", "Watermark", "check_side"]

@@ -19,6 +19,7 @@ from splitjoin.tables.inputs import as_batch
 
 from .late import LateRows
 from .lateness import LatenessRule
+from .readers import Reader, ReadySequence
 from .source import GateState, Source, SourceState, check_side, check_unfinished
 from .source_queue import Run, SourceQueue, take_rows
 from .times import to_ticks
@@ -75,6 +76,7 @@ class ScaleGate:
         self._late: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
         self._frontier: _Place | None = None
         self._lock = RLock()
+        self._sequence: ReadySequence | None = None
 
     @property
     def waiting(self) -> int:
@@ -186,7 +188,34 @@ class ScaleGate:
             self._advance()
 
     def ready(self) -> Arrivals:
-        """The tuples that became ready since the last call: the next slice of arrival order, which may be empty."""
+        """The tuples that became ready since the last call: the next slice of arrival order, which may be empty.
+
+        Raises `InputError` for a gate that has had readers.
+        """
+        if self._sequence is not None:
+            raise InputError("a gate with readers gives its tuples to them; call ready() of a reader")
+        return self._ready()
+
+    def reader(self) -> Reader:
+        """A reader of all tuples that become ready from now on, at a pace of its own; there may be any number.
+
+        A tuple is kept until the slowest reader has read it; `Reader.close` gives up a reader's place.
+        """
+        with self._lock:
+            if self._sequence is None:
+                self._sequence = self.sequence()
+        return self._sequence.reader()  # outside the lock, which is taken within the sequence's own
+
+    def sequence(self) -> ReadySequence:
+        """The sequence of this gate's ready tuples, which nothing else may take."""
+        return ReadySequence(self._take_ready, self.next_idle)
+
+    def _take_ready(self) -> tuple[Arrivals, int | None, bool]:
+        """What is ready, and how far the gate has got with it."""
+        with self._lock:
+            return self._ready(), self.frontier, self.done
+
+    def _ready(self) -> Arrivals:
         with self._lock:
             self._advance()  # a source may have become idle
             taken: list[tuple[int, Run]] = []

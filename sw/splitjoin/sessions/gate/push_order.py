@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from splitjoin.engines.arrival import Arrivals, R, S
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.tables.inputs import as_batch
 
+from .readers import ReadySequence
 from .source import GateState, Source, SourceState, check_unfinished
 
 __all__ = ["PushOrder"]
@@ -30,6 +32,7 @@ class PushOrder:
         self._closed: dict[Side, list[bool]] = {"r": [], "s": []}
         self._finished: dict[Side, bool] = {"r": False, "s": False}
         self._pushed: list[tuple[Side, pa.Table]] = []
+        self._lock = Lock()  # pushes and readers of the sequence may be in different threads
 
     #: The attributes of a gate in which no tuple ever waits.
     waiting: int = 0
@@ -61,7 +64,8 @@ class PushOrder:
         check_unfinished(side, self._finished[side])
         if closed:
             raise InputError(f"source {side}[{index}] is closed and takes no more; add a new one")
-        self._pushed.append((side, table.select(self._columns[side])))
+        with self._lock:
+            self._pushed.append((side, table.select(self._columns[side])))
 
     def promise(self, side: Side, index: int, time: Any) -> None:
         """Raise `InputError`: there is no time to promise."""
@@ -95,12 +99,21 @@ class PushOrder:
 
     def ready(self) -> Arrivals:
         """All tuples that were pushed since the last call."""
-        pushed, self._pushed = self._pushed, []
+        with self._lock:
+            pushed, self._pushed = self._pushed, []
         tables = {side: pa.concat_tables([t for of, t in pushed if of == side] or [self._kept[side]])
                   for side in self._schemas}
         stream = np.repeat(np.array([R if side == "r" else S for side, _ in pushed], np.uint8),
                            [len(t) for _, t in pushed])
         return Arrivals(stream, None, tables["r"], tables["s"])
+
+    def sequence(self) -> ReadySequence:
+        """The sequence of the ready tuples, which nothing else may take."""
+        return ReadySequence(self._take_ready, self.next_idle)
+
+    def _take_ready(self) -> tuple[Arrivals, None, bool]:
+        done = self.done  # before taking what came until then
+        return self.ready(), None, done
 
     def late(self, side: Side) -> pa.Table:
         """No tuples: nothing is ever late."""

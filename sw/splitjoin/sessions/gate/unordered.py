@@ -51,7 +51,7 @@ class UnorderedGate(ScaleGate):
                 found[side] = None if passed is None else min([passed, *waiting])
             return found
 
-    def ready(self) -> Arrivals:
+    def _ready(self) -> Arrivals:
         """The tuples that became ready since the last call, by event time; none need be later than earlier calls'."""
         with self._lock:
             self._advance()

@@ -1,0 +1,213 @@
+"""Readers of a gate: each reads the one sequence of ready tuples at its own pace.
+
+ScaleGate gives the ready tuples of one gate to many processing threads, each with a position of its own, and frees a
+tuple when all have read it (Gulisano et al.: "ScaleJoin", section IV.A: `getNextReadyTuple`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from threading import Condition, RLock
+
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.lang.schema import SIDES, Side
+
+from .source import GateState
+
+__all__ = ["Reader", "ReadySequence"]
+
+#: Tuples of a slice to which further ones are added while no reader has read it.
+_SMALL_SLICE = 1 << 14
+
+
+#: What a gate gives at once: tuples that became ready, the frontier behind them, and whether both streams are finished.
+Taken = tuple[Arrivals, "int | None", bool]
+
+
+class ReadySequence:
+    """The ready tuples of a gate, for any number of readers. Thread-safe.
+
+    A reader reads from the place in arrival order at which it was made. Tuples are kept until the slowest has read
+    them; without a reader, none are.
+
+    Args:
+        take: Takes what is ready from the gate.
+        next_idle: Seconds until the gate's next source is silent for too long; None if none will be.
+
+    Attributes:
+        end: The number of tuples that have become ready.
+        frontier: The event time in ticks below which no tuple can become ready any more; None at first, and without
+            times.
+        done: True if both streams are finished.
+        next_idle: As the argument.
+    """
+
+    def __init__(self, take: Callable[[], Taken], next_idle: Callable[[], float | None]):
+        self._take, self.next_idle = take, next_idle
+        self._changed = Condition(RLock())
+        self._slices: list[tuple[int, Arrivals]] = []  # each with the number of its first tuple
+        self._readers: list[Reader] = []
+        self._nothing: Arrivals | None = None
+        self.end = 0
+        self.frontier: int | None = None
+        self.done = False
+
+    def collect(self) -> None:
+        """Take what has become ready from the gate, and wake the readers that wait for it."""
+        with self._changed:
+            known = self.frontier, self.done
+            arrivals, self.frontier, self.done = self._take()
+            if self._nothing is None:
+                self._nothing = arrivals.split(0)[0] if len(arrivals) else arrivals
+            if len(arrivals):
+                if self._readers:
+                    self._append(arrivals)
+                self.end += len(arrivals)
+            if len(arrivals) or known != (self.frontier, self.done):
+                self._changed.notify_all()
+
+    def reader(self, columns: Mapping[Side, Sequence[str]] | None = None) -> Reader:
+        """A reader of what becomes ready from now on, with these columns of each stream; None: with all."""
+        with self._changed:
+            self.collect()
+            made = Reader(self, self.end, columns)
+            self._readers.append(made)
+            return made
+
+    @property
+    def unread(self) -> int:
+        """The number of tuples that the slowest reader has not read."""
+        with self._changed:
+            return self.end - min((reader.position for reader in self._readers), default=self.end)
+
+    @property
+    def slowest(self) -> Reader | None:
+        """The reader with the most tuples to read; None without readers."""
+        with self._changed:
+            return min(self._readers, key=lambda reader: reader.position, default=None)
+
+    @property
+    def nothing(self) -> Arrivals:
+        """A slice without tuples."""
+        with self._changed:
+            if self._nothing is None:
+                self.collect()
+            assert self._nothing is not None
+            return self._nothing
+
+    def unread_by(self, reader: Reader) -> int:
+        """The number of tuples that ``reader`` has to read."""
+        with self._changed:
+            return self.end - reader.position if reader in self._readers else 0
+
+    def wait(self, reader: Reader, seconds: float | None) -> None:
+        """Wait until there is something that ``reader`` has not read, or ``seconds`` have passed."""
+        with self._changed:
+            if reader in self._readers and reader.position == self.end and (
+                    (reader.frontier, reader.done) == (self.frontier, self.done)):
+                self._changed.wait(seconds)
+
+    def read(self, reader: Reader) -> Arrivals:
+        """All tuples that ``reader`` has not read; it notes how far the gate has got."""
+        with self._changed:
+            self.collect()
+            if reader not in self._readers:
+                return self.nothing
+            found = [arrivals for start, arrivals in self._slices if start >= reader.position]
+            reader.position, reader.frontier, reader.done = self.end, self.frontier, self.done
+            self._free()
+            return Arrivals.joined(found) if found else self.nothing
+
+    def remove(self, reader: Reader) -> None:
+        """Give up the place of ``reader``."""
+        with self._changed:
+            if reader in self._readers:
+                self._readers.remove(reader)
+                self._free()
+            self._changed.notify_all()
+
+    def _append(self, arrivals: Arrivals) -> None:
+        """Add a slice; small ones that no reader has read are one, so that a slow reader finds few."""
+        if self._slices and all(reader.position < self.end for reader in self._readers):
+            start, last = self._slices[-1]
+            if len(last) + len(arrivals) <= _SMALL_SLICE:
+                self._slices[-1] = (start, Arrivals.joined([last, arrivals]))
+                return
+        self._slices.append((self.end, arrivals))
+
+    def _free(self) -> None:
+        """Drop the slices that all readers have read."""
+        first = min((reader.position for reader in self._readers), default=self.end)
+        n = sum(1 for start, _ in self._slices if start < first)
+        if n:
+            del self._slices[:n]
+            self._changed.notify_all()
+
+
+class Reader:
+    """One reader of a gate's ready tuples; `ScaleGate.reader` makes it. It never waits for another reader.
+
+    Attributes:
+        position: The number of ready tuples before the first that it has not read.
+        frontier: The event time in ticks below which no tuple can arrive any more, as of its last `ready`; None at
+            first, and without times.
+        done: True if both streams were finished then, or if the reader is.
+        paused: True if `ready` is to read nothing.
+    """
+
+    rule = "(shared)"
+
+    def __init__(self, sequence: ReadySequence, position: int, columns: Mapping[Side, Sequence[str]] | None):
+        self._sequence, self._columns = sequence, columns
+        self.position = position
+        self.frontier: int | None = None
+        self.done = self.paused = self._last = False
+
+    @property
+    def waiting(self) -> int:
+        """The number of ready tuples that it has not read."""
+        return self._sequence.unread_by(self)
+
+    def ready(self) -> Arrivals:
+        """The tuples that became ready since the last call: the next slice of arrival order, which may be empty."""
+        arrivals = self._sequence.nothing if self.paused else self._sequence.read(self)
+        if self._last:
+            self.close()
+        if self._columns is None:
+            return arrivals
+        return Arrivals(arrivals.stream, arrivals.ts, *(arrivals.table(side).select(self._columns[side])
+                                                        for side in SIDES))
+
+    def wait(self, seconds: float | None) -> None:
+        """Wait until there is something to read, or ``seconds`` have passed (None: for ever)."""
+        self._sequence.wait(self, seconds)
+
+    def finish(self) -> None:
+        """Let the next `ready` be the last: later tuples are not for this reader."""
+        self._last = True
+
+    def close(self) -> None:
+        """Give up the reader's place, so that no tuple is kept for it."""
+        self.done = True
+        self._sequence.remove(self)
+
+    def next_idle(self) -> float | None:
+        """Seconds until a silent source of the gate no longer holds tuples back; None if none will."""
+        return None if self.done else self._sequence.next_idle()
+
+    def counters(self) -> dict[str, int]:
+        """Counters by name: ``waiting``, the tuples that are ready and not read."""
+        return {"waiting": self.waiting}
+
+    def state(self) -> GateState:
+        """The state from which `restore` continues; all that is ready must have been read."""
+        nothing = self._sequence.read(self)
+        assert not len(nothing)
+        return GateState(None if self.frontier is None else (self.frontier, (0, 0)), dict.fromkeys(SIDES, self.done),
+                         {side: [] for side in SIDES}, {side: (0, 0, nothing.table(side)) for side in SIDES})
+
+    def restore(self, state: GateState) -> None:
+        """Continue from ``state``, at the place where this reader is."""
+        self.frontier = None if state.frontier is None else state.frontier[0]
+        if all(state.finished.values()):
+            self.close()

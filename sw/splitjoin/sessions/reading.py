@@ -1,0 +1,194 @@
+"""`ReadingSession`: the half of a session that gives results, of a session of its own and of shared streams."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Condition, RLock
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from splitjoin.base.errors import DeviceError, InputError, SplitJoinError
+from splitjoin.engines.device import Device, Items
+from splitjoin.engines.registry import device as find_device, merged_options
+
+from .pipeline import Gate, Pipeline
+from .schemas import SessionSchemas
+
+__all__ = ["POLL_SECONDS", "ReadingSession"]
+
+#: Seconds between two polls of a device that finds results by itself.
+POLL_SECONDS = 0.01
+Session = TypeVar("Session", bound="ReadingSession[Any]")
+
+
+class ReadingSession(ABC, Generic[Gate]):
+    """Gives the results of a pipeline: by polls, by iteration, and as device and device sessions change."""
+
+    _schemas: SessionSchemas
+    _pipeline: Pipeline[Gate]
+
+    def __init__(self, *, punctuation: bool):
+        self._punctuation = punctuation
+        self._lock = Condition(RLock())  # held while the pipeline works
+        self._closed = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the results."""
+        return self._schemas.result
+
+    def poll(self) -> pa.RecordBatch:
+        """The complete result rows that were not returned yet, in order: at most about 1 GiB of them.
+
+        If there are none, the batch is empty. A poll also continues with input that a limit had held up.
+        """
+        return self._rows(*self._take())
+
+    def poll_items(self) -> tuple[Items, pa.RecordBatch]:
+        """The rows of a `poll`, with the items (pairs of row ids, and stars) that they belong to, in order.
+
+        Row ids count each stream's tuples from 0 over the whole session, restarts and restored snapshots included.
+        """
+        if not self._punctuation:
+            raise InputError("poll_items needs a session opened with punctuation=True")
+        batch, items = self._take()
+        return items, self._rows(batch, items)
+
+    def flush(self) -> pa.RecordBatch:
+        """End both streams, and return all remaining rows, regardless of the limits.
+
+        Raises `InputError` if they do not fit one batch of 1 GiB; no row is lost then, and `poll` returns them.
+        """
+        with self._usable():
+            self._end_input()
+            self._work(unlimited=True)
+        batch, items = self._pipeline.results.take()
+        if self._pipeline.results.rows:
+            self._pipeline.results.put_back(batch, items)
+            raise InputError("the remaining rows do not fit one batch of 1 GiB; end the input without flush(), and "
+                             "iterate")
+        return self._rows(batch, items)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield batches as they become complete, each with at least one row, until both streams are drained."""
+        while True:
+            batch = self.poll()
+            if len(batch):
+                yield batch
+            elif self._pipeline.results.finished:
+                return
+            else:
+                self._wait(self._patience)
+
+    @property
+    def lags(self) -> bool:
+        """True if results may come from the device between two pushes."""
+        return self._pipeline.device_session.lags
+
+    @property
+    def finished(self) -> bool:
+        """True if both streams are closed and all rows have been given out."""
+        return self._pipeline.results.finished
+
+    def counters(self) -> dict[str, int]:
+        """Counters of the session since its beginning:
+
+        ``tuples_r``, ``tuples_s`` (joined), ``rows`` (found), ``unread_rows``, ``unread_bytes``, ``retained_r``,
+        ``retained_s``, ``retained_bytes`` (rows kept for later pairs), ``waiting`` (input that is not ready),
+        ``late_…`` and ``forgotten_…`` (of both streams), ``restarts``; and as ``device_…`` the device's counters since
+        its session began: after a restart, they count what was replayed and what came later. A board that has lost its
+        state is opened again first, as by a push. After a device failed, its counters are missing.
+        """
+        with self._lock:
+            return self._pipeline.counters()
+
+    def restart(self, device: str | Device | None = None, *, device_options: Mapping[str, Any] | None = None,
+                **options: object) -> None:
+        """Continue in a fresh device session, of another device if one is given: after a device failed, or to move.
+
+        ``device``, ``device_options`` and ``options`` are those of `splitjoin.join`. The live
+        windows are replayed into it; no result is lost or delivered twice.
+        """
+        with self._opened():
+            chosen = self._pipeline.device if device is None else device
+            self._pipeline.restart(find_device(
+                chosen, **merged_options(device_options, options, chosen, self.restart)))
+            self._work()
+
+    def close(self) -> None:
+        """Release the device. Blocked pushes are woken, and raise. Rows that were not polled are lost."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._pipeline.close()
+                self._lock.notify_all()
+
+    def __enter__(self: Session) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    @abstractmethod
+    def _take(self) -> tuple[pa.RecordBatch, Items]:
+        """Take a batch from the queue of results, and let the pipeline work."""
+
+    @abstractmethod
+    def _end_input(self) -> None:
+        """End the input. The caller holds the lock."""
+
+    def _wait(self, seconds: float | None) -> None:
+        """Wait until a poll may give rows, at most this long."""
+        self._pipeline.results.wait(seconds)
+
+    @property
+    def _patience(self) -> float | None:
+        """Seconds after which a poll may give rows although nothing was pushed: as the device finds results by itself,
+        or a silent source becomes idle; None if none will.
+        """
+        idle = self._pipeline.gate.next_idle()
+        waits = [POLL_SECONDS] if self.lags else []
+        return min([*waits, *([] if idle is None else [max(idle, POLL_SECONDS)])], default=None)
+
+    def _rows(self, found: pa.RecordBatch, items: Items) -> pa.RecordBatch:
+        """The result rows for a batch from the queue, which is put back if they cannot be computed."""
+        try:
+            return self._schemas.rows(found)
+        except SplitJoinError:
+            self._pipeline.results.put_back(found, items)
+            raise
+
+    def _work(self, *, unlimited: bool = False) -> None:
+        """Let the pipeline work, and wake the threads that wait for it. The caller holds the lock."""
+        try:
+            self._pipeline.work(unlimited=unlimited)
+        finally:
+            self._lock.notify_all()
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        """Hold the lock; raises `DeviceError` after `close`."""
+        with self._lock:
+            self._check_open()
+            yield
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Hold the lock like `_opened`; raises `DeviceError` also if the device has failed."""
+        with self._lock:
+            self._check_usable()
+            yield
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise DeviceError("the session is closed")
+
+    def _check_usable(self) -> None:
+        self._check_open()
+        if self._pipeline.failure is not None:
+            raise self._pipeline.failed()

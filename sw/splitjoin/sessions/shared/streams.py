@@ -1,0 +1,422 @@
+"""`SharedStreams`: one pair of streams for many queries (semantics, *Shared streams*)."""
+
+from __future__ import annotations
+
+import time as clocks
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Condition, RLock
+from types import TracebackType
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from splitjoin.base.errors import BackPressure, DeviceError, InputError, SnapshotError, UnsupportedError
+from splitjoin.engines.device import Device
+from splitjoin.engines.registry import device as find_device, merged_options
+from splitjoin.joins.statement import Select, sql
+from splitjoin.lang.order import Order
+from splitjoin.lang.query import Predicate, Query, TimeSpec
+from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.types import plain
+from splitjoin.lang.windows import WindowSpec
+from splitjoin.tables.inputs import as_batch
+
+from ..gate import GateState, Reader, ReadySequence, Source, Watermark, check_side
+from ..gate.times import Idle, Lateness
+from ..pipeline import Limit, Pipeline, PushGate, make_gate
+from ..results import ResultQueue
+from ..retained import RetainedWindows
+from ..schemas import SessionSchemas, arrow_schema
+from ..snapshot import Snapshot, identity
+from .history import History
+from .query import SharedQuery, opened_pipeline
+from .snapshot import STREAMS, packed, unpacked
+
+__all__ = ["SharedStreams"]
+
+#: The condition of the query whose windows are what is kept for later queries.
+_ANY = "TRUE"
+#: Seconds after which a push that is held up looks again: a query that reads tells no push, lest it wait for one.
+_PATIENCE = 0.02
+
+
+class SharedStreams:
+    """One pair of streams that many queries read; `splitjoin.share` starts it.
+
+    Each query's rows are those of its own single session over the same arrival order, from the tuple at which it was
+    added. Adding, removing, or failing of one query changes no other's rows. Tuples are checked, ordered and kept once
+    until every query has read them. Several threads may call its methods. Use as a context manager, which ends the
+    streams and closes the queries that are left.
+
+    Args:
+        r_schema: The Arrow schema of stream R.
+        s_schema: The Arrow schema of stream S.
+        time: The event-time column, as in `splitjoin.join`; None: tuples arrive as they are pushed.
+        names: The names of R and S in statements.
+        retain: The window whose tuples are kept for queries that are added later with ``history=True``; None: none.
+        lateness, watermark, idle, clock: As of `splitjoin.open`.
+        waiting: Number of tuples that may wait for a source that is behind.
+        unread: Number of ready tuples that the slowest query may have to read.
+        late: Number of late tuples of a stream that are kept until they are taken.
+        when_full: ``"raise"``: a push beyond these bounds raises `BackPressure`; ``"block"``: it blocks until a source,
+            or a query in another thread, has gone on.
+    """
+
+    def __init__(self, r_schema: Any, s_schema: Any, *, time: TimeSpec | None = None,
+                 names: tuple[str, str] = ("r", "s"), retain: WindowSpec | None = None,
+                 lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
+                 waiting: int | None = 1 << 22, unread: int | None = 1 << 22, late: int = 1 << 16,
+                 when_full: Literal["raise", "block"] = "raise", clock: Callable[[], float] = clocks.monotonic):
+        if when_full not in ("raise", "block"):
+            raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
+        if len(names) != 2 or names[0] == names[1] or not all(isinstance(name, str) and name for name in names):
+            raise InputError(f"names must be two different names, R's and S's, not {names!r}")
+        Limit(waiting=waiting, late=late)  # checks both
+        if unread is not None and (type(unread) is not int or unread < 1):
+            raise InputError(f"unread must be a whole number from 1, or None, not {unread!r}")
+        self._streams: dict[Side, Schema] = {"r": arrow_schema("r", r_schema), "s": arrow_schema("s", s_schema)}
+        self._time, self._names = time, names
+        self._waiting, self._unread, self._blocks = waiting, unread, when_full == "block"
+        base = self._query(on=_ANY, window=retain or "ROWS 1")
+        self._base = SessionSchemas(base, None)
+        self._options: dict[str, Any] = {"lateness": lateness, "watermark": watermark, "idle": idle, "clock": clock,
+                                         "keep_late": late}
+        self._retains = retain is not None
+        self._input = self._fresh_input()
+        self._queries: dict[str, SharedQuery] = {}
+        self._lock = Condition(RLock())
+        self._closed = False
+
+    def query(self, *, on: Predicate, window: WindowSpec, order: str | Order = "total", how: str = "inner",
+              direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
+              aggregate: Mapping[str, Any] | None = None, select: Sequence[str] | None = None,
+              name: str | None = None, device: str | Device = "cpu", history: bool = False,
+              limit: Limit | int | None = None, punctuation: bool = False,
+              device_options: Mapping[str, Any] | None = None, **options: object) -> SharedQuery:
+        """Add a query that reads the streams from now on, or with what is retained.
+
+        ``on`` to ``select``, ``device``, ``device_options`` and ``options`` are as for `splitjoin.join`, ``limit`` and
+        ``punctuation`` as for `splitjoin.open`. ``history``: True if its windows begin with the retained tuples, as
+        far as its window reaches; pairs of two of them were, or would have been, earlier and are not given.
+        ``name``: by default q1, q2, and so on. Raises a `SplitJoinError` that names the part that is wrong.
+        """
+        made = self._query(on=on, window=window, order=order, how=how, direction=direction, allow_exact=allow_exact,
+                           by=by, aggregate=aggregate)
+        return self._add(SessionSchemas(made, select), name, device, history, limit, punctuation, device_options,
+                         options, self.query)
+
+    def sql(self, text: str, *, window: WindowSpec, order: str | Order = "total", name: str | None = None,
+            device: str | Device = "cpu", history: bool = False, limit: Limit | int | None = None,
+            punctuation: bool = False, device_options: Mapping[str, Any] | None = None,
+            **options: object) -> SharedQuery:
+        """Add the query of a SELECT over the two streams, which FROM calls by ``names``, R's first; see `query`."""
+        time = self._time
+        if isinstance(time, Mapping):
+            time = {name: time[side] for side, name in zip(SIDES, self._names, strict=True)}
+        tables = {name: self._base.streams[side] for side, name in zip(SIDES, self._names, strict=True)}
+        select: Select = sql(text, window=window, time=time, order=order, tables=tables)
+        if select.statement.tables[0].name != self._names[0]:
+            raise InputError(f"FROM must name {self._names[0]!r} first and {self._names[1]!r} second, as the streams "
+                             f"are shared in this order; put the other way round what the statement joins")
+        return self._add(SessionSchemas(select, None), name, device, history, limit, punctuation, device_options,
+                         options, self.sql)
+
+    @property
+    def queries(self) -> Mapping[str, SharedQuery]:
+        """The queries by name, in the order in which they were added."""
+        with self._lock:
+            return dict(self._queries)
+
+    def push_r(self, data: Any) -> None:
+        """Deliver tuples of R, as `StreamJoin.push_r`; no query runs before it is polled."""
+        self._push("r", None, data)
+
+    def push_s(self, data: Any) -> None:
+        """Deliver tuples of S; see `push_r`."""
+        self._push("s", None, data)
+
+    def source(self, stream: Side) -> Source:
+        """Add a source of ``stream``, as `StreamJoin.source`."""
+        check_side(stream)
+        with self._opened():
+            return Source(self, stream, self._input.gate.add(stream).index)
+
+    def source_at(self, stream: Side, index: int) -> Source:
+        """The source ``index`` of ``stream``, in the order in which they were added."""
+        check_side(stream)
+        with self._opened():
+            self._input.gate.is_closed(stream, index)
+            return Source(self, stream, index)
+
+    def heartbeat(self, time: Any, stream: Side | None = None) -> None:
+        """Promise that no source of ``stream`` (None: of both) delivers any more tuples below ``time``."""
+        self._each_source(stream, lambda side, index: self._input.gate.promise(side, index, time))
+
+    def idle(self, stream: Side) -> None:
+        """Declare the sources of ``stream`` silent: no other waits for one until it pushes or promises."""
+        self._each_source(stream, self._input.gate.silence)
+
+    def close_r(self) -> None:
+        """Close R: it delivers no more tuples."""
+        self._finish("r")
+
+    def close_s(self) -> None:
+        """Close S; see `close_r`."""
+        self._finish("s")
+
+    def late_r(self) -> pa.Table:
+        """R's late tuples since the last call, with all columns."""
+        return self._input.gate.late("r")
+
+    def late_s(self) -> pa.Table:
+        """S's late tuples since the last call; see `late_r`."""
+        return self._input.gate.late("s")
+
+    def counters(self) -> dict[str, int]:
+        """Counters: ``queries``; ``ready``, tuples in arrival order so far; ``unread``, those that the slowest query
+        has not read; ``waiting``, ``late_…``, ``forgotten_…`` as of `StreamJoin.counters`; ``retained_r``,
+        ``retained_s`` and ``retained_bytes``, kept for queries to come.
+        """
+        with self._opened():
+            kept = {} if self._input.history is None else self._input.history.counters()
+            sequence = self._input.sequence
+            return {"queries": len(self._queries), "ready": sequence.end, "unread": sequence.unread,
+                    **self._input.gate.counters(), **kept}
+
+    def snapshot(self) -> bytes:
+        """The state of the streams and of all their queries as bytes, from which `restore` continues."""
+        with self._opened():
+            self._collect()
+            parts = {f"query {name}": query.state() for name, query in self._queries.items()}
+            windows = RetainedWindows(self._base.query, self._base.streams) if self._input.history is None else (
+                self._input.history.windows)
+            parts[STREAMS] = Snapshot.of(
+                self._identity, self._input.gate.state(), self._input.default, windows, [],
+                ResultQueue(self._base.gathered, False), settled=(0, 0), ended=False, restarts=0, kind={}).to_bytes()
+            return packed(parts)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Continue from a snapshot of streams with the same schemas and queries, by name; devices may be others.
+
+        Add the queries first, as they were when the snapshot was taken. Raises `SnapshotError` when the bytes are no
+        such snapshot, and then changes nothing.
+        """
+        parts = unpacked(snapshot)
+        with self._opened():
+            theirs = [name.removeprefix("query ") for name in parts if name != STREAMS]
+            if sorted(theirs) != sorted(self._queries):
+                raise SnapshotError(f"the snapshot must be of the same queries, but has "
+                                    f"{', '.join(sorted(theirs)) or 'none'}, and here are "
+                                    f"{', '.join(sorted(self._queries)) or 'none'}; add them by these names first")
+            streams = Snapshot.from_bytes(parts[STREAMS])
+            streams.check(self._identity)
+            states = {name: Snapshot.from_bytes(parts[f"query {name}"]) for name in self._queries}
+            fresh: dict[str, Pipeline[Reader]] = {}
+            try:
+                with streams.reading():
+                    streams.check_tables(self._base)
+                    made = self._fresh_input()
+                    made.gate.restore(streams.gate())
+                    made.default.update(streams.default)
+                    if made.history is not None:
+                        made.history.windows.restore(streams.retained(self._base.query), streams.now)
+                made.sequence.collect()  # what the gate knows of its sources
+                for name, query in self._queries.items():
+                    fresh[name] = query.opened_again(made.sequence, states[name])
+            except BaseException:
+                for pipeline in fresh.values():
+                    pipeline.close()
+                raise
+            self._input = made
+            for name, query in self._queries.items():
+                query.replace(fresh[name])
+            self._lock.notify_all()
+
+    def close(self) -> None:
+        """End both streams: queries give their last rows when they are polled. Closing again has no effect."""
+        with self._lock:
+            if not self._closed:
+                for side in SIDES:
+                    self._input.gate.finish(side)
+                self._collect()
+                self._closed = True
+                self._lock.notify_all()
+
+    def __enter__(self) -> SharedStreams:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+        for query in self.queries.values():
+            query.close()
+
+    def deliver(self, side: Side, index: int, data: Any) -> None:
+        """Deliver tuples of one source; `Source.push` calls this."""
+        self._push(side, index, data)
+
+    def promise(self, side: Side, index: int, time: Any) -> None:
+        """Record the promise of one source; `Source.heartbeat` calls this."""
+        with self._opened():
+            self._input.gate.promise(side, index, time)
+            self._collect()
+
+    def silence(self, side: Side, index: int) -> None:
+        """Declare one source silent; `Source.idle` calls this."""
+        with self._opened():
+            self._input.gate.silence(side, index)
+            self._collect()
+
+    def remove(self, side: Side, index: int) -> None:
+        """Close one source; `Source.close` calls this."""
+        with self._lock:
+            if not self._closed:
+                self._input.gate.remove(side, index)
+                self._collect()
+
+    def forget(self, query: SharedQuery) -> None:
+        """Remove a query; `SharedQuery.close` calls this."""
+        with self._lock:
+            if self._queries.get(query.name) is query:
+                del self._queries[query.name]
+            self._lock.notify_all()
+
+    def _query(self, **parts: Any) -> Query:
+        return Query.make(self._streams["r"], self._streams["s"], time=self._time, **parts)
+
+    def _add(self, schemas: SessionSchemas, name: str | None, device: str | Device, history: bool,
+             limit: Limit | int | None, punctuation: bool, device_options: Mapping[str, Any] | None,
+             options: Mapping[str, Any], asked: Callable[..., Any]) -> SharedQuery:
+        limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
+        chosen = find_device(device, **merged_options(device_options, options, device, asked))
+        with self._opened():
+            if name is None:
+                name = next(f"q{n}" for n in range(1, len(self._queries) + 2) if f"q{n}" not in self._queries)
+            if name in self._queries:
+                raise InputError(f"the name of a query must be new, but {name!r} is there; close that query first, or "
+                                 f"give another name")
+            self._collect()
+            pipeline = opened_pipeline(self._input.sequence, schemas, chosen, limit, punctuation,
+                                       self._past(schemas, punctuation) if history else None)
+            self._queries[name] = made = SharedQuery(self, name, schemas, pipeline, limit, punctuation)
+            return made
+
+    def _past(self, schemas: SessionSchemas, punctuation: bool) -> Snapshot:
+        """The state of a query of ``schemas`` whose windows hold the retained tuples, all of them settled."""
+        if self._input.history is None:
+            raise InputError("history=True needs streams that retain tuples; give share() a window to retain, such as "
+                             "retain='RANGE 10 MINUTES'")
+        query = schemas.query
+        if not query.is_pairs:
+            raise UnsupportedError(f"history=True needs how='inner' without aggregates, as rows of tuples from before "
+                                   f"may have been decided then, but the query is of kind '{query.kind}'"
+                                   f"{' with aggregates' if query.aggregates else ''}; leave history out")
+        windows = self._input.history.windows_of(schemas)
+        ends = windows.streams["r"].end, windows.streams["s"].end
+        frontier = self._input.sequence.frontier
+        gate = GateState(None if frontier is None else (frontier, (0, 0)), dict.fromkeys(SIDES, False),
+                         {side: [] for side in SIDES},
+                         {side: (0, 0, schemas.streams[side].empty_table()) for side in SIDES})
+        return Snapshot.of(identity(query, schemas.gathered, Reader.rule, punctuation), gate, {}, windows, [],
+                           ResultQueue(schemas.gathered, punctuation), settled=ends, ended=False, restarts=0, kind={})
+
+    @property
+    def _identity(self) -> dict[str, str]:
+        return identity(self._base.query, self._base.gathered, str(self._input.gate.rule), False)
+
+    def _push(self, side: Side, index: int | None, data: Any) -> None:
+        table = as_batch(data, side, self._base.streams[side])
+        schema = self._streams[side]
+        for column in schema:
+            if not column.nullable and plain(table.column(column.name)).null_count:
+                raise InputError(f"column {side}.{column.name} must not hold NULL, as the stream's schema says, but a "
+                                 f"batch has one; declare the column nullable in the schema")
+        schema.check(table)
+        with self._lock:
+            self._wait_for_room(side, index)
+            self._input.gate.deliver(side, self._default_source(side) if index is None else index, table)
+            self._collect()
+
+    def _wait_for_room(self, side: Side, index: int | None) -> None:
+        """Return once there is room for a batch of source ``index``. The caller holds the lock."""
+        while True:
+            self._check_open()
+            reason = self._full(side, self._input.default.get(side) if index is None else index)
+            if reason is None:
+                return
+            if not self._blocks:
+                raise BackPressure(f"the shared streams are full: {reason}; the batch was not taken")
+            self._lock.wait(_PATIENCE)
+            self._collect()
+
+    def _full(self, side: Side, index: int | None) -> str | None:
+        """The reason why a batch of source ``index`` must wait, or None."""
+        gate, sequence = self._input.gate, self._input.sequence
+        if self._unread is not None and sequence.unread >= self._unread:
+            for query in self._queries.values():
+                if query.reads_last(sequence):
+                    return (f"query {query.name!r} has {sequence.unread} tuples to read, and the limit is "
+                            f"{self._unread}; poll it, or close it")
+        if self._waiting is not None and gate.waiting >= self._waiting and gate.held_up(side, index):
+            return (f"{gate.waiting} tuples wait for {', '.join(gate.behind())}, and the limit is {self._waiting}; "
+                    f"push or heartbeat there, or close it")
+        return None
+
+    def _default_source(self, side: Side) -> int:
+        if side not in self._input.default:
+            self._input.default[side] = self._input.gate.add(side).index
+        return self._input.default[side]
+
+    def _each_source(self, stream: Side | None, act: Callable[[Side, int], None]) -> None:
+        """Do ``act`` for every open source of ``stream`` (None: of both), to which a default source is added first."""
+        if stream is not None:
+            check_side(stream)
+        with self._opened():
+            for side in SIDES if stream is None else (stream,):
+                if not self._input.gate.count(side):
+                    self._default_source(side)
+                for index in range(self._input.gate.count(side)):
+                    if not self._input.gate.is_closed(side, index):
+                        act(side, index)
+            self._collect()
+
+    def _finish(self, side: Side) -> None:
+        with self._opened():
+            self._input.gate.finish(side)
+            self._collect()
+
+    def _fresh_input(self) -> _Input:
+        gate = make_gate(self._base, **self._options)
+        sequence = gate.sequence()
+        return _Input(gate, sequence, History(self._base, sequence.reader()) if self._retains else None, {})
+
+    def _collect(self) -> None:
+        """Let the queries see what has become ready. The caller holds the lock."""
+        self._input.sequence.collect()
+        if self._input.history is not None:
+            self._input.history.collect()
+        self._lock.notify_all()
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        with self._lock:
+            self._check_open()
+            yield
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise DeviceError("the shared streams are closed")
+
+
+@dataclass(frozen=True)
+class _Input:
+    """What the sources give: their gate, the sequence of what is ready, what is retained, and the index of each
+    stream's default source, if there is one.
+    """
+
+    gate: PushGate
+    sequence: ReadySequence
+    history: History | None
+    default: dict[Side, int]
