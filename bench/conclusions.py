@@ -335,6 +335,7 @@ where the CPU needs milliseconds.
 TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "kinds": "kinds of join",
           "oij": "aggregates over interval joins", "delays": "when rows come, by kind of join",
           "pairs_at_once": "pairs at once beside pairs in order",
+          "shared": "many queries over shared streams, beside a session for each",
           "whole_tables": "joins of whole tables",
           "latency": "from push to result in a session",
           "soak": "a session for an hour", "spark": "joins in Spark", "spark_skew": "a skewed batch join in Spark",

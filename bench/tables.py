@@ -30,6 +30,8 @@ TOPICS: dict[str, tuple[str, dict[str, str], dict[str, str], dict[str, Any]]] = 
     "aggregates.md": ("states", {"states_mhz": "clock, MHz"},
                       {"aggregates": "aggregates", "state_bits": "bits of state", "lut4": "LUT4",
                        "lut4_model": "LUT4, predicted", "ff": "flip-flops"}, {"lanes": 4, "probes": 4}),
+    "shared-streams.md": ("shared", {"push_seconds": "pushes, s", "poll_seconds": "polls, s",
+                                     "sessions_seconds": "as many sessions, s"}, {"queries": "queries"}, {}),
 }
 
 
