@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -14,9 +14,6 @@ from ..pipeline import Limit, Pipeline
 from ..reading import ReadingSession
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot, identity
-
-if TYPE_CHECKING:
-    from .streams import SharedStreams
 
 __all__ = ["SharedQuery", "opened_pipeline"]
 
@@ -33,17 +30,17 @@ class SharedQuery(ReadingSession[Reader]):
         query: The checked query.
     """
 
-    def __init__(self, owner: SharedStreams, name: str, schemas: SessionSchemas, pipeline: Pipeline[Reader],
-                 limit: Limit, punctuation: bool):
+    def __init__(self, forget: Callable[[SharedQuery], None], name: str, schemas: SessionSchemas,
+                 pipeline: Pipeline[Reader], limit: Limit, punctuation: bool):
         super().__init__(punctuation=punctuation)
-        self._owner, self._schemas, self._pipeline, self._limit = owner, schemas, pipeline, limit
+        self._forget, self._schemas, self._pipeline, self._limit = forget, schemas, pipeline, limit
         self.name, self.query = name, schemas.query
 
     def close(self) -> None:
         """Remove the query from the streams and release its device. Rows that were not polled are lost."""
         super().close()
         self._pipeline.gate.close()
-        self._owner.forget(self)
+        self._forget(self)
 
     def state(self) -> bytes:
         """The query's part of a snapshot, at the place that the streams have reached; `SharedStreams` asks for it."""

@@ -276,13 +276,6 @@ class SharedStreams:
                 self._input.gate.remove(side, index)
                 self._collect()
 
-    def forget(self, query: SharedQuery) -> None:
-        """Remove a query; `SharedQuery.close` calls this."""
-        with self._lock:
-            if self._queries.get(query.name) is query:
-                del self._queries[query.name]
-            self._lock.notify_all()
-
     def _query(self, **parts: Any) -> Query:
         return Query.make(self._streams["r"], self._streams["s"], time=self._time, **parts)
 
@@ -300,8 +293,15 @@ class SharedStreams:
             self._collect()
             pipeline = opened_pipeline(self._input.sequence, schemas, chosen, limit, punctuation,
                                        self._past(schemas, punctuation) if history else None)
-            self._queries[name] = made = SharedQuery(self, name, schemas, pipeline, limit, punctuation)
+            self._queries[name] = made = SharedQuery(self._forget, name, schemas, pipeline, limit, punctuation)
             return made
+
+    def _forget(self, query: SharedQuery) -> None:
+        """Remove a query that is closed."""
+        with self._lock:
+            if self._queries.get(query.name) is query:
+                del self._queries[query.name]
+            self._lock.notify_all()
 
     def _past(self, schemas: SessionSchemas, punctuation: bool) -> Snapshot:
         """The state of a query of ``schemas`` whose windows hold the retained tuples, all of them settled."""
