@@ -78,8 +78,18 @@ class ReadyGate(Protocol):
         """The rule by which tuples are late; its text is part of a session's identity."""
 
     @property
-    def frontier(self) -> int | None:
-        """The event time in ticks below which no tuple can arrive any more; None at first, and without times."""
+    def in_order(self) -> bool:
+        """True if tuples become ready in arrival order."""
+
+    @property
+    def longest_delay(self) -> int:
+        """The most ticks by which a tuple may come late."""
+
+    @property
+    def passed(self) -> dict[Side, int | None]:
+        """For each stream the event time in ticks below which none of its tuples will become ready any more; None if
+        unknown.
+        """
 
     @property
     def done(self) -> bool:

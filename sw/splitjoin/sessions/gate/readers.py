@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Condition, RLock
+from typing import ClassVar
 
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.lang.schema import SIDES, Side
@@ -155,13 +156,20 @@ class Reader:
         paused: True if `ready` is to read nothing.
     """
 
-    rule = "(shared)"
+    rule: ClassVar[str] = "(shared)"
+    in_order: ClassVar[bool] = True
+    longest_delay: ClassVar[int] = 0
 
     def __init__(self, sequence: ReadySequence, position: int, columns: Mapping[Side, Sequence[str]] | None):
         self._sequence, self._columns = sequence, columns
         self.position = position
         self.frontier: int | None = None
         self.done = self.paused = self._last = False
+
+    @property
+    def passed(self) -> dict[Side, int | None]:
+        """For each stream the event time in ticks below which no tuple can arrive any more; None if unknown."""
+        return dict.fromkeys(SIDES, self.frontier)
 
     @property
     def waiting(self) -> int:
