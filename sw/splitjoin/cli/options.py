@@ -60,11 +60,12 @@ def kind_options(parser: argparse.ArgumentParser) -> None:
 def run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose a device, and those of the devices."""
     parser.add_argument("--device", type=device_spec, metavar="DEVICE", default="cpu",
-                        help="cpu: compiled nested loops and indexes; golden: the plain reference model; sim: the "
-                             "circuit, cycle-accurate, by Verilator; pysim: the same on Amaranth's simulator, slow; "
-                             "daemon: a device that the daemon leases; uart:PORT: a board, or `splitjoin emulate`, at "
-                             "a serial port; xdma:NODE: a circuit with AXI ports behind DMA, such as xdma:/dev/xdma0; "
-                             "zynq:BUFFER: the same behind a Zynq's AXI DMA (%(default)s)")
+                        help="cpu: compiled nested loops and indexes; gpu: nested loops on an NVIDIA GPU, gpu:1 on "
+                             "another one; golden: the plain reference model; sim: the circuit, cycle-accurate, by "
+                             "Verilator; pysim: the same on Amaranth's simulator, slow; daemon: a device that the "
+                             "daemon leases; uart:PORT: a board, or `splitjoin emulate`, at a serial port; xdma:NODE: "
+                             "a circuit with AXI ports behind DMA, such as xdma:/dev/xdma0; zynq:BUFFER: the same "
+                             "behind a Zynq's AXI DMA (%(default)s)")
     parser.add_argument("--design", metavar="FILE", help="design.json of the board's circuit, as `splitjoin build` "
                                                          "wrote it, instead of the circuit's parameters; for uart")
     engine = parser.add_argument_group("CPU engine")
@@ -72,7 +73,8 @@ def run_options(parser: argparse.ArgumentParser) -> None:
                         help="how matches are found: by an index, by sorted runs, by nested loops, or by what is "
                              "cheapest (auto); of aggregates by equal keys, how they are folded without pairs: "
                              "sliding (auto), key-oij, scale-oij")
-    engine.add_argument("--threads", type=int, metavar="T", help="threads that share a batch, at most (as many as pay)")
+    engine.add_argument("--threads", type=int, metavar="T", help="threads that share a batch, at most (as many as "
+                                                                 "pay); of gpu too")
     circuit_options(parser)
     parser.add_argument("--mask", metavar="CORES", help="numbers of cores, with commas between them, that take no "
                                                         "part: the pairs stored in them are lost (none)")

@@ -25,6 +25,9 @@ from .pipes import STANDARD, check_schema, check_target, once, read_source, repo
 
 __all__ = ["run_join", "run_sql"]
 
+#: Devices that are no circuit.
+_HOST = ("cpu", "golden", "gpu")
+
 
 def run_join(args: argparse.Namespace) -> None:
     """Write the result of a join, or of ``sql``'s statement, over tables, and print the counters of the run."""
@@ -38,24 +41,25 @@ def _run(args: argparse.Namespace, out: IO[str]) -> None:
     check_target(args.output, args.format, out)
     options: dict[str, Any] = circuit_arguments(args)
     mine = {name: getattr(args, name) for name in ("engine", "threads") if getattr(args, name) is not None}
-    if mine and args.device != "cpu":
-        raise DeviceError(f"the device {args.device!r} has no {', '.join(f'--{name}' for name in mine)}; leave it out, "
-                          f"or choose --device cpu")
+    kind = args.device.partition(":")[0]
+    wrong = [f"--{name}" for name in mine if kind != "cpu" and (kind, name) != ("gpu", "threads")]
+    if wrong:
+        raise DeviceError(f"the device {args.device!r} has no {', '.join(wrong)}; leave it out, or choose --device cpu")
     # The golden model takes a number of cores, which order inner(n) and masks depend on.
     if (args.device == "golden" and "cores" in options and parse_order(args.order).kind != "inner"
             and args.mask is None):
         raise DeviceError("the device 'golden' uses --cores for the order inner(n) and --mask only; leave it out, or "
                           "choose --device sim or pysim")
-    if "region_counters" in options and args.device in ("cpu", "golden"):
+    if "region_counters" in options and kind in _HOST:
         raise DeviceError(f"the device {args.device!r} has no regions that count; choose --device sim or pysim")
-    extra = [f"--{name}" for name in options if args.device == "cpu" or (args.device == "golden" and name != "cores")]
+    extra = [f"--{name}" for name in options if kind in _HOST and (kind, name) != ("golden", "cores")]
     if extra:
         raise DeviceError(f"the device {args.device!r} is no circuit and has no {', '.join(extra)}; choose --device "
                           f"sim or pysim")
     options |= mine
     if args.mask is not None:
-        if args.device == "cpu":
-            raise DeviceError("the device 'cpu' has no cores to mask; choose --device sim or pysim")
+        if kind in _HOST and kind != "golden":
+            raise DeviceError(f"the device {args.device!r} has no cores to mask; choose --device sim or pysim")
         options["masked"] = _numbers(args.mask)
     if args.trace is not None:
         if args.device not in ("sim", "pysim"):
@@ -83,7 +87,7 @@ def _run(args: argparse.Namespace, out: IO[str]) -> None:
     print(f"comparisons            {counters['comparisons']:,}")
     if result.plan:
         print(f"engine                 {result.plan}")
-    if "candidates" in counters and args.device == "cpu":
+    if "candidates" in counters and kind in _HOST:
         print(f"pairs looked at        {counters['candidates']:,}")
     if counters.get("cycles"):
         print(f"comparisons per cycle  {counters['comparisons'] / counters['cycles']:.3f}")

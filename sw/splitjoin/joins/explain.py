@@ -21,6 +21,7 @@ from splitjoin.circuit.parameters import CircuitParameters, circuit_parameters
 from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.wire import Configuration
 from splitjoin.engines.cpu.engines import suits_runs
+from splitjoin.engines.gpu.suits import why_not
 from splitjoin.lang.ir import Expr, text
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
@@ -87,7 +88,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     lines += plan.lines()
     others = [f"cpu         yes: {_cpu(host)}{alone}",
               f"            up to {processors()} threads, as many as the estimated cost of a batch pays for",
-              *(_own_tests(host) if plan.sums else ()), "golden      yes"]
+              *(_own_tests(host) if plan.sums else ()), f"gpu         {_gpu(host)}", "golden      yes"]
     try:
         if refused is not None:
             raise refused
@@ -192,6 +193,13 @@ def _cpu(plan: Plan) -> str:
     runs = ", sorted runs" if suits_runs(plan) else ""
     return (f"an index{best} {kinds}{runs}, or nested loops, whichever is cheaper for the selectivity it measures"
             f"{verified}")
+
+
+def _gpu(plan: Plan) -> str:
+    """Whether a GPU runs the plan, and how."""
+    if reason := why_not(plan):
+        return f"no: it {reason}"
+    return f"yes: nested loops{'' if plan.residual is None else '; candidates are verified on the CPU'}"
 
 
 def window_text(query: Query, side: Side) -> str:

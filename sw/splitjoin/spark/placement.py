@@ -11,6 +11,7 @@ from splitjoin.base.errors import CapacityError, DeviceError, OrderError, SplitJ
 from splitjoin.circuit.driver import CircuitDevice
 from splitjoin.circuit.lowering import plan_for
 from splitjoin.engines.device import Device
+from splitjoin.engines.gpu import GpuDevice
 from splitjoin.engines.registry import device as find_device
 from splitjoin.lang.ir import text
 from splitjoin.lang.query import Query
@@ -52,14 +53,16 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
     device that was asked for refused the query (empty if it did not).
 
     Opens the device once on the driver. So a device refuses a query before any task runs, and a circuit is built once,
-    not in every task. A daemon's device is not opened, as the driver's machine may have no daemon. Raises what the
-    device raises; with ``fail_on_fallback=False`` warns instead, and chooses the CPU engine. ``task_cpus``: the
+    not in every task. A daemon's device and a GPU are not opened, as the driver's machine may have none. Raises what
+    the device raises; with ``fail_on_fallback=False`` warns instead, and chooses the CPU engine. ``task_cpus``: the
     processors that Spark gives a task, ``spark.task.cpus``.
     """
     try:
         made = _made(device, options)
         if (circuit := states_leave(query, made)) is not None:
             cast(CircuitDevice, made).start(circuit).close()
+        elif isinstance(made, GpuDevice):
+            made.check(query)
         elif interval_engine(query, made) is None and device_name(device) != "daemon":
             made.open_deciding(query).close()
     except (CapacityError, OrderError, ToolError, UnsupportedError) as error:
@@ -69,7 +72,7 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
                       stacklevel=2)
         return FALLBACK, {"threads": task_cpus}, str(error)
     # As Spark runs as many tasks at a time as have processors.
-    return device, {**({"threads": task_cpus} if device == FALLBACK else {}), **options}, ""
+    return device, {**({"threads": task_cpus} if device in (FALLBACK, "gpu") else {}), **options}, ""
 
 
 def folding(query: Query, device: str | Device, options: Mapping[str, Any]) -> tuple[bool, str]:

@@ -330,7 +330,10 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "verified    on the host" in printed
     assert "because     " in printed
     assert "\ncpu         yes: " in printed
+    assert "\ngpu         no: it compares keys of both streams, but " in printed
     assert printed.endswith("\ngolden      yes\n")
+    assert main(["explain", *schemas, "--on", "r.n = s.m AND (r.x * s.a) % 2 = 0"]) == DONE
+    assert "\ngpu         yes: nested loops; candidates are verified on the CPU\n" in capsys.readouterr().out
 
 
 def test_a_small_circuit_is_one_core(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,14 +4,23 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark import TaskContext
+from pyspark.resource import ResourceInformation
 from pyspark.sql import SparkSession
 
 import splitjoin
 from splitjoin.base.errors import DeviceError, UnsupportedError
+from splitjoin.engines.device import Device
+from splitjoin.engines.gpu import GpuDevice
 from splitjoin.link.daemon.client import daemon_status, stop_daemon
 from splitjoin.spark import stream_join
+from splitjoin.spark.placement import choose_device
+from splitjoin.spark.resources import leased
 
 from ...support.spark_files import wait_until
 from .cluster_job import JOIN, tables
@@ -55,11 +64,38 @@ def is_up(socket: Path) -> bool:
     return True
 
 
-def test_resources_of_tasks_in_local_mode_are_refused(spark: SparkSession) -> None:
+@pytest.mark.parametrize("resource", ["fpga", "gpu"])
+def test_resources_of_tasks_in_local_mode_are_refused(spark: SparkSession, resource: str) -> None:
     frame = spark.createDataFrame([(1, 2)], "ts int, x int")
-    spark.conf.set("spark.task.resource.fpga.amount", "1")
+    spark.conf.set(f"spark.task.resource.{resource}.amount", "1")
     try:
-        with pytest.raises(UnsupportedError, match=r"tasks would wait for ever; leave the setting out"):
+        with pytest.raises(UnsupportedError, match=f"{resource}.amount is 1, .* tasks would wait for ever; leave the"):
             stream_join(frame, frame, on="r.x = s.x", window="ROWS 5", time="ts")
     finally:
-        spark.conf.unset("spark.task.resource.fpga.amount")
+        spark.conf.unset(f"spark.task.resource.{resource}.amount")
+
+
+@pytest.mark.parametrize(("device", "given", "options", "expected"), [
+    ("gpu", {"gpu": ["3", "1"]}, {}, {"target": "3"}), ("gpu", {"gpu": ["3"]}, {"target": "0"}, {"target": "0"}),
+    ("gpu", {"fpga": ["sim:0"]}, {}, {}), ("daemon", {"fpga": ["sim:1"], "gpu": ["0"]}, {}, {"address": "sim:1"}),
+    ("cpu", {"gpu": ["0"]}, {"threads": 2}, {"threads": 2}), (GpuDevice(target="2"), {"gpu": ["0"]}, {}, {})])
+def test_tasks_get_the_address_that_spark_gave_them(monkeypatch: pytest.MonkeyPatch, device: str | Device,
+                                                    given: dict[str, list[str]], options: dict[str, Any],
+                                                    expected: dict[str, Any]) -> None:
+    context = SimpleNamespace(resources=lambda: {name: ResourceInformation(name, at) for name, at in given.items()})
+    monkeypatch.setattr(TaskContext, "get", lambda: context)
+    assert leased(device, options) == expected
+
+
+def test_the_driver_needs_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GpuDevice, "open", None)
+    frame = pa.table({"ts": [1], "x": [1]})
+
+    def chosen(on: str, **more: Any) -> tuple[str | Device, dict[str, Any], str]:
+        query = splitjoin.query(frame.schema, frame.schema, on=on, window="ROWS 5", time="ts")
+        return choose_device(query, "gpu", more, True, 4)
+
+    assert chosen("r.x = s.x") == ("gpu", {"threads": 4}, "")
+    assert chosen("r.x = s.x", threads=2) == ("gpu", {"threads": 2}, "")
+    with pytest.raises(UnsupportedError, match="the device 'gpu' compares keys of both streams"):
+        chosen("(r.x * s.x) % 2 = 0")

@@ -51,6 +51,11 @@ class GpuDevice(Device):
         """As `Device.problem`: packages, driver and GPU."""
         return gpu_problem()
 
+    def check(self, query: Query) -> None:
+        """Raise `UnsupportedError` if no GPU runs ``query``; this machine need not have one."""
+        if reason := why_not(make_plan(query.predicate)):
+            raise UnsupportedError(f"the device 'gpu' {reason}; use device='cpu'")
+
     def open(self, query: Query) -> Session:
         """Start a session of ``query``.
 
@@ -58,9 +63,8 @@ class GpuDevice(Device):
         `CapacityError` for windows whose keys the GPU's memory cannot hold.
         """
         check_inner(query)
+        self.check(query)
         plan = make_plan(query.predicate)
-        if reason := why_not(plan):
-            raise UnsupportedError(f"the device 'gpu' {reason}; use device='cpu'")
         if not has_numba():
             raise needs_numba("the device 'gpu'", "use device='cpu'")
         gpu = open_gpu(int(self.target))

@@ -21,6 +21,7 @@ from splitjoin.base.errors import CapacityError, SplitJoinError
 from splitjoin.circuit.lowering import longest_range, time_bits_for
 from splitjoin.engines.arrival import Arrivals, interleave
 from splitjoin.engines.device import Device, Session, pairs
+from splitjoin.engines.gpu import GpuDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.link.daemon.client import DaemonDevice, DaemonSession
@@ -99,9 +100,9 @@ class KeptSession:
 
     def attached(self, device: Device) -> bool:
         """Attach to the session again, if it was detached. False if it is lost, or its device is not ``device``."""
+        if isinstance(device, DaemonDevice | GpuDevice) and device != self._device:  # Spark has given another address
+            return False
         if isinstance(device, DaemonDevice):
-            if device != self._device:  # Spark has given the task another address
-                return False
             self._session = device.attach(widened(self._query, self.slack), self._key, self.token)
         return self._session is not None
 
