@@ -14,8 +14,9 @@ from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
 
 from .aggregates import AggregateOperator, Gather, Groups, states_circuit
+from .aggregates.early import EarlyAggregateOperator
 from .aggregates.state_operator import Retained, state_operator
-from .kinds import KindOperator, UnorderedKindOperator
+from .kinds import KindOperator, UnorderedAsOfOperator, UnorderedKindOperator
 from .operator import PairOperator, RowOperator
 
 if TYPE_CHECKING:
@@ -56,13 +57,22 @@ def row_operator(query: Query, device: Device, retained: Retained, gather: Gathe
     without pairs, else pairs. ``retained``: the rows that are kept. ``gather`` gets columns of them. ``stars``: True
     if stars are wanted beside rows without pairs.
 
-    ``in_order``: False if tuples and their pairs come in any order; the windows are RANGE windows then, and there are
-    no aggregates. ``early``: its rows have an operation then, "+" or "-", in `RowBatch.values`, and those that wait
-    come early, and may be taken back.
+    ``in_order``: False if tuples and their pairs come in any order; the windows are RANGE windows then. But where rows
+    depend on the order of S, as those of as-of joins and aggregates do, the tuples of S come in theirs. ``early``: its
+    rows have an operation then, "+" or "-", in `RowBatch.values`, and those that wait come early, and may be taken
+    back; aggregates out of order need it.
     """
     if not in_order:
-        return PairOperator(query) if query.is_pairs else UnorderedKindOperator(query, early=early)
+        return _unordered_operator(query, gather, early=early)
     return folding_operator(query, device, retained, gather, stars=stars) or operator_of_pairs(query, gather)
+
+
+def _unordered_operator(query: Query, gather: Gather, *, early: bool) -> RowOperator:
+    if query.aggregates:
+        return EarlyAggregateOperator(query, gather)
+    if query.kind.is_asof:
+        return UnorderedAsOfOperator(query, early=early)
+    return PairOperator(query) if query.is_pairs else UnorderedKindOperator(query, early=early)
 
 
 def folding_operator(query: Query, device: Device, retained: Retained, gather: Gather, *,

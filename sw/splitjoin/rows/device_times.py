@@ -19,11 +19,12 @@ __all__ = ["DeviceTimes", "is_unordered", "widened", "within_windows"]
 Ticks = npt.NDArray[np.int64]
 
 
-def is_unordered(query: Query) -> bool:
+def is_unordered(query: Query, *, early: bool = False) -> bool:
     """True if the rows of ``query`` do not depend on arrival order, so that a tuple may be joined as it comes: RANGE
-    windows without ROWS, order ``"none"``, and a kind in which a pair does not depend on other pairs.
+    windows without ROWS, and order ``"none"``. Those of as-of joins depend on the order of S, and so do aggregates,
+    which are joined as they come only if rows come ``early``, as they are folded without pairs otherwise.
     """
-    return (query.time is not None and query.order.kind == "none" and not query.aggregates and not query.kind.is_asof
+    return (query.time is not None and query.order.kind == "none" and (early or not query.aggregates)
             and all(w.rows is None and w.length is not None for w in (query.window_r, query.window_s)))
 
 

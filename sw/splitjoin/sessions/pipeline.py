@@ -146,7 +146,7 @@ class Pipeline(Generic[Gate]):
         self.device = device
         self.gate = gate()
         #: The times on the device, of a query whose tuples are joined as they come.
-        self._times = (DeviceTimes(query, self.gate.longest_delay, lambda: {
+        self._times = (DeviceTimes(query.narrowed, self.gate.longest_delay, lambda: {
             side: (kept.first, kept.ts.values) for side, kept in self.windows.streams.items()})
                        if not self.gate.in_order else None)
         self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES},
@@ -494,9 +494,10 @@ def make_gate(schemas: SessionSchemas, *, lateness: Any, watermark: str | None, 
     if query.time is not None:
         options = {"time": query.time, "lateness": lateness, "watermark": watermark, "idle": idle, "clock": clock,
                    "keep_late": keep_late, "columns": schemas.kept}
-        if is_unordered(query):
-            lengths = {side: query.window(side).length or 0 for side in SIDES}
-            return UnorderedGate(r, s, lengths=None if schemas.early else lengths, **options)
+        if is_unordered(query, early=schemas.early):
+            lengths = {side: query.narrowed.window(side).length or 0 for side in SIDES}
+            return UnorderedGate(r, s, lengths=None if schemas.early else lengths,
+                                 sorts_s=query.kind.is_asof or bool(query.aggregates), **options)
         return ScaleGate(r, s, **options)
     for name, value in (("a lateness", lateness), ("a watermark", watermark), ("idle", idle)):
         if value is not None:

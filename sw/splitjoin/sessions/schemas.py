@@ -111,11 +111,12 @@ def arrow_schema(side: Side, given: Any) -> Schema:
 
 def _check_early(query: Query, result: pa.Schema) -> None:
     """Raise `InputError` unless rows of ``query`` may come early."""
-    if not is_unordered(query) or query.kind.how not in ("left", "right", "full", "anti"):
-        raise InputError(f"early=True needs how='left', 'right', 'full' or 'anti' without aggregates, order 'none', a "
-                         f"time column, and windows of RANGE without ROWS, as rows that may be taken back have no "
-                         f"place in an order; but the query is of kind '{query.kind}' in order '{query.order}'; leave "
-                         f"early out, or change what differs")
+    if not is_unordered(query, early=True) or (
+            not query.aggregates and query.kind.how in ("inner", "semi")):
+        raise InputError(f"early=True needs aggregates or a join whose rows may change (how='left', 'right', 'full', "
+                         f"'anti', 'asof' or 'asof_left'), order 'none', a time column, and windows of RANGE without "
+                         f"ROWS, as rows that may be taken back have no place in an order; but the query is of kind "
+                         f"'{query.kind}' in order '{query.order}'; leave early out, or change what differs")
     if _OPERATION.name in result.names:
         raise SchemaError(f"early=True adds the column {_OPERATION.name!r}, but the result has one of this name; "
                           f"rename it in the stream or leave it out with select")

@@ -43,9 +43,10 @@ class StreamJoin(ReadingSession[PushGate]):
             the watermark too (semantics, section 9).
         idle: The time of silence, ``"30 SECONDS"``, after which no other source waits for a source until it speaks; a
             pair gives each stream its own, None for never.
-        early: True if a tuple that has met nothing so far is a row at once, of a `left`, `right`, `full` or `anti` join
-            in order ``"none"``, and that row is taken back when a partner comes. All rows then have the column
-            ``operation``: ``"+"``, or ``"-"`` for a row that is taken back.
+        early: True if rows come with what is known so far, in order ``"none"``: of tuples that have met nothing so far
+            (`left`, `right`, `full`, `anti`), with the best partner (`asof`, `asof_left`), or with aggregates; they are
+            taken back when that changes. All rows then have the column ``operation``: ``"+"``, or ``"-"`` for a row
+            that is taken back.
         clock: A function that returns seconds, which never fall; silence is measured by it.
         limit: Bounds on the rows that the session holds; a whole number is short for ``Limit(rows=…)``.
         when_full: ``"raise"``: a push beyond them raises `BackPressure`; ``"block"``: it blocks until another thread

@@ -212,7 +212,8 @@ class Snapshot:
                     for n, (highest, promise, closed, idle, was_idle, silent) in enumerate(
                         self.header["sources"][side])] for side in SIDES},
             {side: (*self.header["late"][side], self._table(f"late_{side}")) for side in SIDES},
-            dict(self.header["passed"]), self.header["silent"])
+            {side: None if passed is None else (passed[0], passed[1])
+             for side, passed in self.header["passed"].items()}, self.header["silent"])
 
     def retained(self, query: Query) -> dict[Side, RetainedState]:
         """The retained rows of both streams."""
@@ -328,13 +329,17 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
         return value is None or (isinstance(value, list) and len(value) == 2 and _is_int(value[0], -(2**63))
                                  and counts(value[1]) and value[1][0] <= len(SIDES))
 
+    def reached(value: Any) -> bool:
+        return value is None or (isinstance(value, list) and len(value) == 2 and _is_int(value[0], -(2**63))
+                                 and _is_int(value[1]))
+
     about, default, blobs = header.get("about"), header.get("default"), header.get("blobs")
     wrong = [name for name, right in {
         "about": isinstance(about, dict) and all(isinstance(value, str) for value in about.values()),
         "sources": sides("sources", lambda value: isinstance(value, list) and all(map(source, value))),
         "default": isinstance(default, dict) and set(default) <= set(SIDES) and all(map(_is_int, default.values())),
         "frontier": place(header.get("frontier", "")), "finished": sides("finished", lambda value: type(value) is bool),
-        "now": sides("now", time), "passed": sides("passed", time), "silent": type(header.get("silent")) is float,
+        "now": sides("now", time), "passed": sides("passed", reached), "silent": type(header.get("silent")) is float,
         "ended": type(header.get("ended")) is bool,
         "restarts": _is_int(header.get("restarts")), "total": _is_int(header.get("total")),
         "settled": counts(header.get("settled")), "first": sides("first", _is_int), "late": sides("late", counts),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import splitjoin
@@ -37,6 +38,14 @@ def rows(found: Any) -> list[Row]:
     return sorted(((row["x"], row.get("a")) for row in found.to_pylist()), key=repr)
 
 
+def operations(found: pa.RecordBatch) -> tuple[list[Row], list[Row]]:
+    """The rows that are given, and those that are taken back."""
+    if "operation" not in found.schema.names:
+        return rows(found), []
+    given, back = (found.filter(pc.equal(found["operation"], operation)) for operation in "+-")
+    return rows(given), rows(back)
+
+
 def ours(step: Step) -> list[Row]:
     return sorted(step.theirs if step.ours is None else step.ours, key=repr)
 
@@ -44,6 +53,7 @@ def ours(step: Step) -> list[Row]:
 @pytest.mark.parametrize("device", ["golden", "cpu"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.engine}: {case.title}")
 def test_session(case: Case, device: str) -> None:
+    taken_back: list[Row] = []
     with splitjoin.open(splitjoin.query(R, S, **arguments(case)), device, **case.options) as session:
         for step in case.steps:
             if step.action == "r":
@@ -54,7 +64,11 @@ def test_session(case: Case, device: str) -> None:
                 session.idle(step.what)
             else:
                 session.heartbeat(step.what)
-            assert rows(session.poll()) == ours(step), step
+            given, back = operations(session.poll())
+            assert given == ours(step), step
+            taken_back += back
+    wrong = [row for step in case.steps for row in step.withdrawn]
+    assert taken_back == (wrong if case.options.get("early") else [])
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.in_spark], ids=lambda c: f"{c.engine}: {c.title}")
@@ -72,10 +86,10 @@ def test_in_the_tasks_of_spark(case: Case, tmp_path: Path) -> None:
 
 def when(case: Case) -> str:
     """The steps of the rows here beside those there: "same", "later" or "earlier"."""
-    here, there = ({row: n for n, step in enumerate(case.steps) for row in given(step)} for given in (
-        ours, lambda step: [row for row in step.theirs if row not in step.withdrawn]))
-    later = any(n > there.get(row, -1) for row, n in here.items())
-    return "later" if later else "earlier" if any(n < there[row] for row, n in here.items()) else "same"
+    here, there = ({row: n for n, step in enumerate(case.steps) for row in given(step) if row not in step.withdrawn}
+                   for given in (ours, lambda step: step.theirs))
+    both = [(here[row], there[row]) for row in here.keys() & there.keys()]
+    return "later" if any(a > b for a, b in both) else "earlier" if any(a < b for a, b in both) else "same"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.engine}: {case.title}")
@@ -96,9 +110,9 @@ def lines() -> str:
     found = ["| engine | case | here |", "|---|---|---|"]
     for case in CASES:
         how = when(case)
-        taken = any(step.withdrawn for step in case.steps)
+        taken, early = any(step.withdrawn for step in case.steps), case.options.get("early")
         found.append(f"| {case.engine} | {case.title} | {how}{f': {case.why}' if case.why else ''}"
-                     f"{'; no row that is wrong later' if taken else ''} |")
+                     f"{', with `early=True`' if early else ''}{'; then taken back' if taken and early else ''} |")
     return "\n".join(found)
 
 

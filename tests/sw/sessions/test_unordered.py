@@ -1,4 +1,5 @@
-"""Order "none" and RANGE windows: a pair comes with its second tuple, a row of NULL when its tuple is decided.
+"""Order "none" and RANGE windows: a pair comes with its second tuple, a row of NULL when its tuple is decided, one of
+an as-of join when S has passed what it may choose.
 
 Against their definitions, after every step, on every device and through every restart.
 """
@@ -23,45 +24,78 @@ from ...support.lagging import LaggingDevice
 R = pa.schema([("ts", pa.int64()), ("x", pa.int32()), ("id", pa.int64())])
 S = pa.schema([("ts", pa.int64()), ("a", pa.int32()), ("jd", pa.int64())])
 LENGTHS = (4, 7)
-Row = tuple[int, int, int]
+Row = tuple[int, int, int, int]
 Rows = set[tuple[int | None, int | None]]
 
 
-def query(how: str = "inner", order: str = "none") -> splitjoin.Query:
+def query(how: str = "inner", **more: Any) -> splitjoin.Query:
     return splitjoin.query(R, S, on="abs(r.x - s.a) <= 1", window=tuple(f"RANGE {n}" for n in LENGTHS), time="ts",
-                           how=how, order=order)
+                           how=how, order="none", **more)
 
 
 class Definition:
-    """The rows of a kind, from its definition: of the tuples that are not late, and how far both streams have got."""
+    """The rows of a kind, from its definition: of the tuples that are not late, and how far both streams have got.
 
-    def __init__(self, how: str):
+    ``taken``: the tuples of each stream: time, value, number in the order of delivery, and source.
+    """
+
+    def __init__(self, how: str, **kind: Any):
         self.how = how
+        self.direction, self.exact = kind.get("direction", "backward"), kind.get("allow_exact", True)
         self.taken: tuple[list[Row], list[Row]] = ([], [])
 
     def pairs(self) -> set[tuple[int, int]]:
-        return {(i, j) for t, x, i in self.taken[0] for u, a, j in self.taken[1]
-                if -LENGTHS[1] <= u - t <= LENGTHS[0] and abs(x - a) <= 1}
+        return {(i, j) for t, x, i, _ in self.taken[0] for u, a, j, _ in self.taken[1] if self.meet(t, x, u, a)}
+
+    @staticmethod
+    def meet(t: int, x: int, u: int, a: int) -> bool:
+        return -LENGTHS[1] <= u - t <= LENGTHS[0] and abs(x - a) <= 1
+
+    def as_of(self, passed: float) -> Rows:
+        """The rows of tuples of R that no tuple of S from time ``passed`` on can change."""
+        rows: Rows = set()
+        for t, x, i, _ in self.taken[0]:
+            found = sorted((u, source, j) for u, a, j, source in self.taken[1]
+                           if self.meet(t, x, u, a) and (self.exact or u != t))
+            back = max((one for one in found if one[0] <= t and self.direction != "forward"), default=None)
+            fore = min((one for one in found if self.is_fore(one[0], t)), default=None)
+            best = back or fore
+            last: float = t + LENGTHS[0]
+            if self.direction == "backward":
+                last = t - (not self.exact)
+            elif fore is not None:
+                last = fore[0]
+            if self.direction == "nearest" and back is not None:
+                last = min(last, max(t, 2 * t - back[0] - 1))
+                best = fore if fore is not None and fore[0] - t < t - back[0] else back
+            if last < passed and (best is not None or self.how == "asof_left"):
+                rows.add((i, None if best is None else best[2]))
+        return rows
+
+    def is_fore(self, u: int, t: int) -> bool:
+        return u > t if self.direction == "nearest" else self.direction == "forward" and u >= t
 
     def rows(self, passed: tuple[float, float]) -> Rows:
+        if self.how.startswith("asof"):
+            return self.as_of(passed[1])
         found = self.pairs()
         rows: Rows = set(found) if self.how in ("inner", "left", "right", "full") else set()
         met_r, met_s = {i for i, _ in found}, {j for _, j in found}
         if self.how == "semi":
             rows |= {(i, None) for i in met_r}
         if self.how in ("left", "full", "anti"):
-            rows |= {(i, None) for t, _, i in self.taken[0] if i not in met_r and t + LENGTHS[0] < passed[1]}
+            rows |= {(i, None) for t, _, i, _ in self.taken[0] if i not in met_r and t + LENGTHS[0] < passed[1]}
         if self.how in ("right", "full"):
-            rows |= {(None, j) for u, _, j in self.taken[1] if j not in met_s and u + LENGTHS[1] < passed[0]}
+            rows |= {(None, j) for u, _, j, _ in self.taken[1] if j not in met_s and u + LENGTHS[1] < passed[0]}
         return rows
 
 
 class Feeding:
     """A session that is fed step by step, its rows so far, and the tuples that it has not called late."""
 
-    def __init__(self, how: str, devices: list[Device], sources: tuple[int, int], **options: Any):
-        self.made, self.devices, self.options = query(how), devices, options
-        self.definition = Definition(how)
+    def __init__(self, how: str, devices: list[Device], sources: tuple[int, int], kind: Any = None, **options: Any):
+        self.made, self.devices, self.options = query(how, **kind or {}), devices, options
+        self.definition = Definition(how, **kind or {})
         self.session = self._opened()
         self.keys = [(side, index) for side in (0, 1) for index in range(sources[side])]
         for side, _ in self.keys:
@@ -79,7 +113,7 @@ class Feeding:
             pa.table([list(column) for column in zip(*numbered, strict=True)] or [[], [], []], schema=schema))
         late = self.session.late_s() if side else self.session.late_r()
         ids = set(late.column(2).to_pylist())
-        self.definition.taken[side].extend(row for row in numbered if row[2] not in ids)
+        self.definition.taken[side].extend((*row, index) for row in numbered if row[2] not in ids)
         return [row[2] in ids for row in numbered]
 
     def act(self, action: str) -> None:
@@ -109,6 +143,9 @@ class Feeding:
 
 
 HOW = st.sampled_from(["inner", "left", "right", "full", "semi", "anti"])
+KIND = st.fixed_dictionaries({"direction": st.sampled_from(["backward", "forward", "nearest"]),
+                              "allow_exact": st.booleans()})
+AS_OF = st.sampled_from(["asof", "asof_left"])
 BATCHES = st.lists(st.tuples(st.integers(-4, 3), st.integers(0, 3)), max_size=4)
 ACTIONS = st.sampled_from(["", "", "", "snapshot", "restart", "move"])
 STEPS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), BATCHES, st.booleans(), ACTIONS), max_size=14)
@@ -119,12 +156,16 @@ def delays(draw: st.DrawFn) -> tuple[int | None, int | None]:
     return draw(st.sampled_from([(r, s), (r, s), (r, None), (None, s)]))
 
 
-def check(data: st.DataObject, devices: Callable[[], list[Device]], *, at_once: bool) -> None:
+def check(data: st.DataObject, devices: Callable[[], list[Device]], *, at_once: bool, as_of: bool = False) -> None:
+    """``at_once``: True if rows must come in the step that decides them. As-of rows may come sooner than their bound:
+    with the place of a source of S among those of the same time.
+    """
     rule = data.draw(st.sampled_from(["source", "min", "max", "spark"]))
     given_delays = data.draw(st.composite(delays)()) if rule != "source" else data.draw(
         st.tuples(st.integers(0, 4), st.integers(0, 4)))
     sources = data.draw(st.tuples(st.integers(1, 2), st.integers(1, 2)))
-    feeding = Feeding(data.draw(HOW), devices(), sources, lateness=given_delays, watermark=rule)
+    feeding = Feeding(data.draw(AS_OF if as_of else HOW), devices(), sources, data.draw(KIND) if as_of else None,
+                      lateness=given_delays, watermark=rule)
     model = Model(given_delays, rule)
     twins = {key: model.add(key[0]) for key in feeding.keys}
     clock = dict.fromkeys(feeding.keys, 0)
@@ -140,7 +181,11 @@ def check(data: st.DataObject, devices: Callable[[], list[Device]], *, at_once: 
             twins[key].promise = max(twins[key].promise, clock[key] - 4)
         feeding.act(action)
         expected = feeding.definition.rows(passed(model))
-        assert feeding.poll() == expected if at_once else feeding.poll() <= expected
+        found = feeding.poll()
+        if as_of:
+            assert not at_once or found >= expected
+        else:
+            assert found == expected if at_once else found <= expected
     with feeding.session:
         assert feeding.poll(feeding.session.flush()) == feeding.definition.rows((float("inf"), float("inf")))
         counters = feeding.session.counters()
@@ -170,11 +215,41 @@ def test_devices_that_change_and_lag(data: st.DataObject) -> None:
     check(data, lambda: [LaggingDevice(lag), GoldenDevice()], at_once=False)
 
 
+@pytest.mark.parametrize("at_once", [True, False], ids=["golden", "lagging"])
+@given(data=st.data())
+def test_as_of_rows_wait_for_s_alone(at_once: bool, data: st.DataObject) -> None:
+    lag = 0 if at_once else data.draw(st.integers(0, 9))
+    check(data, lambda: [GoldenDevice() if at_once else LaggingDevice(lag), GoldenDevice()], at_once=at_once,
+          as_of=True)
+
+
+@pytest.mark.parametrize(("direction", "partner"), [("backward", 1), ("forward", 0), ("nearest", 1)])
+@pytest.mark.parametrize("device", ["golden", "cpu"])
+def test_of_equal_times_of_s_the_order_of_its_sources_decides(direction: str, partner: int, device: str) -> None:
+    """Not the order in which they deliver."""
+    with splitjoin.open(query("asof", direction=direction), device) as session:
+        first, second = (session.source("s") for _ in range(2))
+
+        def push(source: splitjoin.sessions.Source, ts: int, jd: int) -> None:
+            source.push(pa.table({"ts": [ts], "a": [0], "jd": [jd]}, schema=S))
+
+        session.push_r(pa.table({"ts": [5], "x": [0], "id": [0]}, schema=R))
+        push(first, 5, 0)
+        push(second, 5, 1)
+        push(first, 5, 2)  # precedes the tuple of the second source, which is the last one
+        push(first, 9, 3)
+        if direction == "forward":  # the first partner is known as such
+            assert session.poll()["jd"].to_pylist() == [partner]
+        push(second, 6, 4)
+        session.heartbeat(5, "s")
+        assert direction == "forward" or session.poll()["jd"].to_pylist() == [partner]
+
+
 @given(data=st.data())
 def test_the_cpu(data: st.DataObject) -> None:
     from splitjoin.engines.cpu import CpuDevice
 
-    check(data, lambda: [CpuDevice(), GoldenDevice()], at_once=True)
+    check(data, lambda: [CpuDevice(), GoldenDevice()], at_once=True, as_of=data.draw(st.booleans()))
 
 
 def test_circuits_with_stalls() -> None:
@@ -186,7 +261,7 @@ def test_circuits_with_stalls() -> None:
     def run(data: st.DataObject) -> None:
         seed = data.draw(st.integers(0, 99))
         circuit = SimDevice(cores=2, capacity=64, lanes=2, stall_in=0.3, stall_out=0.3, seed=seed)
-        check(data, lambda: [circuit, GoldenDevice()], at_once=False)
+        check(data, lambda: [circuit, GoldenDevice()], at_once=False, as_of=data.draw(st.booleans()))
 
     run()
 
@@ -194,8 +269,10 @@ def test_circuits_with_stalls() -> None:
 @given(data=st.data())
 def test_sources_that_are_idle_close_and_come_later(data: st.DataObject) -> None:
     """The rows are those of the tuples that the session does not call late, whatever becomes of its sources."""
-    feeding = Feeding(data.draw(HOW), [GoldenDevice()], (1, 1), lateness=data.draw(st.integers(0, 3)),
-                      watermark=data.draw(st.sampled_from(["source", "min", "max"])))
+    as_of = data.draw(st.booleans())
+    feeding = Feeding(data.draw(AS_OF if as_of else HOW), [GoldenDevice()], (1, 1), data.draw(KIND) if as_of else None,
+                      lateness=data.draw(st.integers(0, 3)),
+                      watermark=data.draw(st.sampled_from(["source", "min", "max", "spark"])))
     now, closed = 0, set[tuple[int, int]]()
     for which, ahead, batch, idle, action in data.draw(STEPS):
         key = feeding.keys[which % len(feeding.keys)]
@@ -212,8 +289,10 @@ def test_sources_that_are_idle_close_and_come_later(data: st.DataObject) -> None
                 closed.add(key)
             else:
                 feeding.act(action)
-        assert feeding.poll() <= feeding.definition.rows((float("inf"), float("inf")))
-        assert feeding.definition.pairs() <= set(feeding.rows) or feeding.definition.how in ("semi", "anti")
+        found = feeding.poll()
+        if not as_of:
+            assert found <= feeding.definition.rows((float("inf"), float("inf")))
+            assert feeding.definition.pairs() <= found or feeding.definition.how in ("semi", "anti")
     with feeding.session:
         assert feeding.poll(feeding.session.flush()) == feeding.definition.rows((float("inf"), float("inf")))
 

@@ -8,7 +8,9 @@ sequence does not matter, `UnorderedKindOperator` needs no order.
 from .operator import KindOperator
 from .own_side import OwnSide
 from .reference import reference_rows
-from .unordered import UnorderedKindOperator
+from .unordered import UnorderedKindOperator, lone_rows, operations
+from .unordered_as_of import UnorderedAsOfOperator
 from .whole import table_rows
 
-__all__ = ["KindOperator", "OwnSide", "UnorderedKindOperator", "reference_rows", "table_rows"]
+__all__ = ["KindOperator", "OwnSide", "UnorderedAsOfOperator", "UnorderedKindOperator", "lone_rows",
+           "operations", "reference_rows", "table_rows"]

@@ -18,9 +18,11 @@ from ..operator import RowBatch, RowOperator
 from .own_side import OwnSide
 from .undecided import NONE, Ints
 
-__all__ = ["UnorderedKindOperator"]
+__all__ = ["UnorderedKindOperator", "lone_rows", "operations"]
 
 _MAX = 2**63 - 1
+#: What is noted of every waiting tuple.
+_NUMBERS = ("id", "time", "matched", "ruled_out", "given")
 
 
 class UnorderedKindOperator(RowOperator):
@@ -38,14 +40,13 @@ class UnorderedKindOperator(RowOperator):
     def __init__(self, query: Query, *, early: bool = False):
         super().__init__(query)
         self._kind, self._early = query.kind, early
-        self._lengths = {side: query.window(side).length or 0 for side in SIDES}
-        none = np.empty(0, np.int64)
-        #: By stream: row id, event time, 1 for a tuple that is in a pair, 1 for one that can be in none, and 1 for one
-        #: whose row was given.
-        self._waiting = {side: {"id": none, "time": none, "matched": none, "ruled_out": none, "given": none}
+        self._lengths = {side: query.narrowed.window(side).length or 0 for side in SIDES}
+        #: By stream: row id, event time, 1 for a tuple that is in a pair, 1 for one that can be in none, 1 for one
+        #: whose row was given, and more.
+        self._waiting = {side: {name: np.empty(0, np.int64) for name in (*_NUMBERS, *self._more(side))}
                          for side in SIDES if self._keeps(side)}
         self._taken_back = np.empty(0, ITEM)
-        self._own = {side: OwnSide.of(query, side) for side in self._waiting}
+        self._own = {side: OwnSide.of(query, side) for side in self._waiting if self._may_rule_out(side)}
         self._ends = dict.fromkeys(SIDES, 0)
         self._settled = (0, 0)
         self._passed: deque[tuple[tuple[int, int], dict[Side, int | None]]] = deque()
@@ -66,10 +67,11 @@ class UnorderedKindOperator(RowOperator):
         for number, side in enumerate(SIDES):
             time = arrivals.ts[arrivals.stream == number]
             if side in self._waiting and len(time):
-                new = {"id": self._ends[side] + np.arange(len(time)), "time": time,
-                       "matched": np.zeros(len(time), np.int64),
-                       "ruled_out": self._own[side].ruled_out(arrivals.table(side)).astype(np.int64),
-                       "given": np.zeros(len(time), np.int64)}
+                new = {"id": self._ends[side] + np.arange(len(time)), "time": time}
+                if side in self._own:
+                    new["ruled_out"] = self._own[side].ruled_out(arrivals.table(side)).astype(np.int64)
+                new |= {name: np.full(len(time), first) for name, first in {
+                    **dict.fromkeys(_NUMBERS, 0), **self._more(side)}.items() if name not in new}
                 self._waiting[side] = {name: np.concatenate([old, new[name]])
                                        for name, old in self._waiting[side].items()}
             self._ends[side] += len(time)
@@ -78,7 +80,7 @@ class UnorderedKindOperator(RowOperator):
         self._settled = settled
         pairs = self._matched(items)
         alone = [self._unmatched(side, numbers["ruled_out"] == 1) for side, numbers in self._waiting.items()]
-        return self._rows(np.concatenate([pairs, *alone, self._decided()]))
+        return self._rows(np.concatenate([pairs, *alone, *self._known(), self._decided()]))
 
     def advance(self, now: int) -> RowBatch:
         return self.advance_streams(dict.fromkeys(SIDES, now))
@@ -91,6 +93,7 @@ class UnorderedKindOperator(RowOperator):
         return self._rows(self._decided())
 
     def finish(self, items: Items) -> RowBatch:
+        self._settled = self._ends["r"], self._ends["s"]
         pairs = self._matched(items)
         return self._rows(np.concatenate([pairs, *(self._unmatched(side, numbers["id"] < self._ends[side])
                                                    for side, numbers in self._waiting.items())]))
@@ -110,17 +113,34 @@ class UnorderedKindOperator(RowOperator):
         """The rows of what is ``decided``; where rows come early, between those taken back and new ones."""
         if not self._early:
             return RowBatch(decided)
+        early = self._new_rows()
         back, self._taken_back = self._taken_back, self._taken_back[:0]
-        early = [np.empty(0, ITEM)]
+        items = np.concatenate([back, decided[decided["kind"] == PAIR], *early])
+        return RowBatch(items, [operations(len(back), len(items) - len(back))])
+
+    def _new_rows(self) -> list[Items]:
+        """The rows that are given early now."""
+        rows = []
         for side, numbers in self._waiting.items():
             new = (numbers["matched"] + numbers["given"] == 0) & (numbers["id"] < self._settled[SIDES.index(side)])
             numbers["given"][new] = 1
-            early.append(_lone(side, numbers["id"][new]))
-        items = np.concatenate([back, decided[decided["kind"] == PAIR], *early])
-        operations = pa.array(["-"] * len(back) + ["+"] * (len(items) - len(back)), pa.string())
-        return RowBatch(items, [pa.chunked_array([operations])])
+            rows.append(lone_rows(side, numbers["id"][new]))
+        return rows
+
+    def _more(self, side: Side) -> dict[str, int]:
+        """Further numbers of the waiting tuples of stream ``side`` by name, each with its first value."""
+        return {}
+
+    def _may_rule_out(self, side: Side) -> bool:
+        """True if a tuple of stream ``side`` that its own side of the condition rules out is decided at once."""
+        return True
+
+    def _known(self) -> list[Items]:
+        """The rows of tuples that their pairs decide, which are forgotten."""
+        return []
 
     def _keeps(self, side: Side) -> bool:
+        """True if the tuples of stream ``side`` wait for a decision."""
         return self._kind.gives_unmatched(side) or (side == "r" and self._kind.how == "semi")
 
     def _matched(self, items: Items) -> Items:
@@ -136,7 +156,7 @@ class UnorderedKindOperator(RowOperator):
             if self._early:
                 first = np.unique(at)
                 first = first[(numbers["matched"][first] == 0) & (numbers["given"][first] == 1)]
-                self._taken_back = np.concatenate([self._taken_back, _lone(side, numbers["id"][first])])
+                self._taken_back = np.concatenate([self._taken_back, lone_rows(side, numbers["id"][first])])
             numbers["matched"][at] = 1
         found: Items = items[kept]
         if self._kind.how == "semi":
@@ -153,21 +173,38 @@ class UnorderedKindOperator(RowOperator):
             for side, numbers in self._waiting.items():
                 time = known[1][other_side(side)]
                 if time is not None:
-                    gone = numbers["time"] < max(time - self._lengths[side], -_MAX)
-                    rows.append(self._unmatched(side, gone & (numbers["id"] < known[0][SIDES.index(side)])))
+                    gone = self._passes(side, time) & (numbers["id"] < known[0][SIDES.index(side)])
+                    rows.append(self._unmatched(side, gone))
         return np.concatenate(rows)
 
+    def _passes(self, side: Side, time: int) -> npt.NDArray[np.bool_]:
+        """True for each waiting tuple of stream ``side`` of which the other stream has passed what it may meet, as it
+        delivers nothing below event ``time`` any more.
+        """
+        passed: npt.NDArray[np.bool_] = self._waiting[side]["time"] < max(time - self._lengths[side], -_MAX)
+        return passed
+
     def _unmatched(self, side: Side, gone: npt.NDArray[np.bool_]) -> Items:
-        """The rows of those of the tuples ``gone`` that met nothing. All of ``gone`` are forgotten."""
+        """The rows of the tuples ``gone``, which are forgotten."""
         if not gone.any():
             return np.empty(0, ITEM)
+        rows = self._last_rows(side, np.flatnonzero(gone))
+        self._waiting[side] = {name: values[~gone] for name, values in self._waiting[side].items()}
+        return rows
+
+    def _last_rows(self, side: Side, at: Ints) -> Items:
+        """The rows of those of the tuples ``at``, which are decided, that met nothing."""
         numbers = self._waiting[side]
-        ids = numbers["id"][gone & (numbers["matched"] + numbers["given"] == 0)]
-        self._waiting[side] = {name: values[~gone] for name, values in numbers.items()}
-        return _lone(side, ids if self._kind.gives_unmatched(side) else ids[:0])
+        ids = numbers["id"][at[numbers["matched"][at] + numbers["given"][at] == 0]]
+        return lone_rows(side, ids if self._kind.gives_unmatched(side) else ids[:0])
 
 
-def _lone(side: Side, ids: Ints) -> Items:
+def operations(back: int, new: int) -> pa.ChunkedArray:
+    """The operations of rows that are taken ``back``, and of ``new`` ones behind them."""
+    return pa.chunked_array([pa.array(["-"] * back + ["+"] * new, pa.string())])
+
+
+def lone_rows(side: Side, ids: Ints) -> Items:
     """The rows of tuples ``ids`` of ``side``, with NULL on the other side."""
     rows = np.empty(len(ids), ITEM)
     rows["kind"], rows["side"] = PAIR, SIDES.index(side)

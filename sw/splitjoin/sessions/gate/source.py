@@ -98,7 +98,7 @@ class GateState:
         finished: True for a stream that takes no more tuples.
         sources: The sources of each stream.
         late: For each stream the number of late tuples, the number of forgotten ones, and the kept ones.
-        passed: The times of an `UnorderedGate`.
+        passed: For each stream how far an `UnorderedGate` has got: event time in ticks, then the source; None at first.
         silent: For how many seconds a stream that has had no source has been silent.
     """
 
@@ -106,7 +106,7 @@ class GateState:
     finished: dict[Side, bool]
     sources: dict[Side, list[SourceState]]
     late: dict[Side, tuple[int, int, pa.Table]] = field(default_factory=dict)
-    passed: dict[Side, int | None] = field(default_factory=lambda: dict.fromkeys(SIDES))
+    passed: dict[Side, tuple[int, int] | None] = field(default_factory=lambda: dict.fromkeys(SIDES))
     silent: float = 0.0
 
 
