@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +50,25 @@ class Arrivals:
         return cls(np.concatenate([a.stream for a in slices]), np.concatenate(times) if times else None,
                    *(pa.concat_tables([a.table(side) for a in slices]).combine_chunks() for side in ("r", "s")))
 
+    @property
+    def is_timed(self) -> bool:
+        """True if there is a time column."""
+        return self.ts is not None
+
+    def positions(self, side: str) -> npt.NDArray[np.int64]:
+        """The positions in ``stream`` of the tuples of stream ``side``, in order."""
+        return np.flatnonzero(self.stream == (R if side == "r" else S))
+
+    def times(self, side: str) -> npt.NDArray[np.int64]:
+        """The event times of the tuples of stream ``side``; there must be a time column."""
+        assert self.ts is not None
+        return self.ts[self.positions(side)]
+
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """The first and the last event time; None without a time column, and without tuples."""
+        return None if self.ts is None or not len(self.ts) else (int(self.ts[0]), int(self.ts[-1]))
+
     def split(self, n: int) -> tuple[Arrivals, Arrivals | None]:
         """The first ``n`` arrivals, and the others, None if there are none."""
         if len(self) <= n:
@@ -71,11 +91,47 @@ def arrivals(query: Query, r: pa.Table, s: pa.Table) -> Arrivals:
         stream[1 : 2 * common : 2] = S
         stream[2 * common :] = R if len(r) > len(s) else S
         return Arrivals(stream, None, r, s)
-    times = [_event_times(query, side, table) for side, table in (("r", r), ("s", s))]
-    ts = np.concatenate(times)
-    both = np.repeat(np.array([R, S], np.uint8), [len(r), len(s)])
-    order = np.argsort(ts, kind="stable")  # stable: R, which comes first in the concatenation, wins ties
-    return Arrivals(both[order], ts[order], r, s)
+    return _Merged(_event_times(query, "r", r), _event_times(query, "s", s), r, s)
+
+
+class _Merged(Arrivals):
+    """Two whole tables with event times ``times_r`` and ``times_s``, which rise; they are merged when it is needed."""
+
+    def __init__(self, times_r: npt.NDArray[np.int64], times_s: npt.NDArray[np.int64], r: pa.Table, s: pa.Table):
+        self.__dict__.update(r=r, s=s, _times={"r": times_r, "s": times_s})
+
+    def __len__(self) -> int:
+        return len(self.r) + len(self.s)
+
+    is_timed = True
+
+    def times(self, side: str) -> npt.NDArray[np.int64]:
+        """As `Arrivals.times`."""
+        found: npt.NDArray[np.int64] = self.__dict__["_times"][side]
+        return found
+
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """As `Arrivals.ends`."""
+        some = [times for side in "rs" if len(times := self.times(side))]
+        return (min(int(t[0]) for t in some), max(int(t[-1]) for t in some)) if some else None
+
+    @cached_property
+    def stream(self) -> npt.NDArray[np.uint8]:  # type: ignore[override]  # made once
+        """As `Arrivals.stream`."""
+        return self._merged[0]
+
+    @cached_property
+    def ts(self) -> npt.NDArray[np.int64]:  # type: ignore[override]  # made once
+        """As `Arrivals.ts`."""
+        return self._merged[1]
+
+    @cached_property
+    def _merged(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        ts = np.concatenate([self.times("r"), self.times("s")])
+        both = np.repeat(np.array([R, S], np.uint8), [len(self.r), len(self.s)])
+        order = np.argsort(ts, kind="stable")  # stable: R, which comes first in the concatenation, wins ties
+        return both[order], ts[order]
 
 
 def s_before_each_r(stream: npt.NDArray[np.uint8], before: int) -> npt.NDArray[np.int64]:

@@ -7,10 +7,10 @@ both streams at any time and gives back result items in the query's order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,8 @@ class TablePairs:
         at: The position of the later tuple.
         plan: How they were found, in words.
         counters: As of `Session.counters`.
+        map: Applies a function to items, and gives the results in their order; by several threads, if the device has
+            some for this.
     """
 
     r: npt.NDArray[np.int64]
@@ -53,6 +55,7 @@ class TablePairs:
     at: npt.NDArray[np.int64]
     plan: str
     counters: dict[str, int]
+    map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = lambda function, items: list(map(function, items))
 
 
 class Session(ABC):

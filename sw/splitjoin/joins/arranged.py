@@ -45,7 +45,7 @@ class Arranged:
         order = self._left_order(rows.r, rows.s)
         places = pa.array(order)
         return TableRows(rows.r[order], rows.s[order], [take(values, places) for values in rows.values],
-                         lambda: _pairs(rows.items())[order])
+                         lambda: _pairs(rows.items())[order], rows.map)
 
     def numbered(self, items: Items) -> Items:
         """``items`` with the numbers of the rows as they were given."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -53,12 +53,14 @@ class TableRows:
         r, s: Their row ids, int64 (n,), −1 for NULL.
         values: Those of each aggregate, a value a row.
         items: Makes them items, with the stars among them.
+        map: As of `TablePairs`.
     """
 
     r: npt.NDArray[np.int64]
     s: npt.NDArray[np.int64]
     values: Sequence[pa.ChunkedArray]
     items: Callable[[], Items]
+    map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = lambda function, items: list(map(function, items))
 
     def __len__(self) -> int:
         return len(self.r)
@@ -73,7 +75,7 @@ class TableRows:
         """The same rows in parts of at most ``size``, one part at least."""
         for at in range(0, max(len(self), 1), size):
             yield TableRows(self.r[at:at + size], self.s[at:at + size], [v.slice(at, size) for v in self.values],
-                            self.items)
+                            self.items, self.map)
 
 
 @dataclass
@@ -125,7 +127,7 @@ class WholeRows:
             return None
         self.facts = {"plan": pairs.plan, "counters": pairs.counters}
         found = table_rows(query, incoming, pairs)
-        return TableRows(found.r, found.s, (), lambda: found.items(query, incoming))
+        return TableRows(found.r, found.s, (), lambda: found.items(query, incoming), pairs.map)
 
     def _batches(self, rows: int | None) -> Iterator[RowBatch]:
         query, device, incoming = self._arriving, self.device, self.arrivals

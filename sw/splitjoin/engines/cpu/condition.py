@@ -1,7 +1,8 @@
-"""A condition over two whole tables: codes of equal keys, bounds on others, and the rest; and what windows show."""
+"""A condition over two whole tables: codes of equal keys, bounds on others, and the rest."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -15,35 +16,19 @@ from splitjoin.lang.ir import Expr, columns, distinct, rebuilt
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side, other_side
 from splitjoin.plan.encoding import Coder
-from splitjoin.plan.keys import Codes, UnitKey
+from splitjoin.plan.keys import Codes, ExactKey, FloatKey, UnitKey, WideKey
 from splitjoin.plan.passes.pipeline import make_plan
 
-from ..arrival import Arrivals, R, S, s_before_each_r
+from ..arrival import Arrivals
 from .pairs import PairTest, column_arrays
 from .runs_of_keys import Groups
+from .table_work import Work, plain_work
 from .text_ranks import with_ranked_texts
 
-__all__ = ["Bounds", "Condition", "Spans", "visible_spans"]
+__all__ = ["Bounds", "Condition"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Spans:
-    """For each tuple of R a range of S's row ids, from ``start`` to before ``end``: int64 (r,). Neither falls."""
-
-    start: Rows
-    end: Rows
-
-    def hold_all(self, rows: int) -> bool:
-        """True if every range is that of all ``rows``."""
-        return not len(self.start) or (int(self.start.max()) == 0 and int(self.end.min()) == rows)
-
-    @property
-    def pairs(self) -> int:
-        """The number of pairs in the ranges."""
-        return int(np.maximum(self.end - self.start, 0).sum())
 
 
 @dataclass(frozen=True)
@@ -78,15 +63,15 @@ class Condition:
         decided: False if pairs that meet all of this must be verified.
     """
 
-    def __init__(self, query: Query, incoming: Arrivals):
+    def __init__(self, query: Query, incoming: Arrivals, work: Work | None = None):
+        self._work = work or plain_work()
         self.plan = plan = with_ranked_texts(make_plan(_measured(query.predicate, incoming)), incoming)
         self._incoming, self._coder = incoming, Coder(plan)
         self._bounds: dict[str, list[Bounds]] = {}
-        self._values: dict[str, list[Vector]] = {
-            side: self._coder.values(side, incoming.table(side)) for side in SIDES}
+        self._values: dict[str, list[Vector]] = {}
         self._keys: dict[str, list[Codes]] = {}
-        self._ends: dict[str, tuple[list[Codes], list[Codes]]] = {"r": self._coder.bounds("r", self._values["r"])}
-        lows, highs = self._ends["r"]
+        self._ends: dict[str, tuple[list[Codes], list[Codes]]] = {}
+        lows, highs = self._ends_of("r")
         self.possible_r, self.possible_s = np.ones(len(incoming.r), np.bool_), np.ones(len(incoming.s), np.bool_)
         self.points: list[tuple[Codes, Codes]] = []
         ranged: dict[tuple[int, int], list[int]] = {}
@@ -110,7 +95,7 @@ class Condition:
         if sum(len(self.plan.tests[j].relations) for j in tests) < 2:
             return False
         low, high = (reduce(take, (ends[j] for j in tests))
-                     for take, ends in zip((np.maximum, np.minimum), self._ends["r"], strict=True))
+                     for take, ends in zip((np.maximum, np.minimum), self._ends_of("r"), strict=True))
         possible = self.possible_r & (low <= high)
         if not bool((low == high)[possible].all()):
             return False
@@ -121,22 +106,57 @@ class Condition:
     def keys(self, side: str, slot: int) -> Codes:
         """The keys of a slot of stream ``side`` (n,)."""
         if side not in self._keys:
-            self._keys[side] = self._coder.keys(side, self._values[side])
+            found = self._each(side, len(self.plan.slots(side)), self._coder.keys)
+            self._keys[side] = found
         return self._keys[side][slot]
+
+    def _ends_of(self, side: str) -> tuple[list[Codes], list[Codes]]:
+        """Per test the ends of the intervals of the tuples of stream ``side`` (n,)."""
+        if side not in self._ends:
+            n = len(self.plan.tests)
+
+            def both(of: str, values: list[Vector]) -> list[Codes]:
+                lows, highs = self._coder.bounds(of, values)
+                return [*lows, *highs]
+
+            found = self._each(side, 2 * n, both)
+            self._ends[side] = found[:n], found[n:]
+        return self._ends[side]
+
+    def _each(self, side: str, n: int, code: Callable[[str, list[Vector]], list[Codes]]) -> list[Codes]:
+        """The ``n`` arrays that ``code`` makes of the values of stream ``side``, slice by slice where each value has a
+        code of its own.
+        """
+        table = self._incoming.table(side)
+        if not all(isinstance(slot.key, (ExactKey, FloatKey, WideKey)) for slot in self.plan.slots(side)):
+            if side not in self._values:
+                self._values[side] = self._coder.values(side, table)
+            return code(side, self._values[side])
+        slices = self._work.slices(len(table))
+        if len(slices) == 1:
+            return code(side, self._coder.values(side, table))
+        found = [np.empty(len(table), np.uint64) for _ in range(n)]
+
+        def some(mine: slice) -> None:
+            values = self._coder.values(side, table.slice(mine.start, mine.stop - mine.start))
+            for whole, part in zip(found, code(side, values), strict=True):
+                whole[mine] = part
+
+        self._work.map(some, slices)
+        return found
 
     def bounds(self, stored: Side) -> list[Bounds]:
         """The bounds of all required comparisons but equalities, by slot of the stream ``stored``."""
         if stored not in self._bounds:
             probing = other_side(stored)
-            if self._ranged and probing not in self._ends:
-                self._ends[probing] = self._coder.bounds(probing, self._values[probing])
             found: dict[int, list[int]] = {}
             for j in self._ranged:
                 test = self.plan.tests[j]
                 found.setdefault(test.s if stored == "s" else test.r, []).append(j)
+            lows, highs = self._ends_of(probing) if found else ([], [])
             self._bounds[stored] = [
-                Bounds(self.keys(stored, slot), reduce(np.maximum, (self._ends[probing][0][j] for j in tests)),
-                       reduce(np.minimum, (self._ends[probing][1][j] for j in tests)), tuple(tests),
+                Bounds(self.keys(stored, slot), reduce(np.maximum, (lows[j] for j in tests)),
+                       reduce(np.minimum, (highs[j] for j in tests)), tuple(tests),
                        self._whole(tests)) for slot, tests in found.items()]
         return self._bounds[stored]
 
@@ -151,14 +171,14 @@ class Condition:
         if self._columns is None:
             found = np.ones(len(r), np.bool_)
             for j in self.plan.required:
-                keys, (lows, highs) = self.keys("s", self.plan.tests[j].s)[s], self._ends["r"]
+                keys, (lows, highs) = self.keys("s", self.plan.tests[j].s)[s], self._ends_of("r")
                 found &= (keys >= lows[j][r]) & (keys <= highs[j][r])
             return found
         return self._test.true("r", self._columns["r"], r, self._columns["s"], s)
 
     def groups(self) -> Groups:
         """The tuples of both streams by their equal keys."""
-        return Groups(self.points, self.possible_r, self.possible_s)
+        return Groups(self.points, self.possible_r, self.possible_s, self._work)
 
 
 def _measured(e: Expr, incoming: Arrivals) -> Expr:
@@ -179,31 +199,3 @@ def _measured(e: Expr, incoming: Arrivals) -> Expr:
 
 def _only_tests(tree: Any) -> bool:
     return isinstance(tree, int) or (tree[0] == "and" and all(isinstance(arg, int) for arg in tree[1:]))
-
-
-def visible_spans(query: Query, incoming: Arrivals) -> Spans:
-    """The tuples of S that each tuple of R meets within the windows, before it or after it (semantics, section 2)."""
-    before_r = s_before_each_r(incoming.stream, 0)
-    at = np.flatnonzero(incoming.stream == S)
-    before_s = at - np.arange(len(at))  # tuples of R before each of S
-    start, end = np.zeros(len(before_r), np.int64), np.full(len(before_r), len(at), np.int64)
-    if query.window_s.rows is not None and query.window_s.rows < len(at):
-        start = np.maximum(before_r - query.window_s.rows, 0)
-    if query.window_r.rows is not None and query.window_r.rows < len(before_r):
-        end = np.searchsorted(before_s, np.arange(len(before_r)) + query.window_r.rows, side="right")
-    if incoming.ts is not None:
-        times_r, times_s = incoming.ts[incoming.stream == R], incoming.ts[at]
-        if query.window_s.length is not None:
-            start = np.maximum(start, np.searchsorted(times_s, _moved(times_r, -query.window_s.length), side="left"))
-        if query.window_r.length is not None:
-            end = np.minimum(end, np.searchsorted(times_s, _moved(times_r, query.window_r.length), side="right"))
-    return Spans(start, end)
-
-
-def _moved(times: npt.NDArray[np.int64], by: int) -> npt.NDArray[np.int64]:
-    """``times`` moved by ``by`` ticks, as far as 64 bits go."""
-    length = np.uint64(min(abs(by), 2**64 - 1))  # more than a signed number holds
-    above = times.view(np.uint64) ^ np.uint64(1 << 63)  # above the least time
-    room = above if by < 0 else ~above
-    moved = np.where(room < length, room, length)
-    return ((above - moved if by < 0 else above + moved) ^ np.uint64(1 << 63)).view(np.int64)

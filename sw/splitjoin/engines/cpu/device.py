@@ -18,9 +18,11 @@ from ..device import Device, Session, TablePairs, check_inner
 from .compilation import Compilation, compile_query, compile_sample
 from .compiler import has_numba, needs_numba
 from .engines import check_engine
+from .helpers import Team
 from .latest import LatestSession
 from .numpy_session import NumpySession
 from .session import BatchSession
+from .table_work import Work, loops
 from .tiered import TieredSession
 from .whole_tables import table_pairs
 
@@ -98,7 +100,11 @@ class CpuDevice(Device):
     def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | None:
         """As `Device.table_pairs`, unless the user asks for an engine."""
         asked = self.engine != "auto" or (self._compile_time == "first" and not has_numba())  # `open` tells why not
-        return None if asked else table_pairs(query, arrivals, room)
+        return None if asked else table_pairs(query, arrivals, room, self.table_work(len(arrivals)))
+
+    def table_work(self, rows: int) -> Work:
+        """The threads and loops for whole tables of so many rows in all."""
+        return Work(self.workers, Team(self.workers), loops(rows, self._compile_time))
 
     @property
     def _compile_time(self) -> str:

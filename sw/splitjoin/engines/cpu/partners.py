@@ -16,12 +16,14 @@ import numpy.typing as npt
 
 from splitjoin.base.memory import available_memory
 from splitjoin.lang.kind import Kind
+from splitjoin.lang.schema import SIDES
 
-from ..arrival import Arrivals, R, S, s_before_each_r
-from .condition import Condition, Spans
+from ..arrival import Arrivals, s_before_each_r
+from .condition import Condition
 from .key_order import KeyOrder
 from .runs_of_keys import Groups, Pyramid, Search, least
 from .sorting import counts_below
+from .spans import Spans
 
 __all__ = ["Partners", "partners_of", "suits_search"]
 
@@ -52,7 +54,7 @@ def partners_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condi
     sample.
     """
     bounds = condition.bounds("s")
-    if not kind.is_asof and visible.hold_all(len(incoming.s)) and condition.decided and len(bounds) == 1:
+    if not kind.is_asof and visible.hold_all and condition.decided and len(bounds) == 1:
         ranges = KeyOrder(groups.of("s"), groups.count, bounds[0].keys).ranges(
             groups.of("r"), bounds[0].low, bounds[0].high)
         some = ranges.end > ranges.start
@@ -112,9 +114,8 @@ def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, sear
 
     if not kind.is_asof:
         return find(visible.start, visible.end, last=False)
-    timed = incoming.ts is not None
-    times, times_s = (incoming.ts[incoming.stream == of] if incoming.ts is not None else
-                      np.flatnonzero(incoming.stream == of) for of in (R, S))
+    timed = incoming.is_timed
+    times, times_s = (incoming.times(of) if timed else incoming.positions(of) for of in SIDES)
     back = fore = np.empty(0, np.int64)
     if kind.direction != "forward":
         behind = counts_below(times_s, times, equal=kind.allow_exact) if timed else s_before_each_r(incoming.stream, 0)

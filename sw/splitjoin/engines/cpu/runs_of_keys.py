@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from splitjoin.plan.keys import Codes
 
 from .sorting import counts_below, dense_ranks, stable_order
+from .table_work import Work, plain_work
 
 __all__ = ["Groups", "Pyramid", "Search", "least"]
 
@@ -28,39 +30,66 @@ class Groups:
     take part.
 
     Attributes:
-        order: The row ids of S's tuples that take part, by group, then by row id.
         count: One more than the greatest number of a group.
+        is_one: True if there is one group, of all tuples.
     """
 
-    def __init__(self, points: Sequence[tuple[Codes, Codes]], possible_r: Mask, possible_s: Mask):
-        r, s, self.count = np.where(possible_r, 0, -1), np.where(possible_s, 0, -1), 1
+    def __init__(self, points: Sequence[tuple[Codes, Codes]], possible_r: Mask, possible_s: Mask,
+                 work: Work | None = None):
+        self._sizes, self._work = (len(possible_r), len(possible_s)), work or plain_work()
+        self._numbers: dict[str, Rows] = {}
+        self.is_one, self.count = not points and bool(possible_r.all() and possible_s.all()), 1
+        if self.is_one:
+            return
+        r, s = np.where(possible_r, 0, -1), np.where(possible_s, 0, -1)
         for keys_r, keys_s in points:
             more_r, more_s, more = _numbered(keys_r, keys_s, r >= 0, s >= 0)
             r, s = (np.where((old < 0) | (new < 0), -1, old * more + new) for old, new in ((r, more_r), (s, more_s)))
             self.count *= more
             if self.count > _SPREAD * len(s) + 1:  # so that the product of the next fits 64 bits
                 r, s, self.count = _numbered(r.view(np.uint64), s.view(np.uint64), r >= 0, s >= 0)
-        self._numbers: dict[str, Rows] = {"r": r, "s": s}
-        rows = np.flatnonzero(s >= 0)
-        self.order = rows[stable_order(s[rows])]
-        self._starts = counts_below(s[self.order], np.arange(self.count + 1))
+        self._numbers = {"r": r, "s": s}
+
+    @cached_property
+    def order(self) -> Rows:
+        """The row ids of S's tuples that take part, by group, then by row id."""
+        if self.is_one:
+            return np.arange(self._sizes[1])
+        rows = np.flatnonzero(self.of("s") >= 0)
+        return rows[stable_order(self.of("s")[rows])]
+
+    @cached_property
+    def _starts(self) -> Rows:
+        return counts_below(self.of("s")[self.order], np.arange(self.count + 1))
+
+    @cached_property
+    def _probes(self) -> Rows | None:
         # Probes in sorted order find their places much faster, as these are near each other in memory.
-        self._probes = stable_order(r + 1) if self.count > 1 else None
-        self._places = s[self.order] * (len(s) + 1) + self.order
+        return stable_order(self.of("r") + 1) if self.count > 1 else None
+
+    @cached_property
+    def _places(self) -> Rows:
+        return self.of("s")[self.order] * (self._sizes[1] + 1) + self.order
 
     def of(self, side: str) -> Rows:
         """For each tuple of stream ``side`` the number of its group, −1 for none: int64 (n,)."""
+        if side not in self._numbers:
+            self._numbers[side] = np.zeros(self._sizes[side == "s"], np.int64)
         return self._numbers[side]
+
+    def numbers(self, side: str) -> Rows:
+        """As `of`, but empty if all tuples of both streams are in one group."""
+        return np.empty(0, np.int64) if self.is_one else self.of(side)
 
     def positions(self, row: Rows) -> Rows:
         """For each tuple of R the position in `order` of the first tuple of its group from row id ``row`` on; 0 for
         tuples that have no group.
         """
-        numbers = self._numbers["r"]
-        wanted = numbers * (len(self._numbers["s"]) + 1) + row
+        numbers = self.of("r")
+        wanted = numbers * (self._sizes[1] + 1) + row
         if not row.any():
             found = self._starts[numbers]
-        elif int(row.min()) == len(self._numbers["s"]):
+        elif int(row.min()) == self._sizes[1]:
             found = self._starts[numbers + 1]
         elif self._probes is None:
             found = np.searchsorted(self._places, wanted)
@@ -72,14 +101,14 @@ class Groups:
     def last(self, start: Rows, end: Rows) -> Rows:
         """For each tuple of R the last row id of its group from ``start`` to before ``end``; −1 for none."""
         at = self.positions(end)
-        found = np.where(at > self._starts[self._numbers["r"]], self._rows_at(at - 1), -1)
-        return np.where((self._numbers["r"] >= 0) & (found >= start), found, -1)
+        found = np.where(at > self._starts[self.of("r")], self._rows_at(at - 1), -1)
+        return np.where((self.of("r") >= 0) & (found >= start), found, -1)
 
     def first(self, start: Rows, end: Rows) -> Rows:
         """For each tuple of R the first row id of its group from ``start`` to before ``end``; −1 for none."""
         at = self.positions(start)
-        found = np.where(at < self._starts[self._numbers["r"] + 1], self._rows_at(at), -1)
-        return np.where((self._numbers["r"] >= 0) & (found < end), found, -1)
+        found = np.where(at < self._starts[self.of("r") + 1], self._rows_at(at), -1)
+        return np.where((self.of("r") >= 0) & (found < end), found, -1)
 
     def _rows_at(self, positions: Rows) -> Rows:
         """The row ids at ``positions`` of `order`; those of other positions are meaningless."""
@@ -87,7 +116,7 @@ class Groups:
 
     def one_ended(self, keys: Codes, low: Codes, high: Codes) -> bool:
         """True if no interval from ``low`` to ``high`` (r,) has ``keys`` of S (s,) on both sides."""
-        mine = self._numbers["r"] >= 0
+        mine = self.of("r") >= 0
         if not len(self.order) or not mine.any():
             return True
         return bool((low[mine] <= keys[self.order].min()).all() or (high[mine] >= keys[self.order].max()).all())

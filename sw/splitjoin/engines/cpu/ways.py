@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +22,20 @@ import numpy.typing as npt
 from splitjoin.lang.schema import Side, other_side
 from splitjoin.plan.keys import Codes, ExactKey
 
-from .condition import Bounds, Condition, Spans
+from .condition import Bounds, Condition
 from .key_order import KeyOrder, Ranges
+from .partitions import PartitionedRanges
 from .runs_of_keys import Groups
+from .sorting import counts_below, dense_ranks
+from .spans import Spans
+from .table_work import Work
 
 __all__ = ["Way", "pairs_of", "ways"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+T = TypeVar("T")
 
 #: Probes and stored tuples of the samples that tell how many candidates a way has.
 _PROBES, _STORED = 4096, 1 << 14
@@ -144,32 +152,74 @@ def _by_arrival(groups: Groups, visible: Spans) -> Ranges:
     return Ranges(groups.order, start, np.maximum(start, end))
 
 
-def pairs_of(way: Way, condition: Condition, groups: Groups, visible: Spans,
-             take: Callable[[Rows, Rows], None]) -> int:
-    """Give ``take`` the row ids (r, s) of all pairs, part by part, by ``way``; returns the number of candidates."""
-    tried = 0
-    every = visible.hold_all(len(groups.of("s")))
+def pairs_of(way: Way, condition: Condition, groups: Groups, visible: Spans, take: Callable[[Rows, Rows], T],
+             work: Work) -> tuple[list[T], int]:
+    """What ``take`` makes of the row ids (r, s) of all pairs, part by part, by ``way``; and the number of candidates.
+
+    Threads call ``take`` at the same time.
+    """
+    tried, taken = 0, list[T]()
+    every = visible.hold_all
     for search, left in zip(way.searches or (None,), way.left(condition), strict=True):
-        if search is None:
-            probing, ranges, inside = "r", _by_arrival(groups, visible), True
-        else:
-            probing, inside = other_side(search.stored), every
-            ranges = KeyOrder(groups.of(search.stored), groups.count, search.keys).ranges(
-                groups.of(probing), search.low, search.high)
-        for probe, stored in _candidates(ranges):
-            r, s = (probe, stored) if probing == "r" else (stored, probe)
-            tried += len(r)
-            true = _verified(condition, left, r, s)
-            if not inside:
-                within = (s >= visible.start[r]) & (s < visible.end[r])
-                true = within if true is None else true & within
-            if true is not None:
-                r, s = r[true], s[true]
-            if not condition.decided and len(r):
-                true = condition.true(r, s)
-                r, s = r[true], s[true]
-            take(r, s)
-    return tried
+        probing: Side = "r" if search is None else other_side(search.stored)
+        inside = search is None or every
+        tasks = _tasks(search, probing, condition, groups, visible, work)
+
+        def run(task: Callable[[], Iterator[tuple[Rows, Rows]]], probing: str = probing, inside: bool = inside,
+                left: Sequence[Bounds] = left) -> tuple[int, list[T]]:
+            seen, made = 0, list[T]()
+            for probe, stored in task():
+                r, s = (probe, stored) if probing == "r" else (stored, probe)
+                seen += len(r)
+                true = _verified(condition, left, r, s)
+                if not inside:
+                    within = (s >= visible.start[r]) & (s < visible.end[r])
+                    true = within if true is None else true & within
+                if true is not None:
+                    r, s = r[true], s[true]
+                if not condition.decided and len(r):
+                    true = condition.true(r, s)
+                    r, s = r[true], s[true]
+                made.append(take(r, s))
+            return seen, made
+
+        for seen, made in work.map(run, tasks):
+            tried += seen
+            taken += made
+    return taken, tried
+
+
+def _tasks(search: _Search | None, probing: Side, condition: Condition, groups: Groups, visible: Spans,
+           work: Work) -> list[Callable[[], Iterator[tuple[Rows, Rows]]]]:
+    """Functions that give the probes and the stored tuples in the ranges of ``search``, some at a time: one for each
+    partition, or a single one.
+    """
+    if work.loops is None:
+        ranges = _by_arrival(groups, visible) if search is None else KeyOrder(
+            groups.of(search.stored), groups.count, search.keys).ranges(groups.of(probing), search.low, search.high)
+        return [lambda: _candidates(ranges)]
+    if search is None:  # the row id is the key
+        keys = np.arange(len(condition.possible_s), dtype=np.uint64)
+        some = visible.end > visible.start
+        low, high = np.where(some, visible.start, 1).view(np.uint64), np.where(some, visible.end - 1, 0).view(np.uint64)
+        search = _Search("s", keys, low, high, frozenset())
+    count, keys, low, high = groups.count, search.keys, search.low, search.high
+    if not PartitionedRanges.fits(count, keys):
+        distinct, keys = _ranked(keys)
+        low = counts_below(distinct, low).view(np.uint64)
+        behind = counts_below(distinct, high, equal=True)  # none below the least key
+        low = np.where(behind > 0, low, 1)
+        high = np.maximum(behind - 1, 0).view(np.uint64)
+    found = PartitionedRanges(work, (groups.numbers(probing), groups.numbers(search.stored)), count, keys, low, high)
+    return [partial(found.pairs, part, _CHUNK) for part in found.parts]
+
+
+def _ranked(keys: Codes) -> tuple[Codes, Codes]:
+    """The different ones of ``keys`` in order, and for each of ``keys`` its place among them."""
+    ranks, different = dense_ranks(keys)
+    distinct = np.empty(different, np.uint64)
+    distinct[ranks] = keys
+    return distinct, ranks.view(np.uint64)
 
 
 def _verified(condition: Condition, left: Sequence[Bounds], r: Rows, s: Rows) -> Mask | None:

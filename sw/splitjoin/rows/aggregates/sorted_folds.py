@@ -15,10 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu.condition import Condition, visible_spans
+from splitjoin.engines.cpu.condition import Condition
 from splitjoin.engines.cpu.device import CpuDevice
 from splitjoin.engines.cpu.key_order import KeyOrder
 from splitjoin.engines.cpu.runs_of_keys import least
+from splitjoin.engines.cpu.spans import Spans
 from splitjoin.engines.device import ITEM, PAIR, Device, Items
 from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector, evaluate
@@ -47,8 +48,8 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
     """The rows of ``query`` on the CPU; None where its condition, window or an aggregate needs pairs."""
     if not isinstance(device, CpuDevice) or device.engine != "auto" or not suits_ranges(query):
         return None
-    visible = visible_spans(query, incoming)
-    if not visible.hold_all(len(incoming.s)):
+    visible = Spans(query, incoming)
+    if not visible.hold_all:
         return None
     # Floats and numbers beyond 64 bits are left to pairs: a sum of floats is rounded once, at its end.
     terms = [term for a in query.aggregates for term in a.terms]

@@ -113,10 +113,10 @@ def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows) -> OrderedRow
 def _waiting(query: Query, incoming: Arrivals, side: Side, rows: Ints, partner: Ints | None) -> _Waiting:
     """When the tuples ``rows`` of stream ``side`` are decided. ``partner``: those that an as-of join has chosen."""
     kind, n = query.kind, len(incoming)
-    positions = {name: np.flatnonzero(incoming.stream == number) for number, name in enumerate(SIDES)}
+    positions = {name: incoming.positions(name) for name in SIDES}
     of = positions[side]
-    timed = incoming.ts is not None
-    times = {name: incoming.ts[p] if incoming.ts is not None else p for name, p in positions.items()}
+    timed = incoming.is_timed
+    times = {name: incoming.times(name) if timed else p for name, p in positions.items()}
     extent, own, time = query.window(side), of[rows], times[side][rows]
     last = np.full(len(rows), NEVER) if extent.length is None else later(
         time, np.uint64(min(extent.length, 2**64 - 1)))

@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import ways as table_ways, whole_tables
-from splitjoin.engines.cpu.condition import Condition, visible_spans
+from splitjoin.engines.cpu.condition import Condition
+from splitjoin.engines.cpu.spans import Spans
 from splitjoin.engines.cpu.ways import ways
 from splitjoin.joins.join import join
 from splitjoin.lang.query import Query
@@ -98,7 +99,7 @@ def test_a_way_counts_its_candidates_about() -> None:
                        on="r.c = s.c AND r.st < s.en AND s.st < r.en")
     incoming = arrivals(query, r, s)
     condition = Condition(query, incoming)
-    best, *others = ways(condition, condition.groups(), visible_spans(query, incoming))
+    best, *others = ways(condition, condition.groups(), Spans(query, incoming))
     made = join(r, s, on="r.c = s.c AND r.st < s.en AND s.st < r.en").counters["candidates"]
     assert 0.8 * made < best.candidates < 1.25 * made
     assert all(way.candidates > 100 * made for way in others)

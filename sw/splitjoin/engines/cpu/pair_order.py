@@ -1,0 +1,105 @@
+"""Pairs of whole tables in the order that a query asks for (semantics, section 3): each is one 64-bit number, so that
+sorting plain integers puts pairs in order.
+
+In order of arrival it is the position of the later tuple and the row id of the other, in order ``left`` the row ids of
+R and S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES
+
+from ..arrival import Arrivals, R
+from .partitions import ordered_pairs
+from .table_work import Work
+
+__all__ = ["NO_PAIR", "PairOrder"]
+
+Rows = npt.NDArray[np.int64]
+#: A number that is above that of each pair.
+NO_PAIR = 2**62
+_NONE = np.empty(0, np.int64)
+
+
+class PairOrder:
+    """Packs and orders pairs of the ``incoming`` arrivals, by ``work``."""
+
+    def __init__(self, query: Query, incoming: Arrivals, work: Work):
+        self._incoming, self._work = incoming, work
+        self._sizes = len(incoming.r), len(incoming.s)
+        self._bits = max(1, max(self._sizes).bit_length())
+        self._by_rows = query.order.kind == "left" or (query.is_pairs and query.order.kind == "none")
+        self._is_sorted = query.order.kind != "none" or not query.is_pairs
+        # Without times, the streams arrive by turns: loops compute positions.
+        self._by_turns = not incoming.is_timed and work.loops is not None and not self._by_rows
+        self._of_r = self._of_s = self._number = _NONE
+        self._stream = np.empty(0, np.uint8)
+        if incoming.is_timed and work.loops is not None:
+            self._merge(work.loops)
+        elif not self._by_turns:
+            self._stream = incoming.stream
+            self._of_r, self._of_s = incoming.positions("r"), incoming.positions("s")
+            self._number = np.empty(len(incoming), np.int64)
+            self._number[self._of_r], self._number[self._of_s] = (np.arange(n) for n in self._sizes)
+
+    def _merge(self, loops: Mapping[str, Any]) -> None:
+        """Find the positions by merging the times."""
+        self._of_r, self._of_s = (np.empty(n, np.int64) for n in self._sizes)
+        self._number, self._stream = np.empty(len(self._incoming), np.int64), np.empty(len(self._incoming), np.uint8)
+        times = [np.require(self._incoming.times(side), np.int64, ["C", "A"]) for side in SIDES]
+
+        def merge(task: tuple[int, slice]) -> None:
+            side, mine = task
+            loops["merge_positions"](times[side][mine], times[1 - side], side, mine.start, side,
+                                     (self._of_r, self._of_s)[side][mine], self._number, self._stream)
+
+        self._work.map(merge, [(side, mine) for side in range(2) for mine in self._work.slices(self._sizes[side])])
+
+    def packed(self, r: Rows, s: Rows) -> Rows:
+        """The pairs of the rows ``r`` and ``s`` (n,) as numbers (n,)."""
+        if self._by_rows:
+            return r << self._bits | s
+        if self._work.loops is not None:
+            found = np.empty(len(r), np.int64)
+            self._work.loops["pack"](r, s, self._of_r, self._of_s, min(self._sizes), self._bits, found)
+            return found
+        at_r, at_s = self._of_r[r], self._of_s[s]
+        return np.maximum(at_r, at_s) << self._bits | np.where(at_r > at_s, s, r)
+
+    def unpacked(self, packed: list[Rows]) -> tuple[Rows, Rows, Rows]:
+        """The rows ``r`` and ``s`` of all pairs in order, and the position of the later one: (n,) each.
+
+        Empties ``packed``.
+        """
+        if self._work.loops is not None and self._is_sorted:
+            ordered, cuts = ordered_pairs(self._work, packed, max(1, len(self._incoming)) << self._bits)
+        else:
+            ordered = np.concatenate([_NONE, *packed])
+            cuts = np.array([*(mine.start for mine in self._work.slices(len(ordered))), len(ordered)])
+            if self._is_sorted:
+                ordered.sort()
+        packed.clear()
+        r, s, at = (np.empty(len(ordered), np.int64) for _ in range(3))
+        self._work.map(lambda of: self._unpack(*(a[slice(*of)] for a in (ordered, r, s, at))), pairwise(cuts.tolist()))
+        return r, s, at
+
+    def _unpack(self, packed: Rows, r: Rows, s: Rows, at: Rows) -> None:
+        """Write the rows of the pairs ``packed`` (n,) and the position of the later one: (n,) each."""
+        if self._work.loops is not None and not self._by_rows:
+            self._work.loops["unpack"](packed, self._bits, self._stream, self._number, min(self._sizes),
+                                       int(self._sizes[1] > self._sizes[0]), r, s, at)
+            return
+        high, low = packed >> self._bits, packed & ((1 << self._bits) - 1)
+        if self._by_rows:
+            r[:], s[:], at[:] = high, low, np.maximum(self._of_r[high], self._of_s[low])
+        else:
+            is_r, number = (self._stream == R)[high], self._number[high]
+            r[:], s[:], at[:] = np.where(is_r, number, low), np.where(is_r, low, number), high

@@ -1,0 +1,86 @@
+"""What windows show of whole tables: the tuples of S that each tuple of R meets within both (semantics, section 2)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.lang.query import Query
+
+from ..arrival import Arrivals
+from .table_work import Work, plain_work
+
+__all__ = ["Spans"]
+
+Rows = npt.NDArray[np.int64]
+
+
+class Spans:
+    """For each tuple of R a range of S's row ids, those before it or after it within the windows of ``query``, from
+    `start` to before `end`: int64 (r,). Neither falls.
+    """
+
+    def __init__(self, query: Query, incoming: Arrivals, work: Work | None = None):
+        self._query, self._incoming = query, incoming
+        self._work = work or plain_work()
+        self._rows = len(incoming.r), len(incoming.s)
+
+    @cached_property
+    def hold_all(self) -> bool:
+        """True if every range is that of all rows of S."""
+        if not self._limits:
+            return True
+        return not self._rows[0] or (int(self.start.max()) == 0 and int(self.end.min()) == self._rows[1])
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs in the ranges."""
+        if not self._limits:
+            return self._rows[0] * self._rows[1]
+        return int(np.maximum(self.end - self.start, 0).sum())
+
+    @cached_property
+    def start(self) -> Rows:
+        """The first row id of each range."""
+        extent, start = self._query.window_s, np.zeros(self._rows[0], np.int64)
+        if extent.rows is not None and extent.rows < self._rows[1]:
+            before = self._incoming.positions("r") - np.arange(self._rows[0])  # tuples of S before each of R
+            start = np.maximum(before - extent.rows, 0)
+        if self._incoming.is_timed and extent.length is not None:
+            times = self._incoming.times("s"), _moved(self._incoming.times("r"), -extent.length)
+            start = np.maximum(start, self._work.counts_below(*times))
+        return start
+
+    @cached_property
+    def end(self) -> Rows:
+        """The row id behind each range."""
+        extent, end = self._query.window_r, np.full(self._rows[0], self._rows[1], np.int64)
+        if extent.rows is not None and extent.rows < self._rows[0]:
+            before = self._incoming.positions("s") - np.arange(self._rows[1])  # tuples of R before each of S
+            end = self._work.counts_below(before, np.arange(self._rows[0]) + extent.rows, equal=True)
+        if self._incoming.is_timed and extent.length is not None:
+            times = self._incoming.times("s"), _moved(self._incoming.times("r"), extent.length)
+            end = np.minimum(end, self._work.counts_below(*times, equal=True))
+        return end
+
+    @cached_property
+    def _limits(self) -> bool:
+        """False if no window leaves out a tuple, as it has as many rows and is as long as what there is."""
+        ts = self._incoming.ends
+        for extent, rows in zip((self._query.window_r, self._query.window_s), self._rows, strict=True):
+            if extent.rows is not None and extent.rows < rows:
+                return True
+            if ts is not None and extent.length is not None and extent.length < ts[1] - ts[0]:
+                return True
+        return False
+
+
+def _moved(times: Rows, by: int) -> Rows:
+    """``times`` moved by ``by`` ticks, as far as 64 bits go."""
+    length = np.uint64(min(abs(by), 2**64 - 1))  # more than a signed number holds
+    above = times.view(np.uint64) ^ np.uint64(1 << 63)  # above the least time
+    room = above if by < 0 else ~above
+    moved = np.where(room < length, room, length)
+    return ((above - moved if by < 0 else above + moved) ^ np.uint64(1 << 63)).view(np.int64)

@@ -1,0 +1,340 @@
+"""Compiled loops over whole tables. Each has one signature, so all are compiled once for a machine, for any condition.
+
+Arrays have one dimension and lie contiguously: codes of keys are uint64, numbers of rows, groups and places int64. An
+empty array of group numbers stands for one group of all rows; −1 is a row without a group. `partitions` tells what
+fine buckets, partitions and directories are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from .jit import compiled
+
+__all__ = ["LOOPS", "Loop"]
+
+#: Tuples that are compared one by one before a directory is asked for the end of a range.
+_STEPS = 8
+#: Numbers up to which insertion sorts fastest.
+_FEW = 24
+
+_READ, _WRITE = ({name: types.Array(kind, 1, "C", readonly=readonly, aligned=True) for name, kind in (
+    ("u", types.uint64), ("i", types.int64), ("b", types.uint8))} for readonly in (True, False))
+_KINDS: dict[str, Any] = {**_READ, **{name.upper(): kind for name, kind in _WRITE.items()},
+                          "n": types.int64, "w": types.uint64}
+
+
+class Loop:
+    """A function with one signature, which is compiled, or read from the cache, at its first call, or by `ready`."""
+
+    def __init__(self, function: Callable[..., Any], signature: str):
+        self._function: Any = compiled(function)
+        self._signature = tuple(_KINDS[kind] for kind in signature)
+        self._is_ready = not hasattr(self._function, "compile")  # with NUMBA_DISABLE_JIT
+        update_wrapper(self, function)
+
+    def ready(self) -> Any:
+        """The function, compiled."""
+        if not self._is_ready:
+            self._function.compile(self._signature)
+            self._function.disable_compile()
+            self._is_ready = True
+        return self._function
+
+    def __call__(self, *args: Any) -> Any:
+        return self.ready()(*args)
+
+
+#: All loops, by name.
+LOOPS: dict[str, Loop] = {}
+
+
+def _loop(signature: str) -> Callable[[Callable[..., Any]], Loop]:
+    """A loop whose arguments are of the kinds in ``signature``: u, i, b for arrays of uint64, int64 and uint8 that are
+    read, U, I, B for those that are written, n for an int64 and w for a uint64.
+    """
+    def made(function: Callable[..., Any]) -> Loop:
+        LOOPS[function.__name__] = found = Loop(function, signature)
+        return found
+    return made
+
+
+@_loop("iuwwwI")
+def stored_counts(numbers: Any, keys: Any, least: Any, stride: Any, shift: Any, counts: Any) -> None:
+    """Count in ``counts`` the tuples of each fine bucket."""
+    for i in range(len(keys)):
+        place = keys[i] - least
+        if len(numbers):
+            if numbers[i] < 0:
+                continue
+            place += np.uint64(numbers[i]) * stride
+        counts[place >> shift] += 1
+
+
+@_loop("iuwwwinIUI")
+def stored_scatter(numbers: Any, keys: Any, least: Any, stride: Any, shift: Any, parts: Any, first: Any, offsets: Any,
+                   places: Any, rows: Any) -> None:
+    """Write the tuples, whose rows begin at ``first``, into their partitions, from ``offsets`` on, which move."""
+    for i in range(len(keys)):
+        place = keys[i] - least
+        if len(numbers):
+            if numbers[i] < 0:
+                continue
+            place += np.uint64(numbers[i]) * stride
+        part = parts[place >> shift]
+        at = offsets[part]
+        offsets[part] = at + 1
+        places[at] = place
+        rows[at] = first + i
+
+
+@_loop("iuuwwwwI")
+def probe_counts(numbers: Any, low: Any, high: Any, least: Any, most: Any, stride: Any, shift: Any,
+                 counts: Any) -> None:
+    """Count in ``counts`` the probes of each fine bucket, which is that of their least place."""
+    for i in range(len(low)):
+        if low[i] > high[i] or low[i] > most or high[i] < least:
+            continue
+        place = max(low[i], least) - least
+        if len(numbers):
+            if numbers[i] < 0:
+                continue
+            place += np.uint64(numbers[i]) * stride
+        counts[place >> shift] += 1
+
+
+@_loop("iuuwwwwinIUUI")
+def probe_scatter(numbers: Any, low: Any, high: Any, least: Any, most: Any, stride: Any, shift: Any, parts: Any,
+                  first: Any, offsets: Any, lows: Any, highs: Any, rows: Any) -> None:
+    """Write the probes, whose rows begin at ``first``, into their partitions, as `stored_scatter`."""
+    for i in range(len(low)):
+        if low[i] > high[i] or low[i] > most or high[i] < least:
+            continue
+        base = np.uint64(0)
+        if len(numbers):
+            if numbers[i] < 0:
+                continue
+            base = np.uint64(numbers[i]) * stride
+        place = base + (max(low[i], least) - least)
+        part = parts[place >> shift]
+        at = offsets[part]
+        offsets[part] = at + 1
+        lows[at] = place
+        highs[at] = base + (min(high[i], most) - least)
+        rows[at] = first + i
+
+
+@_loop("UIUI")
+def sort_places(places: Any, rows: Any, other_places: Any, other_rows: Any) -> None:
+    """Sort ``places`` (n,) in place, equal ones as they come, and ``rows`` with them: by bytes, from the lowest that
+    differs (radix sort; Knuth, The Art of Computer Programming 3, section 5.2.5). The others are room (n,).
+    """
+    n = len(places)
+    differs, rises = np.uint64(0), True
+    for i in range(1, n):
+        differs |= places[i] ^ places[0]
+        rises &= places[i] >= places[i - 1]
+    if rises:
+        return
+    if n <= _FEW:
+        for i in range(1, n):
+            place, row, at = places[i], rows[i], i
+            while at and places[at - 1] > place:
+                places[at], rows[at] = places[at - 1], rows[at - 1]
+                at -= 1
+            places[at], rows[at] = place, row
+        return
+    counts = np.zeros(256, np.int64)
+    a, b, x, y, swapped = places, rows, other_places, other_rows, False
+    for byte in range(8):
+        shift = np.uint64(8 * byte)
+        if not (differs >> shift) & np.uint64(255):
+            continue
+        counts[:] = 0
+        for i in range(n):
+            counts[(a[i] >> shift) & np.uint64(255)] += 1
+        total = 0
+        for i in range(256):
+            counts[i], total = total, total + counts[i]
+        for i in range(n):
+            digit = (a[i] >> shift) & np.uint64(255)
+            at = counts[digit]
+            counts[digit] = at + 1
+            x[at] = a[i]
+            y[at] = b[i]
+        a, b, x, y, swapped = x, y, a, b, not swapped
+    if swapped:
+        for i in range(n):
+            x[i] = a[i]
+            y[i] = b[i]
+
+
+@_loop("uwwI")
+def make_directory(places: Any, base: Any, shift: Any, directory: Any) -> None:
+    """For each bucket of 2^``shift`` places from ``base`` on the number of ``places``, which rise, below it."""
+    bucket = 0
+    for i in range(len(places)):
+        of = np.int64((places[i] - base) >> shift)
+        while bucket <= of:
+            directory[bucket] = i
+            bucket += 1
+    while bucket < len(directory):
+        directory[bucket] = len(places)
+        bucket += 1
+
+
+@compiled
+def _found(place: Any, shift: Any, parts: Any, bases: Any, shifts: Any, starts: Any, begins: Any, directory: Any,
+           places: Any) -> Any:
+    """The position of the first of ``places`` that is not below ``place``."""
+    part = parts[place >> shift]
+    bucket = begins[part] + np.int64((place - bases[part]) >> shifts[part])
+    low, high = starts[part] + directory[bucket], starts[part] + directory[bucket + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if places[middle] < place:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@_loop("uuwwiuuiiiuII")
+def probe_ranges(lows: Any, highs: Any, top: Any, shift: Any, parts: Any, bases: Any, shifts: Any, starts: Any,
+                 begins: Any, directory: Any, places: Any, first: Any, behind: Any) -> Any:
+    """The positions of ``places`` from each of ``lows`` to each of ``highs``; returns how many there are in all."""
+    total = 0
+    for i in range(len(lows)):
+        start = _found(lows[i], shift, parts, bases, shifts, starts, begins, directory, places)
+        high, end = highs[i], start
+        while end < len(places) and places[end] <= high:
+            end += 1
+            if end == start + _STEPS:
+                end = len(places) if high == top else _found(
+                    high + np.uint64(1), shift, parts, bases, shifts, starts, begins, directory, places)
+                break
+        first[i], behind[i] = start, end
+        total += end - start
+    return total
+
+
+@_loop("iiiiII")
+def expand(first: Any, behind: Any, rows: Any, order: Any, probe: Any, stored: Any) -> None:
+    """All pairs of the probes ``rows`` with the positions of ``order`` from ``first`` to before ``behind``."""
+    at = 0
+    for i in range(len(rows)):
+        for position in range(first[i], behind[i]):
+            probe[at] = rows[i]
+            stored[at] = order[position]
+            at += 1
+
+
+@compiled
+def _position(row: Any, of: Any, common: Any, is_s: Any) -> Any:
+    """The position in arrival order of a row of a stream, whose positions are ``of``, if that is not empty; else the
+    streams arrive by turns for ``common`` rows.
+    """
+    if len(of):
+        return of[row]
+    return 2 * row + is_s if row < common else row + common
+
+
+@_loop("iiiinnI")
+def pack(r: Any, s: Any, of_r: Any, of_s: Any, common: Any, bits: Any, packed: Any) -> None:
+    """For each pair the position of its later tuple, and in the low ``bits`` the row of the other."""
+    for i in range(len(r)):
+        at_r, at_s = _position(r[i], of_r, common, 0), _position(s[i], of_s, common, 1)
+        packed[i] = at_r << bits | s[i] if at_r > at_s else at_s << bits | r[i]
+
+
+@_loop("inI")
+def packed_counts(packed: Any, shift: Any, counts: Any) -> None:
+    """Count in ``counts`` the pairs of each part of arrival order."""
+    for i in range(len(packed)):
+        counts[packed[i] >> shift] += 1
+
+
+@_loop("inII")
+def packed_scatter(packed: Any, shift: Any, offsets: Any, ordered: Any) -> None:
+    """Write the pairs into their parts of arrival order, from ``offsets`` on, which move."""
+    for i in range(len(packed)):
+        part = packed[i] >> shift
+        at = offsets[part]
+        offsets[part] = at + 1
+        ordered[at] = packed[i]
+
+
+@_loop("inbinnIII")
+def unpack(packed: Any, bits: Any, stream: Any, number: Any, common: Any, common_s: Any, r: Any, s: Any,
+           at: Any) -> None:
+    """The rows of each pair and the position of its later tuple, which is of ``stream`` and has a ``number`` there;
+    without these, the streams arrive by turns for ``common`` rows, and then S's, if ``common_s``, or R's.
+    """
+    for i in range(len(packed)):
+        position = packed[i] >> bits
+        stored = packed[i] - (position << bits)
+        if len(stream):
+            is_s, row = stream[position] == 1, number[position]
+        elif position < 2 * common:
+            is_s, row = position & 1 == 1, position >> 1
+        else:
+            is_s, row = common_s == 1, position - common
+        at[i] = position
+        r[i] = stored if is_s else row
+        s[i] = row if is_s else stored
+
+
+@compiled
+def _count_below(ordered: Any, wanted: Any, equal: Any) -> Any:
+    """How many of ``ordered``, which rise, are below ``wanted``, or with ``equal`` not above it."""
+    low, high = 0, len(ordered)
+    while low < high:
+        middle = (low + high) >> 1
+        if ordered[middle] < wanted or (equal and ordered[middle] == wanted):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@_loop("iinI")
+def merged_counts(ordered: Any, wanted: Any, equal: Any, counts: Any) -> None:
+    """For each of ``wanted``, which rise, how many of ``ordered``, which rise, are below it, or with ``equal`` not above
+    it.
+    """
+    if not len(wanted):
+        return
+    at, last = _count_below(ordered, wanted[0], equal), np.int64(len(ordered))
+    for i in range(len(wanted)):
+        most = wanted[i]
+        if equal:
+            while at < last and ordered[at] <= most:
+                at += 1
+        else:
+            while at < last and ordered[at] < most:
+                at += 1
+        counts[i] = at
+
+
+@_loop("iinnnIIB")
+def merge_positions(times: Any, others: Any, equal: Any, first: Any, side: Any, of: Any, number: Any,
+                    stream: Any) -> None:
+    """The positions ``of`` rows from ``first`` on, with ``times``, when they are merged with ``others``, of which those
+    at the same time come first if ``equal``; and in the merged order the ``number`` and ``stream`` of each.
+    """
+    if not len(times):
+        return
+    at, last = _count_below(others, times[0], equal), np.int64(len(others))
+    for i in range(len(times)):
+        most = times[i]
+        while at < last and (others[at] < most or (equal and others[at] == most)):
+            at += 1
+        position = first + i + at
+        of[i] = position
+        number[position] = first + i
+        stream[position] = side

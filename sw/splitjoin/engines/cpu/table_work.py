@@ -1,0 +1,73 @@
+"""What whole tables are joined with: as many threads as the work pays for, and compiled loops where there are some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .compiler import has_numba
+from .helpers import Team
+from .sorting import counts_below
+
+__all__ = ["Work", "loops", "plain_work"]
+
+Rows = npt.NDArray[np.int64]
+A = TypeVar("A")
+B = TypeVar("B")
+
+#: Nanoseconds of work that pay for one thread more.
+_SHARE = 1_000_000
+#: Rows of a slice of a table: its columns and codes stay in the second-level cache.
+_SLICE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Work:
+    """A team of up to ``threads``, and the functions of `table_loops` by name; None where NumPy does the work."""
+
+    threads: int
+    team: Team
+    loops: Mapping[str, Any] | None = None
+
+    def share(self, nanoseconds: float) -> None:
+        """Have as many threads as so much work pays for."""
+        self.team.size = max(1, min(self.threads, int(nanoseconds / _SHARE)))
+
+    @property
+    def text(self) -> str:
+        """How many threads there are, in words, behind a plan; empty of one that is all."""
+        return "" if self.threads == 1 else f"; {self.team.size} of {self.threads} threads"
+
+    def map(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """``function`` of all ``items``, in their order, by all threads."""
+        return self.team.map(function, items)
+
+    def counts_below(self, ordered: Rows, wanted: Rows, *, equal: bool = False) -> Rows:
+        """As `sorting.counts_below`, of numbers both of which rise."""
+        if self.loops is None:
+            return counts_below(ordered, wanted, equal=equal)
+        found, loops = np.empty(len(wanted), np.int64), self.loops
+        ordered, wanted = (np.require(a, np.int64, "CA") for a in (ordered, wanted))
+        self.map(lambda mine: loops["merged_counts"](ordered, wanted[mine], equal, found[mine]),
+                 self.slices(len(wanted)))
+        return found
+
+    def slices(self, rows: int) -> list[slice]:
+        """Slices of so many rows for `map`, one after the other; at least one."""
+        return [slice(at, min(rows, at + _SLICE)) for at in range(0, max(rows, 1), _SLICE)]
+
+
+def plain_work() -> Work:
+    """One thread and NumPy."""
+    return Work(1, Team(1))
+
+
+def loops(rows: int, when: str) -> Mapping[str, Any] | None:
+    if not has_numba():
+        return None
+    from .table_loops import LOOPS
+    return LOOPS
