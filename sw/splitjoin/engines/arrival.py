@@ -117,12 +117,12 @@ class _Merged(Arrivals):
         return (min(int(t[0]) for t in some), max(int(t[-1]) for t in some)) if some else None
 
     @cached_property
-    def stream(self) -> npt.NDArray[np.uint8]:  # type: ignore[override]  # made once
+    def stream(self) -> npt.NDArray[np.uint8]:
         """As `Arrivals.stream`."""
         return self._merged[0]
 
     @cached_property
-    def ts(self) -> npt.NDArray[np.int64]:  # type: ignore[override]  # made once
+    def ts(self) -> npt.NDArray[np.int64]:
         """As `Arrivals.ts`."""
         return self._merged[1]
 

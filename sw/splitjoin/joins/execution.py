@@ -54,16 +54,16 @@ def run(query: Query, tables: Arranged, output: Output, device: Device, to: str 
     row = _row_bytes(output.columns, incoming) if to is None else 0
     rows = WholeRows(query, device, incoming, groups, row_bytes=row,
                      watch=ExpectedSize(query, incoming, ITEM.itemsize + row).check)
+    given: dict[Side, pa.Table] = {side: incoming.table(side) for side in SIDES}
     if to is not None:
         with TableWriter(to, output.schema or _schema(query, output)) as writer:
             for part in tables.by_left(rows.table()).parts(_WRITTEN) if by_left else rows.tables(_WRITTEN):
-                writer.write(output.finish(_gathered(query, {side: incoming.table(side) for side in SIDES}, output, part)))
+                writer.write(output.finish(_gathered(query, given, output, part)))
         return JoinResult(writer.stored(), None, **rows.facts)
     table = tables.by_left(rows.table()) if by_left else rows.table()
     try:
         check_memory(len(table), len(table) * row)
-        whole = {side: incoming.table(side) for side in SIDES} if len(table) <= _TAKEN else _in_one_chunk(
-            incoming, output.columns)
+        whole = given if len(table) <= _TAKEN else _in_one_chunk(given, output.columns)
         made = table.map(lambda part: output.finish(_gathered(query, whole, output, part)), table.parts(_TAKEN))
         return JoinResult(pa.concat_tables(made), lambda: tables.numbered(table.items()), **rows.facts)
     except MemoryError as error:
@@ -75,11 +75,11 @@ def _schema(query: Query, output: Output) -> pa.Schema:
     return pa.schema([*output_schema(output.columns), *aggregate_fields(query)])
 
 
-def _in_one_chunk(incoming: Arrivals, columns: Sequence[OutputColumn]) -> dict[Side, pa.Table]:
+def _in_one_chunk(tables: Mapping[Side, pa.Table], columns: Sequence[OutputColumn]) -> dict[Side, pa.Table]:
     """The tables with those of their columns that ``columns`` name, in one chunk each, from which many rows are taken
     fastest.
     """
-    return {side: incoming.table(side).select(list(dict.fromkeys(c.source for c in columns if c.side == side)))
+    return {side: tables[side].select(list(dict.fromkeys(c.source for c in columns if c.side == side)))
             .combine_chunks() for side in SIDES}
 
 

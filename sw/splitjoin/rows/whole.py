@@ -104,7 +104,8 @@ class WholeRows:
 
     def table(self) -> TableRows:
         """All rows."""
-        return self._at_once() or TableRows.of(self.batch())
+        found = self._at_once()
+        return TableRows.of(self.batch()) if found is None else found  # also if it has no rows
 
     def tables(self, rows: int) -> Iterator[TableRows]:
         """The rows in parts of at most ``rows``; where it can be, memory holds one part at a time."""

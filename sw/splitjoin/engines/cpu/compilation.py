@@ -40,7 +40,8 @@ from ..arrival import Arrivals
 from .engines import suits_runs
 from .session import BatchSession
 
-__all__ = ["Compilation", "OpenCompiled", "compile_query", "compile_sample"]
+__all__ = ["Child", "Compilation", "OpenCompiled", "compile_alone", "compile_query", "compile_sample", "start_child",
+           "toolchain"]
 
 #: Opens a compiled session of a query with an engine: "auto", "index", "sorted" or "nested".
 OpenCompiled = Callable[[Query, str], BatchSession]
@@ -55,7 +56,7 @@ _BUSY = 75
 _SETTINGS = ("NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
 
 
-class _Child:
+class Child:
     """A process that compiles; `code` is its exit code, None while it runs."""
 
     def __init__(self, pid: int):
@@ -77,7 +78,7 @@ class _Child:
 
 #: The processes that this one has started and that may still run: no more than `_SLOTS`, as each of many short queries
 #: would otherwise start one that imports everything only to find that no slot is free.
-_children: list[_Child] = []
+_children: list[Child] = []
 _starting = threading.Lock()
 
 
@@ -87,7 +88,7 @@ class Compilation:
     def __init__(self, query: Query, engine: str):
         self._query, self._engine = query, engine
         self._marker = _marker(query, engine)
-        self._child: _Child | None = None
+        self._child: Child | None = None
         self._again = 0.0  # when to ask for a slot again
         self._failed = False
 
@@ -125,36 +126,52 @@ class Compilation:
         return code is not None  # without a marker it has failed, and the session says why, or does better
 
     def _start(self, coming: Arrivals) -> None:
-        _children[:] = [child for child in _children if child.code is None]
-        if len(_children) >= _SLOTS:
-            self._again = time.monotonic() + _PATIENCE
-            return
-        cache_folder()  # without one there is no place for what the process compiles
-        tell("the first results come without compiled loops; these are compiled meanwhile, once for this machine")
-        code = ("import os, sys; os.nice(10); from splitjoin.engines.cpu.device import compile_in_background as run; "
-                "run(*sys.argv[1:])")
         with _nameless() as sample:
             _write_sample(sample, self._query, self._engine, coming.split(_SAMPLE)[0])
             sample.flush()
             sample.seek(0)
-            files = [(os.POSIX_SPAWN_DUP2, sample.fileno(), 0),
-                     *((os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in (1, 2))]
-            # Not subprocess.Popen, which minds that its process outlives it. A session of its own keeps Ctrl-C from it.
-            self._child = _Child(os.posix_spawn(
-                sys.executable, python_command(code, self._marker), {**os.environ, **SAFE, "PYTHONPATH": python_path()},
-                file_actions=files, setsid=True))
-        _children.append(self._child)
+            self._child = start_child("splitjoin.engines.cpu.device", "compile_in_background", self._marker, sample)
+        if self._child is None:
+            self._again = time.monotonic() + _PATIENCE
+
+
+def start_child(module: str, function: str, marker: str, sample: IO[bytes] | None = None) -> Child | None:
+    """A process that calls ``function`` of ``module`` with ``marker``, at low priority, and reads ``sample``; None
+    where as many run as may. Raises `OSError` and `NoCache` where it cannot be.
+    """
+    _children[:] = [child for child in _children if child.code is None]
+    if len(_children) >= _SLOTS:
+        return None
+    cache_folder()  # without one there is no place for what the process compiles
+    tell("the first results come without compiled loops; these are compiled meanwhile, once for this machine")
+    code = f"import os, sys; os.nice(10); from {module} import {function} as run; run(*sys.argv[1:])"
+    files: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in (0, 1, 2)]
+    if sample is not None:
+        files[0] = (os.POSIX_SPAWN_DUP2, sample.fileno(), 0)
+    # Not subprocess.Popen, which minds that its process outlives it. A session of its own keeps Ctrl-C from it.
+    child = Child(os.posix_spawn(
+        sys.executable, python_command(code, marker), {**os.environ, **SAFE, "PYTHONPATH": python_path()},
+        file_actions=files, setsid=True))
+    _children.append(child)
+    return child
 
 
 def compile_sample(sample: IO[bytes], marker: str, open_compiled: OpenCompiled) -> int:
     """Compile what the query of ``sample`` needs, and make the ``marker``. Returns the exit code of the process."""
     query, engine, coming = _read_sample(sample)
+    return compile_alone(marker, lambda: compile_query(query, engine, coming, open_compiled))
+
+
+def compile_alone(marker: str, compile_all: Callable[[], None]) -> int:
+    """Call ``compile_all``, which makes the ``marker``, unless another process does, or as many compile as may. Returns
+    the exit code of the process.
+    """
     folder = place(marker).parent
     slots = [folder / f"compiling-{n}.lock" for n in range(_SLOTS)]
     with try_lock([folder / f"{marker.rpartition('/')[2]}.lock"]) as mine, try_lock(slots if mine else []) as free:
         if not free:
             return _BUSY
-        compile_query(query, engine, coming, open_compiled)
+        compile_all()
     return 0
 
 
@@ -172,7 +189,7 @@ def compile_query(query: Query, engine: str, coming: Arrivals, open_compiled: Op
 
 
 @cache
-def _toolchain() -> str:
+def toolchain() -> str:
     """Environment, beside the query, that compiled loops depend on."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     changed = [file.stat().st_mtime_ns for file in files]
@@ -183,7 +200,7 @@ def _toolchain() -> str:
 def _marker(query: Query, engine: str) -> str:
     """The entry of the cache that says that the loops of ``query`` for ``engine`` are in it."""
     key = [_without_names(encode_condition(query.predicate)), query.order.kind == "inner",
-           [w.length is None for w in (query.window_r, query.window_s)], engine, _toolchain()]
+           [w.length is None for w in (query.window_r, query.window_s)], engine, toolchain()]
     name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]
     return f"{KERNELS}/query-{name}.compiled"
 

@@ -75,6 +75,7 @@ class Condition:
         self.possible_r, self.possible_s = np.ones(len(incoming.r), np.bool_), np.ones(len(incoming.s), np.bool_)
         self.points: list[tuple[Codes, Codes]] = []
         ranged: dict[tuple[int, int], list[int]] = {}
+        self._has_units = False
         for j in plan.required:
             test = plan.tests[j]
             self.possible_r &= lows[j] <= highs[j]
@@ -82,7 +83,9 @@ class Condition:
                 self.possible_s &= self.keys("s", test.s) != 0
             if test.is_point:
                 self.points.append((lows[j], self.keys("s", test.s)))
-            elif not isinstance(plan.slots_s[test.s].key, UnitKey):
+            elif isinstance(plan.slots_s[test.s].key, UnitKey):
+                self._has_units = True
+            else:
                 ranged.setdefault((test.r, test.s), []).append(j)
         self._ranged = [j for (_, s), tests in ranged.items() if not self._is_point(tests, s) for j in tests]
         self.decided = plan.residual is None and len(plan.required) == len(plan.tests) and _only_tests(plan.tree)
@@ -178,6 +181,9 @@ class Condition:
 
     def groups(self) -> Groups:
         """The tuples of both streams by their equal keys."""
+        if self._ranged and not self._has_units and bool(self.possible_s.all()):
+            # The intervals of tuples that can have no partner hold no key.
+            return Groups(self.points, np.ones_like(self.possible_r), self.possible_s, self._work)
         return Groups(self.points, self.possible_r, self.possible_s, self._work)
 
 

@@ -22,7 +22,8 @@ from .helpers import Team
 from .latest import LatestSession
 from .numpy_session import NumpySession
 from .session import BatchSession
-from .table_work import Work, loops
+from .table_compilation import TableCompilation
+from .table_work import Work
 from .tiered import TieredSession
 from .whole_tables import table_pairs
 
@@ -32,6 +33,8 @@ CpuEngine = Literal["auto", "index", "sorted", "nested", "sliding", "key-oij", "
 #: Engines that fold aggregates without making pairs (`splitjoin.rows.interval_joins`).
 INTERVAL_ENGINES = ("sliding", "key-oij", "scale-oij")
 CompileTime = Literal["background", "first"]
+
+_table_loops = TableCompilation()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +107,7 @@ class CpuDevice(Device):
 
     def table_work(self, rows: int) -> Work:
         """The threads and loops for whole tables of so many rows in all."""
-        return Work(self.workers, Team(self.workers), loops(rows, self._compile_time))
+        return Work(self.workers, Team(self.workers), _table_loops.for_rows(rows, self._compile_time))
 
     @property
     def _compile_time(self) -> str:

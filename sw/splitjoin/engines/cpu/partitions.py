@@ -1,4 +1,4 @@
-"""Ranges of a sorted key by partitions that fit the second-level cache, so time is linear in the rows, and threads share
+"""Ranges of a sorted key by partitions that fit the second-level cache, so time is linear in rows, and threads share
 the work (radix partitioning; Manegold, Boncz and Kersten, Optimizing main-memory join on modern hardware, 2002).
 
 The *place* of a tuple combines its group and its key. *Fine buckets* are equal ranges of places; a *partition* is a run

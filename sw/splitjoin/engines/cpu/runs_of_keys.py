@@ -116,7 +116,7 @@ class Groups:
 
     def one_ended(self, keys: Codes, low: Codes, high: Codes) -> bool:
         """True if no interval from ``low`` to ``high`` (r,) has ``keys`` of S (s,) on both sides."""
-        mine = self.of("r") >= 0
+        mine = (self.of("r") >= 0) & (low <= high)
         if not len(self.order) or not mine.any():
             return True
         return bool((low[mine] <= keys[self.order].min()).all() or (high[mine] >= keys[self.order].max()).all())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ _FEW = 24
 
 _READ, _WRITE = ({name: types.Array(kind, 1, "C", readonly=readonly, aligned=True) for name, kind in (
     ("u", types.uint64), ("i", types.int64), ("b", types.uint8))} for readonly in (True, False))
+_compiling = Lock()
 _KINDS: dict[str, Any] = {**_READ, **{name.upper(): kind for name, kind in _WRITE.items()},
                           "n": types.int64, "w": types.uint64}
 
@@ -41,9 +43,11 @@ class Loop:
     def ready(self) -> Any:
         """The function, compiled."""
         if not self._is_ready:
-            self._function.compile(self._signature)
-            self._function.disable_compile()
-            self._is_ready = True
+            with _compiling:
+                if not self._is_ready:
+                    self._function.compile(self._signature)
+                    self._function.disable_compile()
+                    self._is_ready = True
         return self._function
 
     def __call__(self, *args: Any) -> Any:
@@ -304,9 +308,7 @@ def _count_below(ordered: Any, wanted: Any, equal: Any) -> Any:
 
 @_loop("iinI")
 def merged_counts(ordered: Any, wanted: Any, equal: Any, counts: Any) -> None:
-    """For each of ``wanted``, which rise, how many of ``ordered``, which rise, are below it, or with ``equal`` not above
-    it.
-    """
+    """For each of ``wanted`` how many of ``ordered`` are below it, or with ``equal`` not above it; both rise."""
     if not len(wanted):
         return
     at, last = _count_below(ordered, wanted[0], equal), np.int64(len(ordered))

@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .compiler import has_numba
 from .helpers import Team
 from .sorting import counts_below
 
-__all__ = ["Work", "loops", "plain_work"]
+__all__ = ["Work", "plain_work"]
 
 Rows = npt.NDArray[np.int64]
 A = TypeVar("A")
@@ -51,7 +50,7 @@ class Work:
         if self.loops is None:
             return counts_below(ordered, wanted, equal=equal)
         found, loops = np.empty(len(wanted), np.int64), self.loops
-        ordered, wanted = (np.require(a, np.int64, "CA") for a in (ordered, wanted))
+        ordered, wanted = (np.require(a, np.int64, ["C", "A"]) for a in (ordered, wanted))
         self.map(lambda mine: loops["merged_counts"](ordered, wanted[mine], equal, found[mine]),
                  self.slices(len(wanted)))
         return found
@@ -64,10 +63,3 @@ class Work:
 def plain_work() -> Work:
     """One thread and NumPy."""
     return Work(1, Team(1))
-
-
-def loops(rows: int, when: str) -> Mapping[str, Any] | None:
-    if not has_numba():
-        return None
-    from .table_loops import LOOPS
-    return LOOPS

@@ -77,7 +77,10 @@ class Way:
 def ways(condition: Condition, groups: Groups, visible: Spans) -> list[Way]:
     """The ways to find all pairs, with the fewest candidates first."""
     found = [Way((), "equal keys" if condition.points else "all pairs")]
-    for side in ("s", "r"):
+    sides: tuple[Side, ...] = ("s", "r")
+    if condition.decided and len(condition.bounds("s")) == 1:
+        sides = ("s",)  # both ranges hold the pairs alone
+    for side in sides:
         found += [Way((_Search(side, b.keys, b.low, b.high, b.slots_s),), f"a range of {side}")
                   for b in condition.bounds(side)]
     found += _divided(condition)
@@ -99,7 +102,7 @@ def _divided(condition: Condition) -> Iterator[Way]:
             moved = _moved(mine, shift)
             none = moved == np.uint64(2**64 - 1)
             higher = _Search("s", above.keys, np.maximum(above.low, np.where(none, moved, moved + np.uint64(1))),
-                             np.where(none, np.uint64(0), above.high), above.slots_s)
+                             np.where(none | ~condition.possible_r, np.uint64(0), above.high), above.slots_s)
             (back,) = [b for b in condition.bounds("r") if second in b.tests]
             least = _moved(above.keys, -shift)
             beyond = (_moved(least, shift) < above.keys)  # no code of R's reaches so high
@@ -127,10 +130,10 @@ def _moved(codes: Codes, shift: int) -> Codes:
 
 def _count(way: Way, groups: Groups, visible: Spans) -> float:
     """About how many candidates ``way`` has."""
-    if not way.searches:
-        return float(_by_arrival(groups, visible).pairs)
+    if not way.searches and groups.is_one:
+        return float(visible.pairs)
     total = 0.0
-    for search in way.searches:
+    for search in way.searches or (_by_row(visible, len(groups.of("s"))),):
         numbers, stored = groups.of(other_side(search.stored)), groups.of(search.stored)
         (some, probes), (kept, tuples) = _sample(numbers, _PROBES), _sample(stored, _STORED)
         ranges = KeyOrder(stored[kept], groups.count, search.keys[kept]).ranges(
@@ -198,11 +201,7 @@ def _tasks(search: _Search | None, probing: Side, condition: Condition, groups: 
         ranges = _by_arrival(groups, visible) if search is None else KeyOrder(
             groups.of(search.stored), groups.count, search.keys).ranges(groups.of(probing), search.low, search.high)
         return [lambda: _candidates(ranges)]
-    if search is None:  # the row id is the key
-        keys = np.arange(len(condition.possible_s), dtype=np.uint64)
-        some = visible.end > visible.start
-        low, high = np.where(some, visible.start, 1).view(np.uint64), np.where(some, visible.end - 1, 0).view(np.uint64)
-        search = _Search("s", keys, low, high, frozenset())
+    search = search or _by_row(visible, len(condition.possible_s))
     count, keys, low, high = groups.count, search.keys, search.low, search.high
     if not PartitionedRanges.fits(count, keys):
         distinct, keys = _ranked(keys)
@@ -212,6 +211,13 @@ def _tasks(search: _Search | None, probing: Side, condition: Condition, groups: 
         high = np.maximum(behind - 1, 0).view(np.uint64)
     found = PartitionedRanges(work, (groups.numbers(probing), groups.numbers(search.stored)), count, keys, low, high)
     return [partial(found.pairs, part, _CHUNK) for part in found.parts]
+
+
+def _by_row(visible: Spans, rows: int) -> _Search:
+    """The ranges of S's rows that are ``visible`` as a search whose key is the row id."""
+    some = visible.end > visible.start
+    low, high = np.where(some, visible.start, 1), np.where(some, visible.end - 1, 0)
+    return _Search("s", np.arange(rows, dtype=np.uint64), low.view(np.uint64), high.view(np.uint64), frozenset())
 
 
 def _ranked(keys: Codes) -> tuple[Codes, Codes]:

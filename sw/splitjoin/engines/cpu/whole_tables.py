@@ -11,8 +11,8 @@ from splitjoin.lang.query import Query
 
 from ..arrival import Arrivals
 from ..device import TablePairs
-from .pair_order import NO_PAIR, PairOrder
 from .condition import Condition
+from .pair_order import NO_PAIR, PairOrder
 from .partners import partners_of
 from .runs_of_keys import Groups
 from .spans import Spans

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,17 @@ class OrderedRows:
     Attributes:
         r, s: The row ids (n,), −1 for NULL.
         at: For each row the arrival that brings it, or whose results it precedes; the number of arrivals at the end.
-        side: Its stream, as of `ITEM`.
+        side: Its stream, as of `ITEM`; None where it is that of the arrival.
     """
 
     r: Ints
     s: Ints
     at: Ints
-    side: npt.NDArray[np.uint8]
+    side: npt.NDArray[np.uint8] | None
+
+    def sides(self, incoming: Arrivals) -> npt.NDArray[np.uint8]:
+        """`side`, of each row of ``incoming``."""
+        return incoming.stream[self.at] if self.side is None else self.side
 
     def items(self, query: Query, incoming: Arrivals) -> Items:
         """The rows as items, with a star for each arrival where the order of ``query`` has them."""
@@ -44,7 +48,8 @@ class OrderedRows:
         rest = np.ones(len(items), np.bool_)
         rest[mine] = False
         items[rest] = others
-        items["kind"][mine], items["side"][mine], items["r"][mine], items["s"][mine] = PAIR, self.side, self.r, self.s
+        items["kind"][mine], items["side"][mine], items["r"][mine], items["s"][mine] = (
+            PAIR, self.sides(incoming), self.r, self.s)
         return items
 
 
@@ -65,9 +70,9 @@ class _Waiting:
 
 def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRows:
     """The rows of ``query`` over all ``incoming`` arrivals, whose pairs, or those that decide, are ``found``."""
-    kind, stream = query.kind, incoming.stream
+    kind = query.kind
     r, s, at = found.r, found.s, found.at
-    pairs = OrderedRows(r, np.full(len(r), NONE) if kind.how == "semi" else s, at, stream[at])
+    pairs = OrderedRows(r, np.full(len(r), NONE) if kind.how == "semi" else s, at, None)
     if query.order.kind == "left":
         return _by_left(query, incoming, pairs)
     if kind.has_pairs or kind.how == "semi":
@@ -77,7 +82,7 @@ def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRo
                 matched = np.zeros(len(incoming.table(side)), np.bool_)
                 matched[r if side == "r" else s] = True
                 alone.append(_waiting(query, incoming, side, np.flatnonzero(~matched), None))
-        return _merged(pairs, _ordered(alone)) if alone else pairs
+        return _merged(replace(pairs, side=pairs.sides(incoming)), _ordered(alone)) if alone else pairs
     partner = np.full(len(incoming.r), NONE)
     partner[r] = s
     rows = np.arange(len(partner)) if kind.how == "asof_left" else np.flatnonzero(
@@ -107,7 +112,7 @@ def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows) -> OrderedRow
 
     some = len(ends)
     return OrderedRows(among(pairs.r, alone, NONE), among(pairs.s, NONE, ends), among(pairs.at, 0, 0),
-                       among(pairs.side, 0, SIDES.index("s")).astype(np.uint8))
+                       among(pairs.sides(incoming), 0, SIDES.index("s")).astype(np.uint8))
 
 
 def _waiting(query: Query, incoming: Arrivals, side: Side, rows: Ints, partner: Ints | None) -> _Waiting:

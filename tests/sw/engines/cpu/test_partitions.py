@@ -1,0 +1,70 @@
+"""Ranges by partitions, and pairs in order, beside what comparing every pair gives: any keys, sizes and threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from splitjoin.engines.cpu import partitions
+from splitjoin.engines.cpu.helpers import Team
+from splitjoin.engines.cpu.partitions import PartitionedRanges, ordered_pairs
+from splitjoin.engines.cpu.table_loops import LOOPS
+from splitjoin.engines.cpu.table_work import Work
+
+from ....support.sampling import examples
+
+
+def work(threads: int) -> Work:
+    return Work(threads, Team(threads), LOOPS)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.data())
+def test_ranges_hold_the_keys_of_their_group(data: st.DataObject) -> None:
+    chance = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    rows, stored, count = (data.draw(st.integers(low, high)) for low, high in ((0, 300), (0, 300), (1, 5)))
+    most = data.draw(st.sampled_from([0, 5, 400, 2**32, 2**61, 13822190627775390866, 2**64 - 1]))
+    least = data.draw(st.sampled_from([0, most // 2, most]))
+    keys = chance.integers(least, most, stored, np.uint64, endpoint=True)
+    if data.draw(st.booleans()):
+        keys[:stored // 2] = most  # one key of many tuples
+    if not PartitionedRanges.fits(count, keys):
+        count = 1
+    low, high = (chance.integers(0, most, rows, np.uint64, endpoint=True) for _ in range(2))
+    near = data.draw(st.booleans())
+    high = np.minimum(low.astype(object) + int(most) // 50, most).astype(np.uint64) if near else high
+    r, s = chance.integers(-1, count, rows), chance.integers(-1, count, stored)
+    if count == 1 and data.draw(st.booleans()):
+        r, s = np.empty(0, np.int64), np.empty(0, np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("_PARTITION", 16), ("_COUNTED", 32)):
+            patch.setattr(partitions, name, value)
+        found = PartitionedRanges(work(data.draw(st.sampled_from([1, 3]))), (r, s), count, keys, low, high)
+        chunk = data.draw(st.sampled_from([1, 7, 1 << 20]))
+        pairs = [pair for part in found.parts for some in found.pairs(part, chunk)
+                 for pair in zip(*(of.tolist() for of in some), strict=True)]
+    r, s = (of if len(of) else np.zeros(n, np.int64) for of, n in ((r, rows), (s, stored)))
+    meets = (r[:, None] == s) & (r[:, None] >= 0) & (keys >= low[:, None]) & (keys <= high[:, None])
+    assert sorted(pairs) == list(zip(*(of.tolist() for of in np.nonzero(meets)), strict=True))
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.lists(st.integers(0, 300), max_size=8), st.sampled_from([1, 4]), st.sampled_from([1, 9, 2**20, 2**62]))
+def test_pairs_come_in_order(sizes: list[int], threads: int, most: int) -> None:
+    chance = np.random.default_rng(sum(sizes))
+    packed = [chance.integers(0, most, n) for n in sizes]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("_SORTED", 16), ("_COUNTED", 32)):
+            patch.setattr(partitions, name, value)
+        ordered, cuts = ordered_pairs(work(threads), packed, most)
+    assert ordered.tolist() == sorted(np.concatenate([np.empty(0, np.int64), *packed]).tolist())
+    assert cuts[0] == 0 and cuts[-1] == len(ordered) and (np.diff(cuts) >= 0).all()
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.lists(st.integers(0, 20), max_size=40), st.lists(st.integers(-3, 23), max_size=40), st.booleans())
+def test_counts_of_merged_numbers(ordered: list[int], wanted: list[int], equal: bool) -> None:
+    a, b = np.array(sorted(ordered), np.int64), np.array(sorted(wanted), np.int64)
+    found = work(1).counts_below(a, b, equal=equal)
+    assert found.tolist() == [sum(x < y or (equal and x == y) for x in ordered) for y in b.tolist()]
