@@ -58,6 +58,7 @@ bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 	$(BIN)/python -m bench.stages
 	$(BIN)/python -m bench.states
 	$(BIN)/python -m bench.whole_tables
+	$(BIN)/python -m bench.table_threads
 	$(BIN)/python -m bench.predicates
 	$(BIN)/python -m bench.cpu
 	$(BIN)/python -m bench.threads

@@ -21,8 +21,8 @@ from .compiler import has_numba
 
 __all__ = ["TableCompilation", "compile_in_background"]
 
-#: Rows that a process has joined, of both tables and all joins, from which on numba is loaded: by then NumPy has taken
-#: about as much longer as that takes.
+#: Rows that a process has joined, of both tables and all joins, from which on numba is loaded, or the loops compiled:
+#: by then NumPy has taken about as much longer as loading takes.
 _ENOUGH = 3_000_000
 #: Seconds after which a process that has found others compiling is started again.
 _PATIENCE = 5.0
@@ -44,10 +44,12 @@ class TableCompilation:
         if not has_numba():
             return None
         if when != "first":
-            if "numba" not in sys.modules and self._rows < _ENOUGH:
+            many = self._rows >= _ENOUGH
+            if not many and "numba" not in sys.modules:
                 return None
             if not self._is_known():
-                self._start()
+                if many:
+                    self._start()
                 return None
         from .table_loops import LOOPS
 
