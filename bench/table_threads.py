@@ -12,6 +12,7 @@ import os
 import resource
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -82,12 +83,17 @@ def rivals(out: Recorder, join: str, rows: int, tables: tuple[pa.Table, pa.Table
     return found
 
 
+def joined(join: str, tables: tuple[pa.Table, pa.Table], threads: int) -> pa.Table:
+    """The rows of splitjoin."""
+    return splitjoin.join(*tables, **JOINS[join].call, threads=threads).table
+
+
 def measure(out: Recorder, join: str, rows: int, threads: list[int]) -> None:
     """One join of tables with so many rows. Asserts that the results are equal, as all threads' are in order too."""
     tables = JOINS[join].tables(rows)
     first: pa.Table | None = None
     for n in threads:
-        clock, cpu, table = least(lambda: splitjoin.join(*tables, **JOINS[join].call, threads=n).table, 3)
+        clock, cpu, table = least(partial(joined, join, tables, n), 3)
         if first is None:
             first = table
         assert table.equals(first), (join, rows, n)
