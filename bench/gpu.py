@@ -50,30 +50,27 @@ def kernel_seconds(gpu: Gpu, bits: int, shape: Shape = SHAPE, repeats: int = 5) 
     coder, finder = LaneCoder(plan), GpuFinder(plan, gpu, shape)
     r, s = streams(max(window, BATCH))
     probes, stored = coder.codes("r", r[:BATCH]), coder.codes("s", s[:window])
-    none = np.empty(0, np.int64)
     windows = {"r": (np.zeros(BATCH, np.int64), np.full(BATCH, window, np.int64)),
                "s": (np.zeros(window, np.int64), np.zeros(window, np.int64))}
     batch = Batch(np.zeros(BATCH, np.uint8), {"r": 0, "s": 0}, {"r": probes.keys, "s": stored.keys},
                   {"r": probes.lows + probes.highs, "s": stored.lows + stored.highs}, windows, {"r": 0, "s": 0})
+    finder._room["r"], took = 1 << 23, []
     finder.keep(batch)
-    assert not len(none)
-    took = []
+    launch = finder._launch(batch, "r")
+    assert launch is not None
     with gpu:
-        finder._room["r"] = 1 << 23
-        launch = finder._launch(batch, "r")
-        assert launch is not None
-        finder._append("r", launch)
-        stream, cuda = finder._streams["r"], gpu.cuda
-        for _ in range(repeats):
-            finder._totals["r"].copy_to_device(np.zeros(1, np.int64), stream)
+        stream, hits = finder._stream, finder._hits("r")
+        at = finder._bounds.send({"r": finder._arrays(batch, "r", launch)}, stream)
+        for _ in range(1 + repeats):
+            hits[:1].copy_to_device(np.zeros(1, np.uint64), stream)
             stream.synchronize()
-            before, after = cuda.event(), cuda.event()
+            before, after = gpu.cuda.event(), gpu.cuda.event()
             before.record(stream)
-            finder._append("r", launch)
+            finder._start("append", "r", launch, at["r"], finder._room["r"], hits)
             after.record(stream)
             after.synchronize()
             took.append(before.elapsed_time(after) / 1000)
-        matches = int(finder._totals["r"].copy_to_host(stream=stream)[0])
+        matches = int(hits[:1].copy_to_host(stream=stream)[0])
     finder.close()
     return min(took), matches
 

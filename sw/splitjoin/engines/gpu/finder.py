@@ -20,6 +20,7 @@ from .driver import Gpu, is_simulated
 from .kernel_source import Shape, kernel_source
 from .order import by_probe
 from .ring import Ring
+from .staging import Staging
 
 __all__ = ["SHAPE", "GpuFinder", "ring_kinds"]
 
@@ -34,6 +35,8 @@ _BLOCKS = 4 if is_simulated() else 2048
 _ROOM, _MOST_ROOM = 1 << 18, 1 << 23
 #: Matches of a dense result that are written at a time, as far as one block of probes has no more.
 _DENSE = 1 << 25
+#: Threads of a block that stores keys, at most, and matches that are copied beside those that are expected.
+_STORING, _SPARE = 256, 1 << 10
 #: Rows of a batch's windows that kernels can number.
 _MOST_ROWS = 1 << 32
 
@@ -45,45 +48,57 @@ def ring_kinds(plan: Plan, side: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Launch:
-    """A kernel that runs: of ``n`` probes, ``blocks`` and ``slices``. ``origin``: the row that it counts from."""
+    """The work of a kernel: ``n`` probes, in ``blocks`` and ``slices``. ``origin``: the row that it counts from."""
 
     n: int
     origin: int
     blocks: int
     slices: int
-    arguments: tuple[Any, ...]
-    arrays: tuple[Any, ...]
+    span: int
+    shift: int
 
 
 class GpuFinder(Finder):
     """Compares probes with all that they see, on ``gpu``.
 
     Attributes:
-        sent, received: Bytes that were copied to the GPU, and from it.
+        received: Bytes that were copied from the GPU.
         dense: Batches of one stream's probes whose matches were counted before they were written.
     """
 
     def __init__(self, plan: Plan, gpu: Gpu, shape: Shape = SHAPE):
         super().__init__()
         self._plan, self._gpu, self._shape = plan, gpu, shape
-        self.sent = self.received = self.dense = 0
+        self.received = self.dense = 0
         with gpu:
-            self._streams: dict[str, Any] = {side: gpu.cuda.stream() for side in SIDES}
+            # Matches are copied beside the kernel of the other stream's probes.
+            self._stream, self._copies = gpu.cuda.stream(), gpu.cuda.stream()
+            self._done: dict[str, Any] = {side: gpu.cuda.event() for side in SIDES}
             self._rings: dict[str, Ring] = {side: Ring(gpu, side, ring_kinds(plan, side)) for side in SIDES}
-            self._kernels: dict[str, Any] = {side: load(kernel_source(plan, other_side(side), shape)) for side in SIDES}
-            self._totals: dict[str, Any] = {side: gpu.cuda.device_array(1, np.int64) for side in SIDES}
+            self._kernels: dict[str, Any] = {
+                side: load(kernel_source(plan, other_side(side), shape)) for side in SIDES}
+        self._keys, self._bounds = Staging(gpu, "the keys of a batch"), Staging(gpu, "the bounds of a batch")
         self._buffers: dict[tuple[str, str], Any] = {}
+        self._hosts: dict[str, Array] = {side: np.empty(0, np.uint64) for side in SIDES}
         self._room: dict[str, int] = dict.fromkeys(SIDES, _ROOM)
+        self._expected: dict[str, int] = dict.fromkeys(SIDES, 0)  # matches, as many as the last batch had
+
+    @property
+    def sent(self) -> int:
+        """Bytes of keys, bounds and windows that were copied to the GPU."""
+        return self._keys.sent + self._bounds.sent
 
     def keep(self, batch: Batch) -> None:
         """Store the keys of the batch on the GPU."""
         with self._gpu:
+            at = self._keys.send({side: [batch.stored[side][slot] for slot in used_slots(self._plan, side)]
+                                  for side in SIDES}, self._stream)
             for side, ring in self._rings.items():
-                keys = [batch.stored[side][slot] for slot in used_slots(self._plan, side)]
-                ring.append(keys, len(batch.windows[side][0]), self._streams[side])
-                self.sent += sum(key.nbytes for key in keys)
-            for stream in self._streams.values():
-                stream.synchronize()  # the other stream's probes read them
+                n = len(batch.windows[side][0])
+                place, found = ring.extend(n), self._hits(other_side(side))
+                threads = min(self._shape.block, _STORING)
+                self._kernels[other_side(side)].store[max(1, -(-n // threads)), threads, self._stream](
+                    n, place, ring.size - 1, self._keys.words, self._keys.longs, *at[side], found, *ring.arrays)
 
     def expire(self, batch: Batch) -> None:
         """Drop the tuples that no probe after the batch sees."""
@@ -92,82 +107,97 @@ class GpuFinder(Finder):
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches; those of R are put in order while the GPU looks for those of S."""
+        launches = {side: self._launch(batch, side) for side in SIDES}
         with self._gpu:
-            launches = {side: self._launch(batch, side) for side in SIDES}
+            at = self._bounds.send({side: self._arrays(batch, side, launch) for side, launch in launches.items()},
+                                   self._stream)
             for side, launch in launches.items():
                 if launch is not None and self._room[side]:
-                    self._append(side, launch)
-            return {side: self._found(batch, side, launch) for side, launch in launches.items()}
+                    self._start("append", side, launch, at[side], self._room[side], self._hits(side))
+                    self._done[side].record(self._stream)
+            return {side: self._found(batch, side, launch, at[side]) for side, launch in launches.items()}
 
     def close(self) -> None:
         """Release the GPU's memory."""
         with self._gpu:
-            self._rings, self._totals = {}, {}
+            self._rings.clear()
             self._buffers.clear()
+            self._keys, self._bounds = Staging(self._gpu, ""), Staging(self._gpu, "")
             self._gpu.release()
 
     def _launch(self, batch: Batch, side: str) -> _Launch | None:
-        """Copy the bounds and windows of the probes of stream ``side``, and divide the work; None if there is none."""
+        """How the work for the probes of stream ``side`` is divided; None if there is none."""
         start, end = batch.windows[side]
-        self.count_candidates(int((end - start).sum()))
         n = len(start)
         if not n or int(end[-1]) == int(start[0]):
             return None
+        self.count_candidates(int(end.sum() - start.sum()))
         origin, shape, ring = int(start[0]), self._shape, self._rings[other_side(side)]
         if int(end[-1]) - origin >= _MOST_ROWS:
             raise CapacityError(f"the windows of a batch hold {int(end[-1]) - origin:,} tuples, but the GPU engine "
                                 f"numbers {_MOST_ROWS - 1:,} at most; give shorter windows, or use device='cpu'")
         firsts = np.arange(0, n, shape.block)
         longest = int((end[np.minimum(firsts + shape.block, n) - 1] - start[firsts]).max())
-        tiles = -(-longest // shape.tile)
-        blocks = len(firsts)
+        tiles, blocks = -(-longest // shape.tile), len(firsts)
         span = -(-tiles // min(tiles, max(1, _BLOCKS // blocks)))
-        tests = len(self._plan.tests)
-        ends = batch.probes[side]
-        bounds = [self._sent(side, f"{name}{j}", ends[j + skipped])
-                  for j in range(tests) for name, skipped in (("lo", 0), ("hi", tests))]
-        windows = [self._sent(side, name, (rows - origin).astype(np.uint32))
-                   for name, rows in (("start", start), ("end", end))]
-        return _Launch(n, origin, blocks, -(-tiles // span),
-                       (span * shape.tile, origin % ring.size, ring.size - 1, *windows), (*ring.arrays, *bounds))
+        return _Launch(n, origin, blocks, -(-tiles // span), span * shape.tile, origin % ring.size)
 
-    def _append(self, side: str, launch: _Launch) -> None:
-        room, stream = self._room[side], self._streams[side]
-        found = self._place(side, "found", room, np.uint64)
-        self._totals[side].copy_to_device(np.zeros(1, np.int64), stream)
-        self._kernels[side].append[(launch.blocks, launch.slices), self._shape.threads, stream](
-            launch.n, 0, *launch.arguments, room, found, self._totals[side], *launch.arrays)
+    def _arrays(self, batch: Batch, side: str, launch: _Launch | None) -> list[Array]:
+        """The windows and bounds of the probes of stream ``side``, as kernels read them."""
+        if launch is None:
+            return []
+        windows = [(rows - launch.origin).astype(np.uint32) for rows in batch.windows[side]]
+        tests, ends = len(self._plan.tests), batch.probes[side]
+        return windows + [ends[j + skipped] for j in range(tests) for skipped in (0, tests)]
 
-    def _found(self, batch: Batch, side: str, launch: _Launch | None) -> Found:
+    def _start(self, kernel: str, side: str, launch: _Launch, at: tuple[int, int], *arguments: Any, skipped: int = 0,
+               blocks: int | None = None) -> None:
+        """Start the ``kernel`` for ``blocks`` of probes of stream ``side``, or all, behind the first ``skipped``."""
+        ring = self._rings[other_side(side)]
+        grid = launch.blocks if blocks is None else blocks, launch.slices
+        getattr(self._kernels[side], kernel)[grid, self._shape.threads, self._stream](
+            launch.n, skipped, launch.span, launch.shift, ring.size - 1, self._bounds.words, self._bounds.longs, *at,
+            *arguments, *ring.arrays)
+
+    def _found(self, batch: Batch, side: str, launch: _Launch | None, at: tuple[int, int]) -> Found:
         """The matches of the probes of stream ``side``, when the GPU has found them."""
         n = len(batch.windows[side][0])
         if launch is None:
             return Found.of(np.zeros(n, np.int64), [])
-        stream = self._streams[side]
         if self._room[side]:
-            total = int(self._totals[side].copy_to_host(stream=stream)[0])
-            stream.synchronize()
+            self._done[side].wait(self._copies)
+            hits = self._received(side, 0, min(self._expected[side], self._room[side]) + 1)
+            total = int(hits[0])
             if total <= self._room[side]:
+                if total >= len(hits):
+                    hits = self._received(side, len(hits), total + 1)
+                self._expected[side] = total + total // 4 + _SPARE
                 batch.memory.add(total)
-                hits = np.empty(total, np.uint64)
-                if total:
-                    self._place(side, "found", total, np.uint64)[:total].copy_to_host(hits, stream)
-                    stream.synchronize()
-                self.received += hits.nbytes + 8
-                counts, rows = by_probe(hits, n, launch.origin)
+                counts, rows = by_probe(hits[1:total + 1], n, launch.origin)
                 return Found.of(counts, [(0, n, rows)])
-        return self._counted(batch, side, launch)
+        return self._counted(batch, side, launch, at)
 
-    def _counted(self, batch: Batch, side: str, launch: _Launch) -> Found:
+    def _received(self, side: str, begin: int, until: int) -> Array:
+        """The first ``until`` entries of what was appended, of which those before ``begin`` are here already."""
+        host = self._hosts[side]
+        if until > len(host):
+            self._hosts[side] = self._gpu.cuda.pinned_array(1 << (until - 1).bit_length(), np.uint64)
+            self._hosts[side][:begin] = host[:begin]
+        host = self._hosts[side]
+        self._hits(side)[begin:until].copy_to_host(host[begin:until], self._copies)
+        self._copies.synchronize()
+        self.received += 8 * (until - begin)
+        return host[:until]
+
+    def _counted(self, batch: Batch, side: str, launch: _Launch, at: tuple[int, int]) -> Found:
         """As `_found`, of a dense result: its matches are counted, and then written where they belong."""
-        shape, stream, kernels, slices = self._shape, self._streams[side], self._kernels[side], launch.slices
+        shape, slices = self._shape, launch.slices
         self.dense += 1
         parts = self._place(side, "counts", launch.n * slices, np.uint32)
-        kernels.count[(launch.blocks, slices), shape.threads, stream](
-            launch.n, 0, *launch.arguments, parts, slices, *launch.arrays)
+        self._start("count", side, launch, at, parts, slices)
         host = np.empty(launch.n * slices, np.uint32)
-        parts[:len(host)].copy_to_host(host, stream)
-        stream.synchronize()
+        parts[:len(host)].copy_to_host(host, self._stream)
+        self._stream.synchronize()
         self.received += host.nbytes
         places = np.zeros(len(host) + 1, np.int64)
         np.cumsum(host, out=places[1:])
@@ -183,24 +213,20 @@ class GpuFinder(Finder):
                 until += 1
             last = min(until * shape.block, launch.n)
             if (size := int(ends[last]) - begin):
-                out = self._place(side, "out", size, np.uint32)
-                where = self._sent(side, "places", places[:-1] - begin)
-                kernels.write[(until - block, slices), shape.threads, stream](
-                    launch.n, block, *launch.arguments, where, slices, out, *launch.arrays)
+                out, where = self._place(side, "out", size, np.uint32), self._place(side, "at", len(host), np.int64)
+                where[:len(host)].copy_to_device(places[:-1] - begin, self._stream)
+                self._start("write", side, launch, at, where, slices, out, skipped=block, blocks=until - block)
                 rows = np.empty(size, np.uint32)
-                out[:size].copy_to_host(rows, stream)
-                stream.synchronize()
+                out[:size].copy_to_host(rows, self._stream)
+                self._stream.synchronize()
                 self.received += rows.nbytes
                 found.append((block * shape.block, last, rows + np.int64(launch.origin)))
             block = until
         return Found.of(np.diff(ends), found)
 
-    def _sent(self, side: str, name: str, values: Array) -> Any:
-        """A copy of ``values`` (n,) on the GPU, until the next one of that name."""
-        buffer = self._place(side, name, len(values), values.dtype)[:len(values)]
-        buffer.copy_to_device(np.ascontiguousarray(values), self._streams[side])
-        self.sent += values.nbytes
-        return buffer
+    def _hits(self, side: str) -> Any:
+        """The number of matches of the probes of stream ``side``, and room for them."""
+        return self._place(side, "matches", self._room[side] + 1, np.uint64)
 
     def _place(self, side: str, name: str, n: int, kind: Any) -> Any:
         """Room on the GPU for ``n`` values or more, which the next call with this name overwrites."""
@@ -208,7 +234,5 @@ class GpuFinder(Finder):
         if found is None or len(found) < n:
             self._buffers.pop((side, name), None)
             what = f"{n:,} values of a batch ({name})"
-            self._buffers[side, name] = found = self._gpu.array(max(1 << (n - 1).bit_length(), 1), kind, what)
+            self._buffers[side, name] = found = self._gpu.array(1 << (n - 1).bit_length(), kind, what)
         return found
-
-

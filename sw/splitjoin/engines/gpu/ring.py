@@ -6,26 +6,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .driver import Gpu
 
-__all__ = ["Ring", "ring_bytes", "ring_size"]
-
-Array = npt.NDArray[Any]
+__all__ = ["Ring", "ring_bytes"]
 
 #: The least number of places.
 _LEAST = 1 << 16
 
 
-def ring_size(tuples: int) -> int:
+def _size(tuples: int) -> int:
     """The places of a ring for so many tuples: a power of two."""
     return max(_LEAST, 1 << (tuples - 1).bit_length() if tuples else 1)
 
 
 def ring_bytes(tuples: int, kinds: Sequence[Any]) -> int:
     """Bytes of a ring for so many tuples with keys of these types."""
-    return ring_size(tuples) * sum(int(np.dtype(kind).itemsize) for kind in kinds)
+    return _size(tuples) * sum(int(np.dtype(kind).itemsize) for kind in kinds)
 
 
 class Ring:
@@ -39,24 +36,23 @@ class Ring:
         self._gpu, self._side, self._kinds = gpu, side, kinds
         self.base = self.end = self.size = 0
         self.arrays: list[Any] = []
+        self._grow(0)
 
-    def append(self, keys: Sequence[Array], n: int, stream: Any) -> None:
-        """Add ``n`` tuples, copied in the order of ``stream``. Raises `CapacityError` if the GPU's memory is full."""
-        if not n:
-            return
+    def extend(self, n: int) -> int:
+        """Add ``n`` tuples, whose keys the caller writes from the returned place on. Raises `CapacityError` if the
+        GPU's memory is full.
+        """
         if self.end - self.base + n > self.size:
             self._grow(self.end - self.base + n)
-        for array, new in zip(self.arrays, keys, strict=True):
-            for place, at, length in self._segments(self.end, n, self.size):
-                array[place:place + length].copy_to_device(np.ascontiguousarray(new[at:at + length]), stream)
         self.end += n
+        return (self.end - n) % self.size
 
     def trim(self, keep: int) -> None:
         """Drop the tuples before row id ``keep``."""
         self.base = max(self.base, min(keep, self.end))
 
     def _grow(self, tuples: int) -> None:
-        size, used = ring_size(tuples), self.end - self.base
+        size, used = _size(tuples), self.end - self.base
         what = f"the keys of {tuples:,} tuples of stream {self._side} within the windows"
         arrays = [self._gpu.array(size, kind, what) for kind in self._kinds]
         for new, old in zip(arrays, self.arrays, strict=False):
