@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.lang.order import Order
-from splitjoin.lang.query import Query, TimeSpec
+from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 
 __all__ = ["SCENARIOS", "Scenario", "arrivals_of"]

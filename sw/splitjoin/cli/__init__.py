@@ -31,6 +31,7 @@ with quiet_interrupts():
         circuit_options,
         kind_options,
         output_options,
+        partner_options,
         query_options,
         run_options,
         schema_options,
@@ -105,6 +106,7 @@ def command_parser() -> argparse.ArgumentParser:
     query_options(join, window_required=False, window_default="every earlier row")
     sort_option(join)
     kind_options(join)
+    partner_options(join)
     join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
     run_options(join)
     output_options(join, required=True)

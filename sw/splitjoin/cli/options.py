@@ -11,8 +11,8 @@ from splitjoin.circuit.parameters import CircuitParameters, offered
 from splitjoin.engines.registry import DEVICES
 
 __all__ = ["aggregate_argument", "circuit_arguments", "circuit_options", "device_spec", "hertz", "kind_arguments",
-           "kind_options", "output_options", "pair", "query_options", "run_options", "schema_options", "sort_option",
-           "window_argument", "window_or_default"]
+           "kind_options", "output_options", "pair", "partner_options", "query_options", "run_options",
+           "schema_options", "sort_option", "window_argument", "window_or_default"]
 
 #: Digits that a frequency may have.
 _DIGITS = 12
@@ -42,6 +42,14 @@ def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on:
 def sort_option(parser: argparse.ArgumentParser) -> None:
     """Add the option that sorts the inputs."""
     parser.add_argument("--sort", action="store_true", help="sort both tables by their time columns first")
+
+
+def partner_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of as-of joins of whole tables."""
+    parser.add_argument("--k", type=int, metavar="K", help="of as-of joins: the most partners of a row, the nearest "
+                                                           "first (1); more need --order left or none")
+    parser.add_argument("--tolerance", metavar="SPAN", help="of as-of joins: how far a partner may be, such as 5, 0.5 "
+                                                            "or '15 MINUTES'")
 
 
 def kind_options(parser: argparse.ArgumentParser) -> None:

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitjoin.base.errors import InputError
-from splitjoin.lang.query import Query, TimeColumns
-from splitjoin.lang.types import Timestamp, TimeUnit, from_arrow, plain, units_per
+from splitjoin.lang.query import Query
+from splitjoin.lang.time_columns import TimeColumns
+from splitjoin.lang.types import Duration, Timestamp, TimeUnit, from_arrow, plain, units_per
 
-__all__ = ["Arrivals", "R", "S", "arrivals", "event_ticks", "interleave", "s_before_each_r", "shown"]
+__all__ = ["Arrivals", "R", "S", "arrivals", "check_rising", "event_ticks", "interleave", "s_before_each_r",
+           "shown", "ticks_of", "timed_arrivals"]
 
 #: Stream numbers, as in records and result items.
 R, S = 0, 1
@@ -91,7 +93,13 @@ def arrivals(query: Query, r: pa.Table, s: pa.Table) -> Arrivals:
         stream[1 : 2 * common : 2] = S
         stream[2 * common :] = R if len(r) > len(s) else S
         return Arrivals(stream, None, r, s)
-    return _Merged(_event_times(query, "r", r), _event_times(query, "s", s), r, s)
+    return timed_arrivals(r, s, _event_times(query, "r", r), _event_times(query, "s", s))
+
+
+def timed_arrivals(r: pa.Table, s: pa.Table, times_r: npt.NDArray[np.int64],
+                   times_s: npt.NDArray[np.int64]) -> Arrivals:
+    """Two whole tables interleaved by their event times in ticks, (r,) and (s,), which do not fall."""
+    return _Merged(times_r, times_s, r, s)
 
 
 class _Merged(Arrivals):
@@ -166,19 +174,25 @@ def event_ticks(time: TimeColumns, side: str, table: pa.Table) -> npt.NDArray[np
     if column.null_count:
         row = pc.index(column.is_null(), True).as_py()
         raise InputError(f"the time column {side}.{name} must not hold NULL, but row {row} does; filter such rows out")
-    return _ticks(column, time.tick, f"{side}.{name}")
+    return ticks_of(column, time.tick, f"{side}.{name}")
 
 
 def _event_times(query: Query, side: str, table: pa.Table) -> npt.NDArray[np.int64]:
     assert query.time is not None
     ts = event_ticks(query.time, side, table)
-    falls = np.flatnonzero(ts[1:] < ts[:-1])
+    check_rising(query.time, side, table, ts, np.arange(len(ts)))
+    return ts
+
+
+def check_rising(time: TimeColumns, side: str, table: pa.Table, ticks: npt.NDArray[np.int64],
+                 rows: npt.NDArray[np.int64]) -> None:
+    """Raise `InputError` unless ``ticks``, of these ``rows`` of ``table``, do not fall."""
+    falls = np.flatnonzero(ticks[1:] < ticks[:-1])
     if len(falls):
-        row, name = int(falls[0]) + 1, query.time.name(side)
+        before, row, name = int(rows[falls[0]]), int(rows[falls[0] + 1]), time.name(side)
         column = plain(table.column(name))
         raise InputError(f"the time column {side}.{name} must not decrease, but row {row} has {shown(column[row])} "
-                         f"after {shown(column[row - 1])}; sort stream {side} by it first")
-    return ts
+                         f"after {shown(column[before])}; sort stream {side} by it first")
 
 
 def shown(value: pa.Scalar) -> str:
@@ -189,12 +203,17 @@ def shown(value: pa.Scalar) -> str:
         return f"{value.value} ({value.type})"
 
 
-def _ticks(column: pa.ChunkedArray, tick: TimeUnit | None, name: str) -> npt.NDArray[np.int64]:
+def ticks_of(column: pa.ChunkedArray, tick: TimeUnit | None, name: str) -> npt.NDArray[np.int64]:
+    """The integers, dates, timestamps or durations of a ``column`` without NULL in ticks: int64 (n,).
+
+    Raises `InputError` for times that do not fit 64 bits.
+    """
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
     type_ = from_arrow(column.type)
     ticks: npt.NDArray[np.int64] = column.cast(pa.int64()).to_numpy().astype(np.int64, copy=False)
-    if isinstance(type_, Timestamp) and tick is not None and (per := units_per(type_.unit, tick)) > 1 and len(ticks):
+    per = units_per(type_.unit, tick) if isinstance(type_, (Timestamp, Duration)) and tick is not None else 1
+    if per > 1 and len(ticks):
         if max(abs(int(ticks.min())), abs(int(ticks.max()))) * per >= 2**63:
             raise InputError(f"the time column {name} holds times that do not fit 64 bits in {tick}, the finer unit of "
                              f"the two time columns; cast both to one unit")

@@ -20,8 +20,8 @@ from splitjoin.lang.query import Query
 
 from .arrival import Arrivals
 
-__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "TablePairs", "check_inner", "check_masked",
-           "chosen_items", "joined_items", "pairs", "stars"]
+__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "TableNeighbours", "TablePairs", "check_inner",
+           "check_masked", "chosen_items", "joined_items", "pairs", "stars"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -56,6 +56,23 @@ class TablePairs:
     plan: str
     counters: dict[str, int]
     map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = lambda function, items: list(map(function, items))
+
+
+@dataclass(frozen=True)
+class TableNeighbours:
+    """The nearest partners of each tuple of R, as many as the query asks for, by row ids.
+
+    Attributes:
+        back: Those before it in time, and at its time, the nearest first: int64 (r, up to k), −1 for none.
+        fore: Those after it, and, unless ``back`` has them, at its time, likewise.
+        plan: How they were found, in words.
+        counters: As of `Session.counters`.
+    """
+
+    back: npt.NDArray[np.int64]
+    fore: npt.NDArray[np.int64]
+    plan: str
+    counters: dict[str, int]
 
 
 class Session(ABC):
@@ -172,6 +189,10 @@ class Device(ABC):
         """The pairs that decide the rows of ``query`` over ``arrivals``, which are whole tables, found at once; None
         where a session is expected to take less, or where more than ``room`` may come.
         """
+        return None
+
+    def table_neighbours(self, query: Query, arrivals: Arrivals) -> TableNeighbours | None:
+        """The nearest partners over ``arrivals``, which are whole tables, found at once; None where pairs tell them."""
         return None
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError
-from splitjoin.engines.arrival import Arrivals, arrivals, event_ticks
+from splitjoin.engines.arrival import Arrivals, arrivals, check_rising, timed_arrivals
 from splitjoin.engines.cpu.sorting import stable_order
 from splitjoin.engines.device import PAIR, Items, chosen_items
+from splitjoin.engines.whole_times import whole_times
 from splitjoin.lang.layouts import take
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.types import plain
+from splitjoin.lang.windows import Extent
 from splitjoin.rows.whole import TableRows
 
 __all__ = ["Arranged", "arranged"]
@@ -40,9 +43,19 @@ class Arranged:
         mine = r if given is None or not len(given) else given[r]
         return stable_order(np.where(r < 0, len(self.incoming.r), mine) * (len(self.incoming.s) + 1) + s + 1)
 
-    def by_left(self, rows: TableRows) -> TableRows:
-        """``rows``, which are all, by R's rows as given, then by the arrival of S; those of S alone last."""
-        order = self._left_order(rows.r, rows.s)
+    def bounded(self, query: Query) -> Query:
+        """``query`` with windows that hold all tuples where it limits neither these nor ticks, as by a RANGE of floats
+        alone.
+        """
+        windows = [Extent(max(1, len(self.incoming.table(side))), None) if query.window(side) == Extent(None, None)
+                   else query.window(side) for side in SIDES]
+        return replace(query, window_r=windows[0], window_s=windows[1])
+
+    def by_left(self, rows: TableRows, *, nearest_first: bool) -> TableRows:
+        """``rows``, which are all, by R's rows as given, then by the arrival of S, or with ``nearest_first`` as they
+        come; those of S alone last.
+        """
+        order = self._left_order(rows.r, np.zeros_like(rows.s) if nearest_first else rows.s)
         places = pa.array(order)
         return TableRows(rows.r[order], rows.s[order], [take(values, places) for values in rows.values],
                          lambda: _pairs(rows.items())[order], rows.map)
@@ -64,21 +77,27 @@ def _pairs(items: Items) -> Items:
 
 def arranged(query: Query, r: pa.Table, s: pa.Table, *, sort: bool) -> Arranged:
     """``r`` and ``s`` as they arrive; with ``sort``, sorted by their time columns first, where rows with equal times
-    keep their order.
+    keep their order. Rows without a time come last.
 
-    Raises `InputError` for NULL in a time column, for times that decrease, and for ``sort`` without times.
+    Raises `InputError` for times that decrease or do not fit 64 bits, and for ``sort`` without times.
     """
     tables: dict[Side, pa.Table] = {"r": r, "s": s}
     rows: dict[Side, Ints | None] = {"r": None, "s": None}
-    if sort:
-        if query.time is None:
+    if query.time is None:
+        if sort:
             raise InputError("sort=True sorts by the time column, but there is none; name it with time=…, or leave "
                              "sort out")
-        for side in SIDES:
-            ticks = event_ticks(query.time, side, tables[side])
-            if (ticks[1:] < ticks[:-1]).any():
-                rows[side] = order = np.argsort(ticks, kind="stable")
-                places = pa.array(order)
-                tables[side] = pa.table([take(column, places) for column in tables[side].columns],
-                                        schema=tables[side].schema)
-    return Arranged(arrivals(query, tables["r"], tables["s"]), rows)
+        return Arranged(arrivals(query, r, s), rows)
+    times = whole_times(query.time, tables)
+    for side in SIDES:
+        codes, table = times[side], tables[side]
+        if (codes[1:] >= codes[:-1]).all():
+            continue
+        if not sort:  # rows without a time may stand anywhere
+            timed = np.flatnonzero(plain(table.column(query.time.name(side))).is_valid().to_numpy())
+            check_rising(query.time, side, table, codes[timed], timed)
+        rows[side] = order = np.argsort(codes, kind="stable")
+        places = pa.array(order)
+        tables[side] = pa.table([take(column, places) for column in table.columns], schema=table.schema)
+        times[side] = codes[order]
+    return Arranged(timed_arrivals(tables["r"], tables["s"], times["r"], times["s"]), rows)

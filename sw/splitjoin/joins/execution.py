@@ -50,17 +50,21 @@ def run(query: Query, tables: Arranged, output: Output, device: Device, to: str 
     With ``to``, the rows go to this file part by part, and memory holds only some of them at a time. ``groups``: as of
     `identical_rows`, where identical tuples of R are one base of the aggregates; None where each is one of its own.
     """
-    incoming, by_left = tables.incoming, query.order.kind == "left"
+    query, incoming = tables.bounded(query), tables.incoming
     row = _row_bytes(output.columns, incoming) if to is None else 0
     rows = WholeRows(query, device, incoming, groups, row_bytes=row,
                      watch=ExpectedSize(query, incoming, ITEM.itemsize + row).check)
     given: dict[Side, pa.Table] = {side: incoming.table(side) for side in SIDES}
+
+    def by_left() -> TableRows:
+        return tables.by_left(rows.table(), nearest_first=query.chooses_by_distance)
+
     if to is not None:
         with TableWriter(to, output.schema or _schema(query, output)) as writer:
-            for part in tables.by_left(rows.table()).parts(_WRITTEN) if by_left else rows.tables(_WRITTEN):
+            for part in by_left().parts(_WRITTEN) if query.order.kind == "left" else rows.tables(_WRITTEN):
                 writer.write(output.finish(_gathered(query, given, output, part)))
         return JoinResult(writer.stored(), None, **rows.facts)
-    table = tables.by_left(rows.table()) if by_left else rows.table()
+    table = by_left() if query.order.kind == "left" else rows.table()
     try:
         check_memory(len(table), len(table) * row)
         whole = given if len(table) <= _TAKEN else _in_one_chunk(given, output.columns)

@@ -14,9 +14,10 @@ from splitjoin.base.progress import tell
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.lang.order import Order
-from splitjoin.lang.query import Predicate, Query, TimeSpec
+from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import Schema
-from splitjoin.lang.windows import WindowSpec
+from splitjoin.lang.time_columns import TimeSpec
+from splitjoin.lang.windows import Tolerance, WindowSpec
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import OutputColumn, output_columns, output_schema
 from splitjoin.rows.result import JoinResult
@@ -33,10 +34,11 @@ _TOLD = 1 << 26
 
 
 def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, time: TimeSpec | None = None,
-         order: str | Order = "total", select: Sequence[str] | None = None, device: str | Device = "cpu",
+         order: str | Order | None = None, select: Sequence[str] | None = None, device: str | Device = "cpu",
          device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
-         allow_exact: bool | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
-         sort: bool = False, to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
+         allow_exact: bool | None = None, k: int | None = None, tolerance: Tolerance | None = None,
+         by: str | None = None, aggregate: Mapping[str, Any] | None = None, sort: bool = False,
+         to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
     """Join two streams, given as whole tables, under any condition within sliding windows.
 
     Each tuple is compared with the tuples of the other stream that precede it in arrival order and lie in that
@@ -53,11 +55,12 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
             `datetime.timedelta`, which is a RANGE; one for both streams, or a pair (R's, S's), or ``{"r": …, "s":
             …}``. Without it, every earlier tuple is in the window, as both tables end; then both must fit into memory
             as the device stores them.
-        time: The event-time column by which both tables are sorted (a name, or a pair). Without it, tuples arrive
-            alternately: r0, s0, r1, s1, …
+        time: The event-time column by which both tables are sorted (a name, or a pair): numbers, dates, timestamps,
+            durations or text. Rows in which it is NULL meet nothing. Without it, tuples arrive alternately: r0, s0,
+            r1, s1, …
         order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"left"`` (the rows of r as they were
             given, unmatched ones in place, each with its partners by arrival; then those of s alone), ``"none"``,
-            ``"outer(N)"`` or ``"inner(n)"``.
+            ``"outer(N)"`` or ``"inner(n)"``. By default "total", or "left" with ``k``, and for ``"nearest"`` by floats.
         select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. All by default.
         device: ``"cpu"``, ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
         device_options: Parameters of a device given by name, as a mapping: ``{"cores": 8}``.
@@ -66,6 +69,9 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
         direction: Of as-of joins: ``"backward"`` (the last partner not after the tuple of r; by default),
             ``"forward"`` or ``"nearest"``.
         allow_exact: Of as-of joins: False for partners at other times than the tuple of r only. True by default.
+        k: Of as-of joins: the most partners of each tuple of r, the nearest first; 1 by default.
+        tolerance: Of as-of joins: how far from the tuple of r a partner may be: a number in the unit of ``time``, a
+            timedelta, or a text such as ``"15 MINUTES"``.
         by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``.
         aggregate: Names of result columns and the aggregates of all partners that they hold, such as ``{"n":
             "count(*)", "high": "max(s.price)"}``, or calls of a class under `splitjoin.aggregate`, in place of the
@@ -87,7 +93,8 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
     sort = sorts(sort)
     query = Query.make(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on,
                        window=whole_window(tr, ts) if window is None else window, time=time, order=order, how=how,
-                       direction=direction, allow_exact=allow_exact, by=by, aggregate=aggregate, whole=True)
+                       direction=direction, allow_exact=allow_exact, k=k, tolerance=tolerance, by=by,
+                       aggregate=aggregate, whole=True)
     query.r.check(tr)
     query.s.check(ts)
     columns = result_columns(query, tr.schema, ts.schema, select)

@@ -25,14 +25,16 @@ class Kind:
 
     ``direction`` and ``allow_exact`` belong to ``asof`` and ``asof_left``: whether the partner is the last S tuple not
     after the R tuple, the first one not before it, or the nearer of both; and whether it may have the same event time.
+    ``k``: the most partners of an R tuple, of which only whole tables have more than one.
     """
 
     how: How = "inner"
     direction: Direction = "backward"
     allow_exact: bool = True
+    k: int = 1
 
     @classmethod
-    def make(cls, how: Any = "inner", direction: Any = None, allow_exact: Any = None, *, order: Order,
+    def make(cls, how: Any = "inner", direction: Any = None, allow_exact: Any = None, k: Any = None, *, order: Order,
              timed: bool) -> Kind:
         """Check a user's options; None is one that was not given.
 
@@ -44,24 +46,27 @@ class Kind:
             known = ", ".join(map(repr, get_args(How)[:-1]))
             raise InputError(f"how must be {known} or 'asof_left', not {how!r}{hint}")
         asof = how in ("asof", "asof_left")
-        for name, value in (("direction", direction), ("allow_exact", allow_exact)):
+        for name, value in (("direction", direction), ("allow_exact", allow_exact), ("k", k)):
             if value is not None and not asof:
                 raise InputError(f"{name} belongs to how='asof' and 'asof_left', but how is {how!r}; leave {name} out")
         if direction is not None and direction not in get_args(Direction):
             raise InputError(f"direction must be 'backward', 'forward' or 'nearest', not {direction!r}")
         if allow_exact is not None and not isinstance(allow_exact, bool):
             raise InputError(f"allow_exact must be True or False, not {allow_exact!r}")
+        if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
+            raise InputError(f"k must be a whole number from 1 on, the most partners of a row, not {k!r}")
         if allow_exact is False and not timed:
             raise InputError("allow_exact=False excludes equal times, so it needs a time column; name it with time=…")
         if how != "inner" and order.kind not in ("total", "none", "left"):
             raise OrderError(f"a join of kind {how!r} needs order 'total' or 'none', not '{order}': its rows that wait "
                              f"for a decision belong to no probe")
-        return cls(how, direction or "backward", allow_exact is not False)
+        return cls(how, direction or "backward", allow_exact is not False, k or 1)
 
     def __str__(self) -> str:
         if not self.is_asof:
             return self.how
-        return f"{self.how} {self.direction}{'' if self.allow_exact else ', equal times excluded'}"
+        exact = "" if self.allow_exact else ", equal times excluded"
+        return f"{self.how} {self.direction}{f', {self.k} partners' if self.k > 1 else ''}{exact}"
 
     @property
     def is_inner(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Union, cast
 
-from splitjoin.base.errors import InputError, OrderError, PredicateError, SchemaError, WindowError
+from splitjoin.base.errors import InputError, OrderError, PredicateError, WindowError
 
 from . import build
 from .aggregate import Aggregate, parse_aggregates
@@ -18,17 +18,16 @@ from .kind import INNER, Kind
 from .order import Order, parse_order
 from .python.decorator import TypedPredicate
 from .python.trace import trace
-from .schema import Column, Schema
+from .schema import Schema
 from .sql.parser import parse_sql
-from .types import Date, Decimal, Float, Int, Opaque, Timestamp, TimeUnit, Type, finer
-from .windows import Extent, Window, WindowSpec, parse_windows
+from .time_columns import TimeColumns, TimeSpec, has_no_type, time_columns
+from .types import Float, Timestamp, is_text
+from .windows import Extent, Tolerance, Window, WindowSpec, parse_tolerance, parse_windows
 
-__all__ = ["Predicate", "Query", "TimeColumns", "TimeSpec", "predicate", "register_condition_front_end", "time_columns"]
+__all__ = ["Predicate", "Query", "predicate", "register_condition_front_end"]
 
 #: A join condition as the user writes it: SQL text, a Python function of ``(r, s)``, or IR.
 Predicate = Union[str, Callable[[Any, Any], Any], Expr]
-#: The event-time column: one name for both streams, a pair ``(r, s)``, or a mapping ``{"r": …, "s": …}``.
-TimeSpec = Union[str, Sequence[str], Mapping[str, str]]
 
 #: Front ends beside SQL text and Python functions: top-level package of a condition's class → its front end.
 _FRONT_ENDS: dict[str, _FrontEnd] = {}
@@ -53,24 +52,6 @@ def register_condition_front_end(package: str, *, kind: str, module: str, functi
 
 
 @dataclass(frozen=True)
-class TimeColumns:
-    """The event-time columns of R and S, and the unit of event times, the tick.
-
-    ``tick``: for timestamps, the finer unit of both columns; None for integers, which have no unit, and for dates,
-    which count days.
-    """
-
-    r: str
-    s: str
-    type: Type
-    tick: TimeUnit | None
-
-    def name(self, side: str) -> str:
-        """The column's name in stream ``side``."""
-        return self.r if side == "r" else self.s
-
-
-@dataclass(frozen=True)
 class Query:
     """A checked join query; `Query.make` builds one from the user's arguments."""
 
@@ -86,26 +67,42 @@ class Query:
 
     @classmethod
     def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec | None, time: TimeSpec | None = None,
-             order: str | Order = "total", how: str = "inner", direction: str | None = None,
-             allow_exact: bool | None = None, by: str | None = None,
-             aggregate: Mapping[str, Any] | None = None, whole: bool = False) -> Query:
-        """Parse and check all parts of a query. ``whole``: True if it is over whole tables, which alone have order
-        ``left``. ``window``: None for an as-of join that looks backward without end (`is_unbounded`). Raises a
-        `SplitJoinError` that names the wrong part.
+             order: str | Order | None = "total", how: str = "inner", direction: str | None = None,
+             allow_exact: bool | None = None, k: int | None = None, tolerance: Tolerance | None = None,
+             by: str | None = None, aggregate: Mapping[str, Any] | None = None, whole: bool = False) -> Query:
+        """Parse and check all parts of a query. Raises a `SplitJoinError` that names the wrong part.
+
+        ``window``: None for an as-of join that looks backward without end (`is_unbounded`).
+        ``whole``: True if it is over whole tables, which alone have order ``left``, ``k``, ``tolerance``, and times of
+        all types with NULL. ``order``: None for ``left`` where partners are chosen by distance, else for ``total``.
         """
-        times = None if time is None else time_columns(r, s, time)
+        times = None if time is None else time_columns(r, s, time, whole=whole)
         windows = (Window(None), Window(None)) if window is None else parse_windows(window)
-        if times is not None and any(w.unit for w in windows) and _is_empty(r.find(times.r)) and (
-                _is_empty(s.find(times.s))):  # the type is known from the windows' units alone
+        if times is not None and any(w.unit for w in windows) and has_no_type(r.find(times.r)) and (
+                has_no_type(s.find(times.s))):  # the type is known from the windows' units alone
             times = replace(times, type=Timestamp("us"), tick="us")
         kind, tick = (None, None) if times is None else (times.type, times.tick)
-        extent_r, extent_s = (w.resolve(kind, tick) for w in windows)
-        order = parse_order(order)
+        limit = None if tolerance is None else _tolerance(tolerance, how)
+        extents = [w.resolve(kind, tick) for w in windows]
+        condition = predicate(on, r, s)
+        if limit is not None:
+            extents = [e.within(limit.resolve(kind, tick)) for e in extents]
+        if times is not None and whole:
+            condition = _with_times(condition, r, s, times, (*windows, *([] if limit is None else [limit, limit])))
+        by_distance = (k is not None and k != 1) or (times is not None and not times.has_ticks
+                                                    and direction == "nearest")
+        order = parse_order(order) if order is not None else Order("left" if by_distance else "total")
         if order.kind == "left" and not whole:
             raise OrderError("order 'left' is that of the rows of r as they were given, so it needs whole tables, as "
                              "splitjoin.join takes them; streams have 'total' and 'none'")
-        chosen = Kind.make(how, direction, allow_exact, order=order, timed=times is not None)
-        made = cls(r, s, predicate(on, r, s), extent_r, extent_s, times, order, chosen)
+        chosen = Kind.make(how, direction, allow_exact, k, order=order, timed=times is not None)
+        if by_distance and order.kind not in ("left", "none"):
+            raise OrderError(f"partners that are chosen by distance among several come in order 'left' or 'none', not "
+                             f"'{order}'; give order='left'")
+        if times is not None and chosen.direction == "nearest" and is_text(times.type):
+            raise InputError(f"direction='nearest' needs times that are some distance apart, but {times.r} is text; "
+                             f"choose 'backward' or 'forward'")
+        made = cls(r, s, condition, extents[0], extents[1], times, order, chosen)
         if window is None:
             _check_unbounded(made, has_aggregates=aggregate is not None)
         if aggregate is None:
@@ -158,6 +155,12 @@ class Query:
         return self.window_s == Extent(None, None)
 
     @property
+    def chooses_by_distance(self) -> bool:
+        """True if each tuple of R has the nearest of several partners, by distances that are no ticks, or several."""
+        return self.kind.k > 1 or (self.kind.direction == "nearest" and self.time is not None
+                                   and not self.time.has_ticks)
+
+    @property
     def is_pairs(self) -> bool:
         """True if the rows are the pairs of the inner join."""
         return self.kind.is_inner and not self.aggregates
@@ -191,6 +194,28 @@ def _check_unbounded(query: Query, *, has_aggregates: bool) -> None:
                           f"{text(rest[0])} is neither; give a window, {give}")
 
 
+def _tolerance(tolerance: Tolerance, how: str) -> Window:
+    """The RANGE of ``tolerance``. Raises `InputError` unless ``how`` is that of an as-of join."""
+    if how not in ("asof", "asof_left"):
+        raise InputError(f"tolerance belongs to how='asof' and 'asof_left', but how is {how!r}; write window='RANGE …'")
+    return parse_tolerance(tolerance)
+
+
+def _with_times(condition: Expr, r: Schema, s: Schema, times: TimeColumns, windows: Sequence[Window]) -> Expr:
+    """``condition``, and that both times are there; and for floats, that they are within the RANGE of ``windows``, R's
+    and S's in turn.
+    """
+    columns = {"r": build.column(r, times.r), "s": build.column(s, times.s)}
+    more = [build.not_(build.is_null(columns[schema.side], "time"), "time") for schema in (r, s)
+            if schema.find(times.name(schema.side)).nullable]
+    for n, window in enumerate(windows):
+        if window.length is not None and isinstance(times.type, Float):
+            early, late = columns["r" if n % 2 == 0 else "s"], columns["s" if n % 2 == 0 else "r"]
+            apart = build.arith("-", late, early, "RANGE")
+            more.append(build.compare("<=", apart, build.literal(window.length, "RANGE"), "RANGE"))
+    return build.and_([condition, *more], "time") if more else condition
+
+
 def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
     """The typed IR of a join condition: SQL text, a Python function, IR, or a condition of a registered front end."""
     if isinstance(on, str):
@@ -208,55 +233,3 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
         raise PredicateError(f"on must be {', '.join(kinds[:-1])} or {kinds[-1]}, not {type(on).__name__}")
     check_depth(made)
     return without_order(build.condition(made, str(made)))
-
-
-def time_columns(r: Schema, s: Schema, time: TimeSpec) -> TimeColumns:
-    """The event-time columns that ``time`` names. Raises `SchemaError` if they are not of one kind.
-
-    A column of type null without NULL, as in a CSV file without rows, gets the other column's type; int64 if both are
-    such columns.
-    """
-    if isinstance(time, str):
-        names: tuple[str, ...] = (time, time)
-    elif isinstance(time, Mapping) and set(time) == {"r", "s"}:
-        names = (time["r"], time["s"])
-    elif isinstance(time, Sequence) and len(time) == 2:
-        names = (time[0], time[1])
-    else:
-        names = ()
-    if len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise SchemaError(f"time must be a column name, a pair (R's, S's) or a mapping with 'r' and 's', not {time!r}")
-    a, b = r.find(names[0]), s.find(names[1])
-    if _is_empty(a):
-        a = replace(a, type=Int(64) if _is_empty(b) else b.type)
-    if _is_empty(b):
-        b = replace(b, type=a.type)
-    for side, c in (("r", a), ("s", b)):
-        if not isinstance(c.type, (Int, Timestamp, Date)) or c.type == Int(64, signed=False):
-            need = ("an integer, a date or a timestamp" if not isinstance(c.type, Int) else
-                    "an integer that fits int64, a date or a timestamp")
-            raise SchemaError(f"the time column {side}.{c.name} must be {need}, not {c.type}; "
-                              f"{_whole_times(c)}")
-    ta, tb = a.type, b.type
-    if isinstance(ta, Int) and isinstance(tb, Int):
-        return TimeColumns(a.name, b.name, ta, None)
-    if isinstance(ta, Date) and isinstance(tb, Date):
-        return TimeColumns(a.name, b.name, ta, None)
-    if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and (ta.tz is None) == (tb.tz is None):
-        return TimeColumns(a.name, b.name, ta, finer(ta.unit, tb.unit))
-    raise SchemaError(f"the time columns must be of one kind, but r.{a.name} is {ta} and s.{b.name} is {tb}")
-
-
-def _whole_times(column: Column) -> str:
-    """The advice for a time column of a type that counts no ticks."""
-    if isinstance(column.type, Float):
-        return (f"make whole numbers of it before the join, with the digits that you need, such as milliseconds of "
-                f"seconds: ({column.name} * 1000).round().astype('int64') in pandas")
-    if isinstance(column.type, Decimal):
-        return f"make whole numbers of it before the join, such as {column.name} * 10**{column.type.scale} as int64"
-    return "cast it to int64, date32 or a timestamp before the join"
-
-
-def _is_empty(column: Column) -> bool:
-    """True if ``column`` belongs to a table without rows, so that its type is unknown."""
-    return column.type == Opaque("null") and not column.nullable

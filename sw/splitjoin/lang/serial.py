@@ -49,8 +49,9 @@ from .ir import (
 )
 from .operations import MAX_PLACES, OPERATIONS
 from .order import Order
-from .query import Query, TimeColumns
+from .query import Query
 from .schema import SIDES, Column, Schema, Side
+from .time_columns import TimeColumns
 from .types import (
     BINARY,
     BOOL,

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Union
+from decimal import Decimal as PythonDecimal
+from fractions import Fraction
+from typing import Any, Union
 
 import numpy as np
 
 from splitjoin.base.errors import PredicateError, WindowError, plural
 
-from .build import literal
+from .build import literal, whole
 from .schema import suggest
-from .types import TIME_UNITS, UNIT_NS, Date, Duration, Int, TimeUnit, Type
+from .types import TIME_UNITS, UNIT_NS, Binary, Date, Decimal, Duration, Float, Int, String, TimeUnit, Type
 
-__all__ = ["Extent", "Span", "Window", "WindowSpec", "length_text", "parse_window", "parse_windows"]
+__all__ = ["Extent", "Span", "Tolerance", "Window", "WindowSpec", "length_text", "parse_tolerance", "parse_window",
+           "parse_windows"]
 
 #: A span of time of Python, pandas or NumPy.
 Span = Union[dt.timedelta, np.timedelta64]
 #: A window argument of the API: one text for both streams, or one for R and one for S. A span of time stands for the
 #: RANGE of this length.
 WindowSpec = Union[str, Span, Sequence[Union[str, Span]], Mapping[str, Union[str, Span]]]
+
+#: How far an as-of join looks: a number in the unit of the time column, a span of time, or a text such as "15 MINUTES".
+Tolerance = Union[int, float, PythonDecimal, Span, str]
 
 _DAY = UNIT_NS["DAY"]
 #: Longer numbers are refused; Python's int() does not read numbers of more than 4300 digits.
@@ -34,37 +41,50 @@ _BY_THE_CLOCK = re.compile(r"\s*(?:TUMBLING|TUMBLE|SESSION|HOPPING|HOP)\b", re.I
 
 @dataclass(frozen=True)
 class Window:
-    """A window as the user wrote it: the last ``rows`` tuples, no older than ``length``. Neither is
-    set where there is no window.
+    """A window as the user wrote it: the last ``rows`` tuples, no older than ``length``. Neither is set where there is
+    no window; a ``length`` without a unit may have a fraction, for times that have one.
 
     ``unit``: the unit of ``length`` ("MINUTE"), or None for the time column's own unit.
     """
 
     rows: int | None
-    length: int | None = None
+    length: int | Fraction | None = None
     unit: str | None = None
 
     def __str__(self) -> str:
         parts = [] if self.rows is None else [f"ROWS {self.rows}"]
         if self.length is not None:
             plural = "" if self.unit is None else f" {self.unit}{'' if self.length == 1 else 'S'}"
-            parts.append(f"RANGE {self.length}{plural}")
+            parts.append(f"RANGE {number_text(self.length)}{plural}")
         return " ".join(parts)
 
     def resolve(self, time: Type | None, tick: TimeUnit | None) -> Extent:
         """The window as an `Extent`, with its length in ticks.
 
         ``time`` is the type of the time column (None: there is none), ``tick`` the unit in which event times are
-        counted when it is a timestamp. Raises `WindowError` when the length does not fit the time column.
+        counted when it is a timestamp or a duration. Floats count nothing, so the extent has no length. Raises
+        `WindowError` when the length does not fit the time column.
         """
         if self.length is None:
             return Extent(self.rows, None)
         if time is None:
             raise WindowError(f"the window '{self}' has a RANGE, which needs a time column; name it with time=…")
-        if isinstance(time, Int):
+        if isinstance(time, (String, Binary)):
+            raise WindowError(f"the window '{self}' has a RANGE, but the time column is text, which has an order and "
+                              f"no distances; cast it to a timestamp or a number before the join")
+        if isinstance(time, (Int, Decimal, Float)):
             if self.unit is not None:
-                raise WindowError(f"the window '{self}' is given in {self.unit}S, but the time column is an integer "
+                which = "an integer" if isinstance(time, Int) else "a number"
+                raise WindowError(f"the window '{self}' is given in {self.unit}S, but the time column is {which} "
                                   f"({time}); give the RANGE as a plain number in the column's own unit")
+            if isinstance(time, Float):
+                return Extent(self.rows, None)
+            if isinstance(time, Decimal):
+                return Extent(self.rows, math.floor(self.length * 10**time.scale))
+        if not isinstance(self.length, int):
+            raise WindowError(f"the window '{self}' needs a whole number after RANGE, not "
+                              f"{number_text(self.length)!r}, as the time column is {time}")
+        if isinstance(time, Int):
             return Extent(self.rows, self.length)
         if self.unit is None:
             unit = plural(self.length, "day" if isinstance(time, Date) else "second").upper()
@@ -81,6 +101,12 @@ class Extent:
 
     rows: int | None
     length: int | None
+
+    def within(self, other: Extent) -> Extent:
+        """The tuples that lie in this window and in ``other``."""
+        rows, lengths = ([v for v in pair if v is not None] for pair in (
+            (self.rows, other.rows), (self.length, other.length)))
+        return Extent(min(rows, default=None), min(lengths, default=None))
 
 
 def length_text(length: Span) -> str:
@@ -117,7 +143,7 @@ def parse_window(text: str | Span) -> Window:
                           f"tumbling window are a condition on their times (docs/other-engines.md shows it), and "
                           f"sessions of tuples are numbered before the join")
     rows: int | None = None
-    length: int | None = None
+    length: int | Fraction | None = None
     unit: str | None = None
     rest = text
     while rest.strip():
@@ -126,7 +152,8 @@ def parse_window(text: str | Span) -> Window:
             raise WindowError(f"the window {text!r} cannot be read at {rest.strip()!r}; write 'ROWS 4096', "
                               f"'RANGE 15 MINUTES', 'RANGE 900' or 'ROWS 100 RANGE 900'")
         kind, number, word = match[1].upper(), match[2], match[3].strip().upper()
-        if not re.fullmatch(r"[+-]?\d+", number):
+        fraction = kind == "RANGE" and not word and re.fullmatch(r"[+-]?\d*\.\d+", number)
+        if not fraction and not re.fullmatch(r"[+-]?\d+", number):
             raise WindowError(f"the window {text!r} needs a whole number after {kind}, not {number!r}")
         if len(number) > _MAX_DIGITS:
             raise WindowError(f"a window's numbers must have at most {_MAX_DIGITS} digits, but the one after {kind} "
@@ -142,9 +169,9 @@ def parse_window(text: str | Span) -> Window:
         else:
             if length is not None:
                 raise WindowError(f"the window {text!r} has RANGE twice")
-            length = int(number)
+            length = whole(Fraction(number)) if fraction else int(number)
             if length < 0:
-                raise WindowError(f"RANGE must be at least 0, not {length}")
+                raise WindowError(f"RANGE must be at least 0, not {number_text(length)}")
             if word:
                 unit = word.removesuffix("S")
                 if unit not in UNIT_NS:
@@ -155,6 +182,32 @@ def parse_window(text: str | Span) -> Window:
     if rows is None and length is None:
         raise WindowError("the window is empty; write 'ROWS 4096', 'RANGE 15 MINUTES' or both")
     return Window(rows, length, unit)
+
+
+def parse_tolerance(tolerance: Any) -> Window:
+    """The RANGE within which an as-of join with this ``tolerance`` looks. Raises `WindowError`."""
+    if isinstance(tolerance, str):
+        text = tolerance if re.match(r"\s*(?:ROWS|RANGE)\b", tolerance, re.IGNORECASE) else f"RANGE {tolerance}"
+        found = parse_window(text)
+    elif isinstance(tolerance, (dt.timedelta, np.timedelta64)):
+        return parse_window(tolerance)
+    else:
+        try:
+            value = literal(tolerance, "tolerance").value
+        except PredicateError:
+            value = None
+        if isinstance(value, bool) or not isinstance(value, (int, Fraction)) or value < 0:
+            raise WindowError(f"tolerance must be a number from 0 on in the unit of the time column, a timedelta, or a "
+                              f"text such as '15 MINUTES', not {tolerance!r}")
+        return Window(None, value)
+    if found.rows is not None:
+        raise WindowError(f"tolerance is a span of time, such as '15 MINUTES', not {tolerance!r}; window= takes ROWS")
+    return found
+
+
+def number_text(number: int | Fraction) -> str:
+    """``number`` in digits: a fraction as the float nearest to it."""
+    return str(number) if isinstance(number, int) else repr(float(number))
 
 
 def parse_windows(spec: WindowSpec) -> tuple[Window, Window]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from splitjoin.lang.ir import Col, Expr, Within
-from splitjoin.lang.query import TimeColumns
 from splitjoin.lang.schema import Side
+from splitjoin.lang.time_columns import TimeColumns
 
 from .linear import ExactRelation, LinearTerm
 from .passes.pipeline import make_plan

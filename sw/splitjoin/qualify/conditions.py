@@ -13,10 +13,10 @@ from sqlglot import exp
 
 from splitjoin.base.errors import PredicateError, SplitJoinError
 from splitjoin.lang.ir import Expr
-from splitjoin.lang.query import TimeColumns, time_columns
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.sql.parser import Reader, parse_sql
 from splitjoin.lang.sql.source import sql_of
+from splitjoin.lang.time_columns import TimeColumns, time_columns
 from splitjoin.lang.types import TIME_UNITS, UNIT_NS, Date, Int, Timestamp
 from splitjoin.lang.windows import length_text
 from splitjoin.plan.time_band import time_band

@@ -24,7 +24,7 @@ from splitjoin.lang.query import Query
 from .aggregates import Gather, Groups, reference_aggregates, sorted_folds
 from .aggregates.state_operator import state_operator
 from .answers import interval_engine, operator_of_pairs, states_leave
-from .kinds import KindOperator, reference_rows, table_rows
+from .kinds import KindOperator, neighbour_rows, reference_neighbours, reference_rows, table_rows
 from .operator import RowBatch
 from .output import indices
 
@@ -43,6 +43,8 @@ _SLICE, _FIRST = 1 << 16, 1 << 10
 _EVERY = (0, None, None)
 #: Bytes of a row that is found at once, beside its values.
 _FOUND_BYTES = 64
+#: Bytes of a partner among the nearest ones of a tuple.
+_NEIGHBOUR_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,8 @@ class WholeRows:
     def _at_once(self) -> TableRows | None:
         """All rows, where the device finds the pairs that decide them at once, and they have room in memory."""
         query, incoming = self.query, self.arrivals
+        if query.chooses_by_distance:
+            return self._nearest()
         if query.aggregates or self.between != _EVERY:
             return None
         free = available_memory() // (_FOUND_BYTES + self.row_bytes) // 2
@@ -129,6 +133,21 @@ class WholeRows:
         self.facts = {"plan": pairs.plan, "counters": pairs.counters}
         found = table_rows(query, incoming, pairs)
         return TableRows(found.r, found.s, (), lambda: found.items(query, incoming), pairs.map)
+
+    def _nearest(self) -> TableRows:
+        """The rows of an as-of join that chooses by distance."""
+        query, incoming = self.query, self.arrivals
+        check_memory(len(incoming.r), len(incoming.r) * min(query.kind.k, len(incoming.s)) * _NEIGHBOUR_BYTES)
+        nearest = self.device.table_neighbours(query, incoming)
+        if nearest is not None:
+            self.facts = {"plan": nearest.plan, "counters": nearest.counters}
+            found = neighbour_rows(query, incoming, nearest)
+        else:
+            with self.device.open(query.pairs) as session:
+                items = self._items(self.device, session)
+                self._note(session)
+            found = reference_neighbours(query, incoming, items)
+        return TableRows(found.r, found.s, (), lambda: found.items(replace(query, order=Order("left")), incoming))
 
     def _batches(self, rows: int | None) -> Iterator[RowBatch]:
         query, device, incoming = self._arriving, self.device, self.arrivals

@@ -11,7 +11,8 @@ from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.statement import Select
 from splitjoin.lang.order import Order
-from splitjoin.lang.query import Predicate, Query, TimeSpec
+from splitjoin.lang.query import Predicate, Query
+from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 
 from .aio import AsyncStreamJoin

@@ -11,8 +11,9 @@ from splitjoin.base.errors import InputError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import DeviceOption, merged_options
 from splitjoin.lang.order import Order
-from splitjoin.lang.query import Predicate, Query, TimeSpec
+from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness

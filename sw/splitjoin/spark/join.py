@@ -20,8 +20,9 @@ from splitjoin.engines.registry import DeviceOption, device as find_device, merg
 from splitjoin.joins.join import result_columns
 from splitjoin.joins.statement import Projection
 from splitjoin.lang.order import Order, parse_order
-from splitjoin.lang.query import Predicate, Query, TimeSpec
+from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.types import TIME_UNITS, Date, Int, Timestamp
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.aggregates import aggregate_fields

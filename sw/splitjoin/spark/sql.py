@@ -16,7 +16,7 @@ from splitjoin.joins.statement.inputs import bind_tables, check_named, check_opt
 from splitjoin.joins.statement.parts import parse
 from splitjoin.joins.statement.projection import ProjectedColumn
 from splitjoin.lang.order import Order
-from splitjoin.lang.query import TimeSpec
+from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness

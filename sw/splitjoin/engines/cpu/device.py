@@ -14,7 +14,7 @@ from splitjoin.lang.query import Query
 from splitjoin.plan.passes.pipeline import make_plan
 
 from ..arrival import Arrivals
-from ..device import Device, Session, TablePairs, check_inner
+from ..device import Device, Session, TableNeighbours, TablePairs, check_inner
 from .compilation import Compilation, compile_query, compile_sample
 from .compiler import has_numba, needs_numba
 from .engines import check_engine
@@ -25,7 +25,7 @@ from .session import BatchSession
 from .table_compilation import TableCompilation
 from .table_work import Work
 from .tiered import TieredSession
-from .whole_tables import table_pairs
+from .whole_tables import table_neighbours, table_pairs
 
 __all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine", "compile_in_background"]
 
@@ -102,12 +102,20 @@ class CpuDevice(Device):
 
     def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | None:
         """As `Device.table_pairs`, unless the user asks for an engine."""
-        asked = self.engine != "auto" or (self._compile_time == "first" and not has_numba())  # `open` tells why not
-        return None if asked else table_pairs(query, arrivals, room, self.table_work(len(arrivals)))
+        return None if self._is_asked else table_pairs(query, arrivals, room, self.table_work(len(arrivals)))
+
+    def table_neighbours(self, query: Query, arrivals: Arrivals) -> TableNeighbours | None:
+        """As `Device.table_neighbours`, unless the user asks for an engine."""
+        return None if self._is_asked else table_neighbours(query, arrivals, self.table_work(len(arrivals)))
 
     def table_work(self, rows: int) -> Work:
         """The threads and loops for whole tables of so many rows in all."""
         return Work(self.workers, Team(self.workers), _table_loops.for_rows(rows, self._compile_time))
+
+    @property
+    def _is_asked(self) -> bool:
+        """True if the user asks for an engine of sessions, or for one that is not there, of which `open` tells."""
+        return self.engine != "auto" or (self._compile_time == "first" and not has_numba())
 
     @property
     def _compile_time(self) -> str:

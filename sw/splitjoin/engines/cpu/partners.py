@@ -9,6 +9,7 @@ is the least row id of a run of S sorted by that key. Memory is that of the tupl
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,14 +26,15 @@ from .runs_of_keys import Groups, Pyramid, Search, least
 from .sorting import counts_below
 from .spans import Spans
 
-__all__ = ["Partners", "partners_of", "suits_search"]
+__all__ = ["Neighbours", "Partners", "neighbours_of", "partners_of", "suits_search"]
 
 Rows = npt.NDArray[np.int64]
 
 #: Candidates of the sample that tells how many of them are partners.
 _SAMPLE = 4096
-#: Nanoseconds: a candidate of the search; a pair that is made and gathered, and a candidate of it, by compiled loops.
-_TRIED, _MADE, _COMPARED = 60.0, 100.0, 0.2
+#: Nanoseconds: a candidate of the search; a pair that is made and gathered, and a candidate of it, by compiled loops,
+#: and a session of these, until it is there.
+_TRIED, _MADE, _COMPARED, _STARTED = 60.0, 100.0, 0.2, 3e6
 #: Bytes of a pair until its rows are decided, about.
 _PAIR_BYTES = 60
 
@@ -46,6 +48,40 @@ class Partners:
     partner: Rows
     how: str
     tried: int
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The nearest partners of each tuple of R among those before it in time, or at its time, and among those after it:
+    row ids (r, k), the nearest first, −1 for none. ``tried``: the number of candidates.
+    """
+
+    back: Rows
+    fore: Rows
+    tried: int
+
+
+def neighbours_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condition, groups: Groups) -> Neighbours:
+    """The ``kind.k`` nearest partners of an as-of join of ``kind``, in each direction in which it looks."""
+    search = _search(condition, groups)
+    find = _finder(groups, search)
+    none = np.empty((len(incoming.r), 0), np.int64)
+    found = {"back": none, "fore": none}
+    # Those of a tuple's own time are before it, where it looks in both directions.
+    for name, start, end in _looked(kind, incoming, visible, both=kind.direction == "nearest"):
+        columns = list[Rows]()
+        while len(columns) < kind.k:
+            one = find(start, end, name == "back")
+            there = one >= 0
+            if not there.any():
+                break
+            columns.append(one)
+            if name == "back":
+                end = np.where(there, one, start)
+            else:
+                start = np.where(there, one + 1, end)
+        found[name] = np.stack(columns, axis=1) if columns else none
+    return Neighbours(found["back"], found["fore"], search.tried or sum(int((f >= 0).sum()) for f in found.values()))
 
 
 def partners_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condition,
@@ -98,11 +134,29 @@ def suits_search(condition: Condition, groups: Groups, visible: Spans) -> bool:
     if condition.decided and len(bounds) == 1 and groups.one_ended(bounds[0].keys, bounds[0].low, bounds[0].high):
         return True  # runs are ruled out exactly
     tries = float(np.minimum(lengths, 1 / max(share, 1e-9)).sum())
-    return tries * _TRIED <= pairs * _MADE + candidates * _COMPARED
+    return tries * _TRIED <= pairs * _MADE + candidates * _COMPARED + _STARTED
 
 
 def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, search: Search) -> Rows:
     """The partner of each tuple of R that decides its row: row ids (r,), −1 for none."""
+    find = _finder(groups, search)
+    if not kind.is_asof:
+        return find(visible.start, visible.end, False)
+    found = {name: find(start, end, name == "back") for name, start, end in _looked(kind, incoming, visible)}
+    if kind.direction != "nearest":
+        return found["back" if kind.direction == "backward" else "fore"]
+    back, fore = found["back"], found["fore"]
+    times, times_s = (incoming.times(of) if incoming.is_timed else incoming.positions(of) for of in SIDES)
+    # As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
+    if not len(times_s):
+        return back
+    to_back = times.view(np.uint64) - times_s[back].view(np.uint64)
+    to_fore = times_s[fore].view(np.uint64) - times.view(np.uint64)
+    return np.where((back >= 0) & ((fore < 0) | (to_back <= to_fore)), back, fore)
+
+
+def _finder(groups: Groups, search: Search) -> Callable[[Rows, Rows, bool], Rows]:
+    """Finds the last or the first partner of each tuple of R among S's row ids from a start to before an end; −1."""
 
     def find(start: Rows, end: Rows, last: bool) -> Rows:
         if search.is_direct:
@@ -112,23 +166,19 @@ def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, sear
         found[at >= 0] = groups.order[at[at >= 0]]
         return found
 
-    if not kind.is_asof:
-        return find(visible.start, visible.end, last=False)
-    timed = incoming.is_timed
-    times, times_s = (incoming.times(of) if timed else incoming.positions(of) for of in SIDES)
-    back = fore = np.empty(0, np.int64)
+    return find
+
+
+def _looked(kind: Kind, incoming: Arrivals, visible: Spans, *, both: bool = False) -> Iterator[tuple[str, Rows, Rows]]:
+    """Where an as-of join looks: "back" and "fore", each from one of S's row ids to before another, for each tuple of
+    R. ``both``: partners at its own time are before it only.
+    """
+    def below(equal: bool) -> Rows:
+        if not incoming.is_timed:
+            return s_before_each_r(incoming.stream, 0)
+        return counts_below(incoming.times("s"), incoming.times("r"), equal=equal)
+
     if kind.direction != "forward":
-        behind = counts_below(times_s, times, equal=kind.allow_exact) if timed else s_before_each_r(incoming.stream, 0)
-        back = find(visible.start, np.minimum(visible.end, behind), last=True)
+        yield "back", visible.start, np.minimum(visible.end, below(kind.allow_exact))
     if kind.direction != "backward":
-        ahead = counts_below(times_s, times, equal=not kind.allow_exact) if timed else s_before_each_r(
-            incoming.stream, 0)
-        fore = find(np.maximum(visible.start, ahead), visible.end, last=False)
-    if kind.direction != "nearest":
-        return back if kind.direction == "backward" else fore
-    # As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
-    if not len(times_s):
-        return back
-    to_back = times.view(np.uint64) - times_s[back].view(np.uint64)
-    to_fore = times_s[fore].view(np.uint64) - times.view(np.uint64)
-    return np.where((back >= 0) & ((fore < 0) | (to_back <= to_fore)), back, fore)
+        yield "fore", np.maximum(visible.start, below(both or not kind.allow_exact)), visible.end

@@ -10,16 +10,17 @@ import numpy.typing as npt
 from splitjoin.lang.query import Query
 
 from ..arrival import Arrivals
-from ..device import TablePairs
+from ..device import TableNeighbours, TablePairs
 from .condition import Condition
 from .pair_order import NO_PAIR, PairOrder
-from .partners import partners_of
+from .partners import neighbours_of, partners_of
+from .reach import Reach
 from .runs_of_keys import Groups
 from .spans import Spans
 from .table_work import Work
 from .ways import Way, pairs_of, ways
 
-__all__ = ["suits_ranges", "table_pairs"]
+__all__ = ["suits_ranges", "table_neighbours", "table_pairs"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -36,12 +37,14 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
         return None
     work.share(len(incoming) * _TUPLE)
     visible = Spans(query, incoming, work)
-    condition = Condition(query, incoming, work)
+    reach = Reach.of(query)
+    condition = Condition(reach.query, incoming, work)
     groups = condition.groups()
     found = None if kind.has_pairs else partners_of(kind, incoming, visible, condition, groups)
     if found is not None:
-        mine = np.flatnonzero(found.partner >= 0)
-        return _of_partners(query, incoming, visible, mine, found.partner[mine], f"rows without pairs, {found.how}",
+        partner = reach.within(incoming, found.partner)
+        mine = np.flatnonzero(partner >= 0)
+        return _of_partners(query, incoming, visible, mine, partner[mine], f"rows without pairs, {found.how}",
                             found.tried, work)
     if kind.is_asof:
         return None
@@ -50,6 +53,19 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
         return None
     work.share(len(incoming) * _TUPLE + way.candidates * _PAIR)
     return _of_pairs(query, incoming, visible, way, condition, groups, work)
+
+
+def table_neighbours(query: Query, incoming: Arrivals, work: Work) -> TableNeighbours:
+    """As `Device.table_neighbours`."""
+    work.share(len(incoming) * _TUPLE)
+    visible = Spans(query, incoming, work)
+    reach = Reach.of(query)
+    condition = Condition(reach.query, incoming, work)
+    found = neighbours_of(query.kind, incoming, visible, condition, condition.groups())
+    back, fore = (reach.within(incoming, partners) for partners in (found.back, found.fore))
+    counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
+                "candidates": found.tried, "matches": sum(int((f >= 0).sum()) for f in (back, fore))}
+    return TableNeighbours(back, fore, "rows without pairs, by the nearest partners", counters)
 
 
 def suits_ranges(way: Way, condition: Condition, incoming: Arrivals, visible: Spans) -> bool:

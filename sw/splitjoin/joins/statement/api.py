@@ -16,8 +16,8 @@ from splitjoin.engines.registry import DeviceOption, device as find_device, merg
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
 from splitjoin.lang.python.aggregate import AggregateClass
-from splitjoin.lang.query import TimeSpec
 from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.aggregates import identical_rows
 from splitjoin.rows.result import JoinResult

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from splitjoin.base.errors import StatementError
 from splitjoin.lang.ir import And, Cast, Cmp, Col, Expr, text
 from splitjoin.lang.kind import Direction
-from splitjoin.lang.query import TimeSpec, time_columns
 from splitjoin.lang.schema import Schema
+from splitjoin.lang.time_columns import TimeSpec, time_columns
 from splitjoin.lang.types import BOOL
 
 __all__ = ["AsOf", "as_of"]
@@ -28,14 +28,15 @@ class AsOf:
     allow_exact: bool
 
 
-def as_of(on: Expr | None, match: Expr | None, r: Schema, s: Schema, time: TimeSpec | None) -> AsOf:
+def as_of(on: Expr | None, match: Expr | None, r: Schema, s: Schema, time: TimeSpec | None, *,
+          whole: bool = False) -> AsOf:
     """Find the comparison of times: ``match``, or else one of the terms of ``on``.
 
-    ``time``: the query's time columns; None to take those that are compared. Raises `StatementError` unless exactly one
-    inequality compares them.
+    ``time``: the query's time columns; None to take those that are compared. ``whole``: as of `Query.make`. Raises
+    `StatementError` unless exactly one inequality compares them.
     """
     terms = [match] if match is not None else [] if on is None else list(on.args) if isinstance(on, And) else [on]
-    named = None if time is None else time_columns(r, s, time)
+    named = None if time is None else time_columns(r, s, time, whole=whole)
     found = []
     for term in terms:
         compared = _compared(term)

@@ -13,8 +13,9 @@ from splitjoin.base.errors import SchemaError, WindowError, plural
 from splitjoin.lang.aggregate import named_folds
 from splitjoin.lang.ir import Expr, columns, text
 from splitjoin.lang.order import Order
-from splitjoin.lang.query import Query, TimeSpec
+from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 
 from .as_of import as_of
@@ -62,7 +63,7 @@ class Select:
         if statement.how in ("asof", "asof_left"):
             match = None if statement.match is None else read_condition(statement, tables, statement.match,
                                                                         "MATCH_CONDITION")
-            found = as_of(on, match, r, s, times)
+            found = as_of(on, match, r, s, times, whole=whole)
             on, times = found.on, found.time
             kind |= {"direction": found.direction, "allow_exact": found.allow_exact}
         projection = project(statement, tables, named_folds(aggregates))

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals, R, S, event_ticks, shown
-from splitjoin.lang.query import TimeColumns, TimeSpec, time_columns
 from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
 from splitjoin.tables.inputs import as_batch
 
 from .late import LateRows

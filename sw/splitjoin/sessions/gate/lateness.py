@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.errors import InputError, WindowError
-from splitjoin.lang.query import TimeColumns
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.time_columns import TimeColumns
 
 from .source_queue import SourceQueue
 from .times import by_side, parse_idle, parse_lateness

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError, WindowError
 from splitjoin.engines.arrival import event_ticks
-from splitjoin.lang.query import TimeColumns
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import TIME_UNITS, UNIT_NS, Date, Int, Timestamp
 from splitjoin.lang.windows import Span, parse_window
 
@@ -56,7 +56,7 @@ def parse_idle(spec: Any) -> float | None:
     except WindowError as error:
         raise WindowError(f"idle must be a number and a unit, such as '30 SECONDS', but {spec!r} is not: "
                           f"{error}") from None
-    return window.length * UNIT_NS[window.unit] / UNIT_NS["SECOND"]
+    return float(window.length * UNIT_NS[window.unit] / UNIT_NS["SECOND"])
 
 
 def parse_lateness(spec: int | str | Span, time: TimeColumns) -> int:

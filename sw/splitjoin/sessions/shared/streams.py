@@ -17,8 +17,9 @@ from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.statement import Select, sql
 from splitjoin.lang.order import Order
-from splitjoin.lang.query import Predicate, Query, TimeSpec
+from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.types import plain
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.tables.inputs import as_batch
