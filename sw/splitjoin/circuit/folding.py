@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from splitjoin.base.errors import SplitJoinError, UnsupportedError
 from splitjoin.lang.aggregate import Aggregate
-from splitjoin.lang.aggregate_functions import Term
+from splitjoin.lang.aggregate_functions import FoldTerm, Term
 from splitjoin.lang.eval.vector import Vector, evaluate
-from splitjoin.lang.fold import Fold, Slot
+from splitjoin.lang.fold import Slot
 from splitjoin.lang.ir import Expr, columns, text
 from splitjoin.lang.properties import denominator, may_be_null, value_range
 from splitjoin.lang.query import Query
@@ -160,14 +160,12 @@ class _Choice:
             mixed = [c for c in columns(e) if c.side == "r"]
             if mixed:
                 raise UnsupportedError(f"a circuit folds values of stored tuples, and r.{mixed[0].name} is not one")
-        if aggregate.fold is not None:
-            return (self._user(aggregate, aggregate.fold),)
         terms = aggregate.terms
         if not terms:
             raise UnsupportedError(f"{aggregate.function} of {aggregate.args[0].type} is not folded in circuits")
-        if any(t.kind in ("first", "last", "distinct") or len(t.arguments) > 1 for t in terms):
+        if any(t.kind in ("first", "last", "distinct") or (t.kind != "fold" and len(t.arguments) > 1) for t in terms):
             raise UnsupportedError(f"{aggregate.function} is not folded in circuits")
-        return tuple(self._term(term) for term in terms)
+        return tuple(self._fold(term) if isinstance(term, FoldTerm) else self._term(term) for term in terms)
 
     def _term(self, term: Term) -> int:
         e = term.of
@@ -191,12 +189,13 @@ class _Choice:
             values = (known[0],) if known else (self._value(e, 0, 0, bits=0),)
         return self._part(("count", values), count_part(values, self._stored))
 
-    def _user(self, aggregate: Aggregate, fold: Fold) -> int:
+    def _fold(self, term: FoldTerm) -> int:
+        fold = term.fold
         if fold.merge is None or fold.ordered:
             raise UnsupportedError(f"{fold.name} has no merge that does not depend on the order, and partners are "
                                    f"spread over lanes and cores")
         numbers = []
-        for argument, e in zip(fold.arguments, aggregate.args, strict=True):
+        for argument, e in zip(fold.arguments, term.args, strict=True):
             if not is_exact(e.type):
                 raise UnsupportedError(f"circuits fold whole numbers and decimals, and {text(e)} is {e.type}")
             low, high = argument.width.range

@@ -67,7 +67,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
              f"windows     {_windows(query, windowed)}",
              f"time        {_time(query)}",
              f"order       {query.order}",
-             *(f"aggregate   {a.name}: {a.text}" for a in aggregates if a.fold is not None)]
+             *(f"aggregate   {a.name}: {a.text}" for a in aggregates if not a.definition.named)]
     host = make_plan(query.predicate)
     try:
         plan, refused = lower(query.predicate, sized(query, chosen)), None

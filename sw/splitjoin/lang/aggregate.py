@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from splitjoin.base.errors import InputError, PredicateError
 
-from .aggregate_functions import FUNCTIONS, USAGES, AggregateFunction, Pick, Term, definition_of
+from .aggregate_functions import FUNCTIONS, USAGES, AggregateFunction, Pick, Term, UserFunction, definition_of
 from .categories import holds_order, place, without_order
 from .fold import AggregateCall, Fold, Width
 from .ir import Arith, Expr, Lit, check_depth
@@ -28,44 +28,42 @@ UserAggregates = Mapping[str, Fold]
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A result column: the aggregate ``function`` of the values that ``args`` have for the partners of a base tuple.
+    """A result column: the aggregate that ``definition`` makes of the values that ``args`` have for the partners of a
+    base tuple.
 
-    ``function``: the name of a built-in one, or ``"user"``. ``args``: its arguments, over the base tuple and its
-    partner. ``text``: the user's text. ``fold``: the definition of a ``user`` function, of whose arguments ``args`` are
-    the whole numbers without their points, or floats.
+    ``args``: over the base tuple and its partner; of a user-defined one the whole numbers without their points, or
+    floats. ``text``: the user's text.
     """
 
     name: str
-    function: str
+    definition: AggregateFunction
     args: tuple[Expr, ...]
     text: str
-    fold: Fold | None = None
 
     @property
-    def definition(self) -> AggregateFunction:
-        """The definition of a built-in function."""
-        return FUNCTIONS[self.function]
+    def function(self) -> str:
+        """The name of the definition."""
+        return self.definition.name
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """The terms that engines fold for a built-in function; none if it needs all partners' values at once."""
+        """The terms that engines fold; none if it needs all partners' values at once."""
         return self.definition.terms(self.args)
 
     @property
     def nullable(self) -> bool:
         """False if no value is NULL."""
-        return self.fold is not None or self.definition.nullable
+        return self.definition.nullable
 
     @property
     def ordered(self) -> bool:
         """True if the order of the partners counts, or may count."""
-        return self.fold is not None or self.definition.ordered
+        return self.definition.ordered
 
     @property
     def digest_text(self) -> str:
         """The stable text of the aggregate."""
-        made = f"{self.name} {self.function}({', '.join(map(str, self.args))})"
-        return made if self.fold is None else f"{made} {self.fold.digest_text}"
+        return f"{self.name} {self.function}({', '.join(map(str, self.args))}){self.definition.digest_text}"
 
 
 def parse_aggregates(given: Any, r: Schema, s: Schema) -> tuple[Aggregate, ...]:
@@ -144,7 +142,7 @@ def read_aggregate(tree: exp.Expr, reader: Reader, name: str, text: str,
                              f"numbers, or compare as text with CAST(… AS VARCHAR)")
     args = [without_order(arg) for arg in args]
     definition.check(args, text)
-    return Aggregate(name, definition.name, tuple(args), text)
+    return Aggregate(name, definition, tuple(args), text)
 
 
 def _arguments(tree: exp.Expr) -> list[exp.Expr] | None:
@@ -176,7 +174,7 @@ def _user(fold: Fold, args: Sequence[Expr], name: str, text: str) -> Aggregate:
     for argument, arg in zip(fold.arguments, args, strict=True):
         check_depth(arg)
         made.append(_whole(arg, argument.width, f"{argument.name} of {text!r}"))
-    return Aggregate(name, "user", tuple(made), text, fold)
+    return Aggregate(name, UserFunction(fold=fold, text=text), tuple(made), text)
 
 
 def _whole(e: Expr, width: Width, what: str) -> Expr:

@@ -81,7 +81,7 @@ class Sidecar:
         Empty for classes, whose definition no sidecar has; a query must then have the same aggregates in the same
         order. A class may have the name of a built-in aggregate, so the query's are asked before texts are parsed.
         """
-        if not (self.aggregates and query.aggregates) or any(a.fold is not None for a in query.aggregates):
+        if not (self.aggregates and query.aggregates) or not all(a.definition.named for a in query.aggregates):
             return ()
         try:
             return parse_aggregates(self.aggregates, query.r, query.s)

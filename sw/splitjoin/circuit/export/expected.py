@@ -16,6 +16,7 @@ from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, STAR, Items
 from splitjoin.engines.golden import GoldenDevice, row_values
 from splitjoin.lang.aggregate import Aggregate
+from splitjoin.lang.aggregate_functions import FoldTerm
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.fold import Overflow
 from splitjoin.lang.ir import Lit, columns
@@ -180,14 +181,11 @@ class _States:
 
     def _parts(self, aggregate: Aggregate, parts: Sequence[int], row: int, partners: list[int]) -> dict[str, int]:
         """The fields of ``aggregate``'s parts of the state of R's tuple ``row``."""
-        evaluators = [compile_condition(e) for e in aggregate.args]
-        with np.errstate(all="ignore"):
-            given = [[f({}, self._tuples[s]) for f in evaluators] for s in partners]
-        there = [values for values in given if None not in values]
-        if aggregate.fold is not None:
-            return {f"added{parts[0]}": int(bool(there))} | self._user(aggregate, parts[0], row, there)
         fields: dict[str, int] = {}
         for term, n in zip(aggregate.terms, parts, strict=True):
+            if isinstance(term, FoldTerm):
+                fields |= self._fold(term, n, row, partners)
+                continue
             values: list[Any] = [1] * len(partners)
             if term.of is not None:
                 evaluate, per = compile_condition(term.of), denominator(term.of)
@@ -197,19 +195,22 @@ class _States:
             fields |= {f"added{n}": int(bool(values))} | ({f"slot{n}_0": fold(values)} if values else {})
         return fields
 
-    def _user(self, aggregate: Aggregate, part: int, row: int, given: list[list[Any]]) -> dict[str, int]:
-        fold = aggregate.fold
-        assert fold is not None
+    def _fold(self, term: FoldTerm, part: int, row: int, partners: list[int]) -> dict[str, int]:
+        """The fields of the part that folds ``term``."""
+        evaluators, fold = [compile_condition(e) for e in term.args], term.fold
+        with np.errstate(all="ignore"):
+            given = [[f({}, self._tuples[s]) for f in evaluators] for s in partners]
+        there = [values for values in given if None not in values]
         add, state = fold.add.evaluator(), fold.init
-        for values in given:
+        for values in there:
             whole = [a.width.whole(float(v) if isinstance(e.type, Float) else v)
-                     for e, a, v in zip(aggregate.args, fold.arguments, values, strict=True)]
+                     for e, a, v in zip(term.args, fold.arguments, values, strict=True)]
             try:
                 if None in whole:
                     raise Overflow(whole.index(None), 0)
                 state = fold.checked(add(fold.row(state), dict(zip((a.name for a in fold.arguments), whole,
                                                                    strict=True))))
             except Overflow:
-                raise InputError(f"a testbench compares states, and {aggregate.text} leaves its width at tuple {row} "
+                raise InputError(f"a testbench compares states, and {term.text} leaves its width at tuple {row} "
                                  f"of r; give columns a narrower range, or fewer --testbench-tuples") from None
-        return {f"slot{part}_{i}": value for i, value in enumerate(state)}
+        return {f"added{part}": int(bool(there))} | {f"slot{part}_{i}": value for i, value in enumerate(state)}

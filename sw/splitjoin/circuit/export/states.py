@@ -38,7 +38,7 @@ def described_states(query: Query, circuit: QueryCircuit) -> dict[str, Any]:
     results: list[dict[str, Any]] = [
         {"name": a.name, "of": a.text, "slots": [f"slot{n}_{i}" for n in parts
                                                  for i in range(len(config.folds[n].slots))],
-         "denominator": 1 if a.fold is not None or a.terms[0].kind in ("rows", "count") else denominator(a.args[0])}
+         "denominator": 1 if a.terms[0].kind in ("rows", "count", "fold") else denominator(a.args[0])}
         for a, parts in zip(query.aggregates, folding.outputs, strict=True)]
     if circuit.decides is not None and circuit.decides.partner:
         results.append({"name": "partner", "of": f"{circuit.decides.partner} of the row ids of S", "slots": ["slot0_0"],

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from splitjoin.base.errors import StatementError
 from splitjoin.lang.aggregate import Aggregate, UserAggregates, is_aggregate
+from splitjoin.lang.aggregate_functions import FUNCTIONS
 from splitjoin.lang.eval.vector import column, evaluate_columns
 from splitjoin.lang.ir import Col, Expr, columns, sides
 from splitjoin.lang.kind import Kind
@@ -142,7 +143,7 @@ def project(statement: Statement, tables: Tables, known: UserAggregates) -> Proj
     if padded:
         counts = [a for a in aggregates if a.function == "count" and not a.args]
         if not counts:
-            counts = [Aggregate(f"aggregate {len(aggregates)}", "count", (), "count(*)")]
+            counts = [Aggregate(f"aggregate {len(aggregates)}", FUNCTIONS["count"], (), "count(*)")]
             aggregates += counts
         partners = counts[0].name
     needed: dict[tuple[str, str], None] = {}

@@ -1,4 +1,4 @@
-"""The built-in aggregates (semantics, section 8): one definition each, which every engine, circuit and host reads."""
+"""The aggregates (semantics, section 8): one definition each, which every engine, circuit and host reads."""
 
 from sqlglot import exp
 
@@ -8,11 +8,12 @@ from .picks import PICK_FUNCTIONS, Pick
 from .ranked import RANKED_FUNCTIONS
 from .spread import SPREAD_FUNCTIONS
 from .sums import SUM_FUNCTIONS, rounded_sum
+from .user import FoldFailure, FoldTerm, UserFunction
 
-__all__ = ["FUNCTIONS", "USAGES", "AggregateFunction", "PairSums", "Pick", "Term", "TermKind", "definition_of",
-           "rounded_sum"]
+__all__ = ["FUNCTIONS", "USAGES", "AggregateFunction", "FoldFailure", "FoldTerm", "PairSums", "Pick", "Term",
+           "TermKind", "UserFunction", "definition_of", "rounded_sum"]
 
-#: The definitions by name.
+#: The built-in definitions by name.
 FUNCTIONS: dict[str, AggregateFunction] = {
     f.name: f for f in (*SUM_FUNCTIONS, *PICK_FUNCTIONS, *SPREAD_FUNCTIONS, *BIT_FUNCTIONS,
                        *RANKED_FUNCTIONS)}

@@ -21,7 +21,7 @@ from ..ir import Expr
 __all__ = ["AggregateFunction", "Ints", "PairSums", "Term", "TermKind", "order_key"]
 
 Ints = npt.NDArray[np.int64]
-TermKind = Literal["rows", "count", "distinct", "sum", "least", "greatest", "first", "last"]
+TermKind = Literal["rows", "count", "distinct", "sum", "least", "greatest", "first", "last", "fold"]
 #: The exact sums of floats, rounded once: of values (n,) that lie one after the other, and of how many each is.
 PairSums = Callable[[npt.NDArray[np.float64], Ints], npt.NDArray[np.float64]]
 
@@ -33,7 +33,7 @@ class Term:
     By ``kind``: ``rows``, the number of partners; ``count``, of those in which ``of`` is not NULL; ``distinct``, of the
     different values of ``of``; ``sum``, the exact sum of ``of``; ``least`` and ``greatest``, ``value`` of the first
     partner with the least or greatest ``of``, of those in which neither is NULL; ``first`` and ``last``, ``value`` of
-    the partner that arrived first or last.
+    the partner that arrived first or last; ``fold``, what the program of a `FoldTerm` makes of all.
     """
 
     kind: TermKind
@@ -48,7 +48,7 @@ class Term:
 
 @dataclass(frozen=True)
 class AggregateFunction(ABC):
-    """A built-in aggregate.
+    """An aggregate, built-in or the user's.
 
     Attributes:
         name: Its stable name, in messages and in the digests of queries.
@@ -74,13 +74,30 @@ class AggregateFunction(ABC):
     compares: ClassVar[bool] = False
     #: True if an exact value may leave the type of the result, which is an error.
     may_overflow: ClassVar[bool] = False
+    #: True if its name and arguments tell what it is, as they do of what is built in.
+    named: ClassVar[bool] = True
+    #: True if the value is that of an expression, which may leave the type of the result.
+    computed: ClassVar[bool] = False
+
+    @property
+    def digest_text(self) -> str:
+        """The stable text of what its name does not tell."""
+        return ""
 
     def check(self, args: Sequence[Expr], text: str) -> None:
         """Raise `PredicateError` if it does not take ``args``, which the user wrote in ``text``."""
         return
 
+    def result(self, args: Sequence[Expr]) -> Expr | None:
+        """An expression whose values have the type from which `type` makes that of the result; None without one."""
+        return args[0] if args else None
+
+    def result_text(self, text: str) -> str:
+        """What errors call the result of what the user wrote in ``text``."""
+        return text
+
     def type(self, value: pa.DataType | None) -> pa.DataType:
-        """The Arrow type of the result, by that of the first argument's values."""
+        """The Arrow type of the result, by that of `result`."""
         assert value is not None
         return value
 
@@ -101,6 +118,10 @@ class AggregateFunction(ABC):
     @abstractmethod
     def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
         """The result, in plain Python, of the arguments' values for each partner, by arrival; None for NULL."""
+
+    def references(self, bases: Sequence[Sequence[Sequence[RowValue]]], args: Sequence[Expr]) -> list[Any]:
+        """`reference` for the partners of each of many base tuples."""
+        return [self.reference(rows, args) for rows in bases]
 
     def refused(self, text: str, needs: str, of: Any) -> PredicateError:
         """The error for an argument of type ``of``."""

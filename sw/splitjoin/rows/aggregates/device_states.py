@@ -12,8 +12,7 @@ import pyarrow as pa
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.circuit.is_circuit import is_circuit
 from splitjoin.engines.device import PAIR, Device, Items
-from splitjoin.lang.aggregate import Aggregate
-from splitjoin.lang.aggregate_functions import Term
+from splitjoin.lang.aggregate_functions import FoldTerm, Term
 from splitjoin.lang.eval.vector import Vector, column
 from splitjoin.lang.ir import Col, columns
 from splitjoin.lang.query import Query
@@ -60,10 +59,12 @@ def state_values(query: Query, decided: Decided, folding: FoldChoice, states: Ma
         states = {name: values[kept] for name, values in states.items()}
         decided = Decided(np.delete(decided.items, rows[~kept]), decided.bases[kept], decided.lengths[kept],
                           decided.partners)
-    pairs = PairTerms(_partner_values(query, decided, gather), decided.lengths)
+    pairs = PairTerms(_partner_values(query, decided, gather), decided)
     made = []
     for aggregate, parts in zip(query.aggregates, folding.outputs, strict=True):
-        found = _value(aggregate, pairs, decided, folding, parts, states)
+        values = [_value(term, n, pairs, decided, folding, states)
+                  for term, n in zip(aggregate.terms, parts, strict=True)]
+        found = finished(aggregate, values, decided.bases)
         made.append(found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found]))
     return decided.items, made
 
@@ -76,15 +77,14 @@ def _partner_values(query: Query, decided: Decided, gather: Gather) -> dict[Col,
             for c, a in zip(needed, found, strict=True)}
 
 
-def _value(aggregate: Aggregate, pairs: PairTerms, decided: Decided, folding: FoldChoice, parts: tuple[int, ...],
-           states: Mapping[str, Array]) -> pa.Array | pa.ChunkedArray:
-    if aggregate.fold is not None:
-        slots = [states[f"slot{parts[0]}_{n}"] for n in range(len(folding.parts[parts[0]].slots))]
-        added = states.get(f"added{parts[0]}", states["any"])
-        return fold_user(aggregate, [pairs.vector(e) for e in aggregate.args], decided, (slots, added))
-    merged = [_merged(term, states[f"slot{n}_0"], states.get(f"added{n}", states["any"]), pairs.fold(term))
-              for term, n in zip(aggregate.terms, parts, strict=True)]
-    return finished(aggregate, merged, decided.bases)
+def _value(term: Term, n: int, pairs: PairTerms, decided: Decided, folding: FoldChoice,
+           states: Mapping[str, Array]) -> Vector:
+    """The values of ``term``, which part ``n`` of the circuit folds, with the partners of ``decided``."""
+    slots = [states[f"slot{n}_{slot}"] for slot in range(len(folding.parts[n].slots))]
+    added = states.get(f"added{n}", states["any"])
+    if isinstance(term, FoldTerm):
+        return fold_user(term, [pairs.vector(e) for e in term.args], decided, (slots, added))
+    return _merged(term, slots[0], added, pairs.fold(term))
 
 
 def _merged(term: Term, state: Array, added: npt.NDArray[np.bool_], later: Vector) -> Vector:

@@ -24,8 +24,6 @@ from splitjoin.lang.types import Binary, Bool, Float, String, Type
 from ..result_values import result_type, to_arrow
 from .decided import Decided
 from .terms import PairTerms
-from .user_fold import fold_user
-from .user_values import user_result_type
 
 __all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "finished",
            "may_have_values_without_partners", "without_partners"]
@@ -40,10 +38,10 @@ _BLOCK = 1 << 20
 
 
 def aggregate_types(aggregate: Aggregate) -> pa.DataType:
-    """The Arrow type of an aggregate's values: for a user-defined one, as `user_result_type` has it."""
-    if aggregate.fold is not None:
-        return user_result_type(aggregate.fold)
-    return aggregate.definition.type(result_type(aggregate.args[0], aggregate.text) if aggregate.args else None)
+    """The Arrow type of an aggregate's values."""
+    definition = aggregate.definition
+    of = definition.result(aggregate.args)
+    return definition.type(None if of is None else result_type(of, definition.result_text(aggregate.text)))
 
 
 def aggregate_fields(query: Query) -> list[pa.Field]:
@@ -77,7 +75,7 @@ class FoldedRows:
             found = self._gather(side, [c.name for c in needed], rows)
             values |= {c: column(a if isinstance(a, pa.ChunkedArray) else pa.chunked_array([a]))
                        for c, a in zip(needed, found, strict=True)}
-        terms = PairTerms(values, decided.lengths)
+        terms = PairTerms(values, decided)
         return [_flat(_folded(aggregate, terms, decided)) for aggregate in self._aggregates]
 
 
@@ -87,13 +85,13 @@ def without_partners(aggregate: Aggregate, values: Mapping[Col, Vector], n: int)
     """
     lacking = {c: _null(c.type, n) for e in aggregate.args for c in columns(e) if c.side == "s"}
     one = np.ones(n, np.int64)
-    terms = PairTerms({**values, **lacking}, one)
-    return _flat(_folded(aggregate, terms, Decided(np.empty(0, ITEM), -one, one, -one)))
+    decided = Decided(np.empty(0, ITEM), -one, one, -one)
+    return _flat(_folded(aggregate, PairTerms({**values, **lacking}, decided), decided))
 
 
 def may_have_values_without_partners(aggregate: Aggregate) -> bool:
     """False if ``aggregate`` passes over rows whose columns of S are NULL, as one of its arguments is NULL then."""
-    if aggregate.fold is None and aggregate.definition.listed:
+    if aggregate.definition.listed:
         return True
     return not any(isinstance(c, Col) and c.side == "s" for e in aggregate.args for c in causes(e))
 
@@ -120,8 +118,6 @@ def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def _folded(aggregate: Aggregate, pairs: PairTerms, decided: Decided) -> pa.Array | pa.ChunkedArray:
     """The values of ``aggregate`` for each base tuple that is ``decided``, whose pairs ``pairs`` has."""
-    if aggregate.fold is not None:
-        return fold_user(aggregate, [pairs.vector(e) for e in aggregate.args], decided)
     if aggregate.definition.listed:
         type_, ends = aggregate_types(aggregate), np.cumsum(decided.lengths)
         values = _flat(to_arrow(pairs.vector(aggregate.args[0]), type_.value_type, aggregate.text))
@@ -133,13 +129,13 @@ def _folded(aggregate: Aggregate, pairs: PairTerms, decided: Decided) -> pa.Arra
 
 
 def finished(aggregate: Aggregate, terms: Sequence[Vector], bases: Ints) -> pa.Array | pa.ChunkedArray:
-    """The values of a built-in ``aggregate`` by those of its ``terms``. Raises `InputError` for a sum that does not
+    """The values of ``aggregate`` by those of its ``terms``. Raises `InputError` for a sum that does not
     fit, naming the row of ``bases``.
     """
     found, type_ = aggregate.definition.finish(terms), aggregate_types(aggregate)
     if aggregate.definition.may_overflow and found.values.dtype.kind != "f":
         _check(found.values, found.denominator, type_, aggregate.text, bases)
-    return to_arrow(found, type_, aggregate.text)
+    return to_arrow(found, type_, aggregate.definition.result_text(aggregate.text))
 
 
 def _check(sums: Array, denominator: int, type_: pa.DataType, text: str, bases: Ints) -> None:

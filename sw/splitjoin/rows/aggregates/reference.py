@@ -16,18 +16,18 @@ from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items
 from splitjoin.engines.golden import row_values
 from splitjoin.lang.aggregate import Aggregate
+from splitjoin.lang.aggregate_functions import FoldFailure, FoldTerm
 from splitjoin.lang.eval.column_values import narrowed
-from splitjoin.lang.eval.scalar import Evaluator, RowValue, compile_condition
-from splitjoin.lang.fold import Fold, Overflow
+from splitjoin.lang.eval.scalar import RowValue, compile_condition
 from splitjoin.lang.ir import columns
 from splitjoin.lang.properties import denominator
 from splitjoin.lang.query import Query
-from splitjoin.lang.types import Date, Decimal, Duration, Float, Timestamp, is_exact
+from splitjoin.lang.types import Date, Decimal, Duration, Timestamp, is_exact
 
 from ..kinds import reference_rows
 from ..result_values import to_arrow
 from .fold import aggregate_types
-from .user_values import argument_error, overflow_error, result_error, user_result_type
+from .user_values import argument_error, overflow_error, result_error
 
 __all__ = ["reference_aggregates"]
 
@@ -50,16 +50,16 @@ def reference_aggregates(query: Query, arrivals: Arrivals, items: Items,
     bases = [r for kind, _, r, _ in rows.tolist() if kind == PAIR]
     made = []
     for aggregate in query.aggregates:
-        evaluators = [compile_condition(e) for e in aggregate.args]
-        if aggregate.fold is not None:
-            made.append(_user(aggregate, evaluators, [(base, sorted(partners[base])) for base in bases], tuples))
-            continue
-        values = []
-        for base in bases:
-            with np.errstate(all="ignore"):
-                folded = [[f(tuples["r"][base], tuples["s"][s]) for f in evaluators] for s in sorted(partners[base])]
-            values.append(_checked(aggregate, aggregate.definition.reference(folded, aggregate.args), base))
-        made.append(_array(aggregate, values))
+        evaluators, partners_of = [compile_condition(e) for e in aggregate.args], [sorted(partners[b]) for b in bases]
+        with np.errstate(all="ignore"):
+            given = [[[f(tuples["r"][base], tuples["s"][s]) for f in evaluators] for s in mine]
+                     for base, mine in zip(bases, partners_of, strict=True)]
+            try:
+                values = aggregate.definition.references(given, aggregate.args)
+            except FoldFailure as failure:
+                raise _failed(aggregate, failure, bases, partners_of) from None
+        made.append(_array(aggregate, [_checked(aggregate, value, base) for value, base in zip(values, bases,
+                                                                                            strict=True)]))
     return rows, made
 
 
@@ -81,52 +81,17 @@ def _grouped(query: Query, rows: Items, partners: Mapping[int, list[int]],
     return np.array(kept, ITEM), met
 
 
-def _user(aggregate: Aggregate, evaluators: Sequence[Evaluator], bases: Sequence[tuple[int, list[int]]],
-          tuples: Mapping[str, Sequence[dict[str, RowValue]]]) -> pa.Array | pa.ChunkedArray:
-    """The results of a user-defined aggregate: its own methods, a partner at a time."""
-    fold = aggregate.fold
-    assert fold is not None
-    add, states, counts = fold.add.evaluator(), [], []
-    for base, partners in bases:
-        state, added = fold.init, 0
-        for s in partners:
-            with np.errstate(all="ignore"):
-                given = [f(tuples["r"][base], tuples["s"][s]) for f in evaluators]
-            if None in given:
-                continue
-            whole = [a.width.whole(float(v) if isinstance(e.type, Float) else v)
-                     for e, a, v in zip(aggregate.args, fold.arguments, given, strict=True)]
-            if None in whole:
-                number = whole.index(None)
-                raise argument_error(aggregate, number, given[number], base, s)
-            incoming = {a.name: v for a, v in zip(fold.arguments, whole, strict=True)}
-            try:
-                state, added = fold.checked(add(fold.row(state), incoming)), added + 1
-            except Overflow as error:
-                raise overflow_error(aggregate, error.slot, error.value, base) from None
-        states.append(state)
-        counts.append(added)
-    run, values = fold.result.evaluator(), []
-    for (base, _), state, added in zip(bases, states, counts, strict=True):
-        with np.errstate(all="ignore"):
-            (value,) = run(fold.row(state), {}) if added else (None,)
-        if value is not None and fold.width is not None:
-            low, high = fold.width.range
-            if not low <= value <= high:
-                raise result_error(aggregate, int(value), base)
-            value = float(Fraction(int(value), 2**fold.width.fraction)) if fold.width.fraction else int(value)
-        values.append(value)
-    if fold.width is None and is_exact(fold.result.outputs[0].type):
-        return _exact(fold, values)
-    return _array(aggregate, values)
-
-
-def _exact(fold: Fold, values: Sequence[Any]) -> pa.Array | pa.ChunkedArray:
-    """Exact results; raises `InputError` for one that does not fit the type."""
-    per = denominator(fold.result.outputs[0])
-    whole = np.array([0 if v is None else int(v * per) for v in values], object)
-    valid = np.array([v is not None for v in values], np.bool_)
-    return to_arrow(narrowed(whole, valid, per), user_result_type(fold), f"{fold.name}.result()")
+def _failed(aggregate: Aggregate, failure: FoldFailure, bases: Sequence[int],
+            partners: Sequence[Sequence[int]]) -> InputError:
+    """The error for the ``failure`` of a user-defined aggregate, with the rows."""
+    (term,) = aggregate.terms
+    assert isinstance(term, FoldTerm)
+    base = bases[failure.base]
+    if failure.argument is not None and failure.partner is not None:
+        return argument_error(term, failure.argument, failure.value, base, partners[failure.base][failure.partner])
+    if failure.slot is not None:
+        return overflow_error(term, failure.slot, failure.value, base)
+    return result_error(term, failure.value, base)
 
 
 def _tuples(query: Query, side: str, table: pa.Table) -> list[dict[str, RowValue]]:
@@ -154,6 +119,13 @@ def _checked(aggregate: Aggregate, value: Any, base: int) -> Any:
 def _array(aggregate: Aggregate, values: Sequence[Any], type_: pa.DataType | None = None) -> pa.Array:
     """``values``, as the scalar evaluator has them, in Arrow's type: that of the aggregate by default."""
     type_ = type_ or aggregate_types(aggregate)
+    result = aggregate.definition.result(aggregate.args)
+    exact = result is not None and is_exact(result.type) and not pa.types.is_floating(type_)
+    if aggregate.definition.computed and exact and result is not None:
+        per = denominator(result)
+        whole = np.array([0 if v is None else int(v * per) for v in values], object)
+        made = narrowed(whole, np.array([v is not None for v in values], np.bool_), per)
+        return to_arrow(made, type_, aggregate.definition.result_text(aggregate.text))
     of = aggregate.args[0].type if aggregate.args else None
     if pa.types.is_list(type_):
         return pa.array([None if v is None else _array(aggregate, v, type_.value_type) for v in values], type_)

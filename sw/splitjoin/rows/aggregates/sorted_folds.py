@@ -78,7 +78,7 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
 
 def suits_ranges(query: Query) -> bool:
     """True if ranges may tell the aggregates of ``query``: they read S alone, and no order of partners."""
-    return all(a.fold is None and a.terms and all(map(_suits, a.terms)) for a in query.aggregates)
+    return all(a.terms and all(map(_suits, a.terms)) for a in query.aggregates)
 
 
 def _suits(term: Term) -> bool:

@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.lang.aggregate import Aggregate
-from splitjoin.lang.aggregate_functions import Term
+from splitjoin.lang.aggregate_functions import FoldTerm, Term
 from splitjoin.lang.eval.vector import Vector, evaluate_columns
 from splitjoin.lang.ir import Col, Expr
 
+from .decided import Decided
 from .float_sum import exact_float_sums
+from .user_fold import fold_user
 
 __all__ = ["PairTerms", "exact_sums", "joined_halves"]
 
@@ -23,12 +25,13 @@ Mask = npt.NDArray[np.bool_]
 
 
 class PairTerms:
-    """Terms of base tuples with ``lengths`` (n,) pairs each, which lie one after the other. ``values``: the columns of
+    """Terms of the base tuples that are ``decided``, whose pairs lie one after the other. ``values``: the columns of
     each pair.
     """
 
-    def __init__(self, values: Mapping[Col, Vector], lengths: Ints):
-        self._columns, self._lengths, self._pairs = values, lengths, int(lengths.sum())
+    def __init__(self, values: Mapping[Col, Vector], decided: Decided):
+        self._columns, self._decided, self._lengths = values, decided, decided.lengths
+        self._pairs = int(self._lengths.sum())
         self._vectors: dict[Expr, Vector] = {}
         self._groups: dict[tuple[Expr, ...], tuple[Mask, Ints, Ints]] = {}
 
@@ -42,6 +45,8 @@ class PairTerms:
     def fold(self, term: Term) -> Vector:
         """The value of ``term`` for each base tuple; NULL where no partner has one."""
         lengths = self._lengths
+        if isinstance(term, FoldTerm):
+            return fold_user(term, [self.vector(e) for e in term.args], self._decided)
         if term.of is None:
             if term.value is None:
                 return Vector(lengths, np.ones(len(lengths), np.bool_))

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from splitjoin.base.errors import InputError
 from splitjoin.engines.cpu.compiler import has_numba
-from splitjoin.lang.aggregate import Aggregate
+from splitjoin.lang.aggregate_functions import FoldTerm
 from splitjoin.lang.eval.vector import Vector
 from splitjoin.lang.fold import Fold, Overflow
 
@@ -26,31 +25,30 @@ __all__ = ["fold_user", "kernel", "user_states"]
 Ints = npt.NDArray[np.int64]
 
 
-def fold_user(aggregate: Aggregate, args: Sequence[Vector], decided: Decided,
-              begin: tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]] | None = None) -> pa.Array | pa.ChunkedArray:
-    """The values of ``aggregate`` for each base tuple, from its arguments' values for each pair. ``begin``: the states
+def fold_user(term: FoldTerm, args: Sequence[Vector], decided: Decided,
+              begin: tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]] | None = None) -> Vector:
+    """The values of ``term`` for each base tuple, from its arguments' values for each pair. ``begin``: the states
     that the pairs are added to, slot by slot, and whether they have partners; by default, initial ones.
 
     Raises `InputError` for an argument, a state or a result that leaves its stated width: of the first pair.
     """
-    states, counts = user_states(aggregate, args, decided, begin)
+    states, counts = user_states(term, args, decided, begin)
     present = counts > 0 if begin is None else (counts > 0) | begin[1]
-    return results(aggregate, states, present, decided.bases)
+    return results(term, states, present, decided.bases)
 
 
-def user_states(aggregate: Aggregate, args: Sequence[Vector], decided: Decided,
+def user_states(term: FoldTerm, args: Sequence[Vector], decided: Decided,
                 begin: tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]] | None = None) -> tuple[
                     list[npt.NDArray[Any]], Ints]:
     """The states of `fold_user`, slot by slot, and for each base tuple the number of partners that were added."""
-    fold = aggregate.fold
-    assert fold is not None
+    fold = term.fold
     pairs = len(decided.partners)
-    given = argument_arrays(aggregate, args) if args else Arguments((), np.ones(pairs, np.bool_), pairs)
+    given = argument_arrays(term, args) if args else Arguments((), np.ones(pairs, np.bool_), pairs)
     states, counts, failed = _states(fold, given, decided.lengths, None if begin is None else begin[0])
     if failed is not None and failed[0] < given.wrong:
-        raise overflow_error(aggregate, failed[1], failed[2], _base(decided, failed[0]))
+        raise overflow_error(term, failed[1], failed[2], _base(decided, failed[0]))
     if given.wrong < pairs:
-        raise _argument_error(aggregate, args, decided, given.wrong)
+        raise _argument_error(term, args, decided, given.wrong)
     return states, counts
 
 
@@ -59,18 +57,17 @@ def _base(decided: Decided, pair: int) -> int:
     return int(decided.bases[np.searchsorted(np.cumsum(decided.lengths), pair, side="right")])
 
 
-def _argument_error(aggregate: Aggregate, args: Sequence[Vector], decided: Decided, pair: int) -> InputError:
+def _argument_error(term: FoldTerm, args: Sequence[Vector], decided: Decided, pair: int) -> InputError:
     one = [Vector(a.values[pair:pair + 1], a.valid[pair:pair + 1], a.denominator) for a in args]
     number = 0
-    while argument_arrays(_single(aggregate, number), one[number:number + 1]).wrong:
+    while argument_arrays(_single(term, number), one[number:number + 1]).wrong:
         number += 1
-    return argument_error(aggregate, number, one[number].values[0], _base(decided, pair), int(decided.partners[pair]))
+    return argument_error(term, number, one[number].values[0], _base(decided, pair), int(decided.partners[pair]))
 
 
-def _single(aggregate: Aggregate, number: int) -> Aggregate:
-    assert aggregate.fold is not None
-    return replace(aggregate, args=aggregate.args[number:number + 1],
-                   fold=replace(aggregate.fold, arguments=aggregate.fold.arguments[number:number + 1]))
+def _single(term: FoldTerm, number: int) -> FoldTerm:
+    return replace(term, args=term.args[number:number + 1],
+                   fold=replace(term.fold, arguments=term.fold.arguments[number:number + 1]))
 
 
 def _states(fold: Fold, given: Arguments, lengths: Ints, begin: list[npt.NDArray[Any]] | None) -> tuple[

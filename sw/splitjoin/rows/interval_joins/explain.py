@@ -44,5 +44,5 @@ def folding(form: IntervalForm, name: str) -> str:
         others = any(p.kind not in ("least", "greatest") for p in form.primitives)
         parts.append("aggregates are subtracted and added" if not picks else
                      "least and greatest values by two stacks" + ", others are subtracted and added" * others)
-    parts += [f"{user.aggregate.text} is {user.way.why}" for user in form.users]
+    parts += [f"{user.term.text} is {user.way.why}" for user in form.users]
     return "; ".join(parts)

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from splitjoin.lang.aggregate import Aggregate
-from splitjoin.lang.aggregate_functions import Term
+from splitjoin.lang.aggregate_functions import FoldTerm, Term
 from splitjoin.lang.equalities import Equalities
 from splitjoin.lang.fold import Width
 from splitjoin.lang.ir import Expr, sides, text
@@ -55,9 +54,9 @@ class Primitive:
 
 @dataclass(frozen=True)
 class UserPrimitive:
-    """A user-defined aggregate, the numbers of its arguments' feeds, and the way in which engines fold it."""
+    """The term of a user-defined aggregate, the numbers of its arguments' feeds, and how engines fold it."""
 
-    aggregate: Aggregate
+    term: FoldTerm
     feeds: tuple[int, ...]
     way: UserWay
 
@@ -89,13 +88,13 @@ class IntervalForm:
     @property
     def by_arrival(self) -> bool:
         """True if an aggregate depends on the order of the partners."""
-        kinds = {term.kind for a in self.query.aggregates if a.fold is None for term in a.terms}
-        return bool(self.users) or not kinds <= {"rows", "count", "distinct", "sum"}
+        kinds = {term.kind for a in self.query.aggregates for term in a.terms}
+        return not kinds <= {"rows", "count", "distinct", "sum"}
 
     @property
     def needs_ends(self) -> bool:
         """True if an aggregate is of the first or the last partner."""
-        return any(term.kind in ("first", "last") for a in self.query.aggregates if a.fold is None for term in a.terms)
+        return any(term.kind in ("first", "last") for a in self.query.aggregates for term in a.terms)
 
 
 def interval_form(query: Query) -> IntervalForm | str:
@@ -112,30 +111,35 @@ def interval_form(query: Query) -> IntervalForm | str:
     for aggregate in query.aggregates:
         if any("r" in sides(e) for e in aggregate.args):
             return f"{aggregate.text!r} reads columns of r"
-        if aggregate.fold is not None:
-            way = user_way(aggregate.fold)
-            if way is None:
-                return f"{aggregate.text!r} needs numbers of more than 64 bits"
-            numbers, given = [], [(e, a.width) for e, a in zip(aggregate.args, aggregate.fold.arguments, strict=True)]
-            for at, (e, width) in enumerate(given):
-                feed = Feed(e, "argument", width=width, beside=() if at else tuple(given[1:]))
-                if feed not in feeds:
-                    feeds.append(feed)
-                numbers.append(feeds.index(feed))
-            of_each.append((len(users),))
-            users.append(UserPrimitive(aggregate, tuple(numbers), way))
-            continue
         if not aggregate.terms:
             return f"{aggregate.text!r} is folded from pairs alone"
         of_terms = []
         for one in aggregate.terms:
-            number = _primitive_number(one, feeds, primitives)
+            number = (_user_number(one, feeds, users) if isinstance(one, FoldTerm) else
+                      _primitive_number(one, feeds, primitives))
+            if number is None and isinstance(one, FoldTerm):
+                return f"{aggregate.text!r} needs numbers of more than 64 bits"
             if number is None:
                 return f"{aggregate.text!r} needs values that fit 64 bits, but these are {one.arguments[0].type}"
             of_terms.append(number)
         of_each.append(tuple(of_terms))
     return IntervalForm(query, equal.keys, equal.selections, tuple(feeds), tuple(primitives), tuple(of_each),
                         tuple(users))
+
+
+def _user_number(term: FoldTerm, feeds: list[Feed], users: list[UserPrimitive]) -> int | None:
+    """The number of the user-defined aggregate, which is added; None if its numbers need more than 64 bits."""
+    way = user_way(term.fold)
+    if way is None:
+        return None
+    numbers, given = [], [(e, a.width) for e, a in zip(term.args, term.fold.arguments, strict=True)]
+    for at, (e, width) in enumerate(given):
+        feed = Feed(e, "argument", width=width, beside=() if at else tuple(given[1:]))
+        if feed not in feeds:
+            feeds.append(feed)
+        numbers.append(feeds.index(feed))
+    users.append(UserPrimitive(term, tuple(numbers), way))
+    return len(users) - 1
 
 
 def _primitive_number(term: Term, feeds: list[Feed], primitives: list[Primitive]) -> int | None:

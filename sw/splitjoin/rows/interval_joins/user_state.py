@@ -23,8 +23,7 @@ def user_outputs(form: IntervalForm, n: int) -> tuple[Ints, ...]:
     """Room for what the user-defined aggregates of ``form`` give for ``n`` base tuples (`FoldedBases.users`)."""
     made = []
     for user in form.users:
-        assert user.aggregate.fold is not None
-        slots = user.aggregate.fold.slots
+        slots = user.term.fold.slots
         out = np.zeros((2 + len(slots), n), np.int64)
         for number, slot in enumerate(slots):
             out[2 + number] = slot.init
@@ -36,8 +35,7 @@ class UserState:
     """The states of each slot, which is a key's code. ``removes``: False if the engine empties slots alone."""
 
     def __init__(self, user: UserPrimitive, *, removes: bool):
-        assert user.aggregate.fold is not None
-        self._user, self._fold = user, user.aggregate.fold
+        self._user, self._fold = user, user.term.fold
         self._kind = user.way.kind if removes else "add"
         self._module: ModuleType | None = None
         self._each = np.zeros((7, 0), np.int64)  # of each slot: head, count, front, behind, adds, bad, dirty

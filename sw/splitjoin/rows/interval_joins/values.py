@@ -7,8 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.engines.device import ITEM
-from splitjoin.lang.aggregate import Aggregate
-from splitjoin.lang.aggregate_functions import Term
+from splitjoin.lang.aggregate_functions import FoldTerm, Term
 from splitjoin.lang.eval.vector import Vector, column, evaluate_columns
 from splitjoin.lang.ir import columns
 from splitjoin.lang.properties import denominator
@@ -34,17 +33,16 @@ def aggregate_values(form: IntervalForm, found: FoldedBases, bases: Ints, gather
     """
     made = []
     for aggregate, numbers in zip(form.query.aggregates, form.of, strict=True):
-        if aggregate.fold is not None:
-            array = _user_values(aggregate, found, found.users[numbers[0]], bases, gather)
-        else:
-            array = finished(aggregate, [_term(term, number, form, found, gather)
-                                         for term, number in zip(aggregate.terms, numbers, strict=True)], bases)
+        array = finished(aggregate, [_term(term, number, form, found, bases, gather)
+                                     for term, number in zip(aggregate.terms, numbers, strict=True)], bases)
         made.append(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
     return made
 
 
-def _term(term: Term, number: int, form: IntervalForm, found: FoldedBases, gather: Gather) -> Vector:
+def _term(term: Term, number: int, form: IntervalForm, found: FoldedBases, bases: Ints, gather: Gather) -> Vector:
     """The values of ``term``, which primitive ``number`` of ``form`` folds; −1 for one that all engines have."""
+    if isinstance(term, FoldTerm):
+        return _user_values(term, found, found.users[number], bases, gather)
     everywhere = np.ones(len(found.counts), np.bool_)
     if term.kind == "rows":
         return Vector(found.counts, everywhere)
@@ -64,8 +62,7 @@ def _term(term: Term, number: int, form: IntervalForm, found: FoldedBases, gathe
     return Vector(joined_halves(a, b), valid > 0, denominator(term.of) if is_exact(term.of.type) else 1)
 
 
-def _user_values(aggregate: Aggregate, found: FoldedBases, out: Ints, bases: Ints,
-                 gather: Gather) -> pa.Array | pa.ChunkedArray:
+def _user_values(term: FoldTerm, found: FoldedBases, out: Ints, bases: Ints, gather: Gather) -> Vector:
     """The values of a user-defined aggregate; those that ``out`` is not certain of are folded anew, which finds the
     partner for an error.
     """
@@ -73,17 +70,17 @@ def _user_values(aggregate: Aggregate, found: FoldedBases, out: Ints, bases: Int
     if len(again):
         each = [found.partners[n] for n in again.tolist()]
         partners, lengths = np.concatenate(each), np.array([len(rows) for rows in each])
-        needed = list(dict.fromkeys(c for e in aggregate.args for c in columns(e)))
+        needed = list(dict.fromkeys(c for e in term.args for c in columns(e)))
         gathered = gather("s", [c.name for c in needed], partners)
         values = {c: column(a if isinstance(a, pa.ChunkedArray) else pa.chunked_array([a]))
                   for c, a in zip(needed, gathered, strict=True)}
         with np.errstate(all="ignore"):
-            args = [evaluate_columns(e, values, len(partners)) for e in aggregate.args]
-        states, counts = user_states(aggregate, args, Decided(np.empty(0, ITEM), bases[again], lengths, partners))
+            args = [evaluate_columns(e, values, len(partners)) for e in term.args]
+        states, counts = user_states(term, args, Decided(np.empty(0, ITEM), bases[again], lengths, partners))
         out[0, again] = counts
         for number, state in enumerate(states):
             out[2 + number, again] = state
-    return results(aggregate, list(out[2:]), out[0] > 0, bases)
+    return results(term, list(out[2:]), out[0] > 0, bases)
 
 
 def _partners(term: Term, rows: Ints, gather: Gather) -> Vector:
