@@ -96,7 +96,9 @@ constraints: $(STAMP) ## Write the versions that .venv has to constraints.txt, a
 # The bill of materials lists what an environment with all extras for users has, in the tested versions.
 release: $(STAMP) ## Wheel, sdist, constraints and a bill of materials (CycloneDX), with checksums, in build/release.
 	rm -rf build/release build/release-tools build/release-users
-	$(BIN)/python -m build --outdir build/release .
+	$(BIN)/python -m tests.spark_versions --download 3.5.8
+	SPLITJOIN_SPARK_JARS="$(CURDIR)/build/spark/3.5.8/pyspark/jars:$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/pyspark/jars)" \
+		$(BIN)/python -m build --outdir build/release .
 	cp constraints.txt build/release/
 	$(PYTHON) -m venv build/release-tools
 	build/release-tools/bin/python -m pip install --quiet "$$(echo build/release/*.whl)[release]"

@@ -30,8 +30,9 @@ MAY_IMPORT = {
     "joins": "base lang plan engines circuit hw tables rows",
     "sessions": "base lang engines tables rows joins",
     "qualify": "base lang plan",
+    "catalyst": "base lang engines rows",
     "spark": "base lang plan engines circuit link rows joins sessions",
-    "cli": "base lang engines circuit link hw sim boards tables rows joins qualify",
+    "cli": "base lang engines circuit link hw sim boards tables rows joins qualify catalyst",
 }
 #: The front of the package, the command ``python -m splitjoin``, and a name that users know (`splitjoin.cpu`).
 FRONT = {"splitjoin", "splitjoin.__main__", "splitjoin.cpu"}

@@ -86,6 +86,8 @@ def defined() -> dict[str, set[str]]:
 def unknown(dotted: str) -> bool:
     """True if ``dotted`` names nothing of the project: neither a module, nor a name in one."""
     parts = dotted.split(".")
+    if (ROOT / "sw/splitjoin/catalyst/java" / Path(*parts)).with_suffix(".java").exists():
+        return False
     for n in range(len(parts), 0, -1):
         module = ".".join(parts[:n])
         if module in defined():

@@ -30,8 +30,13 @@ def installed(version: str) -> Path:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("versions", nargs="*", default=VERSIONS, metavar="VERSION")
+    parser.add_argument("--download", action="store_true", help="run nothing, but have the versions there")
+    arguments = parser.parse_args()
     failed = list[str]()
-    for version in parser.parse_args().versions:
+    for version in arguments.versions:
+        if arguments.download:
+            installed(version)
+            continue
         environment = {**os.environ, "PYTHONPATH": f"{installed(version)}:{_ROOT}"}
         environment.pop("SPARK_HOME", None)
         run = subprocess.run([sys.executable, "-m", "tests.spark_versions.joins", version], env=environment, cwd=_ROOT,

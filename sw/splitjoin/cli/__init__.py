@@ -1,5 +1,5 @@
 """The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune``, ``boards``, ``build``,
-``program``, ``emulate``, ``daemon``, ``spark-qualify``, ``devices``, ``doctor``, ``completion``.
+``program``, ``emulate``, ``daemon``, ``spark-qualify``, ``spark-jar``, ``devices``, ``doctor``, ``completion``.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ with quiet_interrupts():
     from .pipes import shown
     from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
+    from .spark_jar import run_spark_jar
     from .verilog import verilog_options, write_circuit
     from .warmup import run_warmup, warmup_options
 
@@ -180,6 +181,8 @@ def command_parser() -> argparse.ArgumentParser:
     qualifier = _command(commands, "spark-qualify", "say which joins of Spark's event logs splitjoin could run",
                          run_qualify)
     qualify_options(qualifier)
+    _command(commands, "spark-jar", "print the path of the jar with splitjoin.SplitJoinExtensions, for plain spark.sql",
+             run_spark_jar)
 
     _command(commands, "devices", "list the devices on which joins run", run_devices)
     _command(commands, "doctor", "say what is installed, what is missing, and how to get it", run_doctor)

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import splitjoin
+from splitjoin.catalyst.jar import spark_jar
 from splitjoin.spark import local_session
 
 from ...support.spark_settings import SETTINGS
@@ -33,7 +34,10 @@ def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(spark_log: Path) -> Iterator[SparkSession]:
-    session = local_session("splitjoin tests", cores=2, log=spark_log, config=SETTINGS)
+    # Joins of Spark's own stay with Spark but where a test says otherwise.
+    extension = {"spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
+                 "spark.splitjoin.sql.enabled": "false", "spark.splitjoin.sql.minComparisons": "0"}
+    session = local_session("splitjoin tests", cores=2, log=spark_log, config={**SETTINGS, **extension})
     yield session
     session.stop()
 

@@ -1,0 +1,324 @@
+package splitjoin;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.CaseWhen;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.expressions.TryEval;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.*;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Writes a join's condition as JSON for {@code splitjoin.catalyst.condition}: exactly, or not at all.
+ *
+ * <p>Each part that reads one side alone becomes a key, a column that Spark computes itself before the join; so only
+ * what is computed of both sides is translated. A key that may raise an error is a struct, which is NULL for the rows
+ * that raise one: the error is raised by the pairs that Spark itself would raise it for.
+ */
+final class ConditionWriter {
+  /** The condition is left to Spark, for the reason in the message. */
+  static final class Untranslated extends Exception {
+    Untranslated(String reason) {
+      super(reason, null, false, false);
+    }
+  }
+
+  private static final Map<String, String> COMPARISONS = Map.of("EqualTo", "=", "EqualNullSafe", "<=>", "LessThan", "<",
+      "LessThanOrEqual", "<=", "GreaterThan", ">", "GreaterThanOrEqual", ">=");
+  private static final Map<String, String> ARITHMETIC = Map.of("Add", "+", "Subtract", "-", "Multiply", "*");
+  private static final Map<String, String> OTHERS = Map.of("And", "and", "Or", "or", "Not", "not", "IsNull", "isnull",
+      "IsNotNull", "isnotnull", "Greatest", "greatest", "Least", "least", "Coalesce", "coalesce", "If", "if");
+  /** Expressions that raise no error whatever their operands are; further ones depend on types and settings. */
+  private static final Set<String> SAFE = Set.of("AttributeReference", "Literal", "Alias", "EqualTo", "EqualNullSafe",
+      "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "And", "Or", "Not", "IsNull", "IsNotNull", "In",
+      "InSet", "Coalesce", "If", "CaseWhen", "Greatest", "Least", "Upper", "Lower", "Length", "Substring", "Concat",
+      "StartsWith", "EndsWith", "Contains", "DateAdd", "DateSub", "DateDiff", "Year", "Month", "DayOfMonth", "Sqrt",
+      "KnownNotNull", "KnownFloatingPointNormalized", "NormalizeNaNAndZero");
+
+  private final AttributeSet left;
+  private final AttributeSet right;
+  /** The keys of both sides, in the order in which the JSON names them. */
+  final List<Expression> leftKeys = new ArrayList<>();
+  final List<Expression> rightKeys = new ArrayList<>();
+  /** The text of each key that may raise an error, or "". */
+  final List<String> leftErrors = new ArrayList<>();
+  final List<String> rightErrors = new ArrayList<>();
+
+  ConditionWriter(AttributeSet left, AttributeSet right) {
+    this.left = left;
+    this.right = right;
+  }
+
+  String write(Expression condition) throws Untranslated {
+    if (!condition.deterministic()) {
+      throw new Untranslated("the condition is not deterministic");
+    }
+    if (has(condition, PlanExpression.class)) {
+      throw new Untranslated("the condition has a subquery");
+    }
+    if (has(condition, PythonUDF.class)) {
+      throw new Untranslated("the condition has a Python function");
+    }
+    return node(condition);
+  }
+
+  static boolean has(Expression e, Class<?> kind) {
+    return e.exists(x -> kind.isInstance(x));
+  }
+
+  private String node(Expression e) throws Untranslated {
+    String name = e.getClass().getSimpleName();
+    boolean isConstant = e.references().isEmpty();
+    if (isConstant && e instanceof Literal && ((Literal) e).value() != null) {
+      String literal = literal((Literal) e);
+      if (literal != null) {
+        return literal;
+      }
+    }
+    boolean isLeft = e.references().subsetOf(left);
+    if (isLeft || e.references().subsetOf(right)) {
+      return isShift(name, e) ? shift(name, e) : key(e, isLeft);
+    }
+    List<Expression> children = Scala.list(e.children());
+    if (COMPARISONS.containsKey(name)) {
+      checkSameType(children);
+      return call(COMPARISONS.get(name), e, children);
+    }
+    if (ARITHMETIC.containsKey(name)) {
+      checkArithmetic(name, e, children);
+      return call(ARITHMETIC.get(name), e, children);
+    }
+    if (OTHERS.containsKey(name)) {
+      if (name.equals("If")) {
+        checkSameType(children.subList(1, 3));
+      } else if (name.equals("Greatest") || name.equals("Least") || name.equals("Coalesce")) {
+        checkSameType(children);
+      }
+      return call(OTHERS.get(name), e, children);
+    }
+    switch (name) {
+      case "UnaryMinus":
+      case "Abs":
+        if (e.dataType() instanceof DecimalType || isNumber(e.dataType())) {
+          return call(name.equals("Abs") ? "abs" : "neg", e, children);
+        }
+        break;
+      case "Sqrt":
+        return call("sqrt", e, children);
+      case "Cast":
+        if (isWidening(children.get(0).dataType(), e.dataType())) {
+          return call("cast", e, children);
+        }
+        throw new Untranslated("a cast from " + children.get(0).dataType().simpleString() + " to "
+            + e.dataType().simpleString() + " of a value of both sides, " + e.sql());
+      case "DateDiff":
+        return call("datediff", e, children);
+      case "SubtractTimestamps":
+        if (children.get(0).dataType() instanceof TimestampNTZType && e.dataType() instanceof DayTimeIntervalType) {
+          return call("-", e, children);
+        }
+        break;
+      case "CaseWhen":
+        List<Expression> values = new ArrayList<>();
+        for (scala.Tuple2<Expression, Expression> branch
+            : Scala.<scala.Tuple2<Expression, Expression>>list(((CaseWhen) e).branches())) {
+          values.add(branch._2());
+        }
+        if (((CaseWhen) e).elseValue().isDefined()) {
+          values.add(((CaseWhen) e).elseValue().get());
+        }
+        checkSameType(values);
+        return call("case", e, children);
+      case "In":
+        checkSameType(children);
+        return call("in", e, children);
+      default:
+    }
+    throw new Untranslated("the function " + name + " of both sides, " + e.sql());
+  }
+
+  private String call(String op, Expression e, List<Expression> children) throws Untranslated {
+    StringBuilder made = new StringBuilder("[\"").append(op).append("\",\"").append(type(e.dataType())).append("\",")
+        .append(raises(e));
+    for (Expression child : children) {
+      made.append(',').append(node(child));
+    }
+    return made.append(']').toString();
+  }
+
+  /** True if arithmetic of this node raises an error where its value does not fit its type. */
+  private static boolean raises(Expression e) {
+    return Scala.text(e, "evalMode").equals("ANSI") || Scala.text(e, "evalContext", "evalMode").equals("ANSI")
+        || Scala.text(e, "failOnError").equals("true");
+  }
+
+  /** A sum of one column and a constant, which both sides' band may need: Spark need not compute it. */
+  private static boolean isShift(String name, Expression e) {
+    if (!name.equals("Add") && !name.equals("Subtract")) {
+      return false;
+    }
+    List<Expression> parts = Scala.list(e.children());
+    return (e.dataType() instanceof IntegerType || e.dataType() instanceof LongType)
+        && !tries(e) && isColumn(parts.get(0)) && parts.get(1) instanceof Literal
+        && ((Literal) parts.get(1)).value() != null;
+  }
+
+  private static boolean isColumn(Expression e) {
+    return e.getClass().getSimpleName().equals("AttributeReference");
+  }
+
+  private String shift(String name, Expression e) throws Untranslated {
+    return call(ARITHMETIC.get(name), e, Scala.list(e.children()));
+  }
+
+  private static boolean tries(Expression e) {
+    return Scala.text(e, "evalMode").equals("TRY") || Scala.text(e, "evalContext", "evalMode").equals("TRY");
+  }
+
+  private static void checkArithmetic(String name, Expression e, List<Expression> children) throws Untranslated {
+    if (tries(e)) {
+      throw new Untranslated("a function that gives NULL in place of an error, " + e.sql());
+    }
+    DataType type = e.dataType();
+    if (isNumber(type)) {
+      checkSameType(children);
+      return;
+    }
+    DataType a = children.get(0).dataType();
+    DataType b = children.get(1).dataType();
+    if (type instanceof DecimalType && a instanceof DecimalType && b instanceof DecimalType) {
+      DecimalType t = (DecimalType) type;
+      DecimalType l = (DecimalType) a;
+      DecimalType r = (DecimalType) b;
+      int scale = name.equals("Multiply") ? l.scale() + r.scale() : Math.max(l.scale(), r.scale());
+      int digits = name.equals("Multiply") ? l.precision() + r.precision() + 1
+          : Math.max(l.precision() - l.scale(), r.precision() - r.scale()) + scale + 1;
+      if (t.scale() == scale && t.precision() >= digits) {
+        return;
+      }
+      throw new Untranslated("decimals that may be rounded, " + e.sql());
+    }
+    throw new Untranslated("arithmetic of " + a.simpleString() + " and " + b.simpleString() + ", " + e.sql());
+  }
+
+  private static boolean isNumber(DataType type) {
+    return type instanceof ByteType || type instanceof ShortType || type instanceof IntegerType
+        || type instanceof LongType || type instanceof FloatType || type instanceof DoubleType;
+  }
+
+  private static void checkSameType(List<Expression> parts) throws Untranslated {
+    for (Expression part : parts) {
+      if (!part.dataType().equals(parts.get(0).dataType())) {
+        throw new Untranslated("values of the types " + parts.get(0).dataType().simpleString() + " and "
+            + part.dataType().simpleString());
+      }
+    }
+  }
+
+  /** True for a cast that keeps each value, or gives the nearest float. */
+  private static boolean isWidening(DataType from, DataType to) {
+    if (from.equals(to)) {
+      return true;
+    }
+    if (isNumber(from) && (to instanceof DoubleType || to instanceof LongType || to instanceof IntegerType
+        || to instanceof ShortType)) {
+      return !(from instanceof FloatType && !(to instanceof DoubleType)) && Cast.canUpCast(from, to);
+    }
+    return to instanceof DecimalType && (from instanceof DecimalType || isNumber(from) && !(from instanceof FloatType)
+        && !(from instanceof DoubleType)) && Cast.canUpCast(from, to);
+  }
+
+  private String key(Expression e, boolean isLeft) throws Untranslated {
+    type(e.dataType());
+    List<Expression> keys = isLeft ? leftKeys : rightKeys;
+    List<String> errors = isLeft ? leftErrors : rightErrors;
+    boolean isSafe = isSafe(e);
+    Expression made = isSafe ? e : new TryEval(new CreateNamedStruct(Scala.seq(
+        new Literal(UTF8String.fromString("v"), StringType$.MODULE$), e)));
+    int at = 0;
+    while (at < keys.size() && !keys.get(at).semanticEquals(made)) {
+      at++;
+    }
+    if (at == keys.size()) {
+      keys.add(made);
+      errors.add(isSafe ? "" : e.sql());
+    }
+    return "[\"" + (isLeft ? "l" : "r") + "\",\"" + type(e.dataType()) + "\"," + at + "]";
+  }
+
+  /** True if {@code e} raises no error, whatever the row. */
+  private static boolean isSafe(Expression e) {
+    String name = e.getClass().getSimpleName();
+    boolean isFloat = e.dataType() instanceof FloatType || e.dataType() instanceof DoubleType;
+    boolean mine = SAFE.contains(name) || (ARITHMETIC.containsKey(name) || name.equals("UnaryMinus") || name.equals("Abs"))
+        && (isFloat || isNumber(e.dataType()) && !raises(e) && !tries(e));
+    if (name.equals("Cast")) {
+      DataType from = Scala.<Expression>list(e.children()).get(0).dataType();
+      mine = isWidening(from, e.dataType()) || from instanceof DateType && e.dataType() instanceof TimestampType
+          || !SQLConf.get().ansiEnabled() && isNumber(from) && isNumber(e.dataType()) && !raises(e);
+    }
+    if (!mine) {
+      return false;
+    }
+    for (Expression child : Scala.<Expression>list(e.children())) {
+      if (!isSafe(child)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private static String literal(Literal e) {
+    DataType type = e.dataType();
+    Object value = e.value();
+    String written;
+    if (type instanceof ByteType || type instanceof ShortType || type instanceof IntegerType || type instanceof LongType
+        || type instanceof BooleanType || type instanceof DayTimeIntervalType) {
+      written = String.valueOf(value);
+    } else if (type instanceof DoubleType && Double.isFinite((Double) value)) {
+      written = "\"" + Double.toHexString((Double) value) + "\"";
+    } else if (type instanceof FloatType && Float.isFinite((Float) value)) {
+      written = "\"" + Double.toHexString(((Float) value).doubleValue()) + "\"";
+    } else if (type instanceof DecimalType) {
+      written = "\"" + ((Decimal) value).toJavaBigDecimal().toPlainString() + "\"";
+    } else {
+      return null;
+    }
+    try {
+      return "[\"lit\",\"" + type(type) + "\"," + written + "]";
+    } catch (Untranslated x) {
+      return null;
+    }
+  }
+
+  /** The name of a type in JSON. */
+  static String type(DataType type) throws Untranslated {
+    if (type instanceof StringType) {
+      String name = type.getClass().getSimpleName();
+      if (!type.equals(StringType$.MODULE$) || name.startsWith("Char") || name.startsWith("Varchar")) {
+        throw new Untranslated("texts of the type " + type.simpleString());
+      }
+      return "string";
+    }
+    if (isNumber(type) || type instanceof BooleanType || type instanceof DateType || type instanceof TimestampType
+        || type instanceof TimestampNTZType || type instanceof BinaryType) {
+      return type.typeName();
+    }
+    if (type instanceof DecimalType) {
+      return "decimal(" + ((DecimalType) type).precision() + "," + ((DecimalType) type).scale() + ")";
+    }
+    if (type instanceof DayTimeIntervalType) {
+      return "duration";
+    }
+    throw new Untranslated("values of the type " + type.simpleString());
+  }
+}

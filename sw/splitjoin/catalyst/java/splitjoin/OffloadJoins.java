@@ -1,0 +1,173 @@
+package splitjoin;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.optimizer.RewritePredicateSubquery;
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys;
+import org.apache.spark.sql.catalyst.planning.ExtractSingleColumnNullAwareAntiJoin;
+import org.apache.spark.sql.catalyst.plans.*;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.internal.SQLConf;
+import org.slf4j.LoggerFactory;
+
+/** Finds the joins without a usable equality, and replaces those by splitjoin's operator that are worth it. */
+final class OffloadJoins extends Rule<LogicalPlan> {
+  static final String ENABLED = "spark.splitjoin.sql.enabled";
+  static final String EXPLAIN_ONLY = "spark.splitjoin.sql.explainOnly";
+  static final String MIN_COMPARISONS = "spark.splitjoin.sql.minComparisons";
+  /** Spark compares about 100 million pairs in a second; a worker that starts needs about one. */
+  private static final String DEFAULT_MIN = "200000000";
+  /** A full join without an equality is one task. */
+  private static final double MOST_ROWS_OF_FULL = 4e6;
+
+  private final SparkContext context;
+  /** The number of joins that were replaced. */
+  private int taken;
+
+  OffloadJoins(SparkContext context) {
+    this.context = context;
+  }
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    SQLConf conf = SQLConf.get();
+    if (!conf.getConfString(ENABLED, "true").equalsIgnoreCase("true") || plan.isStreaming()) {
+      return plan;
+    }
+    return replaced(plan, null);
+  }
+
+  /** The plan with joins replaced; {@code wanted}: the columns that the plan's parent reads, null for all. */
+  private LogicalPlan replaced(LogicalPlan plan, AttributeSet wanted) {
+    if (plan instanceof Join) {
+      Join join = (Join) plan.mapChildren(child -> replaced((LogicalPlan) child, null));
+      return decided(join, wanted);
+    }
+    if (plan instanceof Filter && ConditionWriter.has(((Filter) plan).condition(), SubqueryExpression.class)) {
+      return unnested((Filter) plan.mapChildren(child -> replaced((LogicalPlan) child, null)));
+    }
+    AttributeSet read = plan instanceof Project ? plan.references() : null;
+    return (LogicalPlan) plan.mapChildren(child -> replaced((LogicalPlan) child, read));
+  }
+
+  /** EXISTS and IN become joins in a late rule of Spark, which this one anticipates for joins that it replaces. */
+  private LogicalPlan unnested(Filter filter) {
+    int before = taken;
+    LogicalPlan made = replacedAbove(RewritePredicateSubquery.apply(filter), filter.child());
+    return taken == before ? filter : made;
+  }
+
+  private LogicalPlan replacedAbove(LogicalPlan plan, LogicalPlan end) {
+    if (plan == end || !(plan instanceof Join || plan instanceof Filter || plan instanceof Project)) {
+      return plan;
+    }
+    List<LogicalPlan> children = new ArrayList<>(Scala.list(plan.children()));
+    LogicalPlan first = replacedAbove(children.get(0), end);
+    LogicalPlan made = plan;
+    if (first != children.get(0)) {
+      children.set(0, first);
+      made = (LogicalPlan) plan.withNewChildren(Scala.seq(children));
+    }
+    return made instanceof Join ? decided((Join) made, null) : made;
+  }
+
+  private LogicalPlan decided(Join join, AttributeSet wanted) {
+    String hint = SplitJoinHints.chosen(join.hint());
+    boolean isHinted = hint.equals(SplitJoinHints.TAKE);
+    boolean hasEquality = ExtractEquiJoinKeys.unapply(join).isDefined()
+        || ExtractSingleColumnNullAwareAntiJoin.unapply(join).isDefined();
+    if (join.condition().isEmpty() || hasEquality && !isHinted || hint.equals(SplitJoinHints.LEAVE)) {
+      return join;
+    }
+    try {
+      if (!hint.isEmpty() && !isHinted) {
+        throw new ConditionWriter.Untranslated("the query's hint " + hint + " chooses a join of Spark");
+      }
+      JoinedPlan made = new JoinedPlan(join, wanted);
+      if (!isHinted) {
+        checkWorth(join);
+      }
+      PythonWorker worker = PythonWorker.find(context);
+      if (worker.problem != null) {
+        throw new ConditionWriter.Untranslated(worker.problem);
+      }
+      if (SQLConf.get().getConfString(EXPLAIN_ONLY, "false").equalsIgnoreCase("true")) {
+        return noted(join, "splitjoin would run it, but " + EXPLAIN_ONLY + " is true");
+      }
+      int[] parts = parts(join, hasEquality);
+      LogicalPlan plan = made.plan(context, worker, parts[0], parts[1], hasEquality);
+      taken++;
+      return plan;
+    } catch (ConditionWriter.Untranslated reason) {
+      return noted(join, "left to Spark by splitjoin: " + reason.getMessage());
+    }
+  }
+
+  /** The join with a note for EXPLAIN EXTENDED. */
+  private LogicalPlan noted(Join join, String note) {
+    LoggerFactory.getLogger(SplitJoinExtensions.class).info(note + ": " + join.condition().get().sql());
+    // A hint keeps joins from being ordered by cost, so there is none where Spark does that.
+    boolean isRightFree = join.hint().rightHint().isEmpty();
+    if (!isRightFree && join.hint().leftHint().isDefined() || SQLConf.get().joinReorderEnabled()) {
+      return join;
+    }
+    scala.Option<HintInfo> said = scala.Option.apply(SplitJoinHints.hint(note));
+    JoinHint hint = isRightFree ? new JoinHint(join.hint().leftHint(), said) : new JoinHint(said, join.hint().rightHint());
+    return new Join(join.left(), join.right(), join.joinType(), join.condition(), hint);
+  }
+
+  private static double rows(LogicalPlan plan) {
+    Statistics stats = plan.stats();
+    if (stats.rowCount().isDefined()) {
+      return stats.rowCount().get().doubleValue();
+    }
+    AttributeMap<ColumnStat> none = AttributeMap$.MODULE$.empty();
+    return stats.sizeInBytes().doubleValue() / EstimationUtils.getSizePerRow(plan.output(), none).doubleValue();
+  }
+
+  private static void checkWorth(Join join) throws ConditionWriter.Untranslated {
+    double left = rows(join.left());
+    double right = rows(join.right());
+    double least = Double.parseDouble(SQLConf.get().getConfString(MIN_COMPARISONS, DEFAULT_MIN));
+    if (left * right < least) {
+      throw new ConditionWriter.Untranslated(String.format("about %.0f × %.0f rows are few (%s is %.0f)", left, right,
+          MIN_COMPARISONS, least));
+    }
+    if (join.joinType() instanceof FullOuter$ && left + right > MOST_ROWS_OF_FULL) {
+      throw new ConditionWriter.Untranslated("a full join without an equality would be one task, and it has about "
+          + (long) (left + right) + " rows");
+    }
+  }
+
+  /** The numbers of parts of left and right, as of {@code splitjoin.spark.untimed}; tasks and 1 where an equality is. */
+  private int[] parts(Join join, boolean hasEquality) {
+    JoinType type = join.joinType();
+    int cores = context.defaultParallelism();
+    double left = rows(join.left());
+    double right = rows(join.right());
+    if (hasEquality) {
+      return new int[] {number(left + right, cores), 1};
+    }
+    boolean isInner = type instanceof InnerLike;
+    boolean cutsLeft = !(type instanceof FullOuter$) && !(type instanceof RightOuter$);
+    boolean cutsRight = isInner || type instanceof RightOuter$;
+    if (!cutsLeft && !cutsRight) {
+      return new int[] {1, 1};
+    }
+    boolean isLeftGreat = cutsLeft && (left >= right || !cutsRight);
+    double small = isLeftGreat ? right : left;
+    boolean cutsSmall = isLeftGreat ? cutsRight : cutsLeft;
+    int few = cutsSmall && small > 1e6 ? (int) Math.min(16, Math.ceil(small / 1e6)) : 1;
+    int many = number(isLeftGreat ? left : right, (cores + few - 1) / few);
+    return isLeftGreat ? new int[] {many, few} : new int[] {few, many};
+  }
+
+  /** Parts of about 250,000 rows; a size that Spark does not know is that of each core twice. */
+  private static int number(double rows, int least) {
+    return rows > 1e12 ? 2 * least : (int) Math.min(256, Math.max(least, Math.ceil(rows / 250_000)));
+  }
+}

@@ -1,0 +1,98 @@
+package splitjoin;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.SparkContext;
+import org.apache.spark.api.python.SimplePythonFunction;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.Tuple2;
+
+/** The Python of Spark's workers, and the function that runs there; no Python need run the driver. */
+final class PythonWorker {
+  /** The Python, what it answered, or why it cannot be used. */
+  private static final Map<String, PythonWorker> FOUND = new ConcurrentHashMap<>();
+
+  final String python;
+  final String version;
+  final String problem;
+
+  private PythonWorker(String python, String version, String problem) {
+    this.python = python;
+    this.version = version;
+    this.problem = problem;
+  }
+
+  /** The workers' Python, which is asked once for its version and for splitjoin. */
+  static PythonWorker find(SparkContext context) {
+    String python = SQLConf.get().getConfString("spark.sql.execution.pyspark.python", "");
+    if (python.isEmpty()) {
+      python = context.conf().get("spark.pyspark.python", "");
+    }
+    if (python.isEmpty()) {
+      python = System.getenv().getOrDefault("PYSPARK_PYTHON", "python3");
+    }
+    Map<String, String> environment = environment(context);
+    return FOUND.computeIfAbsent(python + environment, key -> ask(key.substring(0, key.length()
+        - environment.toString().length()), environment));
+  }
+
+  private static PythonWorker ask(String python, Map<String, String> environment) {
+    try {
+      ProcessBuilder builder = new ProcessBuilder(python, "-c", "import sys, importlib.util as u; "
+          + "print('%d.%d' % sys.version_info[:2], u.find_spec('splitjoin') is not None)");
+      builder.environment().putAll(environment);
+      builder.redirectErrorStream(true);
+      Process process = builder.start();
+      process.getOutputStream().close();
+      String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).trim();
+      if (process.waitFor() == 0 && said.endsWith(" True")) {
+        return new PythonWorker(python, said.substring(0, said.indexOf(' ')), null);
+      }
+      return new PythonWorker(python, "", said.endsWith(" False") ? "the workers' Python, " + python
+          + ", has no splitjoin; install it there, or set PYSPARK_PYTHON to a Python that has it"
+          : "the workers' Python, " + python + ", does not run: " + said);
+    } catch (IOException e) {
+      return new PythonWorker(python, "", "the workers' Python, " + python + ", does not run: " + e.getMessage());
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return new PythonWorker(python, "", "the search for the workers' Python was interrupted");
+    }
+  }
+
+  /** What PySpark itself sets in the workers' environment, so that they are the same processes. */
+  private static Map<String, String> environment(SparkContext context) {
+    Map<String, String> found = new HashMap<>();
+    for (Tuple2<String, String> setting : context.conf().getAllWithPrefix("spark.executorEnv.")) {
+      found.put(setting._1(), setting._2());
+    }
+    found.put("PYTHONHASHSEED", found.getOrDefault("PYTHONHASHSEED",
+        System.getenv().getOrDefault("PYTHONHASHSEED", "0")));
+    return found;
+  }
+
+  /** The function {@code splitjoin.catalyst.task.load(spec)} as PySpark sends functions to workers: pickled. */
+  SimplePythonFunction function(SparkContext context, String spec) {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+    byte[] text = spec.getBytes(StandardCharsets.UTF_8);
+    bytes.writeBytes(new byte[] {(byte) 0x80, 2, 'c'}); // protocol 2; a function by its name
+    bytes.writeBytes("splitjoin.catalyst.task\nload\n".getBytes(StandardCharsets.US_ASCII));
+    bytes.write('X'); // a text, its length in four bytes, the lowest first
+    for (int shift = 0; shift < 32; shift += 8) {
+      bytes.write(text.length >>> shift);
+    }
+    bytes.writeBytes(text);
+    bytes.writeBytes(new byte[] {(byte) 0x85, 'R', '.'}); // a tuple of one, the call, the end
+    List<Object> command = new ArrayList<>();
+    for (byte b : bytes.toByteArray()) {
+      command.add(b);
+    }
+    return new SimplePythonFunction(Scala.seq(command), environment(context), new ArrayList<>(), python, version,
+        new ArrayList<>(), null);
+  }
+}

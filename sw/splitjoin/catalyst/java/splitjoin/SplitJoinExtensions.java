@@ -1,0 +1,18 @@
+package splitjoin;
+
+import org.apache.spark.sql.SparkSessionExtensions;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/**
+ * Makes Spark run joins without a usable equality in splitjoin: {@code spark.sql.extensions=splitjoin.SplitJoinExtensions}.
+ */
+public final class SplitJoinExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+  @Override
+  public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectResolutionRule(session -> new SplitJoinHints());
+    // Behind the rules that push filters into joins, and before those that choose the order of joins by cost.
+    extensions.injectPreCBORule(session -> new OffloadJoins(session.sparkContext()));
+    return BoxedUnit.UNIT;
+  }
+}

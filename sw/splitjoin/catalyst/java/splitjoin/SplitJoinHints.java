@@ -1,0 +1,138 @@
+package splitjoin;
+
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
+import org.apache.spark.sql.catalyst.plans.logical.JoinStrategyHint;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ResolvedHint;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import scala.Option;
+
+/**
+ * Reads the hints SPLITJOIN and NO_SPLITJOIN. With names of relations they are for the joins of these; without, for all
+ * joins of the SELECT, or of the DataFrame that has the hint with another.
+ */
+final class SplitJoinHints extends Rule<LogicalPlan> {
+  static final String TAKE = "SPLITJOIN";
+  static final String LEAVE = "NO_SPLITJOIN";
+
+  /** A strategy that Spark's planner does not know, and passes on to the join that it is for. */
+  static final class Strategy extends JoinStrategyHint {
+    private final String name;
+
+    Strategy(String name) {
+      this.name = name;
+    }
+
+    @Override
+    public String displayName() {
+      return name;
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")
+    public scala.collection.immutable.Set<String> hintAliases() {
+      return Scala.seq(name).toSet();
+    }
+
+    @Override
+    public boolean equals(Object other) {
+      return other instanceof Strategy && ((Strategy) other).name.equals(name);
+    }
+
+    @Override
+    public int hashCode() {
+      return name.hashCode();
+    }
+  }
+
+  static HintInfo hint(String name) {
+    return new HintInfo(Option.apply((JoinStrategyHint) new Strategy(name)));
+  }
+
+  /** The name of the strategy that the hints of a join choose, "" for none; LEAVE before TAKE. */
+  static String chosen(JoinHint hint) {
+    Set<String> names = new HashSet<>();
+    for (Option<HintInfo> side : List.of(hint.leftHint(), hint.rightHint())) {
+      if (side.isDefined() && side.get().strategy().isDefined()) {
+        names.add(side.get().strategy().get().displayName());
+      }
+    }
+    for (String name : List.of(LEAVE, TAKE)) {
+      if (names.contains(name)) {
+        return name;
+      }
+    }
+    return names.stream().sorted().findFirst().orElse("");
+  }
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    return resolved(plan);
+  }
+
+  private LogicalPlan resolved(LogicalPlan plan) {
+    LogicalPlan made = (LogicalPlan) plan.mapChildren(child -> resolved((LogicalPlan) child));
+    if (!(made instanceof UnresolvedHint)) {
+      return made;
+    }
+    UnresolvedHint hint = (UnresolvedHint) made;
+    String name = hint.name().toUpperCase(Locale.ROOT);
+    if (!name.equals(TAKE) && !name.equals(LEAVE)) {
+      return made;
+    }
+    Set<String> relations = new HashSet<>();
+    for (Object parameter : Scala.<Object>list(hint.parameters())) {
+      relations.add(relation(parameter).toLowerCase(Locale.ROOT));
+    }
+    return relations.isEmpty() ? new ResolvedHint(joins(hint.child(), name), hint(name))
+        : named(hint.child(), name, relations);
+  }
+
+  private static String relation(Object parameter) {
+    Object value = parameter instanceof Literal ? ((Literal) parameter).value() : parameter;
+    if (value instanceof UnresolvedAttribute) {
+      List<String> parts = Scala.list(((UnresolvedAttribute) value).nameParts());
+      return parts.get(parts.size() - 1);
+    }
+    return String.valueOf(value);
+  }
+
+  /** The plan with the hint at all joins of this SELECT. */
+  private LogicalPlan joins(LogicalPlan plan, String name) {
+    if (plan instanceof SubqueryAlias) {
+      return plan;
+    }
+    LogicalPlan made = (LogicalPlan) plan.mapChildren(child -> joins((LogicalPlan) child, name));
+    if (!(made instanceof Join)) {
+      return made;
+    }
+    Join join = (Join) made;
+    return new Join(new ResolvedHint(join.left(), hint(name)), join.right(), join.joinType(), join.condition(), join.hint());
+  }
+
+  /** The plan with the hint at the relations of these names. */
+  private LogicalPlan named(LogicalPlan plan, String name, Set<String> relations) {
+    String own = null;
+    if (plan instanceof SubqueryAlias) {
+      own = ((SubqueryAlias) plan).alias();
+    } else if (plan instanceof UnresolvedRelation) {
+      List<String> parts = Scala.list(((UnresolvedRelation) plan).multipartIdentifier());
+      own = parts.get(parts.size() - 1);
+    }
+    if (own != null) {
+      return relations.contains(own.toLowerCase(Locale.ROOT)) ? new ResolvedHint(plan, hint(name)) : plan;
+    }
+    return (LogicalPlan) plan.mapChildren(child -> named((LogicalPlan) child, name, relations));
+  }
+}
