@@ -12,7 +12,7 @@ from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, stars
 from splitjoin.lang.query import Query
-from splitjoin.lang.schema import SIDES, Side, other_side
+from splitjoin.lang.schema import SIDES, Side
 
 from ..operator import RowBatch, RowOperator
 from .own_side import OwnSide
@@ -216,14 +216,15 @@ class KindOperator(RowOperator):
         self._ruled_out.drop(n)
         if times is not None:
             self._times.drop(n)
-        # The items of an arrival, stars included, have the position of their probe.
-        probe = np.where(items["side"] == 0, items["r"], items["s"])
-        at = np.empty(len(items), np.int64)
+        positions = []
         for number, side in enumerate(SIDES):
             mine = np.flatnonzero(stream == number)
+            positions.append(base + mine)
             self._undecided[side].append(base + mine, base + mine if times is None else times[mine])
-            of = items["side"] == number
-            at[of] = base + mine[probe[of] - self._done[number]]
+        # The items of an arrival, stars included, have the position of their probe.
+        of_s = items["side"] != 0
+        probe = np.where(of_s, items["s"] + (len(positions[0]) - self._done[1]), items["r"] - self._done[0])
+        at = np.concatenate(positions)[probe]
         if self._bases:
             self._note_first_partners(int(np.count_nonzero(stream == 0)), times, base, n)
         kept, chosen = self._note(items, at)
@@ -234,7 +235,7 @@ class KindOperator(RowOperator):
                 parts.append(self._decided(side, closed, ruled_out[stream == number], chosen, times, base, n))
             self._drop(side, closed)
             self._done[number] += count
-        given = items[kept]
+        given = chosen_items(items, kept)
         if self._kind.how == "semi":
             given["s"][given["kind"] == PAIR] = NONE
         rows, waited = self._in_order(parts)
@@ -400,19 +401,19 @@ class KindOperator(RowOperator):
         parts = [part for part in parts if len(part.rows)]
         if not parts:
             return np.empty(0, ITEM), np.empty(0, np.int64)
-        rows, done = np.empty(sum(len(part.rows) for part in parts), ITEM), 0
         at, last = (np.concatenate([getattr(part, name) for part in parts]) for name in ("at", "last"))
-        for part in parts:
-            mine = rows[done:done + len(part.rows)]
-            mine["kind"], mine["side"] = PAIR, SIDES.index(part.side)
-            mine[part.side], mine[other_side(part.side)] = part.rows, part.partners
-            done += len(mine)
         order = np.argsort(at, kind="stable")  # stable: R before S, by row id
         if len(parts) > 1 or (self._as_of and self._kind.direction == "nearest"):  # else their times are in order too
             same = at[order[1:]] == at[order[:-1]]
             some = np.flatnonzero(np.append(same, False) | np.append(False, same))
             order[some] = order[some][np.lexsort((last[order[some]], at[order[some]]))]
-        return rows[order], at[order]
+        rows = np.empty(len(at), ITEM)
+        rows["kind"] = PAIR
+        rows["side"] = np.repeat(np.array([SIDES.index(part.side) for part in parts], np.uint8),
+                                 [len(part.rows) for part in parts])[order]
+        for side in SIDES:
+            rows[side] = np.concatenate([part.rows if part.side == side else part.partners for part in parts])[order]
+        return rows, at[order]
 
 
 def _merged(items: Items, at: Ints, rows: Items, waited: Ints) -> Items:
@@ -423,7 +424,8 @@ def _merged(items: Items, at: Ints, rows: Items, waited: Ints) -> Items:
     mine = np.searchsorted(at, waited, side="left") + np.arange(len(rows))
     others = np.ones(len(out), np.bool_)
     others[mine] = False
-    out[mine], out[others] = rows, items
+    whole = f"V{ITEM.itemsize}"  # as bytes, since NumPy copies records field by field
+    out.view(whole)[mine], out.view(whole)[others] = rows.view(whole), np.ascontiguousarray(items).view(whole)
     return out
 
 
