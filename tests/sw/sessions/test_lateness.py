@@ -33,6 +33,9 @@ QUERIES: list[dict[str, Any]] = [
     *({"how": "asof_left", "direction": direction} for direction in ("backward", "forward", "nearest")),
     {"how": "left", "aggregate": {"n": "count(*)", "last": "last(s.jd)"}},
 ]
+#: Without a window, which circuits and their like refuse.
+UNBOUNDED: list[dict[str, Any]] = [{"how": "asof_left", "on": "r.x = s.a AND s.a > 0", "window": None, "allow_exact": e}
+                                   for e in (True, False)]
 
 
 class Feeding:
@@ -90,9 +93,11 @@ class Feeding:
 @given(data=st.data())
 def test_the_rows_are_those_of_what_is_not_late(devices: tuple[Device, ...], data: st.DataObject) -> None:
     made = {"on": "abs(r.x - s.a) <= 1", "window": ("RANGE 4", "RANGE 6"), "time": "ts",
-            **data.draw(st.sampled_from(QUERIES))}
+            **data.draw(st.sampled_from(QUERIES + UNBOUNDED * all(device.immediate for device in devices)))}
     rule = data.draw(st.sampled_from(["source", "min", "max", "spark"]))
-    delays = data.draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))
+    delay = st.integers(0, 4)
+    delays = data.draw(st.tuples(delay, delay) if rule == "source" else st.one_of(
+        st.tuples(delay, delay), st.tuples(delay, st.none()), st.tuples(st.none(), delay)))
     model = Model(delays, rule, idle=3)
     feeding = Feeding(splitjoin.query(R, S, **made), model, list(devices), lateness=delays, watermark=rule,
                       idle="3 SECONDS")
