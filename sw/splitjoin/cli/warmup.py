@@ -13,8 +13,7 @@ from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.common_queries import common_queries
-from splitjoin.joins.arranged import arranged
-from splitjoin.joins.join import whole_window
+from splitjoin.joins.arranged import arranged, whole_window
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError
+from splitjoin.base.memory import check_window, size_text, window_bytes
+from splitjoin.base.progress import tell
 from splitjoin.engines.arrival import Arrivals, arrivals, check_rising, timed_arrivals
 from splitjoin.engines.cpu.sorting import stable_order
 from splitjoin.engines.device import PAIR, Items, chosen_items
@@ -21,9 +24,12 @@ from splitjoin.lang.types import plain
 from splitjoin.lang.windows import Extent
 from splitjoin.rows.whole import TableRows
 
-__all__ = ["Arranged", "arranged"]
+__all__ = ["Arranged", "arranged", "sorts", "whole_window"]
 
 Ints = npt.NDArray[np.int64]
+
+#: Bytes of windows of all rows from which on they are told.
+_TOLD = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -101,3 +107,21 @@ def arranged(query: Query, r: pa.Table, s: pa.Table, *, sort: bool) -> Arranged:
         tables[side] = pa.table([take(column, places) for column in table.columns], schema=table.schema)
         times[side] = codes[order]
     return Arranged(timed_arrivals(tables["r"], tables["s"], times["r"], times["s"]), rows)
+
+
+def whole_window(r: pa.Table, s: pa.Table) -> tuple[str, str]:
+    """Windows of all rows: every earlier tuple is in them. Raises `CapacityError` if their tuples do not fit."""
+    rows = len(r) + len(s)
+    check_window(rows)
+    need = window_bytes(rows)
+    if need > _TOLD:
+        tell(f"without a window, all {rows:,} rows stay in memory: about {size_text(need)} beside the tables")
+    return f"ROWS {max(1, len(r))}", f"ROWS {max(1, len(s))}"
+
+
+def sorts(sort: Any) -> bool:
+    """``sort``, which a user gave. Raises `InputError` unless it is True or False."""
+    if not isinstance(sort, bool):
+        raise InputError(f"sort must be True or False, not {sort!r}; the tables are sorted by the column that time=… "
+                         f"names")
+    return sort

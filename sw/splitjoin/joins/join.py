@@ -8,9 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from splitjoin.base.errors import InputError, SchemaError
-from splitjoin.base.memory import check_window, size_text, window_bytes
-from splitjoin.base.progress import tell
+from splitjoin.base.errors import SchemaError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.lang.order import Order
@@ -24,13 +22,11 @@ from splitjoin.rows.result import JoinResult
 from splitjoin.tables import check_columns, check_output
 from splitjoin.tables.inputs import Rows, as_table
 
-from .arranged import arranged
+from .arranged import arranged, sorts, whole_window
+from .computed import make_query, with_computed
 from .execution import Output, run
 
-__all__ = ["join", "result_columns", "sorts", "whole_window"]
-
-#: Bytes of windows of all rows from which on they are told.
-_TOLD = 1 << 26
+__all__ = ["join", "result_columns"]
 
 
 def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, time: TimeSpec | None = None,
@@ -91,7 +87,7 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
     tr = as_table(r, "r")
     ts = tr if s is r else as_table(s, "s")  # a reader gives its rows only once
     sort = sorts(sort)
-    query = Query.make(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on,
+    query = make_query(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on,
                        window=whole_window(tr, ts) if window is None else window, time=time, order=order, how=how,
                        direction=direction, allow_exact=allow_exact, k=k, tolerance=tolerance, by=by,
                        aggregate=aggregate, whole=True)
@@ -101,25 +97,8 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
     path = None if to is None else check_output(to)
     if path is not None:  # before any work
         check_columns(pa.schema([*output_schema(columns), *aggregate_fields(query)]), path)
+    tr, ts = with_computed(query, "r", tr), with_computed(query, "s", ts)
     return run(query, arranged(query, tr, ts, sort=sort), Output(columns), chosen, path)
-
-
-def whole_window(r: pa.Table, s: pa.Table) -> tuple[str, str]:
-    """Windows of all rows: every earlier tuple is in them. Raises `CapacityError` if their tuples do not fit."""
-    rows = len(r) + len(s)
-    check_window(rows)
-    need = window_bytes(rows)
-    if need > _TOLD:
-        tell(f"without a window, all {rows:,} rows stay in memory: about {size_text(need)} beside the tables")
-    return f"ROWS {max(1, len(r))}", f"ROWS {max(1, len(s))}"
-
-
-def sorts(sort: Any) -> bool:
-    """``sort``, which a user gave. Raises `InputError` unless it is True or False."""
-    if not isinstance(sort, bool):
-        raise InputError(f"sort must be True or False, not {sort!r}; the tables are sorted by the column that time=… "
-                         f"names")
-    return sort
 
 
 def result_columns(query: Query, r: pa.Schema, s: pa.Schema,

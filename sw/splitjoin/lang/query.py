@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Union, cast
 
+import pyarrow as pa
+
 from splitjoin.base.errors import InputError, OrderError, PredicateError, WindowError
 
 from . import build
@@ -18,13 +20,13 @@ from .kind import INNER, Kind
 from .order import Order, parse_order
 from .python.decorator import TypedPredicate
 from .python.trace import trace
-from .schema import Schema
+from .schema import Schema, Side
 from .sql.parser import parse_sql
 from .time_columns import TimeColumns, TimeSpec, has_no_type, time_columns
 from .types import Float, Timestamp, is_text
 from .windows import Extent, Tolerance, Window, WindowSpec, parse_tolerance, parse_windows
 
-__all__ = ["Predicate", "Query", "predicate", "register_condition_front_end"]
+__all__ = ["ComputedColumn", "Predicate", "Query", "predicate", "register_condition_front_end"]
 
 #: A join condition as the user writes it: SQL text, a Python function of ``(r, s)``, or IR.
 Predicate = Union[str, Callable[[Any, Any], Any], Expr]
@@ -52,8 +54,21 @@ def register_condition_front_end(package: str, *, kind: str, module: str, functi
 
 
 @dataclass(frozen=True)
+class ComputedColumn:
+    """A column of stream ``side`` that the host computes of the others, by ``text``, an SQL expression of DuckDB's."""
+
+    side: Side
+    text: str
+    field: pa.Field
+
+
+@dataclass(frozen=True)
 class Query:
-    """A checked join query; `Query.make` builds one from the user's arguments."""
+    """A checked join query; `Query.make` builds one from the user's arguments.
+
+    Attributes:
+        computed: The columns of ``r`` and ``s``, behind those that the user gives, that the host adds to tuples.
+    """
 
     r: Schema
     s: Schema
@@ -64,6 +79,7 @@ class Query:
     order: Order
     kind: Kind = INNER
     aggregates: tuple[Aggregate, ...] = ()
+    computed: tuple[ComputedColumn, ...] = ()
 
     @classmethod
     def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec | None, time: TimeSpec | None = None,
@@ -173,6 +189,11 @@ class Query:
     def window(self, side: str) -> Extent:
         """The window of stream ``side``."""
         return self.window_r if side == "r" else self.window_s
+
+    def given(self, side: Side) -> list[str]:
+        """The columns of stream ``side`` that the user gives."""
+        computed = {column.text for column in self.computed if column.side == side}
+        return [name for name in self.schema(side).names if name not in computed]
 
     def schema(self, side: str) -> Schema:
         """The schema of stream ``side``."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from splitjoin.engines.cpu.compiler import has_numba, needs_numba
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
+from splitjoin.joins.computed import make_query
 from splitjoin.joins.statement import Select
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
@@ -43,7 +44,7 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | N
 
     Raises a `SplitJoinError` that names the part that is wrong.
     """
-    return Query.make(arrow_schema("r", r_schema), arrow_schema("s", s_schema), on=on, window=window, time=time,
+    return make_query(arrow_schema("r", r_schema), arrow_schema("s", s_schema), on=on, window=window, time=time,
                       order=order, how=how, direction=direction, allow_exact=allow_exact, by=by, aggregate=aggregate)
 
 

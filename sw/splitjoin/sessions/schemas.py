@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError, SchemaError
+from splitjoin.joins.computed import with_computed
 from splitjoin.joins.join import result_columns
 from splitjoin.joins.statement import Select, refuse_ordering
 from splitjoin.lang.ir import columns as columns_of
@@ -30,7 +31,8 @@ class SessionSchemas:
 
     Attributes:
         query: The query that the device runs.
-        streams: The Arrow schema of each stream.
+        streams: The Arrow schema of each stream, with the columns that are computed of it.
+        given: Without these, as the user gives its tuples.
         kept: The columns of each stream that results, condition and time need.
         columns, gathered: The columns that are gathered for the pairs, and their Arrow schema.
         result: The Arrow schema of the result, which is computed from the gathered columns if ``query`` is a `Select`.
@@ -49,8 +51,11 @@ class SessionSchemas:
                              f"it, or a Select, as splitjoin.sql makes it of schemas, not {query!r}")
         self.query = query
         self.streams: dict[Side, pa.Schema] = {side: _arrow(query, side) for side in SIDES}
+        self.given: dict[Side, pa.Schema] = {
+            side: pa.schema([self.streams[side].field(name) for name in query.given(side)], self.streams[side].metadata)
+            for side in SIDES}
         self.columns = (self._projection.gathered if self._projection is not None else
-                        result_columns(query, self.streams["r"], self.streams["s"], select))
+                        result_columns(query, self.given["r"], self.given["s"], select))
         self.gathered = pa.schema([*output_schema(self.columns), *aggregate_fields(query)])
         self.result = self.gathered if self._projection is None else self._projection.schema
         self.early = early
@@ -66,14 +71,20 @@ class SessionSchemas:
         return pa.schema([self.streams[side].field(name) for name in self.kept[side]])
 
     def batch(self, side: Side, data: Any) -> pa.Table:
-        """``data`` as a checked batch of stream ``side``. Raises `InputError` and `SchemaError`."""
-        table = as_batch(data, side, self.streams[side])
+        """``data`` as a checked batch of stream ``side``, with the columns that are computed of it. Raises `InputError`
+        and `SchemaError`.
+        """
+        table = with_computed(self.query, side, as_batch(data, side, self.given[side]))
         for name in self._not_null[side]:
             if plain(table.column(name)).null_count:
                 raise InputError(f"column {side}.{name} must not hold NULL, as the query's schema says, but a batch "
                                  f"has one; declare the column nullable in the schema of the query")
         self.query.schema(side).check(table)
         return table
+
+    def without_computed(self, side: Side, table: pa.Table) -> pa.Table:
+        """``table``, tuples of stream ``side``, as the user gave them."""
+        return table.select(self.given[side].names)
 
     def rows(self, gathered: pa.RecordBatch) -> pa.RecordBatch:
         """The result rows for gathered ones. Raises `InputError` when a value does not fit the type of its column."""

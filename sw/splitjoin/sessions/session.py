@@ -146,11 +146,11 @@ class StreamJoin(ReadingSession[PushGate]):
 
     def late_r(self) -> pa.Table:
         """R's late tuples since the last call, with all columns, in the order in which they were delivered."""
-        return self._pipeline.gate.late("r")
+        return self._schemas.without_computed("r", self._pipeline.gate.late("r"))
 
     def late_s(self) -> pa.Table:
         """S's late tuples since the last call; see `late_r`."""
-        return self._pipeline.gate.late("s")
+        return self._schemas.without_computed("s", self._pipeline.gate.late("s"))
 
     def snapshot(self) -> bytes:
         """The state of the session as bytes, from which `restore` continues on any device.

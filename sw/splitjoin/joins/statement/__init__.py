@@ -3,8 +3,12 @@ before it and after it.
 """
 
 from .api import explain_sql, sql
+from .one_table_terms import OneTableTerms, ask, connection
 from .ordering import refuse_ordering
+from .parts import parse
 from .projection import Projection
+from .reader import read_condition
 from .select import Select
 
-__all__ = ["Projection", "Select", "explain_sql", "refuse_ordering", "sql"]
+__all__ = ["OneTableTerms", "Projection", "Select", "ask", "connection", "explain_sql", "parse", "read_condition",
+           "refuse_ordering", "sql"]

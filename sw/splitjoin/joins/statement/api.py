@@ -24,9 +24,8 @@ from splitjoin.rows.result import JoinResult
 from splitjoin.tables import TableFiles, TableWriter, check_columns, check_output
 from splitjoin.tables.inputs import ArrowSchema, Rows, table_or_files
 
-from ..arranged import arranged
+from ..arranged import arranged, sorts, whole_window
 from ..execution import Output, run
-from ..join import sorts, whole_window
 from .clauses import named_columns, table_names
 from .inputs import bind_tables, check_named, check_options, is_schema, read_columns, schema_of
 from .ordering import sorted_rows

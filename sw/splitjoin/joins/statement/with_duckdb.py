@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -17,30 +16,16 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
-from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError, ToolError, first_line
-from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError
+from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.sql.parser import parse_tree
-from splitjoin.rows.exports import to_duckdb
 
-from .clauses import (
-    Clauses,
-    clauses,
-    common_tables,
-    conjuncts,
-    item_names,
-    nested_tables,
-    on_condition,
-    quoted,
-    using,
-    words,
-)
+from .clauses import Clauses, clauses, common_tables, conjuncts, item_names, nested_tables, on_condition, using, words
+from .one_table_terms import REFUSED, OneTableTerms, ask, connection
 from .parts import SelectItem, Statement, parse
-from .reader import Tables, TreeReader, read_condition
+from .reader import TreeReader
 
 __all__ = ["REFUSED", "Answer", "Surroundings"]
-
-#: The beginning of the error for a statement that DuckDB refuses.
-REFUSED = "DuckDB, which computes what is no join in a statement, refuses it"
 
 #: Runs a statement that is a join alone, over R and S.
 RunJoin = Callable[[Statement, Mapping[Side, pa.Table]], pa.Table]
@@ -73,7 +58,7 @@ class Surroundings:
         Raises `StatementError` for what is neither a join nor DuckDB's, `InputError` where DuckDB refuses a value, and
         `ToolError` without DuckDB.
         """
-        with _connection() as db:
+        with connection() as db:
             rows = self._select(db, text, dict(self.tables), nested=False)
         twice = [n for at, n in enumerate(rows.column_names) if n in rows.column_names[:at]]
         if twice:
@@ -85,7 +70,7 @@ class Surroundings:
         if nested and not _joins(text):
             self.lines.append(f"DuckDB           a selection: {' '.join(text.split())}")
             said = {name.lower() for name in re.findall(r"\w+", text)}
-            return _ask(db, text, {name: table for name, table in scope.items() if name in said})
+            return ask(db, text, {name: table for name, table in scope.items() if name in said})
         named, text = common_tables(text)
         for table in named:
             scope[table.name.lower()] = self._select(db, table.text, dict(scope), nested=True)
@@ -101,7 +86,7 @@ class Surroundings:
         if not nested and not self.joins:
             raise PredicateError("there is no join")
         self.lines.append(f"DuckDB           the rest: {' '.join(text.split())}")
-        rows = _ask(db, text, {name: table for name, table in scope.items() if name in words(found.tokens)})
+        rows = ask(db, text, {name: table for name, table in scope.items() if name in words(found.tokens)})
         return rows if nested else rows.rename_columns(item_names(found, rows.column_names))
 
     def _join(self, db: Any, found: Clauses, scope: Mapping[str, pa.Table]) -> pa.Table:
@@ -144,87 +129,16 @@ class Surroundings:
                 f"{f' WHERE {piece}' if piece else ''} {found.text[found.tail]}")
         self.lines.append(f"DuckDB           the rest: {' '.join(text.split())}")
         others = {n: t for n, t in scope.items() if n in words(clauses(text).tokens)}
-        return _ask(db, text, {**others, **{f"splitjoin_{side}": t for side, t in both.items()}})
+        return ask(db, text, {**others, **{f"splitjoin_{side}": t for side, t in both.items()}})
 
 
-class _Join:
+class _Join(OneTableTerms):
     """The join of a statement: its tables, with columns that DuckDB computes for its conditions behind theirs."""
 
     def __init__(self, db: Any, statement: Statement, found: Clauses, tables: Mapping[Side, pa.Table]):
-        self._db, self._statement, self._found = db, statement, found
-        self.tables = dict(tables)
-        self.lines: list[str] = []
-        self._own = {side: list(table.column_names) for side, table in tables.items()}
+        super().__init__(db, statement, tables)
+        self._found = found
         self._said: dict[str, list[tuple[Any, Any]]] = {}
-        self._label = {side: t.label for side, t in zip(SIDES, statement.tables, strict=True)}
-
-    def column(self, side: Side, name: str) -> exp.Column:
-        """The tree of the column ``name`` of ``side``."""
-        return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(self._label[side], quoted=True))
-
-    def named(self, side: Side) -> str:
-        """The rows of ``side`` under the name that the statement has for its table."""
-        return f"splitjoin_{side} AS {quoted(self._label[side])}"
-
-    def read(self, condition: str, clause: str) -> exp.Expr:
-        """The tree of ``condition``. What it says of one table in words that are not ours is a column by DuckDB.
-
-        Raises `PredicateError` or `SchemaError` for a condition on both tables that is not in the language.
-        """
-        with contextlib.suppress(PredicateError, SchemaError):
-            tree = parse_tree(condition)
-            read_condition(self._statement, self._schemas(), tree, clause)
-            return _unmarked(tree)
-        try:
-            tree = sqlglot.parse_one(condition, dialect="duckdb")
-        except SqlglotError as error:
-            raise PredicateError(first_line(error)) from None
-        if any(tree.find(kind) for kind in (exp.Query, exp.AggFunc, exp.Window, exp.Star)):
-            raise PredicateError(f"{condition!r} is no condition on a pair")
-        made = parse_tree(self._hosted(tree).sql("duckdb"))
-        read_condition(self._statement, self._schemas(), made, clause)
-        return _unmarked(made)
-
-    def _hosted(self, tree: Any) -> Any:
-        """``tree`` with a column of DuckDB for each largest part that is of one table and not in the language."""
-        if self._is_ours(tree):
-            return tree
-        sides = {self._side(c) for c in tree.find_all(exp.Column)}
-        if len(sides) == 1 and not isinstance(tree, (exp.Column, exp.Tuple, exp.If)):
-            return self._computed(tree, *sides)
-        tree = tree.copy()
-        for child in list(tree.iter_expressions()):
-            if child.find(exp.Column):
-                child.replace(self._hosted(child))
-        return tree
-
-    def _computed(self, tree: Any, side: Side) -> exp.Expr:
-        changing = _changing(self._db)
-        for call in tree.find_all(exp.Func):
-            names = [call.name] if isinstance(call, exp.Anonymous) else list(call.sql_names())
-            if any(name.lower() in changing for name in names):
-                raise PredicateError(f"{tree.sql('duckdb')}: {names[0]} has other values at other times")
-        table, text = self.tables[side], tree.sql("duckdb")
-        used = {c.name.lower() for c in tree.find_all(exp.Column)}
-        source = table.select([n for n in self._own[side] if n.lower() in used])
-        made = _ask(self._db, f"SELECT {text} FROM {self.named(side)}", {f"splitjoin_{side}": source})
-        name = f"splitjoin_{len(table.column_names)}"
-        self.tables[side] = table.append_column(name, made.column(0))
-        self.lines.append(f"DuckDB           {self._label[side]}: {name} = {text}, once per tuple")
-        return self.column(side, name)
-
-    def _is_ours(self, tree: Any) -> bool:
-        with contextlib.suppress(PredicateError, SchemaError, RecursionError):
-            TreeReader(self._statement, self._schemas(), "ON").expr(parse_tree(tree.sql("duckdb")))
-            return True
-        return False
-
-    def _side(self, column: exp.Column) -> Side:
-        return TreeReader(self._statement, self._schemas(), "ON").find(column)[0].side
-
-    def _schemas(self) -> Tables:
-        return [(t, Schema.from_table(side, self.tables[side]))
-                for side, t in zip(SIDES, self._statement.tables, strict=True)]
 
     def without_partners(self, statement: Statement, on: list[exp.Expr],
                          after: list[str]) -> tuple[Statement, list[str]]:
@@ -357,51 +271,8 @@ def _all(conditions: list[exp.Expr]) -> exp.Expr | None:
     return reduce(lambda a, b: exp.And(this=a, expression=b), parts) if parts else None
 
 
-def _unmarked(tree: exp.Expr) -> exp.Expr:
-    """``tree`` without places, which were those of another text."""
-    for node in tree.walk():
-        node.meta.clear()
-    return tree
-
-
 def _table(scope: Mapping[str, pa.Table], name: str) -> pa.Table:
     found = scope.get(name.lower())
     if found is None:
         raise InputError(f"the table {name!r} of the statement is not given; its rows are given under its name")
     return found
-
-
-@contextlib.contextmanager
-def _connection() -> Iterator[Any]:
-    """A database of DuckDB in memory, that reads no files, and has UTC for its zone."""
-    try:
-        duckdb = importlib.import_module("duckdb")
-    except ModuleNotFoundError as error:
-        raise ToolError("install DuckDB, which computes over tables what is no join in a statement: "
-                        "pip install duckdb") from error
-    with duckdb.connect(config={"enable_external_access": "false"}) as db:
-        db.execute("SET TimeZone = 'UTC'")
-        yield db
-
-
-def _changing(db: Any) -> set[str]:
-    """The functions of DuckDB that give other values at other times."""
-    return {name for (name,) in db.execute("SELECT DISTINCT function_name FROM duckdb_functions() "
-                                           "WHERE stability <> 'CONSISTENT'").fetchall()}
-
-
-def _ask(db: Any, text: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The rows of ``text`` by DuckDB, over ``tables``. Raises `StatementError` or `InputError` for what it refuses."""
-    duckdb = importlib.import_module("duckdb")
-    try:
-        for name, table in tables.items():
-            to_duckdb(table, db).create_view(name, replace=True)
-        made: pa.Table = db.sql(text).to_arrow_table()
-        return made
-    except duckdb.ParserException as error:
-        raise PredicateError(f"DuckDB does not read it: {first_line(error)}") from None
-    except (duckdb.BinderException, duckdb.CatalogException) as error:
-        raise StatementError(f"{REFUSED}: {first_line(error)}; it was given {' '.join(text.split())}") from None
-    except duckdb.Error as error:
-        raise InputError(f"DuckDB, which computes what is no join in a statement, gives no rows: {first_line(error)}; "
-                         f"it was given {' '.join(text.split())}") from None

@@ -1,0 +1,109 @@
+"""Terms on one stream that are not in the language: columns that DuckDB computes once per tuple, before the join."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from splitjoin.base.errors import PredicateError, SchemaError, SplitJoinError, ToolError
+from splitjoin.lang.ir import Expr
+from splitjoin.lang.query import ComputedColumn, Query
+from splitjoin.lang.schema import SIDES, Column, Schema, Side
+from splitjoin.lang.types import column_type
+
+from .statement import OneTableTerms, ask, connection, parse, read_condition
+
+__all__ = ["make_query", "with_computed"]
+
+#: The statement whose ON a condition is read as.
+_STATEMENT = "SELECT * FROM r JOIN s ON TRUE"
+
+
+def make_query(r: Schema, s: Schema, *, on: Any, **parts: Any) -> Query:
+    """`Query.make`; what a condition in SQL says of one stream in words that are not in the language is a computed
+    column of the query, by DuckDB, behind those of the stream. `with_computed` adds them to its tuples.
+
+    Raises what `Query.make` raises, where DuckDB does not know these words either, or is not installed.
+    """
+    try:
+        return Query.make(r, s, on=on, **parts)
+    except PredicateError as refused:
+        if not isinstance(on, str) or r.arrow is None or s.arrow is None:
+            raise
+        try:
+            condition, computed = _read(on, {"r": r, "s": s})
+        except ToolError as error:
+            said, *mark = str(refused).split("\n")
+            raise PredicateError("\n".join([f"{said}; or {error}", *mark])) from None
+        except SplitJoinError as error:
+            raise (error if isinstance(error, SchemaError) else refused) from None
+        if not computed:
+            raise
+    query = Query.make(_extended(r, computed), _extended(s, computed), on=condition, **parts)
+    return replace(query, computed=tuple(computed))
+
+
+def with_computed(query: Query, side: Side, table: pa.Table) -> pa.Table:
+    """``table``, tuples of stream ``side`` of ``query``, with the columns that are computed of it.
+
+    Raises `InputError` for a value for which DuckDB has no result.
+    """
+    mine = [column for column in query.computed if column.side == side]
+    if not mine:
+        return table
+    found = _asked(side, table, [column.text for column in mine])
+    for column, values in zip(mine, found.columns, strict=True):
+        if values.type != column.field.type:
+            values = values.cast(column.field.type)
+        table = table.append_column(column.field, values)
+    return table
+
+
+def _read(on: str, schemas: dict[Side, Schema]) -> tuple[Expr, list[ComputedColumn]]:
+    """The condition ``on``, and the columns that it reads beside those of ``schemas``."""
+    statement = parse(_STATEMENT)
+    with connection() as db:
+        terms = OneTableTerms(db, statement, {side: _arrow(schemas[side]).empty_table() for side in SIDES})
+        tree = terms.read(on, "ON")
+    made = {name: ComputedColumn(side, text, terms.tables[side].schema.field(name).with_name(text))
+            for (side, text), name in terms.computed.items()}
+    for column in tree.find_all(exp.Column):
+        if column.name in made:
+            column.set("this", exp.to_identifier(made[column.name].text, quoted=True))
+    both = [(table, _extended(schemas[side], made.values()))
+            for table, side in zip(statement.tables, SIDES, strict=True)]
+    return read_condition(statement, both, tree, "ON"), list(made.values())
+
+
+def _extended(schema: Schema, computed: Iterable[ComputedColumn]) -> Schema:
+    """``schema`` with the columns that are computed of its stream. They may hold NULL."""
+    fields = [column.field for column in computed if column.side == schema.side]
+    for field in fields:
+        if field.name in schema.names:
+            raise SchemaError(f"the column {schema.side}.{field.name} has the name of a term of the condition; rename "
+                              f"it")
+    return Schema(schema.side, [*schema.columns, *(Column(f.name, column_type(f.type), True) for f in fields)],
+                  pa.schema([*_arrow(schema), *fields], _arrow(schema).metadata))
+
+
+def _arrow(schema: Schema) -> pa.Schema:
+    assert schema.arrow is not None
+    return schema.arrow
+
+
+#: A database of each thread, with the context that closes it.
+_ours = threading.local()
+
+
+def _asked(side: Side, table: pa.Table, texts: list[str]) -> pa.Table:
+    """What DuckDB computes of each tuple."""
+    if getattr(_ours, "db", None) is None:
+        _ours.context = connection()
+        _ours.db = _ours.context.__enter__()
+    said = ", ".join(f"{text} AS c{n}" for n, text in enumerate(texts))
+    return ask(_ours.db, f"SELECT {said} FROM splitjoin_{side} AS {side}", {f"splitjoin_{side}": table})

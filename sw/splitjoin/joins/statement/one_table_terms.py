@@ -1,0 +1,162 @@
+"""Conditions on two tables, of which DuckDB computes what is said of one of them beyond the language."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError, ToolError, first_line
+from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.sql.parser import parse_tree
+from splitjoin.rows.exports import to_duckdb
+
+from .clauses import quoted
+from .parts import Statement
+from .reader import Tables, TreeReader, read_condition
+
+__all__ = ["REFUSED", "OneTableTerms", "ask", "connection"]
+
+#: The beginning of the error for a statement that DuckDB refuses.
+REFUSED = "DuckDB, which computes what is no join in a statement, refuses it"
+
+
+class OneTableTerms:
+    """The tables of ``statement``, R's and S's, and the columns that DuckDB computes for its conditions.
+
+    Attributes:
+        tables: The tables, with these columns behind theirs.
+        computed: The side and the SQL text of each of them → its name.
+    """
+
+    def __init__(self, db: Any, statement: Statement, tables: Mapping[Side, pa.Table]):
+        self._db, self._statement = db, statement
+        self.tables = dict(tables)
+        self.computed: dict[tuple[Side, str], str] = {}
+        self._own = {side: list(table.column_names) for side, table in tables.items()}
+        self._label = {side: t.label for side, t in zip(SIDES, statement.tables, strict=True)}
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each column that was computed, which says of what."""
+        return [f"DuckDB           {self._label[side]}: {name} = {text}, once per tuple"
+                for (side, text), name in self.computed.items()]
+
+    def column(self, side: Side, name: str) -> exp.Column:
+        """The tree of the column ``name`` of ``side``."""
+        return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(self._label[side], quoted=True))
+
+    def named(self, side: Side) -> str:
+        """The rows of ``side`` under the name that the statement has for its table."""
+        return f"splitjoin_{side} AS {quoted(self._label[side])}"
+
+    def read(self, condition: str, clause: str) -> exp.Expr:
+        """The tree of ``condition``. What it says of one table in words that are not ours is a column by DuckDB.
+
+        Raises `PredicateError` or `SchemaError` for a condition on both tables that is not in the language.
+        """
+        with contextlib.suppress(PredicateError, SchemaError):
+            tree = parse_tree(condition)
+            read_condition(self._statement, self._schemas(), tree, clause)
+            return _unmarked(tree)
+        try:
+            tree = sqlglot.parse_one(condition, dialect="duckdb")
+        except SqlglotError as error:
+            raise PredicateError(first_line(error)) from None
+        if any(tree.find(kind) for kind in (exp.Query, exp.AggFunc, exp.Window, exp.Star)):
+            raise PredicateError(f"{condition!r} is no condition on a pair")
+        made = parse_tree(self._hosted(tree).sql("duckdb"))
+        read_condition(self._statement, self._schemas(), made, clause)
+        return _unmarked(made)
+
+    def _hosted(self, tree: Any) -> Any:
+        """``tree`` with a column of DuckDB for each largest part that is of one table and not in the language."""
+        if self._is_ours(tree):
+            return tree
+        sides = {self._side(c) for c in tree.find_all(exp.Column)}
+        if len(sides) == 1 and not isinstance(tree, (exp.Column, exp.Tuple, exp.If)):
+            return self._computed(tree, *sides)
+        tree = tree.copy()
+        for child in list(tree.iter_expressions()):
+            if child.find(exp.Column):
+                child.replace(self._hosted(child))
+        return tree
+
+    def _computed(self, tree: Any, side: Side) -> exp.Expr:
+        changing = _changing(self._db)
+        for call in tree.find_all(exp.Func):
+            names = [call.name] if isinstance(call, exp.Anonymous) else list(call.sql_names())
+            if any(name.lower() in changing for name in names):
+                raise PredicateError(f"{tree.sql('duckdb')}: {names[0]} has other values at other times")
+        table, text = self.tables[side], tree.sql("duckdb")
+        if (side, text) in self.computed:
+            return self.column(side, self.computed[side, text])
+        used = {c.name.lower() for c in tree.find_all(exp.Column)}
+        source = table.select([n for n in self._own[side] if n.lower() in used])
+        made = ask(self._db, f"SELECT {text} FROM {self.named(side)}", {f"splitjoin_{side}": source})
+        name = f"splitjoin_{len(table.column_names)}"
+        self.tables[side] = table.append_column(name, made.column(0))
+        self.computed[side, text] = name
+        return self.column(side, name)
+
+    def _is_ours(self, tree: Any) -> bool:
+        with contextlib.suppress(PredicateError, SchemaError, RecursionError):
+            TreeReader(self._statement, self._schemas(), "ON").expr(parse_tree(tree.sql("duckdb")))
+            return True
+        return False
+
+    def _side(self, column: exp.Column) -> Side:
+        return TreeReader(self._statement, self._schemas(), "ON").find(column)[0].side
+
+    def _schemas(self) -> Tables:
+        return [(t, Schema.from_table(side, self.tables[side]))
+                for side, t in zip(SIDES, self._statement.tables, strict=True)]
+
+
+def _unmarked(tree: exp.Expr) -> exp.Expr:
+    """``tree`` without places, which were those of another text."""
+    for node in tree.walk():
+        node.meta.clear()
+    return tree
+
+
+def ask(db: Any, text: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """The rows of ``text`` by DuckDB, over ``tables``. Raises `StatementError` or `InputError` for what it refuses."""
+    duckdb = importlib.import_module("duckdb")
+    try:
+        for name, table in tables.items():
+            to_duckdb(table, db).create_view(name, replace=True)
+        made: pa.Table = db.sql(text).to_arrow_table()
+        return made
+    except duckdb.ParserException as error:
+        raise PredicateError(f"DuckDB does not read it: {first_line(error)}") from None
+    except (duckdb.BinderException, duckdb.CatalogException) as error:
+        raise StatementError(f"{REFUSED}: {first_line(error)}; it was given {' '.join(text.split())}") from None
+    except duckdb.Error as error:
+        raise InputError(f"DuckDB, which computes what is no join in a statement, gives no rows: {first_line(error)}; "
+                         f"it was given {' '.join(text.split())}") from None
+
+
+@contextlib.contextmanager
+def connection() -> Iterator[Any]:
+    """A database of DuckDB in memory, that reads no files, and has UTC for its zone."""
+    try:
+        duckdb = importlib.import_module("duckdb")
+    except ModuleNotFoundError as error:
+        raise ToolError("install DuckDB, which computes over tables what is no join in a statement: "
+                        "pip install duckdb") from error
+    with duckdb.connect(config={"enable_external_access": "false"}) as db:
+        db.execute("SET TimeZone = 'UTC'")
+        yield db
+
+
+def _changing(db: Any) -> set[str]:
+    """The functions of DuckDB that give other values at other times."""
+    return {name for (name,) in db.execute("SELECT DISTINCT function_name FROM duckdb_functions() "
+                                           "WHERE stability <> 'CONSISTENT'").fetchall()}
