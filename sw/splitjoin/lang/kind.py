@@ -84,6 +84,11 @@ class Kind:
         return self.how in ("inner", "left", "right", "full")
 
     @property
+    def needs_few_pairs(self) -> bool:
+        """True if the rows depend on few pairs: at most one of each R tuple, or k."""
+        return self.is_asof or self.how in ("semi", "anti")
+
+    @property
     def sides(self) -> tuple[Side, ...]:
         """The streams whose columns the rows have."""
         return ("r",) if self.how in ("semi", "anti") else SIDES

@@ -184,7 +184,7 @@ class Query:
     @property
     def needs_few_pairs(self) -> bool:
         """True if the rows depend on few pairs: kinds semi, anti and as-of, without aggregates."""
-        return not self.aggregates and (self.kind.is_asof or self.kind.how in ("semi", "anti"))
+        return not self.aggregates and self.kind.needs_few_pairs
 
     def window(self, side: str) -> Extent:
         """The window of stream ``side``."""

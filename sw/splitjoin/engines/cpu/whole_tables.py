@@ -40,7 +40,7 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
     reach = Reach.of(query)
     condition = Condition(reach.query, incoming, work)
     groups = condition.groups()
-    found = None if kind.has_pairs else partners_of(kind, incoming, visible, condition, groups)
+    found = None if not kind.needs_few_pairs else partners_of(kind, incoming, visible, condition, groups)
     if found is not None:
         partner = reach.within(incoming, found.partner)
         mine = np.flatnonzero(partner >= 0)
@@ -96,7 +96,7 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, way: Way, condit
     """The pairs by ``way``."""
     plan = f"rows of whole tables, by sorted keys, {way.name}{work.text}"
     order = PairOrder(query, incoming, work)
-    if query.kind.has_pairs:
+    if not query.kind.needs_few_pairs:
         parts, tried = pairs_of(way, condition, groups, visible, order.packed, work)
         return _made(incoming, visible, *order.unpacked(parts), plan, tried, work)
     lock = Lock()

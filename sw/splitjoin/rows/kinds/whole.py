@@ -75,19 +75,24 @@ def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRo
     pairs = OrderedRows(r, np.full(len(r), NONE) if kind.how == "semi" else s, at, None)
     if query.order.kind == "left":
         return _by_left(query, incoming, pairs)
-    if kind.has_pairs or kind.how == "semi":
+    if not kind.is_asof:
+        if not kind.has_pairs and kind.how != "semi":
+            none = np.empty(0, np.int64)
+            pairs = OrderedRows(none, none, none, None)
         alone = []
         for side in SIDES:
             if kind.gives_unmatched(side):
                 matched = np.zeros(len(incoming.table(side)), np.bool_)
                 matched[r if side == "r" else s] = True
                 alone.append(_waiting(query, incoming, side, np.flatnonzero(~matched), None))
-        return _merged(replace(pairs, side=pairs.sides(incoming)), _ordered(alone)) if alone else pairs
+        if not alone:
+            return pairs
+        waited = _ordered(alone)
+        return _merged(replace(pairs, side=pairs.sides(incoming)), waited) if len(pairs.r) else waited
     partner = np.full(len(incoming.r), NONE)
     partner[r] = s
-    rows = np.arange(len(partner)) if kind.how == "asof_left" else np.flatnonzero(
-        (partner == NONE) if kind.how == "anti" else (partner != NONE))
-    return _ordered([_waiting(query, incoming, "r", rows, partner[rows] if kind.is_asof else None)])
+    rows = np.arange(len(partner)) if kind.how == "asof_left" else np.flatnonzero(partner != NONE)
+    return _ordered([_waiting(query, incoming, "r", rows, partner[rows])])
 
 
 def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows) -> OrderedRows:
