@@ -22,19 +22,6 @@ from splitjoin.engines.registry import DEVICES, missing
 
 __all__ = ["Finding", "findings", "run_devices", "run_doctor"]
 
-#: What the devices are, in a line each.
-_ABOUT = {
-    "cpu": "compiled loops and indexes on this machine",
-    "daemon": "a device of a running `splitjoin daemon`",
-    "emulator": "a whole board in Verilator, behind its driver: emulator:ulx3s_85f",
-    "golden": "the reference model, a tuple at a time",
-    "gpu": "nested loops on an NVIDIA GPU: gpu, or gpu:1 for another one",
-    "pysim": "the circuit on Amaranth's simulator",
-    "sim": "the circuit compiled by Verilator, cycle-accurate",
-    "uart": "a board, or its emulator, at a serial port: uart:/dev/ttyUSB0",
-    "xdma": "a circuit with AXI ports behind a DMA driver: xdma:/dev/xdma0",
-    "zynq": "a circuit with AXI ports behind the AXI DMA of a Zynq: zynq:udmabuf0",
-}
 _OLDEST_PYTHON = (3, 11)
 
 
@@ -93,7 +80,7 @@ def run_devices(_: argparse.Namespace) -> None:
     """Print the devices, and what they need that is not there."""
     for name in DEVICES:
         cure = missing(name)
-        print(f"{name:10}{_ABOUT[name]}{f' (missing: {cure})' if cure else ''}")
+        print(f"{name:10}{DEVICES[name].about}{f' (missing: {cure})' if cure else ''}")
 
 
 def _package(name: str, uses: str, extra: str) -> Finding:

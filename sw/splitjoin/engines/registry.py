@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 from splitjoin.base.errors import DeviceError, ToolError
 from splitjoin.lang.schema import suggest
@@ -18,18 +18,38 @@ __all__ = ["DEVICES", "DeviceOption", "argument_names", "device", "merged_option
 #: Value of a device's option.
 DeviceOption = Union[int, float, str, None, PathLike[str], Collection[int]]
 
-#: Name → (module, class, extra that installs what the module needs).
-DEVICES: dict[str, tuple[str, str, str | None]] = {
-    "cpu": ("splitjoin.engines.cpu.device", "CpuDevice", None),
-    "daemon": ("splitjoin.link.daemon.client", "DaemonDevice", None),
-    "emulator": ("splitjoin_boards.emulation", "EmulatorDevice", "emulator"),
-    "golden": ("splitjoin.engines.golden", "GoldenDevice", None),
-    "gpu": ("splitjoin.engines.gpu.device", "GpuDevice", "gpu"),
-    "pysim": ("splitjoin_sim.pysim", "PysimDevice", "sim"),
-    "sim": ("splitjoin_sim.device", "SimDevice", "sim"),
-    "uart": ("splitjoin.link.uart", "UartDevice", "uart"),
-    "xdma": ("splitjoin.link.xdma", "XdmaDevice", None),
-    "zynq": ("splitjoin.link.zynq", "ZynqDevice", None),
+
+class DeviceEntry(NamedTuple):
+    """A device of the table: its module and class, the extra that installs what the module needs, and what it is."""
+
+    module: str
+    name: str
+    extra: str | None
+    about: str
+
+
+#: The devices by name.
+DEVICES: dict[str, DeviceEntry] = {
+    "cpu": DeviceEntry("splitjoin.engines.cpu.device", "CpuDevice", None,
+                       "compiled loops and indexes on this machine"),
+    "daemon": DeviceEntry("splitjoin.link.daemon.client", "DaemonDevice", None,
+                          "a device of a running `splitjoin daemon`"),
+    "emulator": DeviceEntry("splitjoin_boards.emulation", "EmulatorDevice", "emulator",
+                            "a whole board in Verilator, behind its driver: emulator:ulx3s_85f"),
+    "golden": DeviceEntry("splitjoin.engines.golden", "GoldenDevice", None,
+                          "the reference model, a tuple at a time"),
+    "gpu": DeviceEntry("splitjoin.engines.gpu.device", "GpuDevice", "gpu",
+                       "nested loops on an NVIDIA GPU: gpu, or gpu:1 for another one"),
+    "pysim": DeviceEntry("splitjoin_sim.pysim", "PysimDevice", "sim",
+                         "the circuit on Amaranth's simulator"),
+    "sim": DeviceEntry("splitjoin_sim.device", "SimDevice", "sim",
+                       "the circuit compiled by Verilator, cycle-accurate"),
+    "uart": DeviceEntry("splitjoin.link.uart", "UartDevice", "uart",
+                        "a board, or its emulator, at a serial port: uart:/dev/ttyUSB0"),
+    "xdma": DeviceEntry("splitjoin.link.xdma", "XdmaDevice", None,
+                        "a circuit with AXI ports behind a DMA driver: xdma:/dev/xdma0"),
+    "zynq": DeviceEntry("splitjoin.link.zynq", "ZynqDevice", None,
+                        "a circuit with AXI ports behind the AXI DMA of a Zynq: zynq:udmabuf0"),
 }
 
 #: Modules of Python that only Unix has.
@@ -138,7 +158,7 @@ def _class_of(spec: object) -> Any:
 
 
 def _class(spec: str) -> Any:
-    module, name, extra = DEVICES[spec]
+    module, name, extra, _ = DEVICES[spec]
     try:
         return getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:

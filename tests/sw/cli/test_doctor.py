@@ -6,7 +6,7 @@ import pytest
 
 from splitjoin.base.version import __version__
 from splitjoin.cli import DONE, FAILURE, main
-from splitjoin.cli.doctor import _ABOUT, findings
+from splitjoin.cli.doctor import findings
 from splitjoin.engines.registry import DEVICES, missing
 from splitjoin_sim.tools import cxx
 
@@ -50,8 +50,7 @@ def test_a_cache_that_others_can_change(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_devices(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(_ABOUT) == set(DEVICES)
-    monkeypatch.setitem(DEVICES, "sim", ("a_package_that_is_not_there.device", "SimDevice", "sim"))
+    monkeypatch.setitem(DEVICES, "sim", DEVICES["sim"]._replace(module="a_package_that_is_not_there.device"))
     assert "pip install 'splitjoin[sim]'" in missing("sim")
     assert main(["devices"]) == DONE
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
