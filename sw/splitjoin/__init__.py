@@ -29,7 +29,7 @@ with _quiet_interrupts():
         WindowOverflow,
     )
     from splitjoin.joins.join import join
-    from splitjoin.joins.statement import Select, sql
+    from splitjoin.joins.statement import MultiwaySelect, Select, sql
     from splitjoin.lang.field import field, measured, parquet_schema
     from splitjoin.lang.fold import fixed, signed, unsigned
     from splitjoin.lang.python.aggregate import aggregate, function
@@ -41,11 +41,13 @@ with _quiet_interrupts():
     from splitjoin.sessions import (
         AsyncStreamJoin,
         Limit,
+        MultiwayJoin,
         SharedQuery,
         SharedStreams,
         StreamJoin,
         open as open,  # noqa: A004  # called as splitjoin.open
         open_async,
+        open_multiway,
         open_unsorted,
         query,
         share,
@@ -58,12 +60,12 @@ if TYPE_CHECKING:
 
 # `open` is public too, but not here: a star import must not hide Python's own.
 __all__ = ["AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
-           "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate", "Schema", "SchemaError", "Select",
-           "SharedQuery", "SharedStreams", "SnapshotError", "SplitJoinError", "StatementError", "StreamJoin",
-           "ToolError", "UnsupportedError", "WindowError", "WindowOverflow", "aggregate", "coalesce", "component",
-           "date_diff", "date_trunc", "field", "fixed", "function", "greatest", "join", "least", "measured",
-           "open_async", "open_unsorted", "parquet_schema", "predicate", "query", "share", "signed", "sql", "tune",
-           "unsigned", "where"]
+           "MultiwayJoin", "MultiwaySelect", "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate",
+           "Schema", "SchemaError", "Select", "SharedQuery", "SharedStreams", "SnapshotError", "SplitJoinError",
+           "StatementError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError", "WindowOverflow",
+           "aggregate", "coalesce", "component", "date_diff", "date_trunc", "field", "fixed", "function", "greatest",
+           "join", "least", "measured", "open_async", "open_multiway", "open_unsorted", "parquet_schema", "predicate",
+           "query", "share", "signed", "sql", "tune", "unsigned", "where"]
 
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.
 _register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoin.spark.columns", function="condition")

@@ -20,10 +20,11 @@ bytes.
 """
 
 from .aio import AsyncSource, AsyncStreamJoin
-from .opening import open as open, open_async, open_unsorted, query, share  # noqa: A004  # called as splitjoin.open
+from .multiway import MultiwayJoin
+from .opening import open as open, open_async, open_multiway, open_unsorted, query, share  # noqa: A004  # called as splitjoin.open
 from .pipeline import Limit
 from .session import StreamJoin
 from .shared import SharedQuery, SharedStreams
 
-__all__ = ["AsyncSource", "AsyncStreamJoin", "Limit", "SharedQuery", "SharedStreams", "StreamJoin", "open_async",
-           "open_unsorted", "query", "share"]
+__all__ = ["AsyncSource", "AsyncStreamJoin", "Limit", "MultiwayJoin", "SharedQuery", "SharedStreams", "StreamJoin",
+           "open_async", "open_multiway", "open_unsorted", "query", "share"]

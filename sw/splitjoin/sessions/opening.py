@@ -6,11 +6,16 @@ import time as clocks
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from splitjoin.base.errors import InputError
 from splitjoin.engines.cpu.compiler import has_numba, needs_numba
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
+<<<<<<< HEAD
 from splitjoin.joins.computed import make_query
 from splitjoin.joins.statement import Select
+=======
+from splitjoin.joins.statement import MultiwaySelect, Select
+>>>>>>> 92c9697 (joins, sessions: SELECT over three tables and more, and over as many streams)
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.time_columns import TimeSpec
@@ -19,6 +24,7 @@ from splitjoin.lang.windows import WindowSpec
 from .aio import AsyncStreamJoin
 from .gate import Watermark
 from .gate.times import Idle, Lateness
+from .multiway import MultiwayJoin
 from .pipeline import Limit
 from .schemas import arrow_schema
 from .session import StreamJoin
@@ -27,7 +33,7 @@ from .shared import SharedStreams
 if TYPE_CHECKING:
     from .unsorted import UnsortedJoin
 
-__all__ = ["open", "open_async", "open_unsorted", "query", "share"]
+__all__ = ["open", "open_async", "open_multiway", "open_unsorted", "query", "share"]
 
 
 def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | None = None,
@@ -58,9 +64,26 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequenc
 
     ``device``, ``device_options`` and ``options`` are those of `splitjoin.join`: ``device="sim", cores=8``.
     """
+    if isinstance(query, MultiwaySelect):
+        raise InputError("a statement over three streams and more is run by splitjoin.open_multiway")
     chosen = find_device(device, **merged_options(device_options, options, device, open))
     return StreamJoin(query, chosen, select=select, lateness=lateness, watermark=watermark, idle=idle, early=early,
                       limit=limit, when_full=when_full, punctuation=punctuation, clock=clock)
+
+
+def open_multiway(select: MultiwaySelect, device: str | Device = "cpu", *,
+                  lateness: Lateness | Mapping[str, Any] | None = None, watermark: Watermark | None = None,
+                  device_options: Mapping[str, Any] | None = None, **options: object) -> MultiwayJoin:
+    """Start a statement over three streams or more; `MultiwayJoin` documents its arguments and methods.
+
+    ``select`` is what `splitjoin.sql` makes of schemas. Every step runs on a device of its own, as ``device``,
+    ``device_options`` and ``options`` of `splitjoin.join` say.
+    """
+    if not isinstance(select, MultiwaySelect):
+        raise InputError("a join of two streams is run by splitjoin.open")
+    devices = [find_device(device, **merged_options(device_options, options, device, open_multiway))
+               for _ in select.steps]
+    return MultiwayJoin(select, devices, lateness=lateness, watermark=watermark)
 
 
 def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,

@@ -157,11 +157,22 @@ class Pipeline(Generic[Gate]):
         self.restarts = 0
         self.ended = False
         self.failure: Exception | None = None
+        self._frontier: int | None = None
         self._replayed_to = (0, 0)
         self._identity = identity(query, schemas.gathered, str(self.gate.rule), punctuation)
         self.device_session = (
             self._again_if_lost(lambda: self._operator.open(device, times=self._times))
             if snapshot is None else self._resumed(snapshot))
+
+    @property
+    def frontier(self) -> int | None:
+        """The event time in ticks below which no later result lies; None at first, and without times."""
+        if not self._ready and (not self.device_session.lags or self.ended or self.device_session.settled == tuple(
+                self.windows.streams[side].end for side in SIDES)):
+            times = [time for time in self.gate.passed.values() if time is not None]
+            if len(times) == len(SIDES):
+                self._frontier = min(times)
+        return self._frontier
 
     @property
     def holds_back(self) -> bool:

@@ -16,7 +16,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
 from .gate import Source, Watermark, check_side
-from .gate.times import Idle, Lateness
+from .gate.times import Idle, Lateness, time_value
 from .pipeline import Limit, Pipeline, PushGate, make_gate
 from .reading import ReadingSession
 from .schemas import SessionSchemas
@@ -143,6 +143,18 @@ class StreamJoin(ReadingSession[PushGate]):
             if not self._closed:
                 self._pipeline.gate.remove(side, index)
                 self._work()
+
+    @property
+    def frontier(self) -> int | pa.Scalar | None:
+        """The event time below which no later pair lies, by its later tuple; None if that is not known yet.
+
+        It has the type of R's time column. Another session that joins the results takes it as a heartbeat.
+        """
+        with self._lock:
+            ticks, time = self._pipeline.frontier, self._schemas.query.time
+            if ticks is None or time is None:
+                return None
+            return time_value(self._schemas.streams["r"].field(time.r).type, time, ticks)
 
     def late_r(self) -> pa.Table:
         """R's late tuples since the last call, with all columns, in the order in which they were delivered."""

@@ -70,7 +70,7 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
     statement = parse(text)
     check_named(statement, unnamed)
-    left, right, more = bind_tables(statement, tables, streams)
+    (left, right), more = bind_tables(statement, tables, streams)
     check_options(statement, more, device, stream_sql)
     refuse_ordering(statement, "leave it out, and use the DataFrame's orderBy and limit")
     check_metrics(metrics)

@@ -3,6 +3,7 @@ before it and after it.
 """
 
 from .api import explain_sql, sql
+from .multiway_select import MultiwaySelect
 from .one_table_terms import OneTableTerms, ask, connection
 from .ordering import refuse_ordering
 from .parts import parse
@@ -10,5 +11,5 @@ from .projection import Projection
 from .reader import read_condition
 from .select import Select
 
-__all__ = ["OneTableTerms", "Projection", "Select", "ask", "connection", "explain_sql", "parse", "read_condition",
-           "refuse_ordering", "sql"]
+__all__ = ["MultiwaySelect", "OneTableTerms", "Projection", "Select", "ask", "connection", "explain_sql", "parse",
+           "read_condition", "refuse_ordering", "sql"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -26,8 +27,12 @@ from splitjoin.tables.inputs import ArrowSchema, Rows, table_or_files
 
 from ..arranged import arranged, sorts, whole_window
 from ..execution import Output, run
+from .checks import SeveralTables
 from .clauses import named_columns, table_names
 from .inputs import bind_tables, check_named, check_options, is_schema, read_columns, schema_of
+from .multiway import MultiwayStatement, parse_multiway
+from .multiway_rows import multiway_rows
+from .multiway_select import MultiwaySelect
 from .ordering import sorted_rows
 from .parts import Statement, parse
 from .select import Select
@@ -80,7 +85,8 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
             ``device="sim", cores=8``.
 
     Returns:
-        A `JoinResult` for tables; for schemas a `Select`, which `splitjoin.open` runs and whose `explain` tells how.
+        A `JoinResult` for tables; for schemas a `Select`, which `splitjoin.open` runs and whose `explain` tells how, or
+        of three tables and more a `MultiwaySelect`, which `splitjoin.open_multiway` runs.
 
     Raises:
         SplitJoinError: With what must hold, what came and what to do; errors in the text show the place.
@@ -92,10 +98,13 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
         "window": window, "time": time, "order": order})
     try:
         statement = parse(text)
+    except SeveralTables:
+        return _several(parse_multiway(text), unnamed, tables, streams, device, device_options, sort, to, rest,
+                        window=window, time=time, order=order)
     except StatementError as refused:
         return rest.answered(refused)
     check_named(statement, unnamed)
-    *given, options = bind_tables(statement, tables, streams)
+    given, options = bind_tables(statement, tables, streams)
     schemas = [is_schema(data) for data in given]
     if all(schemas):
         if device is None:
@@ -124,6 +133,37 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
             if str(error).startswith(REFUSED):  # both refuse it; the first error has the place in the text
                 raise refused from None
             raise
+
+
+def _several(statement: MultiwayStatement, unnamed: tuple[Any, ...], tables: Mapping[str, Any] | None,
+             streams: Mapping[str, Any], device: str | Device | None, device_options: Mapping[str, Any] | None,
+             sort: bool, to: str | os.PathLike[str] | None, rest: _Rest, **how: Any) -> Any:
+    """The answer of `sql` to a join of three tables and more."""
+    check_named(statement, unnamed)
+    given, options = bind_tables(statement, tables, streams)
+    schemas = [is_schema(data) for data in given]
+    if any(schemas) and not all(schemas):
+        name = statement.tables[schemas.index(True)].name
+        raise InputError(f"the tables must be given as rows all, or as schemas all, but {name!r} is a schema")
+    if all(schemas):
+        if device is not None or device_options or options or sort or to is not None:
+            raise InputError("a device, options, sort and to are for rows, but schemas were given; give the device to "
+                             "splitjoin.open")
+        return MultiwaySelect.make(statement, [data if isinstance(data, pa.Schema) else pa.schema(data)
+                                               for data in given], **how)
+    device = "cpu" if device is None else device
+    check_options(statement, options, device, sql)
+    chosen = find_device(device, **merged_options(device_options, options, device, sql))
+    path = None if to is None else check_output(to)
+    rows = [rest.opened(data, t.name) for data, t in zip(given, statement.tables, strict=True)]
+    result = multiway_rows(statement, [_read(data, statement.text, how["time"]) for data in rows], partial(
+        _run, device=chosen, sort=False, to=None), sort=sort, **how)
+    if path is None:
+        return result
+    check_columns(result.schema, path)
+    with TableWriter(path, result.schema) as writer:
+        writer.write(result.table)
+    return JoinResult(writer.stored(), None, result.counters, plan=result.plan)
 
 
 def explain_sql(text: str, tables: Mapping[str, pa.Schema], *, window: WindowSpec, time: TimeSpec | None = None,

@@ -12,7 +12,8 @@ from splitjoin.base.errors import StatementError
 from splitjoin.lang.kind import How
 from splitjoin.lang.locations import marked
 
-__all__ = ["SEMI", "StatementText", "check_clauses", "check_join", "check_table", "grouping", "join_how", "table_start"]
+__all__ = ["SEMI", "SeveralTables", "StatementText", "check_clauses", "check_join", "check_table", "grouping",
+           "join_how", "joined", "table_start"]
 
 T = TokenType
 #: What to write instead of EXISTS, and of IN with a SELECT.
@@ -168,10 +169,7 @@ def check_join(tree: exp.Select, source: StatementText) -> Any:
     """The only join of the statement. Raises `StatementError` unless it joins two tables, in a kind that there
     is.
     """
-    joins: list[Any] = tree.args.get("joins") or []
-    first = tree.args["from_"].this
-    if isinstance(first, exp.Table) and first.args.get("joins"):
-        joins = [*first.args["joins"], *joins]
+    joins, first = joined(tree)
     if not joins:
         where = tree.args.get("where")
         if where is not None and any(e.args.get("query") or isinstance(e, exp.Exists)
@@ -182,8 +180,8 @@ def check_join(tree: exp.Select, source: StatementText) -> Any:
                             "twice, such as FROM t a JOIN t b ON …", first)
         raise source.around(_subquery(), first)
     if len(joins) > 1:
-        raise source.on("two tables can be joined, not more; join two of them first, and their result with the next "
-                        "one", joins[1].this)
+        raise SeveralTables(str(source.on("two tables can be joined here, not more; join two of them first, and their "
+                                          "result with the next one", joins[1].this)))
     join = joins[0]
     side, kind, method = (str(join.args.get(name) or "").upper() for name in ("side", "kind", "method"))
     if method == "NATURAL":
@@ -213,6 +211,19 @@ def check_join(tree: exp.Select, source: StatementText) -> Any:
         raise source.at(_no("WHERE behind a join that is not inner", "put a condition on pairs into ON, and filter the "
                             "rows of the result yourself"), (T.WHERE,))
     return join
+
+
+class SeveralTables(StatementError):
+    """The error for a statement that joins more than two tables."""
+
+
+def joined(tree: Any) -> tuple[list[Any], Any]:
+    """The joins of the statement ``tree``, and the first table or what stands in its place."""
+    first = tree.args["from_"].this
+    joins = list(tree.args.get("joins") or [])
+    if isinstance(first, exp.Table) and first.args.get("joins"):
+        joins = [*first.args["joins"], *joins]
+    return joins, first
 
 
 def join_how(join: Any) -> How | None:

@@ -15,6 +15,7 @@ from splitjoin.lang.schema import Schema, Side, suggest
 from splitjoin.lang.types import STRING, OrderedText
 from splitjoin.tables import TableFiles
 
+from .multiway import MultiwayStatement
 from .parts import Statement
 
 __all__ = ["bind_tables", "check_named", "check_options", "is_schema", "read_columns", "schema_of"]
@@ -29,9 +30,9 @@ _IN_THE_TEXT = {
 }
 
 
-def bind_tables(statement: Statement, tables: Mapping[str, Any] | None,
-                keywords: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """The tables for R and for S, by their names in the statement: exactly, else without regard to case; and the
+def bind_tables(statement: Statement | MultiwayStatement, tables: Mapping[str, Any] | None,
+                keywords: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """What is given for the tables, by their names in the statement: exactly, else without regard to case; and the
     ``keywords`` that are none of them, which are options of the device.
 
     Raises `InputError` when a table is missing, ambiguous, given twice, or in ``tables`` but not in the statement.
@@ -53,10 +54,10 @@ def bind_tables(statement: Statement, tables: Mapping[str, Any] | None,
     if extra:
         raise InputError(f"{extra[0]!r} is given, but the statement has no such table; its tables are "
                          f"{_names(statement)}")
-    return found[0], found[1], {n: value for n, value in keywords.items() if n not in used}
+    return found, {n: value for n, value in keywords.items() if n not in used}
 
 
-def check_named(statement: Statement, unnamed: Sequence[Any]) -> None:
+def check_named(statement: Statement | MultiwayStatement, unnamed: Sequence[Any]) -> None:
     """Raise `InputError` if tables, ``unnamed``, were given by position."""
     if unnamed:
         names = ", ".join(f"{t.name}=…" if t.name.isidentifier() else f"tables={{{t.name!r}: …}}"
@@ -66,7 +67,7 @@ def check_named(statement: Statement, unnamed: Sequence[Any]) -> None:
                          f"after the text: {', '.join(type(u).__name__ for u in unnamed)}")
 
 
-def check_options(statement: Statement, options: Mapping[str, Any], device: str | Device,
+def check_options(statement: Statement | MultiwayStatement, options: Mapping[str, Any], device: str | Device,
                   call: Callable[..., Any]) -> None:
     """Raise `InputError` for one of the ``options`` that is none of ``device``: perhaps it was meant as a table, or as
     another argument of ``call``.
@@ -84,7 +85,7 @@ def check_options(statement: Statement, options: Mapping[str, Any], device: str 
                          f"{_names(statement)}, and the device {which} {has}")
 
 
-def _names(statement: Statement) -> str:
+def _names(statement: Statement | MultiwayStatement) -> str:
     return " and ".join(dict.fromkeys(t.name for t in statement.tables))
 
 

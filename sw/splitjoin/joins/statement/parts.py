@@ -20,7 +20,7 @@ from splitjoin.lang.sql.source import sql_tokens, unreadable, untokenizable
 from .checks import StatementText, check_clauses, check_join, check_table, grouping, join_how, table_start
 
 __all__ = ["Ordering", "SelectItem", "Statement", "TableName", "is_distinct", "outer_tokens", "parse",
-           "written"]
+           "read_tree", "select_items", "table_name", "written"]
 
 #: Words by which a number of rows begins.
 _COUNTS = (TokenType.LIMIT, TokenType.FETCH)
@@ -87,9 +87,10 @@ class Statement:
     ordering: Ordering = Ordering()
 
 
-def parse(text: str) -> Statement:
-    """The parts of the SELECT in ``text``. Raises `StatementError` for all that is not SELECT-FROM-WHERE over two
-    tables, pointing at it.
+def read_tree(text: str) -> tuple[list[Token], list[Token], StatementText, Any]:
+    """The tokens of the SELECT in ``text``, those outside parentheses, the text for errors, and sqlglot's tree.
+
+    Raises `StatementError` for what is no statement.
     """
     try:
         tokens = sql_tokens(text)
@@ -111,9 +112,17 @@ def parse(text: str) -> Statement:
     except RecursionError:
         raise too_deep() from None
     source.check_commas()
+    return tokens, outer, source, tree
+
+
+def parse(text: str) -> Statement:
+    """The parts of the SELECT in ``text``. Raises `StatementError` for all that is not SELECT-FROM-WHERE over two
+    tables, pointing at it.
+    """
+    tokens, outer, source, tree = read_tree(text)
     check_clauses(tree, source)
     join = check_join(tree, source)
-    tables = [_table(t, source) for t in (tree.args["from_"].this, join.this)]
+    tables = [table_name(t, source) for t in (tree.args["from_"].this, join.this)]
     if tables[0].label.lower() == tables[1].label.lower():
         raise source.error(f"two tables are called {tables[1].label!r}; give them names of their own, such as "
                            f"{tables[1].name} a JOIN {tables[1].name} b", tables[1].start, tables[1].start)
@@ -122,7 +131,7 @@ def parse(text: str) -> Statement:
         raise source.at(f"GROUP BY {by} is not supported in a SELECT over streams: it must name the first table, "
                         f"{tables[0].label}, for a row for each of its tuples", (TokenType.GROUP_BY,))
     where = tree.args.get("where")
-    return Statement(text, tuple(_items(tree.expressions, tokens, outer, text, source)), (tables[0], tables[1]),
+    return Statement(text, tuple(select_items(tree.expressions, tokens, outer, text, source)), (tables[0], tables[1]),
                      join.args.get("on"), None if where is None else where.this, join_how(join) or "inner",
                      join.args.get("match_condition"), by is not None, _ordering(tree, outer, source))
 
@@ -172,7 +181,8 @@ def outer_tokens(tokens: list[Token]) -> tuple[list[Token], Token | None]:
     return found, opened[0] if opened else None
 
 
-def _table(tree: exp.Expr, source: StatementText) -> TableName:
+def table_name(tree: exp.Expr, source: StatementText) -> TableName:
+    """The table that ``tree``, a part of FROM, names. Raises `StatementError` for anything else."""
     check_table(tree, source)
     alias = tree.args.get("alias")
     name = tree.name
@@ -186,8 +196,8 @@ def is_distinct(before: list[Token]) -> bool:
                                                                        TokenType.DISTINCT]
 
 
-def _items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text: str,
-           source: StatementText) -> list[SelectItem]:
+def select_items(trees: list[exp.Expr], tokens: list[Token], outer: list[Token], text: str,
+                 source: StatementText) -> list[SelectItem]:
     """The items with their texts: the words between the commas outside parentheses."""
     cuts = [0]
     at = {id(t) for t in outer}

@@ -16,7 +16,7 @@ from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import TIME_UNITS, UNIT_NS, Date, Int, Timestamp
 from splitjoin.lang.windows import Span, parse_window
 
-__all__ = ["Idle", "Lateness", "by_side", "parse_idle", "parse_lateness", "to_ticks"]
+__all__ = ["Idle", "Lateness", "by_side", "parse_idle", "parse_lateness", "time_value", "to_ticks"]
 
 #: How late tuples may come: of both streams, or of each; None for a stream that has no say in the watermark.
 Lateness = Union[int, str, Span, Sequence[Union[int, str, Span, None]], Mapping[str, Union[int, str, Span, None]]]
@@ -107,3 +107,16 @@ def to_ticks(value: Any, time: TimeColumns, side: Side, schema: pa.Schema) -> in
             return (value - epoch) // dt.timedelta(microseconds=1) * TIME_UNITS["us"] // TIME_UNITS[time.tick]
     kind = {Int: "an integer", Date: "a datetime.date", Timestamp: "a datetime.datetime"}[type(time.type)]
     raise InputError(f"a time of stream {side} must be {kind}, or an Arrow scalar of type {arrow}, not {value!r}")
+
+
+def time_value(type_: pa.DataType, time: TimeColumns, ticks: int) -> int | pa.Scalar:
+    """The event time of so many ticks as `to_ticks` takes it for a column of the Arrow type ``type_``; of a coarser
+    unit, the time before it; the last one of a date, if there is none.
+    """
+    if isinstance(time.type, Date):
+        return pa.scalar(min(max(ticks, -2**31), 2**31 - 1), pa.int32()).cast(pa.date32())
+    ticks = min(max(ticks, -2**63), 2**63 - 1)
+    if isinstance(time.type, Timestamp):
+        assert time.tick is not None
+        return pa.scalar(ticks * TIME_UNITS[time.tick] // TIME_UNITS[type_.unit], pa.int64()).cast(type_)
+    return ticks

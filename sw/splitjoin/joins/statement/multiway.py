@@ -1,0 +1,315 @@
+"""A SELECT over three or more tables as steps of two: a left-deep tree (semantics, section 11).
+
+Step i joins the rows of the step before, R, with the next table, S. Rows between steps have the columns that later
+parts of the statement need, called ``"table.column"``, and with windows the time of their latest tuple, `TIME`. In
+streams they also have for each table the number of its tuple, `NUMBER`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from splitjoin.base.errors import SchemaError, WindowError
+from splitjoin.lang.query import TimeColumns, TimeSpec, time_columns
+from splitjoin.lang.schema import Schema
+from splitjoin.lang.sql.parser import parse_tree
+from splitjoin.lang.types import Timestamp
+from splitjoin.lang.windows import Window, WindowSpec, parse_window
+
+from .checks import StatementText, check_clauses, join_how, joined
+from .parts import SelectItem, Statement, TableName, read_tree, select_items, table_name
+from .reader import TreeReader
+
+__all__ = ["NUMBER", "TIME", "MultiwayStatement", "MultiwayStep", "Windows", "parse_multiway", "steps"]
+
+#: The column of a row between steps that holds the number of a table's tuple, behind the table's name and a dot; and
+#: the one that holds the time of its latest tuple.
+NUMBER, TIME = "#", "#time"
+_UNITS = {"s": "SECONDS", "ms": "MILLISECONDS", "us": "MICROSECONDS", "ns": "NANOSECONDS"}
+#: A table's label and one of its columns.
+Named = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class MultiwayStatement:
+    """The parts of an inner join of ``tables``, three at least. ``on``: the condition behind each table but the first,
+    None without one. The other parts are those of a `Statement`.
+    """
+
+    text: str
+    items: tuple[SelectItem, ...]
+    tables: tuple[TableName, ...]
+    on: tuple[exp.Expr | None, ...]
+    where: exp.Expr | None
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The RANGE windows and the time columns of the tables, in their order.
+
+    ``lengths`` in ticks; ``times``: the column of each table; ``unit``: "us" for times of microseconds, and so on, None
+    for integers and dates.
+    """
+
+    lengths: tuple[int, ...]
+    times: tuple[str, ...]
+    unit: str | None
+    dates: bool = False
+
+    @classmethod
+    def make(cls, tables: Sequence[TableName], schemas: Sequence[Schema], window: WindowSpec,
+             time: TimeSpec | None) -> Windows:
+        """The windows and times as a user gives them: one for all tables, or a mapping by their names.
+
+        Raises `WindowError` and `SchemaError` for what a join of several streams does not take.
+        """
+        if time is None:
+            raise SchemaError("a join of three streams and more needs a time column: give time=…, a name for all "
+                              "tables or a mapping by their names")
+        names = _by_table(time, tables, "time", SchemaError)
+        columns: list[TimeColumns] = []
+        for n, schema in enumerate(schemas):
+            other, name = (1 if n == 0 else 0), names[n]
+            r, s = Schema("r", schema.columns, schema.arrow), Schema("s", schemas[other].columns, schemas[other].arrow)
+            columns.append(time_columns(r, s, (name, names[other])))
+        types = {str(c.type) for c in columns}
+        if len(types) > 1:
+            raise SchemaError(f"the time columns of a join of three streams and more must have one type, not "
+                              f"{', '.join(sorted(types))}; cast them to one")
+        first = columns[0]
+        lengths = []
+        for spec in _by_table(window, tables, "window", WindowError):
+            parsed = spec if isinstance(spec, Window) else parse_window(spec)
+            extent = parsed.resolve(first.type, first.tick)
+            if extent.length is None or extent.rows is not None:
+                raise WindowError(f"a join of three streams and more takes windows of RANGE, without ROWS, not "
+                                  f"{str(parsed)!r}; join two of the streams, and their result with the next one")
+            lengths.append(extent.length)
+        return cls(tuple(lengths), tuple(c.r for c in columns),
+                   first.type.unit if isinstance(first.type, Timestamp) else None, pa.types.is_date(
+                       _field(schemas[0], columns[0].r).type))
+
+    def of_step(self, step: MultiwayStep) -> dict[str, str]:
+        """The time columns of the step's R and S, by the names of its tables."""
+        left, right = step.statement.tables
+        at = len(step.left)
+        own = f"{step.left[0].label}.{self.times[0]}" if at == 1 else TIME
+        return {left.label: own, right.label: self.times[at]}
+
+    def length(self, ticks: int) -> str:
+        """A RANGE of so many ticks, as a text."""
+        unit = _UNITS[self.unit] if self.unit else "DAYS" if self.dates else ""
+        return f"RANGE {ticks} {unit}".strip()
+
+    def within(self, earlier: exp.Expr, later: exp.Expr, ticks: int) -> exp.Expr:
+        """The condition that ``later`` is at most so many ticks behind ``earlier``; the trees of two times."""
+        span = f"INTERVAL {ticks} {_UNITS[self.unit]}" if self.unit else str(ticks)
+        tree: Any = parse_tree(f"a - b <= {span}")
+        return _unplaced(tree.transform(lambda node: (later if node.name == "a" else earlier).copy() if isinstance(
+            node, exp.Column) else node))
+
+
+@dataclass(frozen=True)
+class MultiwayStep:
+    """One step: a statement over two tables, R the rows of the step before.
+
+    ``left``: the tables whose tuples these are made of, ``right``: the table that is S. ``carried``: the columns, by
+    table, that the step's rows have; None for the last step, whose rows are the result. Behind these, in streams, stand
+    the numbers of the tuples that R's rows are made of, from the second step on. ``window``: of R and of S, as texts;
+    None without windows.
+    """
+
+    statement: Statement
+    left: tuple[TableName, ...]
+    right: TableName
+    carried: tuple[Named, ...] | None
+    window: tuple[str, str] | None
+
+
+def steps(statement: MultiwayStatement, schemas: Sequence[Schema], windows: Windows | None, *,
+          numbers: bool = False) -> list[MultiwayStep]:
+    """The steps of ``statement`` over tables of these ``schemas``; ``numbers``: of streams, whose rows between steps
+    have a `NUMBER` for each table. Raises `SchemaError` and `PredicateError` for columns that are not there.
+    """
+    return list(_Steps(statement, schemas, windows, numbers).made())
+
+
+def parse_multiway(text: str) -> MultiwayStatement:
+    """The parts of a SELECT over three tables or more. Raises `StatementError`, pointing at it, for all that is not an
+    inner join of them.
+    """
+    tokens, outer, source, tree = read_tree(text)
+    check_clauses(tree, source)
+    joins, first = joined(tree)
+    tables = [table_name(t, source) for t in (first, *(join.this for join in joins))]
+    labels = [t.label.lower() for t in tables]
+    for n, table in enumerate(tables):
+        if labels[n] in labels[:n]:
+            raise source.error(f"two tables are called {table.label!r}; give them names of their own, such as "
+                               f"{table.name} a JOIN {table.name} b", table.start, table.start)
+    for n, join in enumerate(joins):
+        if join_how(join) != "inner" or join.args.get("using"):
+            what = "USING" if join.args.get("using") else "a join that is not inner"
+            raise source.on(_not_yet(what), joins[n].this)
+    for name, there in (("GROUP BY", tree.args.get("group")), ("ORDER BY", tree.args.get("order")),
+                        ("LIMIT", tree.args.get("limit")), ("OFFSET", tree.args.get("offset"))):
+        if there is not None:
+            raise source.error(_not_yet(name))
+    where = tree.args.get("where")
+    return MultiwayStatement(text, tuple(select_items(tree.expressions, tokens, outer, text, source)), tuple(tables),
+                             tuple(join.args.get("on") for join in joins), None if where is None else where.this)
+
+
+class _Steps:
+    def __init__(self, statement: MultiwayStatement, schemas: Sequence[Schema], windows: Windows | None, numbers: bool):
+        self._statement, self._windows, self._numbers = statement, windows, numbers
+        self._tables = list(zip(statement.tables, schemas, strict=True))
+        # The reader finds columns in any number of tables; of the statement it reads the text alone.
+        two = (statement.tables[0], statement.tables[1])
+        self._reader = TreeReader(Statement(statement.text, (), two, None, None), self._tables, "the statement",
+                                  quoting=True)
+
+    def made(self) -> Iterator[MultiwayStep]:
+        statement, tables = self._statement, self._statement.tables
+        terms = [list[exp.Expr]() for _ in tables]
+        for tree in [*statement.on, statement.where]:
+            for term in [] if tree is None else tree.flatten() if isinstance(tree, exp.And) else [tree]:
+                at = max((self._number(column) for column in term.find_all(exp.Column)), default=0)
+                terms[max(at, 1)].append(term.unnest())
+        outputs = list(self._outputs())
+        for at in range(1, len(tables)):
+            left = TableName(", ".join(t.label for t in tables[:at]), ", ".join(t.label for t in tables[:at]), 0)
+            later = [*(term for some in terms[at + 1:] for term in some), *(item.tree for item in outputs)]
+            carried = None if at == len(tables) - 1 else self._carried(later, at)
+            on = [self._rewritten(term, at, left) for term in terms[at]]
+            window = None
+            if self._windows is not None:
+                window, bounds = self._bounds(self._windows, at, left)
+                on += bounds
+            items = [replace(item, tree=self._rewritten(item.tree, at, left)) for item in outputs] if (
+                carried is None) else [SelectItem(self._column(named, at, left), ".".join(named), ".".join(named), 0, 0)
+                                       for named in carried]
+            numbered = [(t.label, NUMBER) for t in tables[:at]] if self._numbers and at > 1 else []
+            items += [SelectItem(self._column(named, at, left), ".".join(named), "", 0, 0) for named in numbered]
+            yield MultiwayStep(Statement(statement.text, tuple(items), (left, tables[at]), _all(on), None),
+                               tables[:at], tables[at], carried, window)
+
+    def _bounds(self, windows: Windows, at: int, left: TableName) -> tuple[tuple[str, str], list[exp.Expr]]:
+        """The windows of R and S, and for each tuple in R the condition that it lies in its own stream's window."""
+        lengths, tables = windows.lengths, self._statement.tables
+        later = self._column((tables[at].label, windows.times[at]), at, left)
+        bounds = [] if at == 1 else [
+            windows.within(self._column((t.label, time), at, left), later, length)
+            for t, time, length in zip(tables[:at], windows.times, lengths, strict=False)]
+        return (windows.length(min(lengths[:at])), windows.length(lengths[at])), bounds
+
+    def _carried(self, later: Sequence[exp.Expr], at: int) -> tuple[Named, ...]:
+        """The columns of the first tables, up to number ``at``, that ``later`` trees need."""
+        used = {self._named(column) for tree in later for column in tree.find_all(exp.Column)}
+        if self._windows is not None:
+            used |= {(t.label, time) for (t, _), time in zip(self._tables, self._windows.times, strict=True)}
+        return tuple((t.label, name) for t, schema in self._tables[:at + 1] for name in schema.names
+                     if (t.label, name) in used)
+
+    def _outputs(self) -> Iterator[SelectItem]:
+        """The items of the result, each with its name: stars are written out."""
+        made = list[tuple[SelectItem, str | None, str]]()  # with the table of a column as it is, and the name
+        for item in self._statement.items:
+            tree = item.tree
+            star = tree if isinstance(tree, exp.Star) else tree.this if isinstance(tree, exp.Column) else None
+            if isinstance(star, exp.Star):
+                if item.alias is not None or any(star.args.values()):
+                    raise StatementText(self._statement.text, ()).error(
+                        "a star takes no other words in a SELECT over streams: write out the columns", item.start,
+                        item.end)
+                chosen = self._tables if isinstance(tree, exp.Star) else [self._reader.table(tree.args["table"].name)]
+                made += [(replace(item, tree=_named_column((t.label, name))), t.label, name)
+                         for t, schema in chosen for name in schema.names]
+            elif isinstance(tree, exp.Column) and item.alias is None:
+                label, name = self._named(tree)
+                made.append((item, label, name))
+            else:
+                made.append((item, None, item.alias or item.text))
+        labels: dict[str, set[str | None]] = {}
+        for _, of, name in made:
+            labels.setdefault(name, set()).add(of)
+        seen = set[str]()
+        for item, of, name in made:
+            called = f"{name}_{of}" if len(labels[name]) > 1 and None not in labels[name] else name
+            if called in seen:
+                raise StatementText(self._statement.text, ()).error(
+                    f"result columns must have distinct names, but {called!r} would occur more than once; give one of "
+                    f"them another name with AS", item.start, item.end)
+            seen.add(called)
+            yield replace(item, alias=called)
+
+    def _named(self, column: exp.Column) -> Named:
+        """The table and the column that a tree names."""
+        schema, found = self._reader.find(column)
+        return next(t.label for t, s in self._tables if s is schema), found.name
+
+    def _number(self, column: exp.Column) -> int:
+        """The number of the table that a column is of."""
+        label, _ = self._named(column)
+        return [t.label for t, _ in self._tables].index(label)
+
+    def _rewritten(self, tree: exp.Expr, at: int, left: TableName) -> exp.Expr:
+        """``tree`` with the columns of step ``at``."""
+        return tree.transform(lambda node: self._column(self._named(node), at, left, node) if isinstance(
+            node, exp.Column) else node)
+
+    def _column(self, named: Named, at: int, left: TableName, node: exp.Expr | None = None) -> exp.Expr:
+        """The tree of a column in step ``at``, at the place in the text that ``node`` has."""
+        right = self._statement.tables[at].label
+        made = _named_column(named if named[0] == right else (left.label, ".".join(named)))
+        if node is not None:
+            for of, part in zip(node.find_all(exp.Identifier), made.find_all(exp.Identifier), strict=False):
+                part.meta.update(of.meta)
+        return made
+
+
+def _named_column(named: Named) -> exp.Column:
+    label, name = named
+    return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(label, quoted=True))
+
+
+def _all(terms: Sequence[exp.Expr]) -> exp.Expr | None:
+    """The terms as one condition; None without any."""
+    made: exp.Expr | None = None
+    for term in terms:
+        made = exp.Paren(this=term) if made is None else exp.And(this=made, expression=exp.Paren(this=term))
+    return made
+
+
+def _unplaced(tree: exp.Expr) -> exp.Expr:
+    """``tree`` without the places of its parts, which are those of another text."""
+    for node in tree.walk():
+        node.meta.pop("start", None)
+        node.meta.pop("end", None)
+    return tree
+
+
+def _by_table(spec: Any, tables: Sequence[TableName], what: str, error: type[Exception]) -> list[Any]:
+    """What ``spec`` gives each table: itself for all, or a mapping by their names."""
+    if not isinstance(spec, Mapping):
+        return [spec] * len(tables)
+    found = [next((value for key, value in spec.items() if key in (t.label, t.name)), None) for t in tables]
+    if None in found or len(spec) > len(tables):
+        raise error(f"a mapping of {what} must have the keys {', '.join(repr(t.label) for t in tables)}, the tables of "
+                    f"the statement, not {sorted(map(str, spec))}")
+    return found
+
+
+def _field(schema: Schema, name: str) -> pa.Field:
+    assert schema.arrow is not None
+    return schema.arrow.field(name)
+
+
+def _not_yet(name: str) -> str:
+    return (f"{name} is not supported in a join of three tables and more; join two of them first, and their result "
+            f"with the next one")

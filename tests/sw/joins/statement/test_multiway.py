@@ -1,0 +1,111 @@
+"""SELECT over three tables and more: whole tables and windows, beside their definition and DuckDB."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import splitjoin
+from splitjoin.base.errors import InputError, OrderError, SchemaError, StatementError, WindowError
+from tests.support.multiway import combinations
+from tests.support.sampling import examples
+
+
+def tables(seed: int, *sizes: int) -> dict[str, pa.Table]:
+    """Tables a, b, c, … with a time, a key and a value each."""
+    chance = np.random.default_rng(seed)
+    return {name: pa.table({"t": np.sort(chance.integers(0, 30, n)), "k": chance.integers(0, 3, n),
+                            f"v{name}": pa.array(chance.integers(0, 9, n), pa.int32(), mask=chance.random(n) < 0.1)})
+            for name, n in zip("abcd", sizes, strict=False)}
+
+
+def less(a: Any, b: Any) -> bool:
+    return a is not None and b is not None and a < b
+
+
+@settings(max_examples=examples(25))
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 7), min_size=3, max_size=3),
+       st.lists(st.integers(0, 12), min_size=3, max_size=3), st.sampled_from(["whole", "times", "windows"]))
+def test_rows_and_their_order(seed: int, sizes: list[int], lengths: list[int], how: str) -> None:
+    given_tables = tables(seed, *sizes)
+    text = ("SELECT a.t AS at, b.t AS bt, c.t AS ct, va, vb, vc FROM a JOIN b ON a.k = b.k "
+            "JOIN c ON c.k = a.k AND vb < vc WHERE va < 8")
+    options: dict[str, Any] = {} if how == "whole" else {"time": "t"}
+    if how == "windows":
+        options["window"] = {name: f"RANGE {n}" for name, n in zip("abc", lengths, strict=True)}
+    found = splitjoin.sql(text, **given_tables, **options).to_arrow().to_pylist()
+    wanted = combinations(given_tables, lambda a, b, c: a["k"] == b["k"] == c["k"] and less(b["vb"], c["vc"])
+                          and less(a["va"], 8), lengths if how == "windows" else None, None if how == "whole" else "t")
+    assert found == [{"at": a["t"], "bt": b["t"], "ct": c["t"], "va": a["va"], "vb": b["vb"], "vc": c["vc"]}
+                     for a, b, c in wanted]
+
+
+@pytest.mark.parametrize("text", [
+    "SELECT * FROM a, b, c WHERE a.k = b.k AND b.k = c.k",
+    "SELECT a.*, vc + 1 AS more, c.k FROM a CROSS JOIN b JOIN c ON vc = vb AND va <= vc",
+    "SELECT x.k, y.va AS other FROM a x JOIN a y ON x.va < y.va JOIN b ON b.k = y.k",
+    "SELECT a.t, d.t AS last FROM a JOIN b ON a.k = b.k JOIN c ON abs(c.vc - b.vb) <= 1 JOIN d ON d.vd = a.va",
+    "SELECT c.t FROM a JOIN b ON a.va < b.vb OR a.k = 1 JOIN c ON (a.va = c.vc OR b.vb = c.vc) AND c.k <> 2",
+])
+def test_as_duckdb(text: str) -> None:
+    given_tables = tables(7, 12, 11, 9, 8)
+    rows = splitjoin.sql(text, **{name: table for name, table in given_tables.items() if f" {name}" in text})
+    with duckdb.connect() as db:
+        for name, table in given_tables.items():
+            db.register(name, table)
+        wanted = db.sql(text).fetchall()
+    assert sorted(map(str, (tuple(row.values()) for row in rows.to_arrow().to_pylist()))) == sorted(map(str, wanted))
+    assert len(wanted) > 10
+
+
+def test_names_of_columns_are_those_of_two_tables() -> None:
+    found = splitjoin.sql("SELECT *, va + vb FROM a, b, c WHERE a.k = b.k AND b.k = c.k", **tables(1, 3, 3, 3))
+    assert found.column_names == ["t_a", "k_a", "va", "t_b", "k_b", "vb", "t_c", "k_c", "vc", "va + vb"]
+
+
+def test_into_a_file_and_sorted(tmp_path: Path) -> None:
+    given_tables = tables(3, 8, 8, 8)
+    mixed = {name: table.take([3, 0, 1, 2, 7, 4, 6, 5]) for name, table in given_tables.items()}
+    text, options = "SELECT a.t, va, vb, vc FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k", {
+        "window": "RANGE 9", "time": "t"}
+    rows = splitjoin.sql(text, **given_tables, **options)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"'t' must not decrease, but row 1 of a table"):
+        splitjoin.sql(text, **mixed, **options)  # type: ignore[arg-type]
+    stored = splitjoin.sql(text, **mixed, **options, sort=True, to=tmp_path / "x.parquet")  # type: ignore[arg-type]
+    assert sorted(map(str, stored.to_arrow().to_pylist())) == sorted(map(str, rows.to_arrow().to_pylist()))
+    free = splitjoin.sql(text, **given_tables, **options, order="none")  # type: ignore[arg-type]
+    assert sorted(map(str, free.to_arrow().to_pylist())) == sorted(map(str, rows.to_arrow().to_pylist()))
+
+
+@pytest.mark.parametrize(("text", "options", "error", "said"), [
+    ("SELECT * FROM a JOIN b ON a.k = b.k LEFT JOIN c ON b.k = c.k", {}, StatementError, "a join that is not inner"),
+    ("SELECT * FROM a JOIN b USING (k) JOIN c ON a.k = c.k", {}, StatementError, "USING is not supported"),
+    ("SELECT count(*) FROM a, b, c GROUP BY a.k", {}, StatementError, "GROUP BY is not supported"),
+    ("SELECT a.t FROM a, b, c LIMIT 3", {}, StatementError, "LIMIT is not supported"),
+    ("SELECT a.t FROM a, b, c, a", {}, StatementError, "two tables are called 'a'"),
+    ("SELECT a.q FROM a, b, c", {}, SchemaError, "table a has no column 'q'"),
+    ("SELECT va FROM a, b, c WHERE k = 1", {}, SchemaError, "'k' is ambiguous"),
+    ("SELECT va FROM a, b, c", {"window": "ROWS 3", "time": "t"}, WindowError, "takes windows of RANGE"),
+    ("SELECT va FROM a, b, c", {"window": "RANGE 3"}, SchemaError, "needs a time column"),
+    ("SELECT va FROM a, b, c", {"window": {"a": "RANGE 3"}, "time": "t"}, WindowError, "must have the keys 'a', 'b'"),
+    ("SELECT va FROM a, b, c", {"order": "outer(3)"}, OrderError, "takes order 'total' or 'none'"),
+    ("SELECT va FROM a, b, c", {"sort": True}, InputError, "sort=True needs a time column"),
+    ("SELECT va, vb AS va FROM a, b, c", {}, StatementError, "must have distinct names"),
+])
+def test_refused(text: str, options: dict[str, Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        splitjoin.sql(text, **tables(1, 2, 2, 2), **options)
+
+
+def test_rows_and_schemas_do_not_mix() -> None:
+    a, b, c = tables(1, 2, 2, 2).values()
+    with pytest.raises(InputError, match="as schemas all, but 'b' is a schema"):
+        splitjoin.sql("SELECT va FROM a, b, c", a=a, b=b.schema, c=c)
+    with pytest.raises(WindowError, match="streams that do not end need a window"):
+        splitjoin.sql("SELECT va FROM a, b, c", a=a.schema, b=b.schema, c=c.schema)  # type: ignore[call-overload]

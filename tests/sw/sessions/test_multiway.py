@@ -1,0 +1,137 @@
+"""Joins of several streams in sessions: the rows of the whole streams, however they are fed and moved."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import splitjoin
+from splitjoin.base.errors import InputError, SnapshotError
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.joins.statement import MultiwaySelect
+from splitjoin.sessions import MultiwayJoin
+from tests.support.multiway import combinations
+from tests.support.sampling import examples
+
+from ...support.lagging import LaggingDevice
+
+TEXTS = {3: "SELECT a.t AS at, b.t AS bt, c.t AS ct, a.v AS av, b.v AS bv, c.v AS cv "
+            "FROM a JOIN b ON a.v = b.v JOIN c ON c.v <= a.v",
+         4: "SELECT a.t AS at, b.t AS bt, c.t AS ct, d.t AS dt, a.v AS av, b.v AS bv, c.v AS cv, d.v AS dv "
+            "FROM a JOIN b ON a.v = b.v JOIN c ON c.v <= a.v JOIN d ON d.v = c.v OR d.v > b.v"}
+SCHEMA = pa.schema([("t", pa.int64()), ("v", pa.int32())])
+
+
+def holds(a: Any, b: Any, c: Any, d: Any = None) -> bool:
+    return a["v"] == b["v"] and c["v"] <= a["v"] and (d is None or d["v"] == c["v"] or d["v"] > b["v"])
+
+
+def made(n: int, lengths: list[int], schema: pa.Schema = SCHEMA, unit: str = "") -> MultiwaySelect:
+    names = "abcd"[:n]
+    found = splitjoin.sql(TEXTS[n], window={name: f"RANGE {length} {unit}".strip() for name, length in zip(
+        names, lengths, strict=True)}, time="t", tables=dict.fromkeys(names, schema))
+    assert isinstance(found, MultiwaySelect)
+    return found
+
+
+@settings(max_examples=examples(30))
+@given(st.data())
+def test_however_it_is_fed(data: st.DataObject) -> None:
+    n = data.draw(st.sampled_from([3, 3, 4]))
+    names = "abcd"[:n]
+    streams = {}
+    for name in names:
+        times = sorted(data.draw(st.lists(st.integers(0, 12), max_size=8 if n == 3 else 5)))
+        values = data.draw(st.lists(st.integers(0, 2), min_size=len(times), max_size=len(times)))
+        streams[name] = pa.table([times, values], schema=SCHEMA)
+    lengths = data.draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))
+    select = made(n, lengths)
+    wanted = combinations(streams, holds, lengths, "t")
+    at, rows = dict.fromkeys(names, 0), list[Any]()
+
+    def fresh() -> MultiwayJoin:
+        lag = data.draw(st.sampled_from([None, 0, 2, 5]))
+        return MultiwayJoin(select, [GoldenDevice() if lag is None else LaggingDevice(lag) for _ in select.steps])
+
+    session = fresh()
+    while any(at[name] < len(streams[name]) for name in names):
+        name = data.draw(st.sampled_from([name for name in names if at[name] < len(streams[name])]))
+        size = data.draw(st.integers(1, 3))
+        session.push(name, streams[name].slice(at[name], size))
+        at[name] += size
+        match data.draw(st.sampled_from(["go on", "poll", "heartbeat", "move", "finish"])):
+            case "poll":
+                rows += session.poll().to_pylist()
+            case "heartbeat" if at[name] < len(streams[name]):
+                session.heartbeat(streams[name]["t"][at[name]].as_py(), name)
+            case "finish" if at[name] >= len(streams[name]):
+                session.finish(name)
+            case "move":
+                state = session.snapshot()
+                session.close()
+                session = fresh()
+                session.restore(state)
+    with session:
+        rows += session.flush().to_pylist()
+        assert session.finished
+    assert rows == [{f"{name}{column}": of[column] for column in "tv" for name, of in zip(names, chosen, strict=True)}
+                    for chosen in wanted]
+
+
+def test_times_of_the_clock_and_a_silent_first_join() -> None:
+    """Nothing of the first join is a row; its frontier lets the second one go on, and forget."""
+    schema = pa.schema([("t", pa.timestamp("ms")), ("v", pa.int32())])
+
+    def rows(seconds: range, value: int) -> pa.Table:
+        return pa.table([[dt.datetime(2026, 1, 1) + dt.timedelta(seconds=s) for s in seconds],
+                         [value] * len(seconds)], schema=schema)
+
+    with splitjoin.open_multiway(made(3, [5, 5, 5], schema, "SECONDS")) as session:
+        for minute in range(5):
+            span = range(60 * minute, 60 * minute + 60)
+            session.push("a", rows(span, 1))
+            session.push("b", rows(span, 2))
+            session.push("c", rows(span, 0))
+        counters = session.counters()
+        assert counters["2_retained_s"] < 10 and counters["2_waiting"] < 3 and counters["1_rows"] == 0
+        session.push("a", rows(range(300, 302), 4))
+        session.push("b", rows(range(300, 303), 4))
+        session.push("c", rows(range(300, 304), 4))
+        assert len(session.flush()) > 5
+
+
+def test_late_tuples_and_idle_streams() -> None:
+    with splitjoin.open_multiway(made(3, [9, 9, 9]), "golden", lateness={"a": 2, "b": 0, "c": 3},
+                                 watermark="source") as session:
+        for name, late in (("a", 1), ("b", 1), ("c", 2)):
+            session.push(name, pa.table([[5, 4, 1], [0, 0, 0]], schema=SCHEMA))
+            assert len(session.late(name)) == late
+        session.idle("b")
+        session.idle("c")
+        session.heartbeat(20, "a")
+        assert len(session.poll()) == 2 * 2 * 2 - 2
+    with pytest.raises(InputError, match="must have the keys 'a', 'b', 'c'"):
+        splitjoin.open_multiway(made(3, [1, 1, 1]), lateness={"a": 1})
+
+
+def test_mistakes_are_named() -> None:
+    select = made(3, [1, 1, 1])
+    with pytest.raises(InputError, match="run by splitjoin.open_multiway"):
+        splitjoin.open(select)  # type: ignore[arg-type]
+    with splitjoin.open_multiway(select, "golden") as session:
+        with pytest.raises(InputError, match="there is no stream 'q'; the streams are a, b, c"):
+            session.push("q", pa.table([[1], [1]], schema=SCHEMA))
+        state = session.snapshot()
+        with pytest.raises(SnapshotError, match="do not begin"):
+            session.restore(b"")
+        with splitjoin.open_multiway(made(4, [1] * 4), "golden") as other, pytest.raises(
+                SnapshotError, match="a join of 4 streams"):
+            other.restore(state)
+        with splitjoin.open_multiway(made(3, [2, 1, 1]), "golden") as other, pytest.raises(
+                SnapshotError, match="another query"):
+            other.restore(state)
+    assert "step 2: a, b with c" in select.explain()
