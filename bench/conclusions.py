@@ -51,8 +51,10 @@ def where_others_win(files: Files) -> Iterator[str]:
            "time](cpu.md#index) is not shared among threads.")
     yield ("- *The first run of a session's condition on a new machine*: it uses NumPy, which is slower, while another "
            "process compiles its loops for some seconds; a database is at full speed at once.")
-    yield ("- *Joins of three tables*: databases have them, splitjoin does not. Over tables it hands grouping, sorting "
-           "and the rest of a statement to [DuckDB](sql.md#the-rest-of-a-statement) where that is installed.\n")
+    yield ("- *Outer joins of three tables*: databases have them, and choose the order of joins; splitjoin joins three "
+           "tables and more by [inner joins](sql.md#three-tables-and-more), in the order of FROM. Over tables it hands "
+           "grouping, sorting and the rest of a statement to [DuckDB](sql.md#the-rest-of-a-statement) where that is "
+           "installed.\n")
 
 
 NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pathway": "Pathway"}

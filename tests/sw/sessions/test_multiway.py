@@ -107,20 +107,20 @@ def test_times_of_the_clock_and_a_silent_first_join() -> None:
 def test_late_tuples_and_idle_streams() -> None:
     with splitjoin.open_multiway(made(3, [9, 9, 9]), "golden", lateness={"a": 2, "b": 0, "c": 3},
                                  watermark="source") as session:
-        for name, late in (("a", 1), ("b", 1), ("c", 2)):
+        for name, late in (("a", 1), ("b", 2), ("c", 1)):
             session.push(name, pa.table([[5, 4, 1], [0, 0, 0]], schema=SCHEMA))
             assert len(session.late(name)) == late
         session.idle("b")
         session.idle("c")
         session.heartbeat(20, "a")
-        assert len(session.poll()) == 2 * 2 * 2 - 2
+        assert len(session.poll()) == 4
     with pytest.raises(InputError, match="must have the keys 'a', 'b', 'c'"):
         splitjoin.open_multiway(made(3, [1, 1, 1]), lateness={"a": 1})
 
 
 def test_mistakes_are_named() -> None:
     select = made(3, [1, 1, 1])
-    with pytest.raises(InputError, match="run by splitjoin.open_multiway"):
+    with pytest.raises(InputError, match=r"run by splitjoin.open_multiway"):
         splitjoin.open(select)  # type: ignore[arg-type]
     with splitjoin.open_multiway(select, "golden") as session:
         with pytest.raises(InputError, match="there is no stream 'q'; the streams are a, b, c"):

@@ -181,8 +181,9 @@ class Condition:
 
     def groups(self) -> Groups:
         """The tuples of both streams by their equal keys."""
-        if self._ranged and not self._has_units and bool(self.possible_s.all()):
-            # The intervals of tuples that can have no partner hold no key.
+        if self._ranged and not self.points and not self._has_units and bool(self.possible_s.all()):
+            # The intervals of tuples that can have no partner hold no key; but the ends of one that is empty, as S has
+            # no such key, may each be another key.
             return Groups(self.points, np.ones_like(self.possible_r), self.possible_s, self._work)
         return Groups(self.points, self.possible_r, self.possible_s, self._work)
 

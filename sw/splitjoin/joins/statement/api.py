@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -99,8 +99,12 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
     try:
         statement = parse(text)
     except SeveralTables:
-        return _several(parse_multiway(text), unnamed, tables, streams, device, device_options, sort, to, rest,
-                        window=window, time=time, order=order)
+        try:
+            several = parse_multiway(text)
+        except StatementError as refused:
+            return rest.answered(refused)
+        return _several(several, unnamed, tables, streams, device, device_options, sort, to, rest, window=window,
+                        time=time, order=order)
     except StatementError as refused:
         return rest.answered(refused)
     check_named(statement, unnamed)
@@ -156,8 +160,14 @@ def _several(statement: MultiwayStatement, unnamed: tuple[Any, ...], tables: Map
     chosen = find_device(device, **merged_options(device_options, options, device, sql))
     path = None if to is None else check_output(to)
     rows = [rest.opened(data, t.name) for data, t in zip(given, statement.tables, strict=True)]
-    result = multiway_rows(statement, [_read(data, statement.text, how["time"]) for data in rows], partial(
-        _run, device=chosen, sort=False, to=None), sort=sort, **how)
+    try:
+        result = multiway_rows(statement, [_read(data, statement.text, how["time"]) for data in rows], partial(
+            _run, device=chosen, sort=False, to=None), sort=sort, **how)
+    except (PredicateError, SchemaError) as refused:
+        try:
+            return rest.answered(refused)
+        except StatementError as error:
+            raise refused from (None if str(error).startswith(REFUSED) else error)
     if path is None:
         return result
     check_columns(result.schema, path)
@@ -230,11 +240,16 @@ class _Rest:
             joined.append(_run(statement, tables, device, self._sort, None, **self._how))
             return joined[-1].table
 
+        def run_several(statement: MultiwayStatement, tables: Sequence[pa.Table]) -> pa.Table:
+            joined.append(multiway_rows(statement, tables, partial(_run, device=device, sort=False, to=None),
+                                        sort=self._sort, **self._how))
+            return joined[-1].table
+
         rows = {name.lower(): _read(self.opened(data, name), self._text, self._how["time"])
                 for name, data in given.items()}
         only_one = self._sort or self._how["window"] is not None or self._how["time"] is not None
         try:
-            answer = Surroundings(rows, run_join, only_one).answer(self._text)
+            answer = Surroundings(rows, run_join, run_several, only_one).answer(self._text)
         except ToolError as error:
             said, *mark = str(refused).split("\n")
             raise type(refused)("\n".join([f"{said}; or {error}", *mark])) from None

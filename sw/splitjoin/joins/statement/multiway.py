@@ -15,9 +15,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from splitjoin.base.errors import SchemaError, WindowError
-from splitjoin.lang.query import TimeColumns, TimeSpec, time_columns
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.sql.parser import parse_tree
+from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
 from splitjoin.lang.types import Timestamp
 from splitjoin.lang.windows import Window, WindowSpec, parse_window
 
@@ -25,7 +25,7 @@ from .checks import StatementText, check_clauses, join_how, joined
 from .parts import SelectItem, Statement, TableName, read_tree, select_items, table_name
 from .reader import TreeReader
 
-__all__ = ["NUMBER", "TIME", "MultiwayStatement", "MultiwayStep", "Windows", "parse_multiway", "steps"]
+__all__ = ["NUMBER", "TIME", "MultiwayStatement", "MultiwayStep", "Windows", "named_column", "parse_multiway", "steps"]
 
 #: The column of a row between steps that holds the number of a table's tuple, behind the table's name and a dot; and
 #: the one that holds the time of its latest tuple.
@@ -228,7 +228,7 @@ class _Steps:
                         "a star takes no other words in a SELECT over streams: write out the columns", item.start,
                         item.end)
                 chosen = self._tables if isinstance(tree, exp.Star) else [self._reader.table(tree.args["table"].name)]
-                made += [(replace(item, tree=_named_column((t.label, name))), t.label, name)
+                made += [(replace(item, tree=named_column((t.label, name))), t.label, name)
                          for t, schema in chosen for name in schema.names]
             elif isinstance(tree, exp.Column) and item.alias is None:
                 label, name = self._named(tree)
@@ -266,14 +266,15 @@ class _Steps:
     def _column(self, named: Named, at: int, left: TableName, node: exp.Expr | None = None) -> exp.Expr:
         """The tree of a column in step ``at``, at the place in the text that ``node`` has."""
         right = self._statement.tables[at].label
-        made = _named_column(named if named[0] == right else (left.label, ".".join(named)))
+        made = named_column(named if named[0] == right else (left.label, ".".join(named)))
         if node is not None:
             for of, part in zip(node.find_all(exp.Identifier), made.find_all(exp.Identifier), strict=False):
                 part.meta.update(of.meta)
         return made
 
 
-def _named_column(named: Named) -> exp.Column:
+def named_column(named: Named) -> exp.Column:
+    """The tree of a column, by its table and its name."""
     label, name = named
     return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(label, quoted=True))
 

@@ -15,8 +15,8 @@ from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.device import pairs
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order, parse_order
-from splitjoin.lang.query import TimeSpec, time_columns
 from splitjoin.lang.schema import Schema
+from splitjoin.lang.time_columns import TimeSpec, time_columns
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.result import JoinResult
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from splitjoin.base.errors import OrderError, WindowError
 from splitjoin.lang.order import Order, parse_order
-from splitjoin.lang.query import TimeSpec
 from splitjoin.lang.schema import Schema
+from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 
 from .multiway import NUMBER, TIME, MultiwayStatement, MultiwayStep, Windows, steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
@@ -20,13 +20,29 @@ from splitjoin.base.errors import InputError, PredicateError, SchemaError, State
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.sql.parser import parse_tree
 
-from .clauses import Clauses, clauses, common_tables, conjuncts, item_names, nested_tables, on_condition, using, words
+from .checks import SeveralTables
+from .clauses import (
+    Clauses,
+    clauses,
+    common_tables,
+    conjuncts,
+    item_names,
+    named_columns,
+    nested_tables,
+    on_condition,
+    quoted,
+    using,
+    words,
+)
+from .multiway import MultiwayStatement, named_column, parse_multiway
 from .one_table_terms import REFUSED, OneTableTerms, ask, connection
 from .parts import SelectItem, Statement, parse
 from .reader import TreeReader
 
 __all__ = ["REFUSED", "Answer", "Surroundings"]
 
+#: Runs a statement that is a join alone, over three tables and more.
+RunSeveral = Callable[[MultiwayStatement, Sequence[pa.Table]], pa.Table]
 #: Runs a statement that is a join alone, over R and S.
 RunJoin = Callable[[Statement, Mapping[Side, pa.Table]], pa.Table]
 
@@ -41,13 +57,15 @@ class Answer:
 
 @dataclass
 class Surroundings:
-    """Answers statements over ``tables``, whose names are in lower case; ``run`` runs their joins.
+    """Answers statements over ``tables``, whose names are in lower case; ``run`` runs their joins, ``several`` those of
+    three tables and more.
 
     ``only_one``: True if what the user gave, such as a window, is meant for one join.
     """
 
     tables: Mapping[str, pa.Table]
     run: RunJoin
+    several: RunSeveral
     only_one: bool
     lines: list[str] = field(default_factory=list)
     joins: int = 0
@@ -98,6 +116,8 @@ class Surroundings:
         on_text, source = ([], source) if same else on_condition(found)
         try:
             statement = parse(f"SELECT * FROM{source}")
+        except SeveralTables:
+            return self._several(db, found, scope)
         except StatementError as error:
             raise StatementError(str(error).split("\n")[0]) from None  # the place is that of another text
         if same and statement.how in ("asof", "asof_left"):
@@ -130,6 +150,30 @@ class Surroundings:
         self.lines.append(f"DuckDB           the rest: {' '.join(text.split())}")
         others = {n: t for n, t in scope.items() if n in words(clauses(text).tokens)}
         return ask(db, text, {**others, **{f"splitjoin_{side}": t for side, t in both.items()}})
+
+    def _several(self, db: Any, found: Clauses, scope: Mapping[str, pa.Table]) -> pa.Table:
+        """The rows of a join of three tables and more, and what DuckDB makes of them."""
+        where = found.text[found.where]
+        statement = parse_multiway(f"SELECT * FROM {found.text[found.source]}{f' WHERE {where}' if where else ''}")
+        tables = [_table(scope, t.name) for t in statement.tables]
+        rest = f"{found.text[found.head]} FROM x {found.text[found.tail]}"
+        items = list[SelectItem]()
+        for n, (t, table) in enumerate(zip(statement.tables, tables, strict=True)):
+            said = named_columns(rest, table.column_names)
+            items += [SelectItem(named_column((t.label, name)), f"{n}.{name}", name, 0, 0)
+                      for name in [c for c in table.column_names if c in said] or table.column_names[:1]]
+        rows = self.several(replace(statement, items=tuple(items)), tables)
+        parts = {f"splitjoin_{n}": rows.select([c for c in rows.column_names if c.startswith(f"{n}.")])
+                 for n in range(len(tables))}
+        views = {name: part.rename_columns([c.split(".", 1)[1] for c in part.column_names])
+                 for name, part in parts.items()}
+        source = " POSITIONAL JOIN ".join(f"{name} AS {quoted(t.label)}"
+                                          for name, t in zip(views, statement.tables, strict=True))
+        text = f"{found.text[found.head]} FROM {source} {found.text[found.tail]}"
+        self.lines += [f"join             {' JOIN '.join(map(str, statement.tables))}, step by step",
+                       f"DuckDB           the rest: {' '.join(text.split())}"]
+        others = {n: t for n, t in scope.items() if n in words(clauses(text).tokens)}
+        return ask(db, text, {**others, **views})
 
 
 class _Join(OneTableTerms):

@@ -113,3 +113,11 @@ def test_a_way_counts_its_candidates_about() -> None:
     made = join(r, s, on="r.c = s.c AND r.st < s.en AND s.st < r.en").counters["candidates"]
     assert 0.8 * made < best.candidates < 1.25 * made
     assert all(way.candidates > 100 * made for way in others)
+
+
+def test_keys_that_s_has_not_meet_nothing_behind_a_range() -> None:
+    """The ends of an interval that holds no key of S may each be another key."""
+    r = pa.table({"k": [2, 2, 2, 0], "v": [7, 2, 4, 4]})
+    s = pa.table({"k": [1, 0, 0], "a": [6, 0, 5]})
+    found = join(r, s, on="s.k = r.k AND r.v < s.a").to_arrow()
+    assert found.to_pylist() == [{"k_r": 0, "v": 4, "k_s": 0, "a": 5}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,10 @@ def test_rows_and_their_order(seed: int, sizes: list[int], lengths: list[int], h
     "SELECT a.*, vc + 1 AS more, c.k FROM a CROSS JOIN b JOIN c ON vc = vb AND va <= vc",
     "SELECT x.k, y.va AS other FROM a x JOIN a y ON x.va < y.va JOIN b ON b.k = y.k",
     "SELECT a.t, d.t AS last FROM a JOIN b ON a.k = b.k JOIN c ON abs(c.vc - b.vb) <= 1 JOIN d ON d.vd = a.va",
+    "SELECT a.k, count(*) AS n, sum(vb + vc) AS total FROM a, b, c WHERE a.k = b.k AND vb < vc GROUP BY a.k ORDER BY 1",
+    "SELECT DISTINCT a.t, upper(CAST(b.k AS VARCHAR)) || 'x' FROM a JOIN b ON a.k = b.k JOIN c ON vc >= va",
+    "WITH few AS (SELECT * FROM c WHERE vc > 3) SELECT a.*, few.vc FROM a, b, few WHERE a.k = b.k AND few.k = b.k "
+    "ORDER BY a.t DESC, va, few.vc, b.t LIMIT 25",
     "SELECT c.t FROM a JOIN b ON a.va < b.vb OR a.k = 1 JOIN c ON (a.va = c.vc OR b.vb = c.vc) AND c.k <> 2",
 ])
 def test_as_duckdb(text: str) -> None:
@@ -60,8 +65,10 @@ def test_as_duckdb(text: str) -> None:
         for name, table in given_tables.items():
             db.register(name, table)
         wanted = db.sql(text).fetchall()
-    assert sorted(map(str, (tuple(row.values()) for row in rows.to_arrow().to_pylist()))) == sorted(map(str, wanted))
-    assert len(wanted) > 10
+    plain = [tuple(int(v) if isinstance(v, Decimal) else v for v in row.values())
+             for row in rows.to_arrow().to_pylist()]
+    assert sorted(map(str, plain)) == sorted(map(str, wanted))
+    assert len(wanted) > 2
 
 
 def test_names_of_columns_are_those_of_two_tables() -> None:
@@ -86,8 +93,7 @@ def test_into_a_file_and_sorted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "options", "error", "said"), [
     ("SELECT * FROM a JOIN b ON a.k = b.k LEFT JOIN c ON b.k = c.k", {}, StatementError, "a join that is not inner"),
     ("SELECT * FROM a JOIN b USING (k) JOIN c ON a.k = c.k", {}, StatementError, "USING is not supported"),
-    ("SELECT count(*) FROM a, b, c GROUP BY a.k", {}, StatementError, "GROUP BY is not supported"),
-    ("SELECT a.t FROM a, b, c LIMIT 3", {}, StatementError, "LIMIT is not supported"),
+    ("SELECT count(*) FROM a LEFT JOIN b ON a.k = b.k, c GROUP BY a.k", {}, StatementError, "GROUP BY is not sup"),
     ("SELECT a.t FROM a, b, c, a", {}, StatementError, "two tables are called 'a'"),
     ("SELECT a.q FROM a, b, c", {}, SchemaError, "table a has no column 'q'"),
     ("SELECT va FROM a, b, c WHERE k = 1", {}, SchemaError, "'k' is ambiguous"),

@@ -192,7 +192,7 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("WITH RECURSIVE c AS (SELECT 1) SELECT count(*) FROM r, s", StatementError, "WITH RECURSIVE is not supported"),
     ("WITH c (y) AS (SELECT x FROM r) SELECT y FROM c, s", StatementError, "WITH takes a name, AS and a SELECT"),
     ("SELECT count(*) FROM r WHERE x IN (SELECT a FROM s)", StatementError, "two tables must be joined, but FROM na"),
-    ("SELECT DISTINCT x FROM r, s, r u", StatementError, "two tables can be joined, not more"),
+    ("SELECT DISTINCT x FROM r, s, r u", StatementError, "Ambiguous reference"),
     ("SELECT DISTINCT zz FROM r, s", StatementError, 'refuses it: Binder Error: Referenced column "zz" not found'),
     ("SELECT DISTINCT r.id, upper(s.k), r AS one FROM r, s", StatementError, "r stands for all columns of a table"),
     ("SELECT max(a) - 1 AS d FROM r, s GROUP BY r", PredicateError, "MAX is not supported within a larger value"),
