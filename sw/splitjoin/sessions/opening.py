@@ -10,12 +10,8 @@ from splitjoin.base.errors import InputError
 from splitjoin.engines.cpu.compiler import has_numba, needs_numba
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
-<<<<<<< HEAD
 from splitjoin.joins.computed import make_query
-from splitjoin.joins.statement import Select
-=======
 from splitjoin.joins.statement import MultiwaySelect, Select
->>>>>>> 92c9697 (joins, sessions: SELECT over three tables and more, and over as many streams)
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.time_columns import TimeSpec
