@@ -1,6 +1,7 @@
 """Kill a streaming join again and again, and compare what it gave with the right rows.
 
 Run: python -m tests.chaos [--kills N] [--seed N] [--daemon] [--how KIND] [--idle TIME] [--watermark RULE]
+    [--early]
 """
 
 import argparse
@@ -20,10 +21,11 @@ def main() -> None:
     parser.add_argument("--idle", metavar="TIME", help="let one stream be silent for longer than this at times, and do "
                         "not wait for it, as in '300 MILLISECONDS'; the rows that are late then are counted")
     parser.add_argument("--watermark", help="the rule of lateness: source, min, max or spark")
+    parser.add_argument("--early", action="store_true", help="rows come early, and are taken back")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         done = run(Path(folder), kills=args.kills, seed=args.seed, daemon=args.daemon, how=args.how,
-                   idle=args.idle, watermark=args.watermark, say=print)
+                   idle=args.idle, watermark=args.watermark, early=args.early, say=print)
     print(f"{done.pairs} rows, all of them right, in {done.batches} micro-batches and {done.starts} starts of the "
           f"job, after {done.jvms} kills of the JVM, {done.workers} of Python workers and {done.daemons} of the "
           f"daemon; {done.late} rows were late")

@@ -1,7 +1,7 @@
 """The streaming job that is killed: files of two streams → join → a folder of Parquet for each micro-batch.
 
-Run: python -m tests.chaos.app FOLDER DEVICE OPTIONS (JSON) HOW IDLE WATERMARK. It ends when FOLDER/stop is there and
-all input is joined.
+Run: python -m tests.chaos.app FOLDER DEVICE OPTIONS (JSON) HOW IDLE WATERMARK EARLY. It ends when FOLDER/stop is there
+and all input is joined.
 """
 
 import json
@@ -24,10 +24,11 @@ JOIN = {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "time": "ts"}
 
 
 def main(folder: Path, device: str, options: dict[str, object], how: str, idle: str,
-         watermark: str) -> None:
+         watermark: str, early: str) -> None:
     """Run the job in ``folder``, with a join of the kind ``how``. It ends with the process that started it.
 
     ``idle``: after what silence a stream does not count, ``watermark``: the rule of lateness; empty for the defaults.
+    ``early``: not empty if rows come early.
     Late rows are written to FOLDER/late.
     """
     parent = os.getppid()
@@ -38,7 +39,8 @@ def main(folder: Path, device: str, options: dict[str, object], how: str, idle: 
     left, right = (spark.readStream.schema(f"ts bigint, {name} int, n bigint").option("maxFilesPerTrigger", 2)
                    .parquet(str(folder / side)) for side, name in (("r", "x"), ("s", "a")))
     joined = stream_join(left, right, **JOIN, late=0, groups=2, device=device, device_options=options,
-                         how=how, idle=idle or None, watermark=watermark or None, late_to=str(folder / "late"))
+                         how=how, idle=idle or None, watermark=watermark or None, early=bool(early),
+                         late_to=str(folder / "late"))
 
     def write(frame: DataFrame, batch: int) -> None:
         frame.write.mode("overwrite").parquet(str(folder / "out" / f"batch={batch:06d}"))

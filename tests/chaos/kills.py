@@ -47,13 +47,13 @@ class Chaos:
 
 
 class Job:
-    """The streaming job in ``folder``, which joins by the kind ``how``, ``idle`` and ``watermark``, and with ``daemon``
-    the daemon that owns its devices.
+    """The streaming job in ``folder``, which joins by the kind ``how``, ``idle``, ``watermark`` and ``early``, and with
+    ``daemon`` the daemon that owns its devices.
     """
 
-    def __init__(self, folder: Path, daemon: bool, how: str, idle: str | None, watermark: str | None):
+    def __init__(self, folder: Path, daemon: bool, how: str, idle: str | None, watermark: str | None, early: bool):
         self.folder, self.starts = folder, 0
-        self._how = [how, idle or "", watermark or ""]
+        self._how = [how, idle or "", watermark or "", "early" if early else ""]
         self._socket = folder / "private" / "daemon.sock"
         self._daemon: subprocess.Popen[bytes] | None = None
         for side in "rs":
@@ -114,17 +114,17 @@ class Job:
 
 
 def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, how: str = "inner", idle: str | None = None,
-        watermark: str | None = None, say: Callable[[str], None] = lambda _: None) -> Chaos:
+        watermark: str | None = None, early: bool = False, say: Callable[[str], None] = lambda _: None) -> Chaos:
     """Run the job in ``folder``, kill it ``kills`` times, and check its rows.
 
     ``daemon``: the join runs on devices of a daemon, which is killed too. ``how``: its kind. ``idle``: the time after
     which a silent stream does not count; then S is silent for longer before each kill, and some of its rows, which
-    follow, are late. ``watermark``: the rule of lateness. Raises `AssertionError` if a row is missing, wrong or there
-    twice.
+    follow, are late. ``watermark``: the rule of lateness. ``early``: rows come early, and those that are not taken
+    back count. Raises `AssertionError` if a row is missing, wrong or there twice.
     """
     chance = random.Random(seed)
     done, files = Chaos(), 0
-    job = Job(folder, daemon, how, idle, watermark)
+    job = Job(folder, daemon, how, idle, watermark, early)
     try:
         for n in range(kills):
             files = _feed(folder, files, 1, seed)
@@ -170,7 +170,16 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, how: str =
     columns = ["n"] if how in ("semi", "anti") else ["n_r", "n_s"]
     want = _counted(splitjoin.join(r, s, **JOIN, how=how, select=columns).to_arrow())
     batches = sorted((folder / "out").iterdir())
-    got = _counted(pa.concat_tables(pq.ParquetDataset(str(b), partitioning=None).read(columns) for b in batches))
+    found = pa.concat_tables(pq.ParquetDataset(str(b), partitioning=None).read([*columns, *["operation"] * early])
+                             for b in batches)
+    got = _counted(found.select(columns))
+    if early:
+        given, back = (_counted(found.filter(pa.compute.equal(found["operation"], sign)).select(columns))
+                       for sign in "+-")
+        assert given >= back > Counter(), "rows are taken back that were not given, or none is"
+        got = given - back
+    # The rows that end the input, of kinds that give rows that met nothing.
+    got = Counter({row: count for row, count in got.items() if -1 not in row})
     assert got == want, f"{(want - got).total()} rows are missing, {(got - want).total()} should not be there"
     done.starts, done.batches, done.pairs = job.starts, len(batches), got.total()
     return done

@@ -31,7 +31,7 @@ class MicroBatches:
     ``root``: the folder of the state files. ``late``: the lateness of both streams. ``query``: arguments of
     `Query.make`. ``partition``: the number of every task of a group, in place of that of the group. ``kept``: sessions
     are kept. ``nulls_are_late``: rows without a time are left out. ``rule``: the rule of the watermark, in place of
-    ``late``. ``now``: the time of the next micro-batch in milliseconds.
+    ``late``. ``early``: rows come early. ``now``: the time of the next micro-batch in milliseconds.
     """
 
     root: str
@@ -48,6 +48,7 @@ class MicroBatches:
     kept: bool = False
     nulls_are_late: bool = False
     rule: WatermarkRule | None = None
+    early: bool = False
     now: int = 0
     batch: int = 0
     counts: dict[str, int] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class MicroBatches:
         assert made.time is not None
         rule = self.rule or WatermarkRule(dict.fromkeys(SIDES, parse_lateness(self.late, made.time)))
         join = GroupJoin(made, {"r": self.r, "s": self.s}, columns, None, rule, self.ties, self.groups, self.device,
-                         {}, Slots.make(made), self.kept, self.nulls_are_late)
+                         {}, Slots.make(made), self.kept, self.nulls_are_late, self.early)
         return GroupTask(join, join.result.schema, self.root, "join", self.retained, self.late_to, None)
 
     def run(self, r: Sequence[pa.Table], s: Sequence[pa.Table], *, again: random.Random | None = None) -> pa.Table:

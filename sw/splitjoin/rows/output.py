@@ -14,7 +14,10 @@ from splitjoin.lang.kind import INNER, Kind
 from splitjoin.lang.layouts import take
 from splitjoin.lang.schema import Side, suggest
 
-__all__ = ["OutputColumn", "gather", "indices", "output_columns", "output_schema"]
+__all__ = ["OPERATION", "OutputColumn", "gather", "indices", "output_columns", "output_schema"]
+
+#: The column of rows that come early: "+" for a row, "-" for one that is taken back.
+OPERATION = pa.field("operation", pa.string(), nullable=False)
 
 
 @dataclass(frozen=True)

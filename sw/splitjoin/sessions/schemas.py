@@ -17,13 +17,11 @@ from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.types import plain
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.device_times import is_unordered
-from splitjoin.rows.output import output_schema
+from splitjoin.rows.output import OPERATION, output_schema
 from splitjoin.tables.inputs import as_batch, as_table
 
 __all__ = ["SessionSchemas", "arrow_schema"]
 
-#: The column of rows that come early: "+" for a row, "-" for one that is taken back.
-_OPERATION = pa.field("operation", pa.string(), nullable=False)
 
 
 class SessionSchemas:
@@ -61,7 +59,7 @@ class SessionSchemas:
         self.early = early
         if early:
             _check_early(query, self.result)
-            self.gathered, self.result = self.gathered.append(_OPERATION), self.result.append(_OPERATION)
+            self.gathered, self.result = self.gathered.append(OPERATION), self.result.append(OPERATION)
         self.kept: dict[Side, list[str]] = {side: self._needed(side) for side in SIDES}
         self._not_null = {side: [c.name for c in columns_of(query.predicate) if c.side == side
                                  and not query.schema(side)[c.name].nullable] for side in SIDES}
@@ -128,8 +126,8 @@ def _check_early(query: Query, result: pa.Schema) -> None:
                          f"'anti', 'asof' or 'asof_left'), order 'none', a time column, and windows of RANGE without "
                          f"ROWS, as rows that may be taken back have no place in an order; but the query is of kind "
                          f"'{query.kind}' in order '{query.order}'; leave early out, or change what differs")
-    if _OPERATION.name in result.names:
-        raise SchemaError(f"early=True adds the column {_OPERATION.name!r}, but the result has one of this name; "
+    if OPERATION.name in result.names:
+        raise SchemaError(f"early=True adds the column {OPERATION.name!r}, but the result has one of this name; "
                           f"rename it in the stream or leave it out with select")
 
 

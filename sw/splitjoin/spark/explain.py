@@ -37,7 +37,7 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
             device_options: Mapping[str, Any] | None = None,
             partitions: Partitions | None = None, late: Lateness | None = None, late_to: str | None = None,
             null_time: str | None = None, idle: Idle | None = None, watermark: Watermark | None = None,
-            groups: int | None = None,
+            early: bool = False, groups: int | None = None,
             state: str | None = None, name: str | None = None, fail_on_fallback: bool = True, how: str = "inner",
             direction: str | None = None,
             allow_exact: bool | None = None, by: str | None = None, aggregate: Mapping[str, str] | None = None,
@@ -54,7 +54,7 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
     if mode not in MODES:
         raise InputError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
     device_options = merged_options(device_options, options, device, explain)
-    streaming = StreamOptions(late, late_to, null_time, idle, watermark, groups, state, name)
+    streaming = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     joined: PartitionedJoin | UntimedJoin | StreamingJoin
     if check_kinds(left, right, streaming, partitions):

@@ -60,7 +60,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
                 device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
                 partitions: Partitions | None = None, metrics: JoinMetrics | None = None, late: Lateness | None = None,
                 late_to: str | None = None, null_time: str | None = None, idle: Idle | None = None,
-                watermark: Watermark | None = None,
+                watermark: Watermark | None = None, early: bool = False,
                 groups: int | None = None, state: str | None = None, name: str | None = None,
                 fail_on_fallback: bool = True, how: str = "inner",
                 direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
@@ -113,6 +113,9 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         watermark: Streaming only. By what a row is late: ``"min"``, the lesser of both streams, ``"max"``, the greater,
             ``"source"``, its own stream, or ``"spark"``, by which a row at the watermark is late too, as in Spark's own
             joins. By default, Spark's ``multipleWatermarkPolicy`` says "min" or "max" (semantics, section 9).
+        early: Streaming only. True if a row that has met nothing so far is a result row at once, of a `left`, `right`,
+            `full` or `anti` join with order ``"none"`` and RANGE windows, and is taken back when a partner comes. All
+            result rows then have the column ``operation``: ``"+"``, or ``"-"`` for a row that is taken back.
         groups: Streaming only. The number of tasks that join a micro-batch, at most 32,768; by default the number of
             Spark's cores, and 1 with order ``"total"``. It may change when a query starts again.
         state: Streaming only. A folder for the state files, as a path or URI that driver and executors reach; by
@@ -148,7 +151,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
         select = list(select)  # it is read twice
     check_metrics(metrics)
     device_options = merged_options(device_options, options, device, stream_join)
-    streaming = StreamOptions(late, late_to, null_time, idle, watermark, groups, state, name)
+    streaming = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     if check_kinds(left, right, streaming, partitions):
         return made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,

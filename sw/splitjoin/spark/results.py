@@ -12,7 +12,7 @@ import pyarrow as pa
 from splitjoin.joins.statement import Projection
 from splitjoin.lang.query import Query
 from splitjoin.rows.aggregates import aggregate_fields
-from splitjoin.rows.output import OutputColumn, gather, output_schema
+from splitjoin.rows.output import OPERATION, OutputColumn, gather, output_schema
 from splitjoin.rows.whole import TableRows
 
 __all__ = ["RESULT_ROWS", "ResultRows"]
@@ -31,24 +31,31 @@ class ResultRows:
         query: The query.
         gathered: The columns that are gathered for a row; aggregates follow them.
         projection: The SELECT list of a statement over these; None for `stream_join`.
+        early: True if rows have an operation.
     """
 
     query: Query
     gathered: Sequence[OutputColumn]
     projection: Projection | None
+    early: bool = False
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
-        if self.projection is not None:
-            return self.projection.schema
-        return pa.schema([*output_schema(self.gathered), *aggregate_fields(self.query)])
+        rows = self.projection.schema if self.projection is not None else pa.schema(
+            [*output_schema(self.gathered), *aggregate_fields(self.query)])
+        return rows.append(OPERATION) if self.early else rows
 
-    def of_pairs(self, r: pa.Table, s: pa.Table, r_at: Numbers, s_at: Numbers) -> Iterator[pa.Table]:
-        """The rows with tuple ``r_at`` of ``r`` and ``s_at`` of ``s`` each, −1 for NULL; some thousand at a time."""
+    def of_pairs(self, r: pa.Table, s: pa.Table, r_at: Numbers, s_at: Numbers,
+                 operation: str = "+") -> Iterator[pa.Table]:
+        """The rows with tuple ``r_at`` of ``r`` and ``s_at`` of ``s`` each, −1 for NULL; some thousand at a time.
+
+        ``operation``: what they are, where rows come early.
+        """
         for start in range(0, len(r_at), RESULT_ROWS):
             chunk = slice(start, start + RESULT_ROWS)
-            yield self._projected(gather(self.gathered, r, s, r_at[chunk], s_at[chunk]))
+            rows = self._projected(gather(self.gathered, r, s, r_at[chunk], s_at[chunk]))
+            yield rows.append_column(OPERATION, pa.array([operation] * len(rows))) if self.early else rows
 
     def of_rows(self, r: pa.Table, s: pa.Table, found: TableRows) -> Iterator[pa.Table]:
         """The rows ``found``, whose row ids are positions in ``r`` and ``s``; some thousand at a time."""

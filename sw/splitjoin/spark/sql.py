@@ -48,7 +48,8 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
                device_options: Mapping[str, Any] | None = None, partitions: Partitions | None = None,
                metrics: JoinMetrics | None = None, tables: Mapping[str, DataFrame] | None = None,
                late: Lateness | None = None, late_to: str | None = None, null_time: str | None = None,
-               idle: Idle | None = None, watermark: Watermark | None = None, groups: int | None = None,
+               idle: Idle | None = None, watermark: Watermark | None = None, early: bool = False,
+               groups: int | None = None,
                state: str | None = None, name: str | None = None,
                fail_on_fallback: bool = True, aggregates: Mapping[str, Any] | None = None,
                **streams: DataFrame | DeviceOption) -> DataFrame:
@@ -75,7 +76,7 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     refuse_ordering(statement, "leave it out, and use the DataFrame's orderBy and limit")
     check_metrics(metrics)
     device_options = merged_options(device_options, more, device, stream_sql)
-    options = StreamOptions(late, late_to, null_time, idle, watermark, groups, state, name)
+    options = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
     streaming = check_kinds(left, right, options, partitions)
     r, s = checked_schemas(left, right, window, time)
     select = Select.make(statement, r, s, window=ANY_WINDOW if window is None else window, time=time,

@@ -145,6 +145,23 @@ def test_a_silent_stream_holds_nothing_back(spark: SparkSession, files: Files) -
         spark.conf.unset("spark.sql.streaming.multipleWatermarkPolicy")
 
 
+def test_early_rows_are_taken_back(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
+    """In append mode, for a sink that takes updates: what is not taken back are the rows of the batch join."""
+    joined = stream_sql("SELECT r.n, s.n AS other FROM r FULL JOIN s ON r.name = s.name", r=filled.frame("r"),
+                        s=filled.frame("s"), window="RANGE 9", time="ts", late=0, state=filled.state, device="golden",
+                        groups=2, early=True)
+    filled.run(joined)
+    found = filled.found()
+    assert found.column_names == ["n", "other", "operation"]
+    given, back = (rows(found.filter(pc.equal(found["operation"], sign)).drop_columns(["operation"])) for sign in "+-")
+    assert back.total() > 0
+    assert given >= back
+    expected = answer(*tables, on="r.name = s.name", window="RANGE 9", time="ts", how="full", select=["r.n", "s.n"])
+    left = given - back
+    del left[repr({"n": None, "other": None})]  # of the rows that end the input
+    assert left == rows(expected.rename_columns(["n", "other"]))
+
+
 def test_counts_and_metrics(spark: SparkSession, filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
     metrics = JoinMetrics(spark)
     joined = stream_join(filled.frame("r"), filled.frame("s"), on=ON, window="RANGE 9", time="ts", late=0,
@@ -248,6 +265,9 @@ def test_two_joins_in_one_query_need_two_names(filled: Files, tables: tuple[pa.T
     ({"state": "s3a://bucket/x"}, InputError, "write 's3://bucket/x'"),
     ({"state": "/proc/nothing"}, InputError, "nothing can be written to '/proc/nothing'"),
     ({"time": None}, SchemaError, "streaming DataFrames need time="),
+    ({"early": True}, InputError, "early=True needs how='left', 'right', 'full' or 'anti' without aggregates"),
+    ({"early": True, "how": "asof"}, InputError, r"but the join is of kind 'asof backward' in order 'none'; leave"),
+    ({"early": True, "how": "left", "order": "total"}, InputError, "in order 'total'; leave early out"),
 ])
 def test_refused_before_the_query_starts(filled: Files, change: dict[str, Any], kind: type[Exception],
                                          reason: str) -> None:

@@ -128,6 +128,7 @@ class GroupJoin:
         device: The device, and its options.
         keeps: True if sessions of the device are kept between micro-batches.
         nulls_are_late: True if tuples without an event time are treated as late ones, False if they are an error.
+        early: True if tuples that met nothing so far are rows at once, which are taken back when a partner comes.
     """
 
     query: Query
@@ -142,6 +143,7 @@ class GroupJoin:
     slots: Slots
     keeps: bool = False
     nulls_are_late: bool = False
+    early: bool = False
 
     @property
     def waits(self) -> bool:
@@ -179,7 +181,7 @@ class GroupJoin:
     @property
     def result(self) -> ResultRows:
         """The result rows."""
-        return ResultRows(self.query, self.columns, self.projection)
+        return ResultRows(self.query, self.columns, self.projection, self.early)
 
     def by_arrival(self, rows: Rows) -> Rows:
         """Stored tuples in arrival order."""

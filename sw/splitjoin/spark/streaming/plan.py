@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
-from pyspark.sql.types import LongType, StructField, StructType, TimestampType
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from splitjoin.base.errors import InputError, SchemaError, WindowError
 from splitjoin.engines.device import Device
@@ -19,7 +19,7 @@ from splitjoin.joins.statement import Projection
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.types import TIME_UNITS
-from splitjoin.rows.output import OutputColumn
+from splitjoin.rows.output import OPERATION, OutputColumn
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness, by_side, parse_idle, parse_lateness
 
@@ -56,6 +56,7 @@ class StreamOptions:
     null_time: str | None = None
     idle: Idle | None = None
     watermark: Watermark | None = None
+    early: bool | None = None
     groups: int | None = None
     state: str | None = None
     name: str | None = None
@@ -112,10 +113,12 @@ class StreamingJoin:
         groups = _groups(options.groups, cores, query, slots)
         if options.late_to is not None:
             _check_root(spark, options.late_to, "late_to")
+        if options.early:
+            result = _early(query, result)
         schemas = {side: _schema(query, side, gathered, ties[side], options.late_to is not None) for side in SIDES}
         found = find_device(device, **device_options)
         join = GroupJoin(query, schemas, gathered, projection, rule, ties, groups, device, device_options, slots,
-                         found.settles, options.null_time == "late")
+                         found.settles, options.null_time == "late", bool(options.early))
         retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)
         return cls(join, frames, result, _root(spark, options.state), name, retained, refused, metrics,
                    options.late_to)
@@ -142,6 +145,24 @@ class StreamingJoin:
         sums = [F.coalesce(F.sum(f"{METRICS}.{c}"), F.lit(0)).alias(c) for c in COUNTS]
         return rows.observe(self.name, *sums).where(F.col(METRICS).isNull()).drop(METRICS).toDF(
             *self.result.names)
+
+
+def _early(query: Query, result: StructType) -> StructType:
+    """The schema ``result`` of rows that come early, which have an operation. Raises a `SplitJoinError` for a query
+    whose rows cannot.
+    """
+    by_rows = any(query.window(side).rows is not None for side in SIDES)
+    if query.kind.how not in ("left", "right", "full", "anti") or query.aggregates or by_rows or (
+            query.order.kind != "none"):
+        what = "with aggregates" if query.aggregates else f"of kind '{query.kind}'"
+        raise InputError(f"early=True needs how='left', 'right', 'full' or 'anti' without aggregates, order 'none', "
+                         f"and RANGE windows without ROWS, as other rows wait until the watermark has put their tuples "
+                         f"in order; but the join is {what} in order '{query.order}'; leave early out, change what "
+                         f"differs, or feed a session of splitjoin.open, which takes aggregates and as-of joins too")
+    if any(name.lower() == OPERATION.name for name in result.names):
+        raise SchemaError(f"early=True adds the column {OPERATION.name!r}, but the result has one of this name; rename "
+                          f"an input column, or leave it out with select")
+    return StructType([*result, StructField(OPERATION.name, StringType(), False)])
 
 
 def _schema(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Sequence[str],

@@ -195,7 +195,7 @@ def identity(join: GroupJoin) -> dict[str, str]:
         "condition": str(canonical(query.predicate)),
         "window of left": extent(query, "r"), "window of right": extent(query, "s"),
         "time columns": f"{query.time.r}, {query.time.s} in {query.time.tick or query.time.type}",
-        "order": str(query.order),
+        "order": f"{query.order}{', rows come early' if join.early else ''}",
         "ties": "; ".join(f"{WHICH[side]} {', '.join(join.ties[side]) or 'none'}" for side in SIDES),
     }
     return made | {f"columns of {WHICH[side]}":

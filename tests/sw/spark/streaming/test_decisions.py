@@ -51,23 +51,31 @@ def ended(table: pa.Table) -> pa.Table:
 @given(seed=st.integers(0, 2**32), kind=st.sampled_from(KINDS), window=st.sampled_from(WINDOWS),
        groups=st.integers(1, 3), order=st.sampled_from(["none", "total"]), on=st.sampled_from([ON, "r.name = s.name"]),
        cuts=st.lists(st.integers(-1, 45), max_size=5).map(sorted), kept=st.booleans(),
-       devices=st.lists(st.sampled_from(["golden", "cpu"]), min_size=1, max_size=2))
+       devices=st.lists(st.sampled_from(["golden", "cpu"]), min_size=1, max_size=2), early=st.booleans())
 @example(seed=1, kind={"how": "semi"}, window=("ROWS 5", True), groups=1, order="none", on=ON, cuts=[0, 4], kept=True,
-         devices=["golden"])  # the session still has a tuple that is decided, and dropped
+         devices=["golden"], early=False)  # the session still has a tuple that is decided, and dropped
 def test_micro_batches_decide_the_rows_of_the_golden_model(
         tmp_path_factory: pytest.TempPathFactory, seed: int, kind: dict[str, Any], window: tuple[Any, bool],
-        groups: int, order: str, on: str, cuts: list[int], kept: bool, devices: list[str]) -> None:
-    """Tasks run twice, stop before their end, and forget what they remember; the device changes."""
+        groups: int, order: str, on: str, cuts: list[int], kept: bool, devices: list[str], early: bool) -> None:
+    """Tasks run twice, stop before their end, and forget what they remember; the device changes. What is taken back of
+    ``early`` rows was given.
+    """
     chance = random.Random(seed)
     query: dict[str, Any] = {"on": on, "window": window[0], "time": "ts", **kind}
     if order == "total" or window[1] or (kind["how"] in ("right", "full") and on == ON):
         groups = 1
     join = MicroBatches(str(tmp_path_factory.mktemp("state")), R.schema, S.schema, 0, {**query, "order": order},
-                        groups, devices[0], TIES, kept=kept)
+                        groups, devices[0], TIES, kept=kept, early=early and order == "none" and not window[1] and
+                        kind["how"] in ("left", "right", "full", "anti") and "aggregate" not in kind)
     got = run(join, cut(ended(R), cuts), cut(ended(S), cuts), chance, devices=devices)
     times = [got[name] for name in ("ts", "ts_r", "ts_s") if name in got.column_names]
     got = got.filter(pc.less(pc.coalesce(*times), LAST))
     want = answer(R, S, **query)
+    if join.early:
+        given, back = (rows(got.filter(pc.equal(got["operation"], sign)).drop_columns(["operation"])) for sign in "+-")
+        assert given >= back
+        assert given - back == rows(want)
+        return
     assert rows(got) == rows(want)
     if order == "total" and kind["how"] != "full":
         assert list(map(repr, got.to_pylist())) == list(map(repr, want.to_pylist()))
@@ -126,6 +134,26 @@ def test_pairs_come_at_once_and_other_rows_when_the_watermark_decides_them(
     total = MicroBatches(str(tmp_path / "total"), times(1).schema, times(1).schema, 0,
                          {"on": "r.x = s.x", "window": "RANGE 3", "time": "ts", "order": "total", "how": "left"})
     assert len(total.run([times(1, 2)], [times(2)])) == 0  # in total order they wait for the watermark
+
+
+@pytest.mark.parametrize(("how", "steps"), [
+    ("left", [{(1, None, "+"), (2, 2, "+")}, {(1, None, "-"), (1, 1, "+"), (4, 4, "+")}, {(6, None, "+")}]),
+    ("anti", [{(1, "+")}, {(1, "-")}, {(6, "+")}]),
+    ("full", [{(1, None, "+"), (2, 2, "+")}, {(1, None, "-"), (1, 1, "+"), (4, 4, "+")},
+              {(6, None, "+"), (None, 5, "+")}])])
+def test_early_rows_come_in_their_micro_batch_and_are_taken_back(
+        tmp_path: Path, how: str, steps: list[set[tuple[int | str | None, ...]]]) -> None:
+    join = MicroBatches(str(tmp_path), times(1).schema, times(1).schema, 2,
+                        {"on": "r.x = s.x", "window": "RANGE 3", "time": "ts", "order": "none", "how": how}, early=True)
+    found = []
+    for r, s in ((times(1, 2), times(2)), (times(4), times(1, 4)), (times(6), times(5)), (times(99), times(99))):
+        got = join.run([r], [s])
+        columns = [got[c].to_pylist() for c in ("ts_r", "ts_s", "ts", "operation") if c in got.column_names]
+        found.append(set(zip(*columns, strict=True)))
+    assert found[:3] == steps
+    assert {row[:-1] for row in found[3]} <= {(99, 99)}  # what was given stays
+    with pytest.raises(SnapshotError, match="order: was 'none, rows come early', is now 'none'"):
+        join.restarted(early=False).run([times(100)], [times(100)])
 
 
 @pytest.mark.parametrize(("kind", "steps"), [
