@@ -21,6 +21,8 @@ from packaging.utils import canonicalize_name
 
 import splitjoin
 
+from .conftest import LONGEST
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ["sw/splitjoin", "hw/splitjoin_hw", "sim/splitjoin_sim", "boards/splitjoin_boards"]
 README = (ROOT / "README.md").read_text()
@@ -178,6 +180,10 @@ def test_groups_reach_the_scheduler(request: pytest.FixtureRequest) -> None:
 
 def test_a_file_is_a_group(request: pytest.FixtureRequest) -> None:
     assert [mark.args for mark in request.node.iter_markers("xdist_group")] == [("tests/test_project.py",)]
+
+
+def test_the_groups_that_come_first_exist() -> None:
+    assert all((ROOT / name).is_file() for name in LONGEST if name.endswith(".py"))
 
 
 def test_what_make_test_leaves_out_is_run_by_make_test_long() -> None:

@@ -43,7 +43,7 @@ def test_scenarios(scenario: Scenario) -> None:
                      threshold=n % 4 + 1 + n % 2), scenario)
 
 
-@pytest.mark.parametrize(("scenario", "capacity", "block"), [(FULL, 2, 2), (SHORT, 16, 4)])
+@pytest.mark.parametrize(("scenario", "capacity", "block"), [(FULL, 2, 2), at_length(SHORT, 16, 4)])
 def test_slow_links_and_full_windows(scenario: Scenario, capacity: int, block: int,
                                      monkeypatch: pytest.MonkeyPatch) -> None:
     """Tuples that differ by less than the threshold still go on where a core is full, or an EXPIRE waits for them."""
@@ -51,6 +51,7 @@ def test_slow_links_and_full_windows(scenario: Scenario, capacity: int, block: i
     conforms(cascade(cores=4, capacity=capacity, stall_out=0.5, block=block, threshold=block), scenario)
 
 
+@pytest.mark.long
 def test_on_sim() -> None:
     for seed, name in enumerate(("band-range", "band-rows-and-range")):
         conforms(SimDevice(cores=4, capacity=64, seed=seed, stall_in=0.3, stall_out=0.3, architecture="cascade",

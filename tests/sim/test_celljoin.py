@@ -66,7 +66,7 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
         conforms(PysimDevice(cores=3, capacity=16, architecture="celljoin", merger="fixed"), FEW, "total")
 
 
-@pytest.mark.parametrize("cores", [2, 8])
+@pytest.mark.parametrize("cores", [2, at_length(8)])
 def test_a_probe_waits_until_the_partition_has_settled(cores: int) -> None:
     """A full window of cores tuples: each arrival expires one, and both moves pass all cores before the next scan."""
     scenario = Scenario("moves", FEW.r, FEW.s, "r.x > s.a + 1000", f"ROWS {cores}", 0)

@@ -52,7 +52,7 @@ def test_every_order_on_sim(options: dict[str, Any]) -> None:
             conforms(device, NAMED[name], order)
 
 
-@pytest.mark.parametrize("cores", [3, 7])
+@pytest.mark.parametrize("cores", [3, at_length(7)])
 def test_a_chain_has_the_latency_that_is_predicted(cores: int) -> None:
     """A core more is a node and a merger more, which records and results pass in the same cycles."""
     scenario = NAMED["zero-matches"]

@@ -45,6 +45,7 @@ def test_slow_links_and_full_windows(monkeypatch: pytest.MonkeyPatch) -> None:
         conforms(PysimDevice(cores=4, capacity=2, architecture=NAME, stall_out=0.5, seed=1), scenario)
 
 
+@pytest.mark.long
 def test_on_sim() -> None:
     for seed, name in enumerate(("band-range", "band-rows-and-range")):
         conforms(SimDevice(cores=4, capacity=64, seed=seed, stall_in=0.3, stall_out=0.3, architecture=NAME),

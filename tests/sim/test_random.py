@@ -23,9 +23,9 @@ from ..support.sampling import at_length, examples
 
 #: A sample of the matrix: cores, capacity, fan-out, fan-in, lanes, probes; whether there are event times. Rings of 2
 #: are full nearly always.
-CIRCUITS = [((1, 4, 2, 2, 1, 1), True), ((3, 2, 2, 2, 1, 8), True), ((5, 4, 3, 2, 2, 2), True),
-            ((2, 32, 2, 2, 4, 8), True), ((4, 8, 2, 4, 4, 4), False)]
-FURTHER = [((2, 32, 2, 2, 1, 4), True), ((1, 2, 2, 2, 1, 3), False)]
+CIRCUITS = [((1, 4, 2, 2, 1, 1), True), ((3, 2, 2, 2, 1, 8), True), ((2, 32, 2, 2, 4, 8), True)]
+FURTHER = [((2, 32, 2, 2, 1, 4), True), ((1, 2, 2, 2, 1, 3), False), ((5, 4, 3, 2, 2, 2), True),
+           ((4, 8, 2, 4, 4, 4), False)]
 #: Circuit → records that wait ahead of each of its regions.
 QUEUES = {(3, 2, 2, 2, 1, 8): 16, (2, 32, 2, 2, 4, 8): 64}
 #: The same of circuits with tables, whose batches are complete before their passes begin.

@@ -68,7 +68,7 @@ def _run(device: Device, query: Query, case: Scenario, masked: int | None) -> It
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize(("count", "tiny"), [(40, True), at_length(100, False)])
+@pytest.mark.parametrize(("count", "tiny"), [(25, True), at_length(100, False)])
 def test_random_conditions_on_random_circuits(count: int, tiny: bool) -> None:
     """`make test-long` draws five times as many, 500 of them circuits of any size."""
     @settings(max_examples=examples(count))

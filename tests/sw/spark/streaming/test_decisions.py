@@ -47,7 +47,7 @@ def ended(table: pa.Table) -> pa.Table:
     return pa.concat_tables([table, *[more] * 7, last.slice(len(table))])
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(30))
 @given(seed=st.integers(0, 2**32), kind=st.sampled_from(KINDS), window=st.sampled_from(WINDOWS),
        groups=st.integers(1, 3), order=st.sampled_from(["none", "total"]), on=st.sampled_from([ON, "r.name = s.name"]),
        cuts=st.lists(st.integers(-1, 45), max_size=5).map(sorted), kept=st.booleans(),
