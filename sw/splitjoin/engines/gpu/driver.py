@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -102,7 +103,8 @@ def _cuda() -> Any:
     if not is_simulated() and find_spec("numba_cuda") is None:
         raise ToolError(f"the device 'gpu' needs the Python package 'numba-cuda', which is not installed; {_CURE}")
     try:
-        with _row_stack():
+        with _row_stack(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy, which numba-cuda's own modules draw
             cuda: Any = importlib.import_module("numba.cuda")
             with suppress(ImportError):  # where a later import would need the name
                 importlib.import_module("numba.cuda.np.arrayobj")
