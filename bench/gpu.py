@@ -18,11 +18,12 @@ from splitjoin.engines.cpu.codes import LaneCoder
 from splitjoin.engines.cpu.finder import Batch
 from splitjoin.engines.device import Device
 from splitjoin.engines.gpu import GpuDevice
+from splitjoin.engines.gpu.comparison import of_plan, plan_layout
 from splitjoin.engines.gpu.driver import Gpu, gpu_name, is_simulated, open_gpu
 from splitjoin.engines.gpu.finder import SHAPE, GpuFinder
 from splitjoin.engines.gpu.kernel_source import Shape
 from splitjoin.lang.query import Query
-from splitjoin.lang.schema import Schema
+from splitjoin.lang.schema import SIDES, Schema, other_side
 from splitjoin.plan.passes.pipeline import make_plan
 
 #: Arrivals of a batch, and exponents of the window.
@@ -47,7 +48,8 @@ def kernel_seconds(gpu: Gpu, bits: int, shape: Shape = SHAPE, repeats: int = 5) 
     """The least seconds that the kernel takes for `BATCH` probes of a full window, and the matches it found."""
     window = 1 << bits
     plan = make_plan(query(f"ROWS {window}").predicate)
-    coder, finder = LaneCoder(plan), GpuFinder(plan, gpu, shape)
+    coder, finder = LaneCoder(plan), GpuFinder(plan_layout(plan), gpu, shape)
+    finder.compare({side: of_plan(plan, other_side(side)) for side in SIDES})
     r, s = streams(max(window, BATCH))
     probes, stored = coder.codes("r", r[:BATCH]), coder.codes("s", s[:window])
     windows = {"r": (np.zeros(BATCH, np.int64), np.full(BATCH, window, np.int64)),

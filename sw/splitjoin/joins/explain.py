@@ -21,7 +21,7 @@ from splitjoin.circuit.parameters import CircuitParameters, circuit_parameters
 from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.wire import Configuration
 from splitjoin.engines.cpu.engines import suits_runs
-from splitjoin.engines.gpu.suits import why_not
+from splitjoin.engines.gpu.suits import is_expression, why_not
 from splitjoin.lang.ir import Expr, text
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
@@ -199,6 +199,8 @@ def _gpu(plan: Plan) -> str:
     """Whether a GPU runs the plan, and how."""
     if reason := why_not(plan):
         return f"no: it {reason}"
+    if is_expression(plan):
+        return "yes: nested loops over the expression itself"
     return f"yes: nested loops{'' if plan.residual is None else '; candidates are verified on the CPU'}"
 
 

@@ -14,13 +14,13 @@ import numpy.typing as npt
 from splitjoin.lang.ir import Expr, columns
 from splitjoin.lang.schema import other_side
 
-from .atoms import AtomLanes
+from .atoms import AtomLanes, ValueRange
 from .exact_source import NotCompiled
 from .expression_kernel import CHUNK, PROBES, STEP, Kernel, make_kernel
 from .finder import Batch, Finder, Found, assembled
 from .pairs import PairTest
 
-__all__ = ["Compiler", "ExpressionFinder"]
+__all__ = ["Compiler", "ExpressionFinder", "live_ranges"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -52,11 +52,7 @@ class Compiler:
         """
         if pairs <= _PATIENCE:
             return None
-        first = {"r": batch.first["r"], "s": batch.first["s"]}
-        for side, other in (("r", "s"), ("s", "r")):
-            start = batch.windows[other][0]
-            first[side] = min(first[side], int(start[0])) if len(start) else first[side]
-        ranges = self._lanes.ranges(first)
+        ranges = live_ranges(batch, self._lanes)
         if ranges != self._ranges:
             self._ranges = ranges
             try:
@@ -65,6 +61,15 @@ class Compiler:
             except NotCompiled as reason:
                 self._kernel, self.why = None, f"by NumPy, as there is no compiled code for {reason}"
         return self._kernel
+
+
+def live_ranges(batch: Batch, lanes: AtomLanes) -> dict[Expr, ValueRange]:
+    """The ranges of the values of ``lanes`` that ``batch`` stores, probes with, or sees."""
+    first = {"r": batch.first["r"], "s": batch.first["s"]}
+    for side, other in (("r", "s"), ("s", "r")):
+        start = batch.windows[other][0]
+        first[side] = min(first[side], int(start[0])) if len(start) else first[side]
+    return lanes.ranges(first)
 
 
 class ExpressionFinder(Finder):

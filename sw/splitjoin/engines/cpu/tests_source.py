@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from splitjoin.plan.plan import Plan
 
-__all__ = ["TestSource", "is_conjunction", "test_source", "used_slots"]
+__all__ = ["TestSource", "is_conjunction", "test_source", "tree_source", "used_slots"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,16 @@ def is_conjunction(plan: Plan) -> bool:
 
 
 def test_source(plan: Plan, side: str, key: str, low: str, high: str) -> TestSource:
-    """The whole condition on a stored tuple of stream ``side``; the names are formats of a slot or a test.
+    """The whole condition on a stored tuple of stream ``side``; the names are formats of a slot or a test."""
+    def test(j: int) -> str:
+        k = key.format(plan.tests[j].r if side == "r" else plan.tests[j].s)
+        return f"({k} >= {low.format(j)}) & ({k} <= {high.format(j)})"
+
+    return tree_source(plan, test)
+
+
+def tree_source(plan: Plan, test: Callable[[int], str]) -> TestSource:
+    """The whole condition, in which ``test`` gives the code of each test.
 
     The length is linear in the number of distinct parts of ``plan.tree``, which may be far fewer than its nodes.
     """
@@ -59,9 +69,7 @@ def test_source(plan: Plan, side: str, key: str, low: str, high: str) -> TestSou
         if tree in names:
             return names[tree]
         if isinstance(tree, int):
-            test = plan.tests[tree]
-            k = key.format(test.r if side == "r" else test.s)
-            code = f"({k} >= {low.format(tree)}) & ({k} <= {high.format(tree)})"
+            code = test(tree)
         else:
             op, *args = tree
             code = (" & " if op == "and" else " | ").join(f"({text(a)})" for a in args)

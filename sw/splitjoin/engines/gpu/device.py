@@ -13,19 +13,19 @@ from splitjoin.lang.schema import SIDES
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan
 
+from ..cpu.atoms import AtomLanes
 from ..cpu.compiler import has_numba, needs_numba
 from ..device import Device, Session, check_inner
 from .driver import gpu_problem, open_gpu
-from .suits import why_not
+from .suits import is_expression, why_not
 
 __all__ = ["GpuDevice"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuDevice(Device):
-    """Runs queries on an NVIDIA GPU: every window and order, and every predicate that compares both streams by keys.
-
-    What the keys do not decide is verified on the CPU.
+    """Runs queries on an NVIDIA GPU: every window and order, and every predicate that compares keys of both streams or
+    has code for the GPU. What keys do not decide is verified on the CPU.
 
     Attributes:
         target: The number of the GPU, from 0 on, as in ``device="gpu:1"``.
@@ -59,8 +59,8 @@ class GpuDevice(Device):
     def open(self, query: Query) -> Session:
         """Start a session of ``query``.
 
-        Raises `UnsupportedError` if no key decides anything, `ToolError` without numba-cuda, a driver or a GPU, and
-        `CapacityError` for windows whose keys the GPU's memory cannot hold.
+        Raises `UnsupportedError` if there is no code for the predicate, `ToolError` without numba-cuda, a driver or a
+        GPU, and `CapacityError` for windows whose keys the GPU's memory cannot hold.
         """
         check_inner(query)
         self.check(query)
@@ -78,11 +78,14 @@ class GpuDevice(Device):
 
 def _check_windows(query: Query, plan: Plan, memory: int) -> None:
     """Raise `CapacityError` if windows of a number of rows do not fit into the GPU's ``memory``."""
-    from .finder import ring_kinds
+    from .comparison import plan_layout
+    from .expression import expression_layout
     from .ring import ring_bytes
 
+    predicate = query.predicate
+    layout = expression_layout(predicate, AtomLanes(predicate)) if is_expression(plan) else plan_layout(plan)
     rows = {side: query.window(side).rows or 0 for side in SIDES}
-    need = sum(ring_bytes(rows[side], ring_kinds(plan, side)) for side in SIDES)
+    need = sum(ring_bytes(rows[side], [kind for _, kind, _ in layout.stored[side]]) for side in SIDES)
     if need > memory:
         raise CapacityError(f"the keys of windows of {rows['r']:,} rows of R and {rows['s']:,} of S take "
                             f"{size_text(need)} of the GPU's memory, which has {size_text(memory)}; give shorter "

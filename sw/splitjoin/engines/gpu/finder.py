@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,19 +11,17 @@ import numpy.typing as npt
 
 from splitjoin.base.errors import CapacityError
 from splitjoin.lang.schema import SIDES, other_side
-from splitjoin.plan.plan import Plan
 
-from ..cpu.codes import lane
 from ..cpu.finder import Batch, Finder, Found
 from ..cpu.jit import load
-from ..cpu.tests_source import used_slots
+from .comparison import Comparison, Layout
 from .driver import Gpu, is_simulated
-from .kernel_source import Shape, kernel_source
+from .kernel_source import Shape, kernel_source, store_source, views
 from .order import by_probe
 from .ring import Ring
 from .staging import Staging
 
-__all__ = ["SHAPE", "GpuFinder", "ring_kinds"]
+__all__ = ["SHAPE", "GpuFinder"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -39,11 +38,6 @@ _DENSE = 1 << 25
 _STORING, _SPARE = 256, 1 << 10
 #: Rows of a batch's windows that kernels can number.
 _MOST_ROWS = 1 << 32
-
-
-def ring_kinds(plan: Plan, side: str) -> list[Any]:
-    """The types of the keys of stream ``side`` that its ring has."""
-    return [lane(plan.slots(side)[slot].key) for slot in used_slots(plan, side)]
 
 
 @dataclass(frozen=True)
@@ -66,22 +60,31 @@ class GpuFinder(Finder):
         dense: Batches of one stream's probes whose matches were counted before they were written.
     """
 
-    def __init__(self, plan: Plan, gpu: Gpu, shape: Shape = SHAPE):
+    def __init__(self, layout: Layout, gpu: Gpu, shape: Shape = SHAPE):
         super().__init__()
-        self._plan, self._gpu, self._shape = plan, gpu, shape
+        self._layout, self._gpu, self._shape = layout, gpu, shape
         self.received = self.dense = 0
+        self._comparisons: dict[str, Comparison] = {}
+        self._kernels: dict[str, Any] = {}
+        names = {side: [(name, kind) for name, kind, _ in layout.stored[side]] for side in SIDES}
+        self._views: dict[str, list[str]] = {side: views(names[side]) for side in SIDES}
+        self._stores: dict[str, Any] = {side: load(store_source(names[side])) for side in SIDES}
         with gpu:
             # Matches are copied beside the kernel of the other stream's probes.
             self._stream, self._copies = gpu.cuda.stream(), gpu.cuda.stream()
             self._done: dict[str, Any] = {side: gpu.cuda.event() for side in SIDES}
-            self._rings: dict[str, Ring] = {side: Ring(gpu, side, ring_kinds(plan, side)) for side in SIDES}
-            self._kernels: dict[str, Any] = {
-                side: load(kernel_source(plan, other_side(side), shape)) for side in SIDES}
+            self._rings: dict[str, Ring] = {side: Ring(gpu, side, names[side]) for side in SIDES}
         self._keys, self._bounds = Staging(gpu, "the keys of a batch"), Staging(gpu, "the bounds of a batch")
         self._buffers: dict[tuple[str, str], Any] = {}
         self._hosts: dict[str, Array] = {side: np.empty(0, np.uint64) for side in SIDES}
         self._room: dict[str, int] = dict.fromkeys(SIDES, _ROOM)
         self._expected: dict[str, int] = dict.fromkeys(SIDES, 0)  # matches, as many as the last batch had
+
+    def compare(self, comparisons: Mapping[str, Comparison]) -> None:
+        """Find matches by ``comparisons``, one for the probes of each stream, from the next batch on."""
+        for side, one in comparisons.items():
+            if self._comparisons.get(side) != one:
+                self._comparisons[side], self._kernels[side] = one, load(kernel_source(one, self._shape))
 
     @property
     def sent(self) -> int:
@@ -91,14 +94,14 @@ class GpuFinder(Finder):
     def keep(self, batch: Batch) -> None:
         """Store the keys of the batch on the GPU."""
         with self._gpu:
-            at = self._keys.send({side: [batch.stored[side][slot] for slot in used_slots(self._plan, side)]
+            at = self._keys.send({side: [_plain(batch.stored[side][n]) for *_, n in self._layout.stored[side]]
                                   for side in SIDES}, self._stream)
             for side, ring in self._rings.items():
                 n = len(batch.windows[side][0])
-                place, found = ring.extend(n), self._hits(other_side(side))
-                threads = min(self._shape.block, _STORING)
-                self._kernels[other_side(side)].store[max(1, -(-n // threads)), threads, self._stream](
-                    n, place, ring.size - 1, self._keys.words, self._keys.longs, *at[side], found, *ring.arrays)
+                place, threads = ring.extend(n), min(self._shape.block, _STORING)
+                self._stores[side].store[max(1, -(-n // threads)), threads, self._stream](
+                    n, place, ring.size - 1, *map(self._keys.view, self._views[side]), *at[side],
+                    self._hits(other_side(side)), *ring.arrays.values())
 
     def expire(self, batch: Batch) -> None:
         """Drop the tuples that no probe after the batch sees."""
@@ -147,17 +150,18 @@ class GpuFinder(Finder):
         if launch is None:
             return []
         windows = [(rows - launch.origin).astype(np.uint32) for rows in batch.windows[side]]
-        tests, ends = len(self._plan.tests), batch.probes[side]
-        return windows + [ends[j + skipped] for j in range(tests) for skipped in (0, tests)]
+        places, arrays = self._layout.probe[side], batch.probes[side]
+        return windows + [_plain(arrays[places[name]]) for name, _ in self._comparisons[side].probe]
 
     def _start(self, kernel: str, side: str, launch: _Launch, at: tuple[int, int], *arguments: Any, skipped: int = 0,
                blocks: int | None = None) -> None:
         """Start the ``kernel`` for ``blocks`` of probes of stream ``side``, or all, behind the first ``skipped``."""
-        ring = self._rings[other_side(side)]
+        ring, one = self._rings[other_side(side)], self._comparisons[side]
         grid = launch.blocks if blocks is None else blocks, launch.slices
         getattr(self._kernels[side], kernel)[grid, self._shape.threads, self._stream](
-            launch.n, skipped, launch.span, launch.shift, ring.size - 1, self._bounds.words, self._bounds.longs, *at,
-            *arguments, *ring.arrays)
+            launch.n, skipped, launch.span, launch.shift, ring.size - 1,
+            *map(self._bounds.view, views(one.stored, one.probe)), *at, *arguments,
+            *(ring.arrays[name] for name, _ in one.stored))
 
     def _found(self, batch: Batch, side: str, launch: _Launch | None, at: tuple[int, int]) -> Found:
         """The matches of the probes of stream ``side``, when the GPU has found them."""
@@ -236,3 +240,8 @@ class GpuFinder(Finder):
             what = f"{n:,} values of a batch ({name})"
             self._buffers[side, name] = found = self._gpu.array(1 << (n - 1).bit_length(), kind, what)
         return found
+
+
+def _plain(array: Array) -> Array:
+    """``array`` with truth values as numbers of 32 bits."""
+    return array.astype(np.uint32) if array.dtype == np.bool_ else array

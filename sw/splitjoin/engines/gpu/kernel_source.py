@@ -1,8 +1,8 @@
 """Source of the GPU's kernels: every probe against its whole window, a tile of stored tuples after the other.
 
-A block of threads compares a block of probes, of which each thread keeps the bounds of some in registers, with a slice
-of what these see. The keys of a tile lie in the memory that the block shares. Matches of a sparse result are appended
-as they are found; those of a dense one are counted first, so that each thread knows where its matches belong.
+A block of threads compares a block of probes, of which each thread keeps the numbers of some in registers, with a slice
+of what these see. The numbers of a tile lie in the memory that the block shares. Matches of a sparse result are
+appended as they are found; those of a dense one are counted first, so that each thread knows where its matches belong.
 
 The loop that compares must be short, as a GPU keeps few instructions near: it only finds out whether any of some tuples
 matches any of a thread's probes. What is to be done with a match is code of its own.
@@ -10,17 +10,12 @@ matches any of a thread's probes. What is to be done with a match is code of its
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from splitjoin.plan.plan import Plan
+from .comparison import Comparison
 
-from ..cpu.codes import lane
-from ..cpu.tests_source import is_conjunction, test_source, used_slots
-
-__all__ = ["Shape", "kernel_source"]
+__all__ = ["Shape", "kernel_source", "store_source", "views"]
 
 
 @dataclass(frozen=True)
@@ -32,16 +27,12 @@ class Shape:
         probes: Probes of a thread.
         tile: Stored tuples of a tile, a multiple of ``unrolled``.
         unrolled: Stored tuples that are compared before a branch.
-        widths: True to compare ``key − low ≤ width`` where all tests must hold, in place of both ends.
-        masked: True to note matches by bits.
     """
 
     threads: int = 128
     probes: int = 8
     tile: int = 1024
     unrolled: int = 4
-    widths: bool = False
-    masked: bool = False
 
     @property
     def block(self) -> int:
@@ -49,17 +40,16 @@ class Shape:
         return self.threads * self.probes
 
 
-_TEMPLATE = '''import numba
-import numpy as np
+_STORE = '''import numba
 from numba import cuda
 
 
 @cuda.jit
-def store(n, at, mask, words, longs, w, v, counter, {rings}):
-    """Copy the keys of ``n`` tuples to their places in rings, whose sizes are ``mask`` + 1, from place ``at`` on.
+def store(n, at, mask, {views}, w, v, counter, {rings}):
+    """Copy the numbers of ``n`` tuples to their places in rings, whose sizes are ``mask`` + 1, from place ``at`` on.
 
-    The keys of 32 bits are in ``words`` from ``w`` on, (keys, n), those of 64 bits in ``longs`` from ``v`` on. Sets
-    ``counter[0]`` to 0.
+    Numbers of 32 bits begin at ``w`` of what was sent, (numbers, n), those of 64 bits at ``v``. Sets ``counter[0]`` to
+    0.
     """
     i = numba.int64(cuda.grid(1))
     if i == 0:
@@ -67,18 +57,25 @@ def store(n, at, mask, words, longs, w, v, counter, {rings}):
     if i < n:
         place = (at + i) & mask
 {stored}
+'''
+
+_TEMPLATE = '''import numba
+import numpy as np
+from numba import cuda
+
 
 
 @cuda.jit
-def append(n, skipped, span, shift, mask, words, longs, w, v, room, found, {rings}):
+def append(n, skipped, span, shift, mask, {views}, w, v, room, found, {rings}):
     """Append the matches of the probes behind ``skipped`` blocks to ``found``, as probe · 2**32 + row, as long as there
     is ``room``; ``found[0]`` is their number. A block that sees more than ``room`` gives up.
 
     ``span``: rows of a slice, a multiple of a tile. ``shift``: the place of row 0 in the rings, whose sizes are
-    ``mask`` + 1. From ``w`` on, ``words`` (n,) has where the windows begin and end, as rows; then the low and the high
-    bounds of each test of 32 bits. From ``v`` on, ``longs`` has those of 64 bits. Then the keys of the stored tuples.
+    ``mask`` + 1. Of what was sent, from ``w`` on (n,) rows at which the windows begin, and then end, and then the
+    probes' numbers of 32 bits; from ``v`` on those of 64 bits. Then the rings of the stored tuples' numbers.
     """
 {head}
+{kept}
     full = cuda.shared.array(1, numba.uint32)
     while at < until:
         if thread == 0:
@@ -93,7 +90,7 @@ def append(n, skipped, span, shift, mask, words, longs, w, v, room, found, {ring
 
 
 @cuda.jit
-def count(n, skipped, span, shift, mask, words, longs, w, v, counts, slices, {rings}):
+def count(n, skipped, span, shift, mask, {views}, w, v, counts, slices, {rings}):
     """Count the matches of each probe in each slice: ``counts`` (n · slices,). Otherwise as `append`."""
 {head}
 {windows}
@@ -107,7 +104,7 @@ def count(n, skipped, span, shift, mask, words, longs, w, v, counts, slices, {ri
 {totals}
 
 @cuda.jit
-def write(n, skipped, span, shift, mask, words, longs, w, v, places, slices, out, {rings}):
+def write(n, skipped, span, shift, mask, {views}, w, v, places, slices, out, {rings}):
     """Write the rows of all matches of each probe in each slice to ``out``, from its one of ``places`` (n · slices,)
     on. Otherwise as `count`.
     """
@@ -123,125 +120,92 @@ def write(n, skipped, span, shift, mask, words, longs, w, v, places, slices, out
 '''
 
 
+def views(*numbers: Iterable[tuple[str, str]]) -> list[str]:
+    """The types of the views of what was sent in which ``numbers``, by name and type, are; rows are of uint32."""
+    return sorted({"uint32", *(_view(kind) for of in numbers for _, kind in of)})
+
+
+def _view(kind: str) -> str:
+    return "uint32" if kind == "bool" else kind
+
+
+def _sent(numbers: Sequence[tuple[str, str]], name: str, i: str, before: int) -> str:
+    """Number ``name`` of tuple ``i``, of which ``numbers`` were sent, behind ``before`` others of 32 bits."""
+    kinds = dict(numbers)
+    long = kinds[name].endswith("64")
+    at = [other for other, kind in numbers if kind.endswith("64") == long].index(name) + (0 if long else before)
+    code = f"{_view(kinds[name])}s[{'v' if long else 'w'} + {at} * n + {i}]"
+    return f"{code} != 0" if kinds[name] == "bool" else code
+
+
 class _Writer:
-    """Writes the parts of kernels for a ``plan``, whose stored tuples are of stream ``side``."""
+    """Writes the parts of kernels for a ``comparison``."""
 
-    def __init__(self, plan: Plan, side: str, shape: Shape):
-        self.plan, self.side, self.shape = plan, side, shape
-        self.slots, self.tests, self.mine = used_slots(plan, side), range(len(plan.tests)), range(shape.probes)
-        kinds = {slot: lane(plan.slots(side)[slot].key).__name__ for slot in self.slots}
-        self.kinds = kinds
-        self.slot = {j: plan.tests[j].r if side == "r" else plan.tests[j].s for j in self.tests}
-        self.of_test = {j: kinds[self.slot[j]] for j in self.tests}
-        self.widths = shape.widths and is_conjunction(plan)
-        # Where arrays begin, in numbers of tuples.
-        self.keys = _places((slot, kinds[slot]) for slot in self.slots)
-        self.bounds = _places(((end, j), self.of_test[j]) for j in self.tests for end in ("lo", "hi"))
-
-    def bound(self, end: str, j: int, p: str) -> str:
-        """The bound of test ``j`` of probe ``p``."""
-        n = self.bounds[end, j]
-        if self.of_test[j] == "uint32":
-            return f"words[w + {2 + n} * n + {p}]"
-        return f"longs[v + {n} * n + {p}]"
-
-    def stored(self) -> list[str]:
-        """The keys of tuple ``i`` go to their ``place``."""
-        return [f"k{slot}[place] = {'words[w' if self.kinds[slot] == 'uint32' else 'longs[v'} + {self.keys[slot]} * n "
-                f"+ i]" for slot in self.slots]
+    def __init__(self, comparison: Comparison, shape: Shape):
+        self.comparison, self.shape, self.mine = comparison, shape, range(shape.probes)
+        self.stored, self.probe = comparison.stored, comparison.probe
 
     def head(self) -> list[str]:
-        """The probes of the thread and their bounds, and the slice of the block."""
+        """The probes of the thread and their numbers, and the slice of the block."""
         shape = self.shape
         lines = ["thread = numba.int64(cuda.threadIdx.x)",
                  f"begin = (numba.int64(cuda.blockIdx.x) + skipped) * {shape.block}",
                  f"last = min(begin + {shape.block}, n) - 1",
-                 "at = numba.int64(words[w + begin]) + numba.int64(cuda.blockIdx.y) * span",
-                 "until = min(numba.int64(words[w + n + last]), at + span)",
-                 *(f"s{slot} = cuda.shared.array({shape.tile}, numba.{self.kinds[slot]})" for slot in self.slots)]
+                 "at = numba.int64(uint32s[w + begin]) + numba.int64(cuda.blockIdx.y) * span",
+                 "until = min(numba.int64(uint32s[w + n + last]), at + span)",
+                 *(f"{name}_tile = cuda.shared.array({shape.tile}, numba.{kind.replace('bool', 'boolean')})"
+                   for name, kind in self.stored)]
         for q in self.mine:
-            lines.append(f"p_{q} = begin + thread + {q * shape.threads}")
-            for j in self.tests:  # behind the last probe come some that meet nothing
-                lines += [f"lo{j}_{q} = np.{self.of_test[j]}(1)", f"hi{j}_{q} = np.{self.of_test[j]}(0)"]
-            lines.append(f"if p_{q} < n:")
-            for j in self.tests:
-                lines += [f"    {end}{j}_{q} = {self.bound(end, j, f'p_{q}')}" for end in ("lo", "hi")]
-            if self.widths:
-                lines.append(f"some = {' & '.join(f'(lo{j}_{q} <= hi{j}_{q})' for j in self.tests)}")
-                for j in self.tests:  # an empty interval has no width
-                    kind = f"np.{self.of_test[j]}"
-                    lines.append(f"hi{j}_{q} = {kind}(hi{j}_{q} - lo{j}_{q}) if some else {kind}(0)")
+            lines += [f"p_{q} = begin + thread + {q * shape.threads}", f"e_{q} = min(p_{q}, n - 1)",
+                      *(f"{name}_{q} = {_sent(self.probe, name, f'e_{q}', 2)}" for name, _ in self.probe)]
         return lines
 
     def load(self) -> list[str]:
-        """Copy the keys of a tile to shared memory."""
+        """Copy the numbers of a tile to shared memory; behind the last tuple, its numbers again."""
         return [f"for i in range(thread, {self.shape.tile}, {self.shape.threads}):",
-                "    place = (shift + at + i) & mask",
-                *(f"    s{slot}[i] = k{slot}[place]" for slot in self.slots), "cuda.syncthreads()"]
+                "    place = (shift + min(at + i, until - 1)) & mask",
+                *(f"    {name}_tile[i] = {name}_ring[place]" for name, _ in self.stored), "cuda.syncthreads()"]
 
-    def condition(self, q: int, x: str) -> tuple[tuple[str, ...], str]:
-        """The condition on probe ``q`` of the thread: assignments, and an expression. ``x``: format of a key's name."""
-        if self.widths:
-            return (), " & ".join(f"(np.{self.of_test[j]}({x.format(self.slot[j])} - lo{j}_{q}) <= hi{j}_{q})"
-                                  for j in self.tests)
-        made = test_source(self.plan, self.side, x, f"lo{{}}_{q}", f"hi{{}}_{q}")
-        return made.lines, made.truth
+    def kept(self) -> list[str]:
+        """What the survey needs of the thread's probes."""
+        return [self.comparison.of_probe(f"{name} = {code}", q) for q in self.mine
+                for name, code in self.comparison.kept]
 
     def survey(self) -> list[str]:
         """Compare the tuples from ``first`` on with all probes of the thread, and append what matches."""
-        shape, lines = self.shape, []
-        masked = shape.masked
-        lines.append("hit = np.uint32(0)" if masked else "hit = False")
+        shape, one = self.shape, self.comparison
+        lines = ["hit = False"]
         for u in range(shape.unrolled):
-            lines += [f"x{slot} = s{slot}[first + {u}]" for slot in self.slots]
+            lines += [f"{name} = {name}_tile[np.uint64(first + {u})]" for name, _ in self.stored]
             for q in self.mine:
-                before, truth = self.condition(q, "x{}")
-                lines += before
-                if masked:
-                    lines += [f"if {truth}:", f"    hit |= np.uint32({1 << (u * shape.probes + q)})"]
-                else:
-                    lines.append(f"hit = hit | ({truth})")
-        body = ["if found_match:", "    place = numba.int64(cuda.atomic.add(found, 0, 1))", "    if place < room:",
-                "        found[place + 1] = (np.uint64(p) << np.uint64(32)) | np.uint64(row)"]
-        seen = "p < n and words[w + p] <= row and row < words[w + n + p]"
-        if self.widths:
-            seen += "".join(f" and {self.bound('lo', j, 'p')} <= {self.bound('hi', j, 'p')}" for j in self.tests)
-        body[0] = f"if mask_of & 1 and {seen}:"
-        walk = ["while mask_of != 0:", *(f"    {line}" for line in body), "    mask_of >>= 1",
-                f"    p += {shape.threads}"]
-        if masked:
-            return [*lines, "if hit != 0:", f"    for u in range({shape.unrolled}):",
-                    "        row = at + first + u", "        p = begin + thread",
-                    f"        mask_of = (numba.int64(hit) >> (u * {shape.probes})) & {(1 << shape.probes) - 1}",
-                    *(f"        {line}" for line in walk)]
-        again = []
-        for q in self.mine:
-            before, truth = self.condition(q, "x{}")
-            again += [*before, f"if {truth}:", f"    mask_of |= {1 << q}"]
-        return [*lines, "if hit:", f"    for i in range(first, first + {shape.unrolled}):",
-                *(f"        x{slot} = s{slot}[i]" for slot in self.slots),
-                "        row = at + i", "        p = begin + thread", "        mask_of = 0",
-                *(f"        {line}" for line in again), *(f"        {line}" for line in walk)]
+                lines += [one.of_probe(line, q) for line in (*one.survey.lines, f"hit = hit | ({one.survey.truth})")]
+        again = [one.of_probe(line, q) for q in self.mine
+                 for line in (*one.survey.lines, f"if {one.survey.truth}:", f"    some |= {1 << q}")]
+        check = [*(f"{name} = {_sent(self.probe, name, 'p', 2)}" for name, _ in self.probe), *one.exact.lines,
+                 f"if {one.exact.truth}:", "    place = numba.int64(cuda.atomic.add(found, 0, 1))",
+                 "    if place < room:",
+                 "        found[place + 1] = (np.uint64(p) << np.uint64(32)) | np.uint64(row)"]
+        walk = ["while some != 0:", "    if some & 1 and p < n and uint32s[w + p] <= row and row < uint32s[w + n + p]:",
+                *(f"        {line}" for line in check), "    some >>= 1", f"    p += {shape.threads}"]
+        return [*lines, "if hit:", f"    for u in range({shape.unrolled}):",
+                *(f"        {name} = {name}_tile[first + u]" for name, _ in self.stored),
+                "        row = at + first + u", "        p = begin + thread", "        some = 0",
+                *(f"        {line}" for line in (*again, *walk))]
 
     def each(self, *action: str) -> list[str]:
         """Compare tuple ``i`` of the tile with all probes of the thread, and do the ``action`` with a match."""
-        lines = [*(f"x{slot} = s{slot}[i]" for slot in self.slots), "row = at + i"]
+        lines, one = [*(f"{name} = {name}_tile[i]" for name, _ in self.stored), "row = at + i"], self.comparison
         for q in self.mine:
-            before, truth = self.condition(q, "x{}")
-            lines += [*before, f"if ({truth}) & (row >= start_{q}) & (row < end_{q}):",
+            truth = f"if ({one.exact.truth}) & (row >= start_{q}) & (row < end_{q}):"
+            lines += [*(one.of_probe(line, q) for line in (*one.exact.lines, truth)),
                       *(f"    {line.format(q=q)}" for line in action)]
         return lines
 
     def windows(self) -> list[str]:
-        """The windows of the thread's probes; empty without an interval."""
-        lines = []
-        for q in self.mine:
-            some = "".join(f" and {self.bound('lo', j, f'p_{q}')} <= {self.bound('hi', j, f'p_{q}')}"
-                           for j in self.tests) if self.widths else ""
-            lines += [f"start_{q} = end_{q} = numba.int64(0)", f"if p_{q} < n{some}:",
-                      f"    start_{q} = numba.int64(words[w + p_{q}])",
-                      f"    end_{q} = numba.int64(words[w + n + p_{q}])"]
-        return lines
+        """The windows of the thread's probes; empty behind the last."""
+        return [line for q in self.mine for line in (
+            f"start_{q} = end_{q} = numba.int64(0)", f"if p_{q} < n:",
+            f"    start_{q} = numba.int64(uint32s[w + p_{q}])", f"    end_{q} = numba.int64(uint32s[w + n + p_{q}])")]
 
     def of_slices(self, line: str, before: str = "") -> list[str]:
         """``line`` for each probe of the thread that is one; ``{at}`` is the place of its slice."""
@@ -252,29 +216,28 @@ class _Writer:
         return lines
 
 
-def _places(arrays: Iterable[tuple[Any, str]]) -> dict[Any, int]:
-    """The number of each of ``arrays``, name and type, among those of its type."""
-    found: dict[Any, int] = {}
-    counts: Counter[str] = Counter()
-    for name, kind in arrays:
-        found[name] = counts[kind]
-        counts[kind] += 1
-    return found
+def store_source(numbers: Sequence[tuple[str, str]]) -> str:
+    """The module of the kernel that stores tuples' ``numbers``, by name and type."""
+    return _STORE.format(views=", ".join(f"{kind}s" for kind in views(numbers)),
+                         rings=", ".join(f"{name}_ring" for name, _ in numbers),
+                         stored=_text(8, (f"{name}_ring[place] = {_sent(numbers, name, 'i', 0)}"
+                                          for name, _ in numbers)))
 
 
-def kernel_source(plan: Plan, side: str, shape: Shape) -> str:
-    """The module of kernels that find matches among stored tuples of stream ``side``."""
-    writer = _Writer(plan, side, shape)
+def _text(indent: int, lines: Iterable[str]) -> str:
+    return "\n".join(" " * indent + line for line in lines)
 
-    def text(indent: int, lines: list[str]) -> str:
-        return "\n".join(" " * indent + line for line in lines)
 
+def kernel_source(comparison: Comparison, shape: Shape) -> str:
+    """The module of the kernels that find matches by ``comparison``: ``append``, ``count`` and ``write``."""
+    writer = _Writer(comparison, shape)
     zero = "found_{q} = numba.int64(0)"
     return _TEMPLATE.format(
-        rings=", ".join(f"k{slot}" for slot in writer.slots), tile=shape.tile, unrolled=shape.unrolled,
-        stored=text(8, writer.stored()), head=text(4, writer.head()), load=text(8, writer.load()),
-        survey=text(12, writer.survey()), windows=text(4, writer.windows()),
-        zeros=text(4, [zero.format(q=q) for q in writer.mine]), count=text(12, writer.each("found_{q} += 1")),
-        totals=text(4, writer.of_slices("counts[{at}] = found_{q}")),
-        places=text(4, writer.of_slices("found_{q} = places[{at}]", zero)),
-        write=text(12, writer.each("out[found_{q}] = row", "found_{q} += 1")))
+        views=", ".join(f"{kind}s" for kind in views(writer.stored, writer.probe)),
+        rings=", ".join(f"{name}_ring" for name, _ in writer.stored), tile=shape.tile, unrolled=shape.unrolled,
+        head=_text(4, writer.head()), kept=_text(4, writer.kept()),
+        load=_text(8, writer.load()), survey=_text(12, writer.survey()), windows=_text(4, writer.windows()),
+        zeros=_text(4, [zero.format(q=q) for q in writer.mine]), count=_text(12, writer.each("found_{q} += 1")),
+        totals=_text(4, writer.of_slices("counts[{at}] = found_{q}")),
+        places=_text(4, writer.of_slices("found_{q} = places[{at}]", zero)),
+        write=_text(12, writer.each("out[found_{q}] = row", "found_{q} += 1")))

@@ -1,4 +1,4 @@
-"""The keys of one stream's stored tuples in the GPU's memory: the tuple with row id n has place n modulo the size."""
+"""The numbers of one stream's stored tuples in the GPU's memory: row id n has place n modulo the size."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ def _size(tuples: int) -> int:
     return max(_LEAST, 1 << (tuples - 1).bit_length() if tuples else 1)
 
 
-def ring_bytes(tuples: int, kinds: Sequence[Any]) -> int:
-    """Bytes of a ring for so many tuples with keys of these types."""
+def ring_bytes(tuples: int, kinds: Sequence[str]) -> int:
+    """Bytes of a ring for so many tuples with numbers of these types."""
     return _size(tuples) * sum(int(np.dtype(kind).itemsize) for kind in kinds)
 
 
 class Ring:
-    """Keys of the types ``kinds`` of the tuples of stream ``side`` from row id `base` to `end`.
+    """The ``numbers``, by name and type, of the tuples of stream ``side`` from row id `base` to `end`.
 
     Attributes:
-        arrays: For each slot the keys, on the GPU, (`size`,).
+        arrays: By name the numbers on the GPU, (`size`,).
     """
 
-    def __init__(self, gpu: Gpu, side: str, kinds: Sequence[Any]):
-        self._gpu, self._side, self._kinds = gpu, side, kinds
+    def __init__(self, gpu: Gpu, side: str, numbers: Sequence[tuple[str, str]]):
+        self._gpu, self._side, self._numbers = gpu, side, numbers
         self.base = self.end = self.size = 0
-        self.arrays: list[Any] = []
+        self.arrays: dict[str, Any] = {}
         self._grow(0)
 
     def extend(self, n: int) -> int:
-        """Add ``n`` tuples, whose keys the caller writes from the returned place on. Raises `CapacityError` if the
+        """Add ``n`` tuples, whose numbers the caller writes from the returned place on. Raises `CapacityError` if the
         GPU's memory is full.
         """
         if self.end - self.base + n > self.size:
@@ -54,8 +54,9 @@ class Ring:
     def _grow(self, tuples: int) -> None:
         size, used = _size(tuples), self.end - self.base
         what = f"the keys of {tuples:,} tuples of stream {self._side} within the windows"
-        arrays = [self._gpu.array(size, kind, what) for kind in self._kinds]
-        for new, old in zip(arrays, self.arrays, strict=False):
+        arrays = {name: self._gpu.array(size, np.dtype(kind), what) for name, kind in self._numbers}
+        for name, old in self.arrays.items():
+            new = arrays[name]
             for place, at, length in self._segments(self.base, used, size):
                 for source, skipped, part in self._segments(self.base + at, length, self.size):
                     new[place + skipped:place + skipped + part].copy_to_device(old[source:source + part])

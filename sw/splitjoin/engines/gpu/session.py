@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
+from ..cpu.atoms import AtomLanes
 from ..cpu.engine import CpuSession
 from ..cpu.finder import Batch
 from ..cpu.search import PlanSearch, Search, VerifiedSearch, shortened
+from .comparison import of_plan, plan_layout
 from .driver import Gpu
+from .expression import GpuExpressionSearch, expression_layout
 from .finder import GpuFinder
+from .suits import is_expression
 
 __all__ = ["GpuSession", "open_session"]
 
@@ -62,10 +67,13 @@ class GpuSession(CpuSession):
 
 def open_session(query: Query, plan: Plan, gpu: Gpu, threads: int) -> GpuSession:
     """A session of ``query``, whose condition has ``plan``, on ``gpu``. Raises as `GpuFinder`."""
+    if is_expression(plan):
+        lanes = AtomLanes(query.predicate)
+        finder = GpuFinder(expression_layout(query.predicate, lanes), gpu)
+        return GpuSession(query, GpuExpressionSearch(query.predicate, lanes, finder), finder, threads)
     plan = shortened(plan)
-    finder = GpuFinder(plan, gpu)
-    search: Search = GpuSearch(plan, finder)
-    if plan.residual is not None:
-        assert isinstance(search, GpuSearch)
-        search = VerifiedSearch(query.predicate, plan.residual, search, may_bypass=False)
+    finder = GpuFinder(plan_layout(plan), gpu)
+    finder.compare({side: of_plan(plan, other_side(side)) for side in SIDES})
+    tests = GpuSearch(plan, finder)
+    search = tests if plan.residual is None else VerifiedSearch(query.predicate, plan.residual, tests, may_bypass=False)
     return GpuSession(query, search, finder, threads)

@@ -19,20 +19,18 @@ class Staging:
     """A buffer in pinned memory, and its copy on the ``gpu``. ``what`` it holds, in words.
 
     Attributes:
-        longs, words: The copy, as numbers of 64 and of 32 bits.
         sent: Bytes that were copied so far.
     """
 
     def __init__(self, gpu: Gpu, what: str):
         self._gpu, self._what = gpu, what
         self._host = np.empty(0, np.uint64)
-        self.longs: Any = None
-        self.words: Any = None
+        self._views: dict[str, Any] = {}
         self.sent = 0
 
     def send(self, groups: Mapping[str, Sequence[Array]], stream: Any) -> dict[str, tuple[int, int]]:
-        """Copy the arrays of ``groups``, (n,) each of uint32 or uint64, in the order of ``stream``. Those of a group
-        lie one behind the other: of 32 bits in `words`, of 64 in `longs`. Returns where each group begins in both.
+        """Copy the arrays of ``groups``, (n,) each of 32 or 64 bits, in the order of ``stream``. Those of a group and
+        of one size lie one behind the other. Returns where each group begins, among those of 32 bits and of 64.
 
         The next call overwrites the buffer, so ``stream`` must have copied it by then.
         """
@@ -42,9 +40,8 @@ class Staging:
         total = longs + (words + 1) // 2
         if total > len(self._host):
             size = 1 << (total - 1).bit_length()
-            self.longs = self.words = None  # before new memory is taken
-            self.longs = self._gpu.array(size, np.uint64, self._what)
-            self.words = self.longs.view(np.uint32)
+            self._views.clear()  # before new memory is taken
+            self._views["uint64"] = self._gpu.array(size, np.uint64, self._what)
             self._host = self._gpu.cuda.pinned_array(size, np.uint64)
         to: dict[int, Array] = {8: self._host, 4: self._host.view(np.uint32)}
         at = {8: 0, 4: 2 * longs}
@@ -53,9 +50,15 @@ class Staging:
             found[name] = at[4], at[8]
             for array in of:
                 size = array.itemsize
-                to[size][at[size]:at[size] + len(array)] = array
+                to[size][at[size]:at[size] + len(array)] = array.view(to[size].dtype)
                 at[size] += len(array)
         if total:
-            self.longs[:total].copy_to_device(self._host[:total], stream)
+            self._views["uint64"][:total].copy_to_device(self._host[:total], stream)
         self.sent += sum(a.nbytes for a in every)
         return found
+
+    def view(self, kind: str) -> Any:
+        """The copy as numbers of type ``kind``."""
+        if kind not in self._views:
+            self._views[kind] = self._views["uint64"].view(np.dtype(kind))
+        return self._views[kind]

@@ -82,7 +82,7 @@ def test_random_joins(case: RandomScenario, cuts: list[int]) -> None:
     query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,
                        window=case.windows.spec, time=case.time, order=case.order)
     if why_not(make_plan(query.predicate)):
-        with pytest.raises(UnsupportedError, match="the device 'gpu' compares keys of both streams"):
+        with pytest.raises(UnsupportedError, match="the device 'gpu' has no code for"):
             GpuDevice().open(query)
         return
     got = run(GpuDevice(threads=1), query, case.r, case.s, cuts)
@@ -171,10 +171,30 @@ def test_windows_beyond_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) 
             session.push(arrivals_of(case))
 
 
-def test_conditions_without_keys_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match=r"the device 'gpu' compares keys of both streams, but .* has no "
-                                               r"comparison of both that keys decide; use device='cpu'"):
-        splitjoin.join(pa.table({"x": [1]}), pa.table({"a": [1]}), on="(r.x * s.a) % 2 = 0", window="ROWS 4",
+@pytest.mark.parametrize(("on", "how"), [
+    ("abs(r.y - s.c) + abs(r.x - s.a) <= 10", "on the GPU, whole numbers in 32 bits"),
+    ("(r.x * s.a) % 3 = 1 OR r.flag AND NOT s.sign", "on the GPU, whole numbers in 32 bits"),
+    ("r.n * s.m % 7 > coalesce(r.n, s.m, 3) % 5", "on the GPU, whole numbers in 64 bits"),
+    ("bit_count(r.x ^ s.a) <= 2", "on the GPU, whole numbers in 32 bits"),
+    ("floor(r.y + s.c) = 10.0 OR sqrt(r.y + s.c) < 2.5", "on the GPU, whole numbers in 32 bits"),
+    ("(r.x + (1 << 40)) * (s.a + (1 << 40)) % 3 = 1", "by NumPy, as there is no code for")])
+def test_expressions(on: str, how: str) -> None:
+    random, n = np.random.default_rng(1), 30
+    r = pa.table({"x": pa.array(random.integers(0, 50, n), pa.int32()), "y": pa.array(random.random(n) * 20),
+                  "n": [None if i % 5 == 0 else i << 30 for i in range(n)],
+                  "flag": [None if i % 7 == 0 else bool(i % 2) for i in range(n)]})
+    s = pa.table({"a": pa.array(random.integers(0, 50, n), pa.int32()), "c": pa.array(random.random(n) * 20),
+                  "m": [2 * i for i in range(n)], "sign": [bool(i % 3) for i in range(n)]})
+    found, expected = (splitjoin.join(r, s, on=on, window="ROWS 12", device=name) for name in ("gpu", "golden"))
+    assert found.to_pydict() == expected.to_pydict()
+    assert 0 < found.num_rows < 600
+    assert found.plan.startswith(f"nested loops over the expression, {how}")
+
+
+def test_conditions_without_code_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"the device 'gpu' has no code for '\(r.y \* s.c\)', as a GPU rounds it "
+                                               r"otherwise, and .* compares no keys of both streams; use device='cpu'"):
+        splitjoin.join(pa.table({"y": [1.0]}), pa.table({"c": [1.0]}), on="r.y * s.c > 1.0", window="ROWS 4",
                        device="gpu")
 
 
