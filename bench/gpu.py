@@ -61,8 +61,8 @@ def kernel_seconds(gpu: Gpu, bits: int, shape: Shape = SHAPE, repeats: int = 5) 
     launch = finder._launch(batch, "r")
     assert launch is not None
     with gpu:
-        stream, hits = finder._stream, finder._hits("r")
-        at = finder._bounds.send({"r": finder._arrays(batch, "r", launch)}, stream)
+        stream, hits = finder._stream, finder._hits("r", "r")
+        at = finder._bounds.send({"r": finder._arrays(batch, "r", launch)}, stream, batch.team)
         for _ in range(1 + repeats):
             hits[:1].copy_to_device(np.zeros(1, np.uint64), stream)
             stream.synchronize()

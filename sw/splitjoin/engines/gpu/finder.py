@@ -40,6 +40,19 @@ _STORING, _SPARE = 256, 1 << 10
 _MOST_ROWS = 1 << 32
 
 
+#: Parts of the probes of a stream; the second one has one in so many of them.
+_PARTS, _LAST = {"r": ("r", "last r"), "s": ("s", "last s")}, 4
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The blocks of probes from ``first`` to before ``until``, whose matches are in a buffer of this ``name``."""
+
+    name: str
+    first: int
+    until: int
+
+
 @dataclass(frozen=True)
 class _Launch:
     """The work of a kernel: ``n`` probes, in ``blocks`` and ``slices``. ``origin``: the row that it counts from."""
@@ -72,13 +85,13 @@ class GpuFinder(Finder):
         with gpu:
             # Matches are copied beside the kernel of the other stream's probes.
             self._stream, self._copies = gpu.cuda.stream(), gpu.cuda.stream()
-            self._done: dict[str, Any] = {side: gpu.cuda.event() for side in SIDES}
+            self._done: dict[str, Any] = {part: gpu.cuda.event() for parts in _PARTS.values() for part in parts}
             self._rings: dict[str, Ring] = {side: Ring(gpu, side, names[side]) for side in SIDES}
         self._keys, self._bounds = Staging(gpu, "the keys of a batch"), Staging(gpu, "the bounds of a batch")
         self._buffers: dict[tuple[str, str], Any] = {}
-        self._hosts: dict[str, Array] = {side: np.empty(0, np.uint64) for side in SIDES}
+        self._hosts: dict[str, Array] = dict.fromkeys(self._done, np.empty(0, np.uint64))
         self._room: dict[str, int] = dict.fromkeys(SIDES, _ROOM)
-        self._expected: dict[str, int] = dict.fromkeys(SIDES, 0)  # matches, as many as the last batch had
+        self._expected: dict[str, int] = dict.fromkeys(self._done, 0)  # matches, as many as the last batch had
 
     def compare(self, comparisons: Mapping[str, Comparison]) -> None:
         """Find matches by ``comparisons``, one for the probes of each stream, from the next batch on."""
@@ -95,13 +108,13 @@ class GpuFinder(Finder):
         """Store the keys of the batch on the GPU."""
         with self._gpu:
             at = self._keys.send({side: [_plain(batch.stored[side][n]) for *_, n in self._layout.stored[side]]
-                                  for side in SIDES}, self._stream)
+                                  for side in SIDES}, self._stream, batch.team)
             for side, ring in self._rings.items():
                 n = len(batch.windows[side][0])
                 place, threads = ring.extend(n), min(self._shape.block, _STORING)
                 self._stores[side].store[max(1, -(-n // threads)), threads, self._stream](
                     n, place, ring.size - 1, *map(self._keys.view, self._views[side]), *at[side],
-                    self._hits(other_side(side)), *ring.arrays.values())
+                    *(self._hits(other_side(side), part) for part in _PARTS[other_side(side)]), *ring.arrays.values())
 
     def expire(self, batch: Batch) -> None:
         """Drop the tuples that no probe after the batch sees."""
@@ -109,16 +122,30 @@ class GpuFinder(Finder):
             ring.trim(batch.starts[side])
 
     def find(self, batch: Batch) -> dict[str, Found]:
-        """Per stream its probes' matches; those of R are put in order while the GPU looks for those of S."""
+        """Per stream its probes' matches; those of a part are put in order while the GPU looks for others."""
         launches = {side: self._launch(batch, side) for side in SIDES}
+        some = [side for side in SIDES if launches[side] is not None]
         with self._gpu:
             at = self._bounds.send({side: self._arrays(batch, side, launch) for side, launch in launches.items()},
-                                   self._stream)
-            for side, launch in launches.items():
-                if launch is not None and self._room[side]:
-                    self._start("append", side, launch, at[side], self._room[side], self._hits(side))
-                    self._done[side].record(self._stream)
-            return {side: self._found(batch, side, launch, at[side]) for side, launch in launches.items()}
+                                   self._stream, batch.team)
+            parts = {side: self._begin(side, launch, at[side], some[-1:] == [side])
+                     for side, launch in launches.items()}
+            return {side: self._found(batch, side, launches[side], at[side], parts[side]) for side in SIDES}
+
+    def _begin(self, side: str, launch: _Launch | None, at: tuple[int, int], last: bool) -> list[_Part]:
+        """Start looking for the matches of the probes of stream ``side``: of the ``last`` ones in two parts, so that
+        few are left to put in order when the GPU has ended.
+        """
+        if launch is None or not self._room[side]:
+            return []
+        cut = launch.blocks - launch.blocks // _LAST if last else launch.blocks
+        parts = [_Part(name, first, until) for name, first, until in zip(
+            _PARTS[side], (0, cut), (cut, launch.blocks), strict=True) if first < until]
+        for part in parts:
+            self._start("append", side, launch, at, self._room[side], self._hits(side, part.name), skipped=part.first,
+                        blocks=part.until - part.first)
+            self._done[part.name].record(self._stream)
+        return parts
 
     def close(self) -> None:
         """Release the GPU's memory."""
@@ -163,35 +190,42 @@ class GpuFinder(Finder):
             *map(self._bounds.view, views(one.stored, one.probe)), *at, *arguments,
             *(ring.arrays[name] for name, _ in one.stored))
 
-    def _found(self, batch: Batch, side: str, launch: _Launch | None, at: tuple[int, int]) -> Found:
+    def _found(self, batch: Batch, side: str, launch: _Launch | None, at: tuple[int, int],
+               parts: list[_Part]) -> Found:
         """The matches of the probes of stream ``side``, when the GPU has found them."""
         n = len(batch.windows[side][0])
         if launch is None:
             return Found.of(np.zeros(n, np.int64), [])
-        if self._room[side]:
-            self._done[side].wait(self._copies)
-            hits = self._received(side, 0, min(self._expected[side], self._room[side]) + 1)
-            total = int(hits[0])
-            if total <= self._room[side]:
-                if total >= len(hits):
-                    hits = self._received(side, len(hits), total + 1)
-                self._expected[side] = total + total // 4 + _SPARE
-                batch.memory.add(total)
-                counts, rows = by_probe(hits[1:total + 1], n, launch.origin)
-                return Found.of(counts, [(0, n, rows)])
-        return self._counted(batch, side, launch, at)
+        found: list[tuple[int, int, Rows]] = []
+        counts = np.empty(n, np.int64)
+        for part in parts:
+            if (hits := self._appended(side, part.name)) is None:
+                break
+            first, until = part.first * self._shape.block, min(part.until * self._shape.block, n)
+            counts[first:until], rows = by_probe(hits, first, until, launch.origin)
+            found.append((first, until, rows))
+        if not parts or len(found) < len(parts):
+            return self._counted(batch, side, launch, at)
+        batch.memory.add(sum(len(rows) for *_, rows in found))
+        return Found.of(counts, found)
 
-    def _received(self, side: str, begin: int, until: int) -> Array:
-        """The first ``until`` entries of what was appended, of which those before ``begin`` are here already."""
-        host = self._hosts[side]
-        if until > len(host):
-            self._hosts[side] = self._gpu.cuda.pinned_array(1 << (until - 1).bit_length(), np.uint64)
-            self._hosts[side][:begin] = host[:begin]
-        host = self._hosts[side]
-        self._hits(side)[begin:until].copy_to_host(host[begin:until], self._copies)
-        self._copies.synchronize()
-        self.received += 8 * (until - begin)
-        return host[:until]
+    def _appended(self, side: str, part: str) -> Array | None:
+        """The matches of a part of the probes of stream ``side``; None if there was no room for them."""
+        self._done[part].wait(self._copies)
+        begin, until, host = 0, min(self._expected[part], self._room[side]) + 1, self._hosts[part]
+        while begin < until:
+            if until > len(host):
+                self._hosts[part] = more = self._gpu.cuda.pinned_array(1 << (until - 1).bit_length(), np.uint64)
+                more[:begin] = host[:begin]
+                host = more
+            self._hits(side, part)[begin:until].copy_to_host(host[begin:until], self._copies)
+            self._copies.synchronize()
+            self.received += 8 * (until - begin)
+            if (total := int(host[0])) > self._room[side]:
+                return None
+            begin, until = until, total + 1
+        self._expected[part] = total + total // 4 + _SPARE
+        return host[1:total + 1]
 
     def _counted(self, batch: Batch, side: str, launch: _Launch, at: tuple[int, int]) -> Found:
         """As `_found`, of a dense result: its matches are counted, and then written where they belong."""
@@ -228,9 +262,9 @@ class GpuFinder(Finder):
             block = until
         return Found.of(np.diff(ends), found)
 
-    def _hits(self, side: str) -> Any:
-        """The number of matches of the probes of stream ``side``, and room for them."""
-        return self._place(side, "matches", self._room[side] + 1, np.uint64)
+    def _hits(self, side: str, part: str) -> Any:
+        """The number of matches of a part of the probes of stream ``side``, and room for them."""
+        return self._place(side, part, self._room[side] + 1, np.uint64)
 
     def _place(self, side: str, name: str, n: int, kind: Any) -> Any:
         """Room on the GPU for ``n`` values or more, which the next call with this name overwrites."""

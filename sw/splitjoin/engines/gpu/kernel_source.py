@@ -45,15 +45,15 @@ from numba import cuda
 
 
 @cuda.jit
-def store(n, at, mask, {views}, w, v, counter, {rings}):
+def store(n, at, mask, {views}, w, v, counter, other, {rings}):
     """Copy the numbers of ``n`` tuples to their places in rings, whose sizes are ``mask`` + 1, from place ``at`` on.
 
-    Numbers of 32 bits begin at ``w`` of what was sent, (numbers, n), those of 64 bits at ``v``. Sets ``counter[0]`` to
-    0.
+    Numbers of 32 bits begin at ``w`` of what was sent, (numbers, n), those of 64 bits at ``v``. Sets ``counter[0]``
+    and ``other[0]`` to 0.
     """
     i = numba.int64(cuda.grid(1))
     if i == 0:
-        counter[0] = 0
+        counter[0] = other[0] = 0
     if i < n:
         place = (at + i) & mask
 {stored}

@@ -17,12 +17,12 @@ Rows = npt.NDArray[np.int64]
 _FEW = 32
 
 
-def by_probe(hits: npt.NDArray[np.uint64], probes: int, origin: int) -> tuple[Rows, Rows]:
-    """How many matches each of the ``probes`` has, and their row ids in order. ``hits`` (n,): probe · 2**32 + row less
-    ``origin``.
+def by_probe(hits: npt.NDArray[np.uint64], first: int, until: int, origin: int) -> tuple[Rows, Rows]:
+    """How many matches each of the probes from ``first`` to before ``until`` has, and their row ids in order. ``hits``
+    (n,): probe · 2**32 + row less ``origin``.
     """
-    ends, rows = np.zeros(probes + 1, np.int64), np.empty(len(hits), np.int64)
-    _scatter(hits, origin, ends, rows, _FEW)
+    ends, rows = np.zeros(until - first + 1, np.int64), np.empty(len(hits), np.int64)
+    _scatter(hits, first, origin, ends, rows, _FEW)
     counts = np.diff(ends)
     for probe in np.flatnonzero(counts > _FEW):
         rows[ends[probe]:ends[probe + 1]].sort()
@@ -30,16 +30,16 @@ def by_probe(hits: npt.NDArray[np.uint64], probes: int, origin: int) -> tuple[Ro
 
 
 @compiled
-def _scatter(hits: Any, origin: Any, ends: Any, rows: Any, few: Any) -> None:
+def _scatter(hits: Any, first: Any, origin: Any, ends: Any, rows: Any, few: Any) -> None:
     """Write the rows of each probe to ``rows``, in order where there are ``few``; probe p's end at ``ends[p + 1]``."""
     n = len(ends) - 1
     for i in range(len(hits)):
-        ends[np.int64(hits[i] >> np.uint64(32)) + 1] += 1
+        ends[np.int64(hits[i] >> np.uint64(32)) - first + 1] += 1
     for p in range(n):
         ends[p + 1] += ends[p]
     places = ends[:n].copy()
     for i in range(len(hits)):
-        probe = np.int64(hits[i] >> np.uint64(32))
+        probe = np.int64(hits[i] >> np.uint64(32)) - first
         row = np.int64(hits[i] & np.uint64(0xFFFFFFFF)) + origin
         place = places[probe]
         places[probe] = place + 1

@@ -19,7 +19,7 @@ from .suits import is_expression
 __all__ = ["GpuSession", "open_session"]
 
 #: Nanoseconds of the CPU's for an arrival: to copy bounds, to put matches in order, and to verify candidates.
-_ARRIVAL_NS = 20.0
+_ARRIVAL_NS = 4.0
 
 
 class GpuSearch(PlanSearch):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..cpu.helpers import Team
 from .driver import Gpu
 
 __all__ = ["Staging"]
 
 Array = npt.NDArray[Any]
+
+#: Numbers of 64 bits that are put together by one thread, as a hand-over takes longer.
+_FEW = 1 << 15
 
 
 class Staging:
@@ -28,8 +33,9 @@ class Staging:
         self._views: dict[str, Any] = {}
         self.sent = 0
 
-    def send(self, groups: Mapping[str, Sequence[Array]], stream: Any) -> dict[str, tuple[int, int]]:
-        """Copy the arrays of ``groups``, (n,) each of 32 or 64 bits, in the order of ``stream``. Those of a group and
+    def send(self, groups: Mapping[str, Sequence[Array]], stream: Any, team: Team) -> dict[str, tuple[int, int]]:
+        """Copy the arrays of ``groups``, (n,) each of 32 or 64 bits, in the order of ``stream``; ``team`` puts them
+        together. Those of a group and
         of one size lie one behind the other. Returns where each group begins, among those of 32 bits and of 64.
 
         The next call overwrites the buffer, so ``stream`` must have copied it by then.
@@ -45,13 +51,19 @@ class Staging:
             self._host = self._gpu.cuda.pinned_array(size, np.uint64)
         to: dict[int, Array] = {8: self._host, 4: self._host.view(np.uint32)}
         at = {8: 0, 4: 2 * longs}
-        found = {}
+        found, jobs = {}, []
         for name, of in groups.items():
             found[name] = at[4], at[8]
             for array in of:
                 size = array.itemsize
-                to[size][at[size]:at[size] + len(array)] = array.view(to[size].dtype)
+                place = to[size][at[size]:at[size] + len(array)]
+                jobs.append(partial(np.copyto, place, array.view(place.dtype)))
                 at[size] += len(array)
+        if total < _FEW:
+            for job in jobs:
+                job()
+        else:
+            team.map(lambda job: job(), jobs)
         if total:
             self._views["uint64"][:total].copy_to_device(self._host[:total], stream)
         self.sent += sum(a.nbytes for a in every)

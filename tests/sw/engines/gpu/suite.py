@@ -25,7 +25,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes.pipeline import make_plan
 from tests.support.conformance import assert_conforms, run, slices
-from tests.support.sampling import at_length
+from tests.support.sampling import at_length, examples
 from tests.support.scenarios import SCENARIOS, Scenario, arrivals_of
 from tests.support.strategies import Scenario as RandomScenario, scenario
 
@@ -76,7 +76,7 @@ def test_orders(order: str) -> None:
     assert_conforms(got, golden(case.name, order), order)
 
 
-@settings(max_examples=6 if is_simulated() else 60)
+@settings(max_examples=examples(4 if is_simulated() else 40))
 @given(scenario(), st.lists(st.integers(0, 20), max_size=2))
 def test_random_joins(case: RandomScenario, cuts: list[int]) -> None:
     query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,
@@ -218,7 +218,7 @@ def test_by_probe() -> None:
     probe = np.sort(np.concatenate([random.integers(0, 50, 300), np.full(100, 7)]))
     row = np.concatenate([np.sort(random.choice(1 << 20, n, replace=False))
                           for n in np.bincount(probe, minlength=50)]).astype(np.uint64)
-    hits = probe.astype(np.uint64) << np.uint64(32) | row
-    counts, rows = by_probe(random.permutation(hits), 50, 1000)
+    hits = (probe.astype(np.uint64) + np.uint64(30)) << np.uint64(32) | row
+    counts, rows = by_probe(random.permutation(hits), 30, 80, 1000)
     assert counts.tolist() == np.bincount(probe, minlength=50).tolist()
     assert rows.tolist() == (row.astype(np.int64) + 1000).tolist()
