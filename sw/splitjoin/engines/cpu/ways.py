@@ -100,9 +100,11 @@ def _divided(condition: Condition) -> Iterator[Way]:
             shift = _shift(plan.slots_r[slot].key, plan.slots_s[plan.tests[first].s].key)
             mine = condition.keys("r", slot)
             moved = _moved(mine, shift)
-            none = moved == np.uint64(2**64 - 1)
-            higher = _Search("s", above.keys, np.maximum(above.low, np.where(none, moved, moved + np.uint64(1))),
-                             np.where(none | ~condition.possible_r, np.uint64(0), above.high), above.slots_s)
+            # A code of R's that is below all of S's has moved to S's least one, which is above it.
+            least = np.where(mine < np.uint64(min(max(-shift, 0), 2**64 - 1)), np.uint64(0), moved + np.uint64(1))
+            none = (moved == np.uint64(2**64 - 1)) | ~condition.possible_r
+            higher = _Search("s", above.keys, np.where(none, np.uint64(1), np.maximum(above.low, least)),
+                             np.where(none, np.uint64(0), above.high), above.slots_s)
             (back,) = [b for b in condition.bounds("r") if second in b.tests]
             least = _moved(above.keys, -shift)
             beyond = (_moved(least, shift) < above.keys)  # no code of R's reaches so high

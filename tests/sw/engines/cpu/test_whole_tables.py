@@ -121,3 +121,18 @@ def test_keys_that_s_has_not_meet_nothing_behind_a_range() -> None:
     s = pa.table({"k": [1, 0, 0], "a": [6, 0, 5]})
     found = join(r, s, on="s.k = r.k AND r.v < s.a").to_arrow()
     assert found.to_pylist() == [{"k_r": 0, "v": 4, "k_s": 0, "a": 5}]
+
+
+def test_two_ranges_where_keys_of_r_lie_below_all_keys_of_s() -> None:
+    """The pairs are divided by which key is greater: here one of R's is less than S's least."""
+    r = pa.table({"x": pa.array([1, 0, -2, 0, -2, None], pa.int8()), "y": pa.array([2, 1, 1, 2, 0, None], pa.uint32())})
+    s = pa.table({"a": [-1, -3, 3, 0, 1, None], "b": pa.array([1, 1, 0, 2, 3, 2], pa.uint32())})
+    on = "r.x < s.a AND r.y BETWEEN s.b AND s.b + 2"
+    def two_ranges(*of: Any) -> list[Any]:
+        return [way for way in ways(*of) if way.name == "two ranges"]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whole_tables, "ways", two_ranges)
+        found = join(r, s, on=on)
+    assert "two ranges" in found.plan
+    assert found.to_arrow().equals(join(r, s, on=on, device="golden").to_arrow())
