@@ -70,11 +70,11 @@ def _read(on: str, schemas: dict[Side, Schema]) -> tuple[Expr, list[ComputedColu
     with connection() as db:
         terms = OneTableTerms(db, statement, {side: _arrow(schemas[side]).empty_table() for side in SIDES})
         tree = terms.read(on, "ON")
-    made = {name: ComputedColumn(side, text, terms.tables[side].schema.field(name).with_name(text))
+    made = {(side, name): ComputedColumn(side, text, terms.tables[side].schema.field(name).with_name(text))
             for (side, text), name in terms.computed.items()}
     for column in tree.find_all(exp.Column):
-        if column.name in made:
-            column.set("this", exp.to_identifier(made[column.name].text, quoted=True))
+        if (found := made.get((column.table, column.name))) is not None:  # type: ignore[arg-type]  # "r" or "s"
+            column.set("this", exp.to_identifier(found.text, quoted=True))
     both = [(table, _extended(schemas[side], made.values()))
             for table, side in zip(statement.tables, SIDES, strict=True)]
     return read_condition(statement, both, tree, "ON"), list(made.values())

@@ -22,7 +22,7 @@ from splitjoin.tables import TableWriter
 from .arranged import Arranged
 from .expected_size import ExpectedSize
 
-__all__ = ["Output", "run"]
+__all__ = ["Output", "gathered", "rows_schema", "run"]
 
 #: Result rows that are gathered and written at once.
 _WRITTEN = 1 << 21
@@ -60,21 +60,21 @@ def run(query: Query, tables: Arranged, output: Output, device: Device, to: str 
         return tables.by_left(rows.table(), nearest_first=query.chooses_by_distance)
 
     if to is not None:
-        with TableWriter(to, output.schema or _schema(query, output)) as writer:
+        with TableWriter(to, output.schema or rows_schema(query, output)) as writer:
             for part in by_left().parts(_WRITTEN) if query.order.kind == "left" else rows.tables(_WRITTEN):
-                writer.write(output.finish(_gathered(query, given, output, part)))
+                writer.write(output.finish(gathered(query, given, output, part)))
         return JoinResult(writer.stored(), None, **rows.facts)
     table = by_left() if query.order.kind == "left" else rows.table()
     try:
         check_memory(len(table), len(table) * row)
         whole = given if len(table) <= _TAKEN else _in_one_chunk(given, output.columns)
-        made = table.map(lambda part: output.finish(_gathered(query, whole, output, part)), table.parts(_TAKEN))
+        made = table.map(lambda part: output.finish(gathered(query, whole, output, part)), table.parts(_TAKEN))
         return JoinResult(pa.concat_tables(made), lambda: tables.numbered(table.items()), **rows.facts)
     except MemoryError as error:
         raise too_large(len(table)) from error
 
 
-def _schema(query: Query, output: Output) -> pa.Schema:
+def rows_schema(query: Query, output: Output) -> pa.Schema:
     """The schema of the gathered columns, and the aggregates behind them."""
     return pa.schema([*output_schema(output.columns), *aggregate_fields(query)])
 
@@ -87,10 +87,10 @@ def _in_one_chunk(tables: Mapping[Side, pa.Table], columns: Sequence[OutputColum
             .combine_chunks() for side in SIDES}
 
 
-def _gathered(query: Query, tables: Mapping[Side, pa.Table], output: Output, rows: TableRows) -> pa.Table:
+def gathered(query: Query, tables: Mapping[Side, pa.Table], output: Output, rows: TableRows) -> pa.Table:
     """The gathered columns of ``rows``, and the aggregates behind them."""
     table = gather(output.columns, tables["r"], tables["s"], rows.r, rows.s)
-    return pa.table([*table.columns, *rows.values], schema=_schema(query, output))
+    return pa.table([*table.columns, *rows.values], schema=rows_schema(query, output))
 
 
 def _row_bytes(columns: Sequence[OutputColumn], incoming: Arrivals) -> int:

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
-from splitjoin.base.errors import SchemaError
+from splitjoin.base.errors import SchemaError, SplitJoinError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
-from splitjoin.lang.schema import Schema
+from splitjoin.lang.schema import SIDES, Schema
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import Tolerance, WindowSpec
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import OutputColumn, output_columns, output_schema
 from splitjoin.rows.result import JoinResult
-from splitjoin.tables import check_columns, check_output
-from splitjoin.tables.inputs import Rows, as_table
+from splitjoin.tables import TableFiles, check_columns, check_output
+from splitjoin.tables.inputs import Rows, table_or_files
 
 from .arranged import arranged, sorts, whole_window
 from .computed import make_query, with_computed
 from .execution import Output, run
+from .in_parts import join_in_parts, suits_parts
 
 __all__ = ["join", "result_columns"]
 
@@ -84,21 +86,38 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
         SplitJoinError: With what must hold, what came and what to do.
     """
     chosen = find_device(device, **merged_options(device_options, options, device, join))
-    tr = as_table(r, "r")
-    ts = tr if s is r else as_table(s, "s")  # a reader gives its rows only once
-    sort = sorts(sort)
-    query = make_query(Schema.from_table("r", tr), Schema.from_table("s", ts), on=on,
-                       window=whole_window(tr, ts) if window is None else window, time=time, order=order, how=how,
-                       direction=direction, allow_exact=allow_exact, k=k, tolerance=tolerance, by=by,
-                       aggregate=aggregate, whole=True)
+    left = table_or_files(r, "r")
+    right = left if s is r else table_or_files(s, "s")  # a reader gives its rows only once
+    sort, path = sorts(sort), None if to is None else check_output(to)
+    parts: dict[str, Any] = {"on": on, "time": time, "order": order, "how": how, "direction": direction,
+                             "allow_exact": allow_exact, "k": k, "tolerance": tolerance, "by": by,
+                             "aggregate": aggregate, "whole": True}
+
+    def made(r: Schema, s: Schema, window: WindowSpec) -> tuple[Query, Output]:
+        assert r.arrow is not None
+        assert s.arrow is not None
+        query = make_query(r, s, window=window, **parts)
+        columns = result_columns(query, r.arrow, s.arrow, select)
+        if path is not None:  # before any work
+            check_columns(pa.schema([*output_schema(columns), *aggregate_fields(query)]), path)
+        return query, Output(columns)
+
+    files = {side: data for side, data in zip(SIDES, (left, right), strict=True) if isinstance(data, TableFiles)}
+    if path is not None and window is not None and not sort and len(files) == len(SIDES):
+        declared = None
+        with suppress(SplitJoinError):  # the rows show more than the schemas of files
+            declared = made(Schema.from_arrow("r", files["r"].schema()), Schema.from_arrow("s", files["s"].schema()),
+                            window)
+        if declared is not None and suits_parts(declared[0], files, declared[1]):
+            return join_in_parts(declared[0], files, declared[1], chosen, path)
+    tr = left.read() if isinstance(left, TableFiles) else left
+    ts = tr if right is left else right.read() if isinstance(right, TableFiles) else right
+    query, output = made(Schema.from_table("r", tr), Schema.from_table("s", ts),
+                         whole_window(tr, ts) if window is None else window)
     query.r.check(tr)
     query.s.check(ts)
-    columns = result_columns(query, tr.schema, ts.schema, select)
-    path = None if to is None else check_output(to)
-    if path is not None:  # before any work
-        check_columns(pa.schema([*output_schema(columns), *aggregate_fields(query)]), path)
     tr, ts = with_computed(query, "r", tr), with_computed(query, "s", ts)
-    return run(query, arranged(query, tr, ts, sort=sort), Output(columns), chosen, path)
+    return run(query, arranged(query, tr, ts, sort=sort), output, chosen, path)
 
 
 def result_columns(query: Query, r: pa.Schema, s: pa.Schema,

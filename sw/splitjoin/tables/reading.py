@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from splitjoin.base.errors import InputError, first_line
-from splitjoin.base.ipc import ipc_schema, read_ipc_file, read_ipc_stream, translated, validated
+from splitjoin.base.ipc import ipc_batches, ipc_schema, read_ipc_file, read_ipc_stream, translated, validated
 from splitjoin.lang.layouts import decoded, is_encoded
 from splitjoin.lang.types import Binary, String, Timestamp, finer, from_arrow
 
@@ -189,6 +189,38 @@ class TableFiles:
         schema = _unified(self, [table.schema for table in tables])
         return pa.concat_tables([_converted(table, schema, path)
                                  for path, table in zip(self.paths, tables, strict=True)])
+
+
+    def nbytes(self, columns: Sequence[str]) -> int:
+        """About how many bytes some ``columns`` have in memory, without reading rows; `columnar` must hold."""
+        found = 0
+        for path in self.paths:
+            with _reading(path):
+                if path.suffix.lower() in IPC:
+                    found += path.stat().st_size * len(columns) // max(len(ipc_schema(path)), 1)
+                    continue
+                with pyarrow.parquet.ParquetFile(path) as file:
+                    groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
+                found += sum(max(column.total_uncompressed_size, 4 * group.num_rows) for group in groups
+                             for column in map(group.column, range(group.num_columns))
+                             if column.path_in_schema.partition(".")[0] in columns)
+        return found
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
+        """Some ``columns`` in parts of about ``rows``, of which memory holds one; `columnar` must hold. Raises
+        `InputError` like `read`.
+        """
+        schema = pa.schema([self.schema().field(name) for name in columns])
+        for path in self.paths:
+            with _reading(path):
+                if path.suffix.lower() in IPC:
+                    for batch in ipc_batches(path):
+                        yield from (_converted(pa.Table.from_batches([batch.slice(at, rows)]), schema, path)
+                                    for at in range(0, len(batch), rows))
+                    continue
+                with pyarrow.parquet.ParquetFile(path) as file:
+                    for batch in file.iter_batches(rows, columns=list(columns)):
+                        yield _converted(pa.Table.from_batches([validated(batch)]), schema, path)
 
 
 def _unified(files: TableFiles, schemas: Sequence[pa.Schema]) -> pa.Schema:
