@@ -111,9 +111,9 @@ def main() -> None:
     threads = sorted(chosen.threads)
     os.environ["SPLITJOIN_COMPILE"] = "first"
     os.environ["POLARS_MAX_THREADS"] = str(threads[-1])
-    for join, sizes in CASES.items():
-        for rows in (200_000,) if chosen.quick else sizes:
-            if chosen.only in join:
+    for rows in (200_000,) if chosen.quick else sorted({n for sizes in CASES.values() for n in sizes}):
+        for join, sizes in CASES.items():
+            if chosen.only in join and (chosen.quick or rows in sizes):
                 out = Recorder("table_threads", quick=chosen.quick, part=f"{join}, {rows:,} rows")
                 measure(out, join, rows, threads)
                 out.write()

@@ -16,8 +16,8 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import Duration, Timestamp, TimeUnit, from_arrow, plain, units_per
 
-__all__ = ["Arrivals", "R", "S", "arrivals", "check_rising", "event_ticks", "interleave", "s_before_each_r",
-           "shown", "ticks_of", "timed_arrivals"]
+__all__ = ["Arrivals", "MergedTables", "R", "S", "arrivals", "check_rising", "event_ticks", "interleave",
+           "s_before_each_r", "shown", "ticks_of", "timed_arrivals"]
 
 #: Stream numbers, as in records and result items.
 R, S = 0, 1
@@ -87,59 +87,78 @@ def arrivals(query: Query, r: pa.Table, s: pa.Table) -> Arrivals:
     Raises `InputError` when a time column holds NULL or decreases, naming the row.
     """
     if query.time is None:
-        common = min(len(r), len(s))
-        stream = np.empty(len(r) + len(s), np.uint8)
-        stream[: 2 * common : 2] = R
-        stream[1 : 2 * common : 2] = S
-        stream[2 * common :] = R if len(r) > len(s) else S
-        return Arrivals(stream, None, r, s)
+        return MergedTables(None, r, s)
     return timed_arrivals(r, s, _event_times(query, "r", r), _event_times(query, "s", s))
 
 
 def timed_arrivals(r: pa.Table, s: pa.Table, times_r: npt.NDArray[np.int64],
                    times_s: npt.NDArray[np.int64]) -> Arrivals:
     """Two whole tables interleaved by their event times in ticks, (r,) and (s,), which do not fall."""
-    return _Merged(times_r, times_s, r, s)
+    return MergedTables((times_r, times_s), r, s)
 
 
-class _Merged(Arrivals):
-    """Two whole tables with event times ``times_r`` and ``times_s``, which rise; they are merged when it is needed."""
+class MergedTables(Arrivals):
+    """Two whole tables with event ``times`` of both, which rise, or None; they are merged when it is needed."""
 
-    def __init__(self, times_r: npt.NDArray[np.int64], times_s: npt.NDArray[np.int64], r: pa.Table, s: pa.Table):
-        self.__dict__.update(r=r, s=s, _times={"r": times_r, "s": times_s})
+    def __init__(self, times: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None, r: pa.Table, s: pa.Table):
+        self.__dict__.update(r=r, s=s, _times=times)
 
     def __len__(self) -> int:
         return len(self.r) + len(self.s)
 
-    is_timed = True
+    @property
+    def is_timed(self) -> bool:
+        """As `Arrivals.is_timed`."""
+        return self.__dict__["_times"] is not None
 
     def times(self, side: str) -> npt.NDArray[np.int64]:
         """As `Arrivals.times`."""
-        found: npt.NDArray[np.int64] = self.__dict__["_times"][side]
+        found: npt.NDArray[np.int64] = self.__dict__["_times"][side == "s"]
         return found
 
     @property
     def ends(self) -> tuple[int, int] | None:
         """As `Arrivals.ends`."""
-        some = [times for side in "rs" if len(times := self.times(side))]
+        some = [times for side in "rs" if len(times := self.times(side))] if self.is_timed else []
         return (min(int(t[0]) for t in some), max(int(t[-1]) for t in some)) if some else None
+
+    def positions(self, side: str) -> npt.NDArray[np.int64]:
+        """As `Arrivals.positions`."""
+        found: npt.NDArray[np.int64] = self._placed[side]
+        return found
+
+    def place(self, positions_r: npt.NDArray[np.int64], positions_s: npt.NDArray[np.int64],
+              stream: npt.NDArray[np.uint8]) -> None:
+        """Take the positions of all tuples, and `stream`, from one who has merged the times faster."""
+        self.__dict__.update(_placed={"r": positions_r, "s": positions_s}, stream=stream)
 
     @cached_property
     def stream(self) -> npt.NDArray[np.uint8]:
         """As `Arrivals.stream`."""
-        return self._merged[0]
+        found = np.full(len(self), S, np.uint8)
+        found[self.positions("r")] = R
+        return found
 
     @cached_property
-    def ts(self) -> npt.NDArray[np.int64]:
+    def ts(self) -> npt.NDArray[np.int64] | None:
         """As `Arrivals.ts`."""
-        return self._merged[1]
+        if not self.is_timed:
+            return None
+        found = np.empty(len(self), np.int64)
+        for side in "rs":
+            found[self.positions(side)] = self.times(side)
+        return found
 
     @cached_property
-    def _merged(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-        ts = np.concatenate([self.times("r"), self.times("s")])
-        both = np.repeat(np.array([R, S], np.uint8), [len(self.r), len(self.s)])
-        order = np.argsort(ts, kind="stable")  # stable: R, which comes first in the concatenation, wins ties
-        return both[order], ts[order]
+    def _placed(self) -> dict[str, npt.NDArray[np.int64]]:
+        if not self.is_timed:  # r0, s0, r1, s1, …
+            common = min(len(self.r), len(self.s))
+            return {side: np.concatenate([np.arange(at, 2 * common, 2), np.arange(2 * common, common + len(table))])
+                    for side, at, table in (("r", 0, self.r), ("s", 1, self.s))}
+        # Stable: R, which comes first in the concatenation, wins ties.
+        order = np.argsort(np.concatenate([self.times("r"), self.times("s")]), kind="stable")
+        is_r = order < len(self.r)
+        return {"r": np.flatnonzero(is_r), "s": np.flatnonzero(~is_r)}
 
 
 def s_before_each_r(stream: npt.NDArray[np.uint8], before: int) -> npt.NDArray[np.int64]:

@@ -43,7 +43,7 @@ class TablePairs:
 
     Attributes:
         r, s: The row ids (n,).
-        at: The position of the later tuple.
+        at: The position of the later tuple; None of an as-of or anti join.
         plan: How they were found, in words.
         counters: As of `Session.counters`.
         map: Applies a function to items, and gives the results in their order; by several threads, if the device has
@@ -52,7 +52,7 @@ class TablePairs:
 
     r: npt.NDArray[np.int64]
     s: npt.NDArray[np.int64]
-    at: npt.NDArray[np.int64]
+    at: npt.NDArray[np.int64] | None
     plan: str
     counters: dict[str, int]
     map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = lambda function, items: list(map(function, items))

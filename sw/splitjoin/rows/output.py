@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,10 +92,19 @@ def output_schema(columns: Sequence[OutputColumn]) -> pa.Schema:
 def gather(columns: Sequence[OutputColumn], r: pa.Table, s: pa.Table, r_rows: npt.NDArray[np.int64],
            s_rows: npt.NDArray[np.int64]) -> pa.Table:
     """The result rows for pairs of row ids: ``r_rows`` and ``s_rows`` are int64 (n,), −1 for NULL."""
-    rows = {"r": indices(r_rows), "s": indices(s_rows)}
-    tables = {"r": r, "s": s}
-    data = [take(tables[c.side].column(c.source), rows[c.side]) for c in columns]
+    tables, rows = {"r": r, "s": s}, {"r": r_rows, "s": s_rows}
+    takers = {side: _taker(rows[side]) for side in {c.side for c in columns}}
+    data = [takers[c.side](tables[c.side].column(c.source)) for c in columns]
     return pa.table(data, schema=output_schema(columns))
+
+
+def _taker(rows: npt.NDArray[np.int64]) -> Callable[[pa.ChunkedArray], pa.ChunkedArray]:
+    """Takes the ``rows`` of a column: without a copy where they follow each other."""
+    n = len(rows)
+    if n and rows[0] >= 0 and rows[-1] - rows[0] == n - 1 and bool((rows[1:] - rows[:-1] == 1).all()):
+        return lambda column: column.slice(rows[0], n)
+    places = indices(rows)
+    return lambda column: take(column, places)
 
 
 def indices(rows: npt.NDArray[np.int64]) -> pa.Array:

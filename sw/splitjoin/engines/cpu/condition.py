@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,7 @@ class Condition:
         self._has_units = False
         for j in plan.required:
             test = plan.tests[j]
-            self.possible_r &= lows[j] <= highs[j]
+            self._work.map(partial(_narrow, self.possible_r, lows[j], highs[j]), self._work.slices(len(incoming.r)))
             if plan.slots_s[test.s].null_code:
                 self.possible_s &= self.keys("s", test.s) != 0
             if test.is_point:
@@ -158,8 +158,8 @@ class Condition:
                 found.setdefault(test.s if stored == "s" else test.r, []).append(j)
             lows, highs = self._ends_of(probing) if found else ([], [])
             self._bounds[stored] = [
-                Bounds(self.keys(stored, slot), reduce(np.maximum, (lows[j] for j in tests)),
-                       reduce(np.minimum, (highs[j] for j in tests)), tuple(tests),
+                Bounds(self.keys(stored, slot), self._work.combined(np.maximum, [lows[j] for j in tests]),
+                       self._work.combined(np.minimum, [highs[j] for j in tests]), tuple(tests),
                        self._whole(tests)) for slot, tests in found.items()]
         return self._bounds[stored]
 
@@ -186,6 +186,11 @@ class Condition:
             # no such key, may each be another key.
             return Groups(self.points, np.ones_like(self.possible_r), self.possible_s, self._work)
         return Groups(self.points, self.possible_r, self.possible_s, self._work)
+
+
+def _narrow(possible: Mask, low: Codes, high: Codes, mine: slice) -> None:
+    """Leave of those that are ``possible`` the tuples whose intervals hold something."""
+    possible[mine] &= low[mine] <= high[mine]
 
 
 def _measured(e: Expr, incoming: Arrivals) -> Expr:

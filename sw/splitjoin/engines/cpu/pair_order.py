@@ -7,9 +7,7 @@ R and S.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +15,32 @@ import numpy.typing as npt
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
-from ..arrival import Arrivals, R
+from ..arrival import Arrivals, MergedTables, R
 from .partitions import ordered_pairs
-from .table_work import Work
+from .table_work import Work, aligned
 
-__all__ = ["NO_PAIR", "PairOrder"]
+__all__ = ["NO_PAIR", "PairOrder", "place"]
 
 Rows = npt.NDArray[np.int64]
 #: A number that is above that of each pair.
 NO_PAIR = 2**62
 _NONE = np.empty(0, np.int64)
+
+
+def place(incoming: Arrivals, work: Work) -> None:
+    """Have ``incoming`` know the positions of all tuples, by loops if there are some."""
+    if work.loops is None or not isinstance(incoming, MergedTables) or not incoming.is_timed:
+        return
+    loops, sizes = work.loops, (len(incoming.r), len(incoming.s))
+    of, stream = [np.empty(n, np.int64) for n in sizes], np.empty(len(incoming), np.uint8)
+    times = [aligned(incoming.times(side)) for side in SIDES]
+
+    def merge(task: tuple[int, slice]) -> None:
+        side, mine = task
+        loops["merge_positions"](times[side][mine], times[1 - side], side, mine.start, side, of[side][mine], stream)
+
+    work.map(merge, [(side, mine) for side in range(2) for mine in work.slices(sizes[side])])
+    incoming.place(of[0], of[1], stream)
 
 
 class PairOrder:
@@ -42,26 +56,14 @@ class PairOrder:
         self._by_turns = not incoming.is_timed and work.loops is not None and not self._by_rows
         self._of_r = self._of_s = self._number = _NONE
         self._stream = np.empty(0, np.uint8)
-        if incoming.is_timed and work.loops is not None:
-            self._merge(work.loops)
-        elif not self._by_turns:
+        if not self._by_turns:
+            place(incoming, work)
             self._stream = incoming.stream
             self._of_r, self._of_s = incoming.positions("r"), incoming.positions("s")
             self._number = np.empty(len(incoming), np.int64)
-            self._number[self._of_r], self._number[self._of_s] = (np.arange(n) for n in self._sizes)
-
-    def _merge(self, loops: Mapping[str, Any]) -> None:
-        """Find the positions by merging the times."""
-        self._of_r, self._of_s = (np.empty(n, np.int64) for n in self._sizes)
-        self._number, self._stream = np.empty(len(self._incoming), np.int64), np.empty(len(self._incoming), np.uint8)
-        times = [np.require(self._incoming.times(side), np.int64, ["C", "A"]) for side in SIDES]
-
-        def merge(task: tuple[int, slice]) -> None:
-            side, mine = task
-            loops["merge_positions"](times[side][mine], times[1 - side], side, mine.start, side,
-                                     (self._of_r, self._of_s)[side][mine], self._number, self._stream)
-
-        self._work.map(merge, [(side, mine) for side in range(2) for mine in self._work.slices(self._sizes[side])])
+            parts = [(of, mine) for of, n in zip((self._of_r, self._of_s), self._sizes, strict=True)
+                     for mine in work.slices(n)]
+            work.map(lambda of: self._number.__setitem__(of[0][of[1]], np.arange(of[1].start, of[1].stop)), parts)
 
     def packed(self, r: Rows, s: Rows) -> Rows:
         """The pairs of the rows ``r`` and ``s`` (n,) as numbers (n,)."""

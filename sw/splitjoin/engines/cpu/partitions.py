@@ -2,8 +2,8 @@
 the work (radix partitioning; Manegold, Boncz and Kersten, Optimizing main-memory join on modern hardware, 2002).
 
 The *place* of a tuple combines its group and its key. *Fine buckets* are equal ranges of places; a *partition* is a run
-of them with about as many tuples as any other. Both streams are partitioned at the same places, the probes by the low
-ends of their intervals. The stored tuples of each partition are sorted, so all are; a *directory* tells where each of
+of them with about as many tuples as any other. Both streams are partitioned at the same places, the probes by an end of
+their intervals. The stored tuples of each partition are sorted, so all are; a *directory* tells where each of
 many equal ranges of places in it begins.
 """
 
@@ -108,10 +108,7 @@ class PartitionedRanges:
 
         def sort(part: int) -> None:
             mine = slice(int(self._starts[part]), int(self._starts[part + 1]))
-            n = mine.stop - mine.start
-            self._loops["sort_places"](self._places[mine], self.order[mine], np.empty(n, np.uint64),
-                                       np.empty(n, np.int64))
-            self._loops["make_directory"](self._places[mine], self._bases[part], self._shifts[part],
+            self._loops["sort_partition"](self._places[mine], self.order[mine], self._bases[part], self._shifts[part],
                                           self._directory[begins[part]:begins[part + 1]])
 
         work.map(sort, range(len(firsts)))
@@ -142,26 +139,45 @@ class PartitionedRanges:
             self._starts, self._begins, self._directory, self._places, start, end)
         return _Part(rows, start, end, pairs)
 
+    def by_row(self, rows: int) -> tuple[Rows, Rows]:
+        """The ranges of all probes, of which there are ``rows``, from `start` to before `end`: int64 (rows,) each."""
+        starts, ends = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+
+        def find(part: int) -> None:
+            found = self.find(part)
+            self._loops["by_row"](found.rows, found.start, found.end, starts, ends)
+
+        self._work.map(find, self.parts)
+        return starts, ends
+
     def pairs(self, part: int, most: int) -> Iterator[tuple[Rows, Rows]]:
         """The row ids of probes and of the stored tuples in their ranges, in partition number ``part``, at most so many
         at once.
         """
         found = self.find(part)
         rows, start, end = found.rows, found.start, found.end
-        if found.pairs > most:  # ranges in pieces, which are put together to no more than is asked for
-            pieces = np.maximum(-(-(end - start) // most), 1)
-            turn = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-            rows, end = np.repeat(rows, pieces), np.repeat(end, pieces)
-            start = np.repeat(start, pieces) + turn * most
-            end = np.minimum(end, start + most)
+
+        def expanded(at: int, until: int, n: int) -> tuple[Rows, Rows]:
+            probe, stored = np.empty(n, np.int64), np.empty(n, np.int64)
+            self._loops["expand"](start[at:until], end[at:until], rows[at:until], self.order, probe, stored)
+            return probe, stored
+
+        if found.pairs <= most:
+            if found.pairs:
+                yield expanded(0, len(rows), found.pairs)
+            return
+        # Ranges in pieces, which are put together to no more than is asked for.
+        pieces = np.maximum(-(-(end - start) // most), 1)
+        turn = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        rows, end = np.repeat(rows, pieces), np.repeat(end, pieces)
+        start = np.repeat(start, pieces) + turn * most
+        end = np.minimum(end, start + most)
         ends = np.cumsum(end - start)
         at = done = 0
         while at < len(rows):
-            until = int(np.searchsorted(ends, done + most, side="right")) if found.pairs > most else len(rows)
+            until = int(np.searchsorted(ends, done + most, side="right"))
             n = int(ends[until - 1]) - done
-            probe, stored = np.empty(n, np.int64), np.empty(n, np.int64)
-            self._loops["expand"](start[at:until], end[at:until], rows[at:until], self.order, probe, stored)
-            yield probe, stored
+            yield expanded(at, until, n)
             done, at = done + n, until
 
 

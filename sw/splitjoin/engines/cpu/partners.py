@@ -19,12 +19,13 @@ from splitjoin.base.memory import available_memory
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.schema import SIDES
 
-from ..arrival import Arrivals, s_before_each_r
-from .condition import Condition
-from .key_order import KeyOrder
+from ..arrival import Arrivals
+from .condition import Bounds, Condition
+from .key_ranges import ranges_by_row
+from .nearest import first_partners, last_partners
 from .runs_of_keys import Groups, Pyramid, Search, least
-from .sorting import counts_below
 from .spans import Spans
+from .table_work import Work, aligned
 
 __all__ = ["Neighbours", "Partners", "neighbours_of", "partners_of", "suits_search"]
 
@@ -35,6 +36,8 @@ _SAMPLE = 4096
 #: Nanoseconds: a candidate of the search; a pair that is made and gathered, and a candidate of it, by compiled loops,
 #: and a session of these, until it is there.
 _TRIED, _MADE, _COMPARED, _STARTED = 60.0, 100.0, 0.2, 3e6
+#: Rows of a run up to which, on average, all are looked at for the least.
+_FEW = 32
 #: Bytes of a pair until its rows are decided, about.
 _PAIR_BYTES = 60
 
@@ -61,14 +64,15 @@ class Neighbours:
     tried: int
 
 
-def neighbours_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condition, groups: Groups) -> Neighbours:
+def neighbours_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condition, groups: Groups,
+                  work: Work) -> Neighbours:
     """The ``kind.k`` nearest partners of an as-of join of ``kind``, in each direction in which it looks."""
     search = _search(condition, groups)
     find = _finder(groups, search)
     none = np.empty((len(incoming.r), 0), np.int64)
     found = {"back": none, "fore": none}
     # Those of a tuple's own time are before it, where it looks in both directions.
-    for name, start, end in _looked(kind, incoming, visible, both=kind.direction == "nearest"):
+    for name, start, end in _looked(kind, incoming, visible, work, both=kind.direction == "nearest"):
         columns = list[Rows]()
         while len(columns) < kind.k:
             one = find(start, end, name == "back")
@@ -84,27 +88,53 @@ def neighbours_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Con
     return Neighbours(found["back"], found["fore"], search.tried or sum(int((f >= 0).sum()) for f in found.values()))
 
 
-def partners_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condition,
-                groups: Groups) -> Partners | None:
+def partners_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condition, groups: Groups,
+                work: Work) -> Partners | None:
     """The partners of a ``kind`` semi, anti or as-of; None where making all pairs is expected to be cheaper, by a
     sample.
     """
     bounds = condition.bounds("s")
     if not kind.is_asof and visible.hold_all and condition.decided and len(bounds) == 1:
-        ranges = KeyOrder(groups.of("s"), groups.count, bounds[0].keys).ranges(
-            groups.of("r"), bounds[0].low, bounds[0].high)
-        some = ranges.end > ranges.start
-        # Any partner decides an anti join; a semi join's row comes with the first.
-        first = least(ranges.order, ranges.start, ranges.end) if kind.how == "semi" else np.zeros(len(some), np.int64)
-        return Partners(np.where(some, first, -1), "by the first partner of each run of sorted keys",
-                        int(np.count_nonzero(some)))
+        return _within_one(kind, bounds[0], groups, work)
     if not suits_search(condition, groups, visible):
         return None
     search = _search(condition, groups)
-    partner = _chosen(kind, incoming, visible, groups, search)
+    partner = _chosen(kind, incoming, visible, groups, search, work)
     how = "by equal keys and time" if search.is_direct else "from the nearest partner on" if kind.is_asof else (
         "until the first partner")
     return Partners(partner, how, search.tried or int(np.count_nonzero(partner >= 0)))
+
+
+def _within_one(kind: Kind, bounds: Bounds, groups: Groups, work: Work) -> Partners:
+    """The first partner of each tuple of R within one key's interval; of an anti join any, as 0."""
+    keys, low, high = bounds.keys, bounds.low, bounds.high
+    if groups.is_one and len(keys) and len(low) and (end := groups.one_end(keys, low, high)):
+        # The first key beyond a bound is one of those that are beyond all before them.
+        rises = end == "low"
+        extremes = np.maximum.accumulate(keys) if rises else ~np.minimum.accumulate(
+            np.where(keys == 0, np.uint64(2**64 - 1), keys))
+        records = np.concatenate([[0], np.flatnonzero(extremes[1:] != extremes[:-1]) + 1, [-1]])
+        values, partner = extremes[records[:-1]], np.empty(len(low), np.int64)
+
+        def find(mine: slice) -> None:
+            wanted = low[mine] if rises else ~high[mine]
+            found = records[np.searchsorted(values, wanted)]
+            partner[mine] = np.where(low[mine] <= high[mine], found, -1)
+
+        work.map(find, work.slices(len(low)))
+        return Partners(partner, "by the first key beyond each bound", len(records) - 1)
+    ranges = ranges_by_row(groups, "s", keys, low, high, work)
+    some, tried = ranges.end > ranges.start, ranges.pairs
+    how = "by the first partner of each run of sorted keys"
+    if kind.how != "semi":
+        return Partners(np.where(some, 0, -1), how, int(np.count_nonzero(some)))
+    if work.loops is not None and tried <= _FEW * len(low):
+        loops, first = work.loops, np.empty(len(low), np.int64)
+        work.map(lambda mine: loops["least_rows"](ranges.order, ranges.start[mine], ranges.end[mine], first[mine]),
+                 work.slices(len(low)))
+    else:
+        first = least(ranges.order, ranges.start, ranges.end)
+    return Partners(np.where(some, first, -1), how, int(np.count_nonzero(some)))
 
 
 def _search(condition: Condition, groups: Groups) -> Search:
@@ -137,22 +167,51 @@ def suits_search(condition: Condition, groups: Groups, visible: Spans) -> bool:
     return tries * _TRIED <= pairs * _MADE + candidates * _COMPARED + _STARTED
 
 
-def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, search: Search) -> Rows:
+def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, search: Search, work: Work) -> Rows:
     """The partner of each tuple of R that decides its row: row ids (r,), −1 for none."""
     find = _finder(groups, search)
     if not kind.is_asof:
         return find(visible.start, visible.end, False)
-    found = {name: find(start, end, name == "back") for name, start, end in _looked(kind, incoming, visible)}
+    found = _passed(kind, incoming, visible, groups, work) if search.is_direct and work.loops is not None else {
+        name: find(start, end, name == "back") for name, start, end in _looked(kind, incoming, visible, work)}
     if kind.direction != "nearest":
         return found["back" if kind.direction == "backward" else "fore"]
     back, fore = found["back"], found["fore"]
-    times, times_s = (incoming.times(of) if incoming.is_timed else incoming.positions(of) for of in SIDES)
-    # As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
-    if not len(times_s):
+    if not groups.sizes[1]:
         return back
+    times, times_s = (aligned(incoming.times(of) if incoming.is_timed else incoming.positions(of)) for of in SIDES)
+    if work.loops is not None:
+        loops, nearer = work.loops, np.empty(len(times), np.int64)
+        work.map(lambda mine: loops["nearer"](times[mine], times_s, back[mine], fore[mine], nearer[mine]),
+                 work.slices(len(times)))
+        return nearer
+    # As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
     to_back = times.view(np.uint64) - times_s[back].view(np.uint64)
     to_fore = times_s[fore].view(np.uint64) - times.view(np.uint64)
     return np.where((back >= 0) & ((fore < 0) | (to_back <= to_fore)), back, fore)
+
+
+def _passed(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, work: Work) -> dict[str, Rows]:
+    """The last partners before each tuple of R, "back", and the first ones behind it, "fore", by equal keys alone."""
+    assert work.loops is not None
+    lengths, found = visible.lengths, dict[str, Rows]()
+    if lengths is None or visible.hold_all:
+        every = visible.hold_all
+        for name, start, end in _looked(kind, incoming, visible, work):
+            found[name] = last_partners(end, None if every else start, groups, work) if name == "back" else (
+                first_partners(start, None if every else end, groups, work))
+        return found
+    # Only times limit the windows: the nearest is looked at alone.
+    loops, limits = work.loops, [np.uint64(min(length, 2**64 - 1)) for length in lengths]
+    times, times_s = (aligned(incoming.times(of)) for of in SIDES)
+    if kind.direction != "forward":
+        found["back"] = last_partners(work.counts_below(times_s, times, equal=kind.allow_exact), None, groups, work)
+    if kind.direction != "backward":
+        found["fore"] = first_partners(work.counts_below(times_s, times, equal=not kind.allow_exact), None, groups,
+                                       work)
+    parts = [(partner, mine) for partner in found.values() for mine in work.slices(len(partner))]
+    work.map(lambda of: loops["drop_far"](times[of[1]], times_s, *limits, of[0][of[1]]), parts)
+    return found
 
 
 def _finder(groups: Groups, search: Search) -> Callable[[Rows, Rows, bool], Rows]:
@@ -169,16 +228,20 @@ def _finder(groups: Groups, search: Search) -> Callable[[Rows, Rows, bool], Rows
     return find
 
 
-def _looked(kind: Kind, incoming: Arrivals, visible: Spans, *, both: bool = False) -> Iterator[tuple[str, Rows, Rows]]:
+def _looked(kind: Kind, incoming: Arrivals, visible: Spans, work: Work, *,
+            both: bool = False) -> Iterator[tuple[str, Rows, Rows]]:
     """Where an as-of join looks: "back" and "fore", each from one of S's row ids to before another, for each tuple of
     R. ``both``: partners at its own time are before it only.
     """
     def below(equal: bool) -> Rows:
         if not incoming.is_timed:
-            return s_before_each_r(incoming.stream, 0)
-        return counts_below(incoming.times("s"), incoming.times("r"), equal=equal)
+            return incoming.positions("r") - np.arange(len(incoming.r))  # tuples of S before each of R
+        return work.counts_below(incoming.times("s"), incoming.times("r"), equal=equal)
 
+    every = visible.hold_all
     if kind.direction != "forward":
-        yield "back", visible.start, np.minimum(visible.end, below(kind.allow_exact))
+        behind = below(kind.allow_exact)
+        yield "back", visible.start, behind if every else np.minimum(visible.end, behind)
     if kind.direction != "backward":
-        yield "fore", np.maximum(visible.start, below(both or not kind.allow_exact)), visible.end
+        ahead = below(both or not kind.allow_exact)
+        yield "fore", ahead if every else np.maximum(visible.start, ahead), visible.end

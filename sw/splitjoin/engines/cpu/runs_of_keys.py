@@ -30,31 +30,53 @@ class Groups:
     take part.
 
     Attributes:
+        sizes: How many tuples R and S have.
         count: One more than the greatest number of a group.
         is_one: True if there is one group, of all tuples.
     """
 
     def __init__(self, points: Sequence[tuple[Codes, Codes]], possible_r: Mask, possible_s: Mask,
                  work: Work | None = None):
-        self._sizes, self._work = (len(possible_r), len(possible_s)), work or plain_work()
+        self.sizes, self._work = (len(possible_r), len(possible_s)), work or plain_work()
         self._numbers: dict[str, Rows] = {}
         self.is_one, self.count = not points and bool(possible_r.all() and possible_s.all()), 1
         if self.is_one:
             return
-        r, s = np.where(possible_r, 0, -1), np.where(possible_s, 0, -1)
-        for keys_r, keys_s in points:
-            more_r, more_s, more = _numbered(keys_r, keys_s, r >= 0, s >= 0)
-            r, s = (np.where((old < 0) | (new < 0), -1, old * more + new) for old, new in ((r, more_r), (s, more_s)))
+        r, s = (np.where(possible, 0, -1) for possible in (possible_r, possible_s))
+        for codes in points:
+            if self._work.loops is not None:
+                more = self._add(codes, (r, s))
+            else:
+                more_r, more_s, more = _numbered(*codes, r >= 0, s >= 0)
+                r, s = (np.where((old < 0) | (new < 0), -1, old * more + new)
+                        for old, new in ((r, more_r), (s, more_s)))
             self.count *= more
             if self.count > _SPREAD * len(s) + 1:  # so that the product of the next fits 64 bits
                 r, s, self.count = _numbered(r.view(np.uint64), s.view(np.uint64), r >= 0, s >= 0)
         self._numbers = {"r": r, "s": s}
 
+    def _add(self, codes: tuple[Codes, Codes], numbers: tuple[Rows, Rows]) -> int:
+        """Combine the ``numbers`` of R and S, in place, with those of their ``codes``; returns how many there are."""
+        assert self._work.loops is not None
+        loops, map_, (r, s) = self._work.loops, self._work.map, (self._work.slices(n) for n in self.sizes)
+        ends = np.array([(2**64 - 1, 0)] * len(s), np.uint64)
+        map_(lambda n: loops["extremes"](codes[1][s[n]], numbers[1][s[n]], ends[n]), range(len(s)))
+        least, most = int(ends[:, 0].min()), int(ends[:, 1].max())
+        each = [(side, mine) for side, slices in enumerate((r, s)) for mine in slices]
+        if least > most or most - least < _SPREAD * self.sizes[1] + 1024:
+            count = max(most - least + 1, 1)
+            scale = np.uint64(least), np.uint64(most), count
+            map_(lambda of: loops["add_dense"](codes[of[0]][of[1]], *scale, numbers[of[0]][of[1]]), each)
+            return count
+        *table, count = loops["hash_table"](codes[1], numbers[1])
+        map_(lambda of: loops["add_hashed"](codes[of[0]][of[1]], *table, count, numbers[of[0]][of[1]]), each)
+        return int(count)
+
     @cached_property
     def order(self) -> Rows:
         """The row ids of S's tuples that take part, by group, then by row id."""
         if self.is_one:
-            return np.arange(self._sizes[1])
+            return np.arange(self.sizes[1])
         rows = np.flatnonzero(self.of("s") >= 0)
         return rows[stable_order(self.of("s")[rows])]
 
@@ -69,12 +91,12 @@ class Groups:
 
     @cached_property
     def _places(self) -> Rows:
-        return self.of("s")[self.order] * (self._sizes[1] + 1) + self.order
+        return self.of("s")[self.order] * (self.sizes[1] + 1) + self.order
 
     def of(self, side: str) -> Rows:
         """For each tuple of stream ``side`` the number of its group, −1 for none: int64 (n,)."""
         if side not in self._numbers:
-            self._numbers[side] = np.zeros(self._sizes[side == "s"], np.int64)
+            self._numbers[side] = np.zeros(self.sizes[side == "s"], np.int64)
         return self._numbers[side]
 
     def numbers(self, side: str) -> Rows:
@@ -86,10 +108,10 @@ class Groups:
         tuples that have no group.
         """
         numbers = self.of("r")
-        wanted = numbers * (self._sizes[1] + 1) + row
+        wanted = numbers * (self.sizes[1] + 1) + row
         if not row.any():
             found = self._starts[numbers]
-        elif int(row.min()) == self._sizes[1]:
+        elif int(row.min()) == self.sizes[1]:
             found = self._starts[numbers + 1]
         elif self._probes is None:
             found = np.searchsorted(self._places, wanted)
@@ -116,10 +138,16 @@ class Groups:
 
     def one_ended(self, keys: Codes, low: Codes, high: Codes) -> bool:
         """True if no interval from ``low`` to ``high`` (r,) has ``keys`` of S (s,) on both sides."""
-        mine = (self.of("r") >= 0) & (low <= high)
-        if not len(self.order) or not mine.any():
-            return True
-        return bool((low[mine] <= keys[self.order].min()).all() or (high[mine] >= keys[self.order].max()).all())
+        return not len(self.order) or self.one_end(keys[self.order], low, high) != ""
+
+    def one_end(self, keys: Codes, low: Codes, high: Codes) -> str:
+        """The only end of the intervals, "low" or "high", beyond which there are ``keys``; empty if they are beyond
+        both.
+        """
+        mine = low <= high if self.is_one else (self.of("r") >= 0) & (low <= high)
+        if (high >= keys.max()).all(where=mine):
+            return "low"
+        return "high" if (low <= keys.min(initial=2**64 - 1, where=keys != 0)).all(where=mine) else ""
 
 
 def _numbered(keys_r: Codes, keys_s: Codes, part_r: Mask, part_s: Mask) -> tuple[Rows, Rows, int]:

@@ -34,6 +34,15 @@ class Spans:
             return True
         return not self._rows[0] or (int(self.start.max()) == 0 and int(self.end.min()) == self._rows[1])
 
+    @cached_property
+    def lengths(self) -> tuple[int, int] | None:
+        """How much earlier than a tuple of R those of S may be, and how much later, if no more limits the ranges."""
+        extents = self._query.window_s, self._query.window_r
+        if not self._incoming.is_timed or any(e.length is None for e in extents) or any(
+                e.rows is not None and e.rows < rows for e, rows in zip(extents, self._rows[::-1], strict=True)):
+            return None
+        return extents[0].length or 0, extents[1].length or 0
+
     @property
     def pairs(self) -> int:
         """The number of pairs in the ranges."""
@@ -79,6 +88,8 @@ class Spans:
 
 def _moved(times: Rows, by: int) -> Rows:
     """``times`` moved by ``by`` ticks, as far as 64 bits go."""
+    if len(times) and int(times[0]) + by >= -(2**63) and int(times[-1]) + by < 2**63:
+        return times + by
     length = np.uint64(min(abs(by), 2**64 - 1))  # more than a signed number holds
     above = times.view(np.uint64) ^ np.uint64(1 << 63)  # above the least time
     room = above if by < 0 else ~above

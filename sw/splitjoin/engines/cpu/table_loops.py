@@ -100,11 +100,13 @@ def stored_scatter(numbers: Any, keys: Any, least: Any, stride: Any, shift: Any,
 @_loop("iuuwwwwI")
 def probe_counts(numbers: Any, low: Any, high: Any, least: Any, most: Any, stride: Any, shift: Any,
                  counts: Any) -> None:
-    """Count in ``counts`` the probes of each fine bucket, which is that of their least place."""
+    """Count in ``counts`` the probes of each fine bucket, which is that of the low end of their interval, or of the
+    high end where the low one is below all keys.
+    """
     for i in range(len(low)):
         if low[i] > high[i] or low[i] > most or high[i] < least:
             continue
-        place = max(low[i], least) - least
+        place = (low[i] if low[i] > least else min(high[i], most)) - least
         if len(numbers):
             if numbers[i] < 0:
                 continue
@@ -124,19 +126,19 @@ def probe_scatter(numbers: Any, low: Any, high: Any, least: Any, most: Any, stri
             if numbers[i] < 0:
                 continue
             base = np.uint64(numbers[i]) * stride
-        place = base + (max(low[i], least) - least)
-        part = parts[place >> shift]
+        place, end = base + (max(low[i], least) - least), base + (min(high[i], most) - least)
+        part = parts[(place if low[i] > least else end) >> shift]
         at = offsets[part]
         offsets[part] = at + 1
         lows[at] = place
-        highs[at] = base + (min(high[i], most) - least)
+        highs[at] = end
         rows[at] = first + i
 
 
-@_loop("UIUI")
-def sort_places(places: Any, rows: Any, other_places: Any, other_rows: Any) -> None:
+@compiled
+def _sort_places(places: Any, rows: Any) -> None:
     """Sort ``places`` (n,) in place, equal ones as they come, and ``rows`` with them: by bytes, from the lowest that
-    differs (radix sort; Knuth, The Art of Computer Programming 3, section 5.2.5). The others are room (n,).
+    differs (radix sort; Knuth, The Art of Computer Programming 3, section 5.2.5).
     """
     n = len(places)
     differs, rises = np.uint64(0), True
@@ -153,8 +155,8 @@ def sort_places(places: Any, rows: Any, other_places: Any, other_rows: Any) -> N
                 at -= 1
             places[at], rows[at] = place, row
         return
-    counts = np.zeros(256, np.int64)
-    a, b, x, y, swapped = places, rows, other_places, other_rows, False
+    counts, swapped = np.zeros(256, np.int64), False
+    a, b, x, y = places, rows, np.empty(n, np.uint64), np.empty(n, np.int64)
     for byte in range(8):
         shift = np.uint64(8 * byte)
         if not (differs >> shift) & np.uint64(255):
@@ -178,9 +180,12 @@ def sort_places(places: Any, rows: Any, other_places: Any, other_rows: Any) -> N
             y[i] = b[i]
 
 
-@_loop("uwwI")
-def make_directory(places: Any, base: Any, shift: Any, directory: Any) -> None:
-    """For each bucket of 2^``shift`` places from ``base`` on the number of ``places``, which rise, below it."""
+@_loop("UIwwI")
+def sort_partition(places: Any, rows: Any, base: Any, shift: Any, directory: Any) -> None:
+    """Sort ``places`` and with them ``rows``, and write for each bucket of 2^``shift`` places from ``base`` on how many
+    are below it.
+    """
+    _sort_places(places, rows)
     bucket = 0
     for i in range(len(places)):
         of = np.int64((places[i] - base) >> shift)
@@ -323,11 +328,10 @@ def merged_counts(ordered: Any, wanted: Any, equal: Any, counts: Any) -> None:
         counts[i] = at
 
 
-@_loop("iinnnIIB")
-def merge_positions(times: Any, others: Any, equal: Any, first: Any, side: Any, of: Any, number: Any,
-                    stream: Any) -> None:
+@_loop("iinnnIB")
+def merge_positions(times: Any, others: Any, equal: Any, first: Any, side: Any, of: Any, stream: Any) -> None:
     """The positions ``of`` rows from ``first`` on, with ``times``, when they are merged with ``others``, of which those
-    at the same time come first if ``equal``; and in the merged order the ``number`` and ``stream`` of each.
+    at the same time come first if ``equal``; and in the merged order the ``stream`` of each.
     """
     if not len(times):
         return
@@ -338,5 +342,158 @@ def merge_positions(times: Any, others: Any, equal: Any, first: Any, side: Any, 
             at += 1
         position = first + i + at
         of[i] = position
-        number[position] = first + i
         stream[position] = side
+
+
+@_loop("iiiinII")
+def last_of_group(upto: Any, floor: Any, groups_r: Any, groups_s: Any, seen: Any, last: Any, partner: Any) -> None:
+    """For each tuple of R the last row of S of its group before row ``upto``, which rises, and from ``floor`` on, if
+    that is not empty; −1 for none. ``last``: for each group its last row before row ``seen``.
+    """
+    at = seen
+    for i in range(len(upto)):
+        end = upto[i]
+        while at < end:
+            group = groups_s[at]
+            if group >= 0:
+                last[group] = at
+            at += 1
+        group = groups_r[i]
+        row = last[group] if group >= 0 else -1
+        partner[i] = row if len(floor) == 0 or row >= floor[i] else -1
+
+
+@_loop("iiiinII")
+def first_of_group(start: Any, ceiling: Any, groups_r: Any, groups_s: Any, seen: Any, first: Any,
+                   partner: Any) -> None:
+    """For each tuple of R the first row of S of its group from row ``start`` on, which rises, and before ``ceiling``,
+    if that is not empty; −1 for none. ``first``: for each group its first row from row ``seen`` on.
+    """
+    at = seen
+    for i in range(len(start) - 1, -1, -1):
+        begin = start[i]
+        while at > begin:
+            at -= 1
+            group = groups_s[at]
+            if group >= 0:
+                first[group] = at
+        group = groups_r[i]
+        row = first[group] if group >= 0 else -1
+        partner[i] = row if len(ceiling) == 0 or row < ceiling[i] else -1
+
+
+@_loop("innI")
+def note_rows(groups_s: Any, begin: Any, step: Any, rows: Any) -> None:
+    """Note in ``rows`` for each group its last row, or with ``step`` −1 its first one; rows begin at ``begin``."""
+    n = len(groups_s)
+    for k in range(n):
+        i = k if step > 0 else n - 1 - k
+        if groups_s[i] >= 0:
+            rows[groups_s[i]] = begin + i
+
+
+@_loop("uiU")
+def extremes(keys: Any, numbers: Any, ends: Any) -> None:
+    """Widen ``ends``, the least and the greatest key, by the ``keys`` whose number is not negative."""
+    least, most = ends[0], ends[1]
+    for i in range(len(keys)):
+        if numbers[i] >= 0:
+            least, most = min(least, keys[i]), max(most, keys[i])
+    ends[0], ends[1] = least, most
+
+
+@_loop("uwwnI")
+def add_dense(keys: Any, least: Any, most: Any, count: Any, numbers: Any) -> None:
+    """Combine ``numbers`` with keys from ``least`` to ``most``, of which there may be ``count``; −1 for others."""
+    for i in range(len(keys)):
+        if numbers[i] >= 0:
+            key = keys[i]
+            numbers[i] = numbers[i] * count + np.int64(key - least) if least <= key and key <= most else -1
+
+
+@compiled
+def _slot(key: Any, known: Any, taken: Any) -> Any:
+    """The slot of ``key`` in a hash table with open addressing (Knuth, volume 3, section 6.4, algorithm L): its own, or
+    the free one where it belongs. Multiplied by 2^64 over the golden ratio, the key's high bits are mixed most.
+    """
+    mask = np.uint64(len(known) - 1)
+    mixed = key * np.uint64(0x9E3779B97F4A7C15)
+    at = (mixed ^ (mixed >> np.uint64(32))) & mask
+    while taken[at] >= 0 and known[at] != key:
+        at = (at + np.uint64(1)) & mask
+    return at
+
+
+@_loop("ui")
+def hash_table(keys: Any, numbers: Any) -> Any:
+    """A table of the different ``keys`` whose number is not negative: them, and numbers from 0 for them, −1 for a free
+    slot; and how many there are.
+    """
+    known, taken, count = np.empty(1024, np.uint64), np.full(1024, -1, np.int64), 0
+    for i in range(len(keys)):
+        if numbers[i] < 0:
+            continue
+        at = _slot(keys[i], known, taken)
+        if taken[at] >= 0:
+            continue
+        known[at], taken[at] = keys[i], count
+        count += 1
+        if 2 * count > len(known):
+            old_known, old_taken = known, taken
+            known, taken = np.empty(4 * len(old_known), np.uint64), np.full(4 * len(old_known), -1, np.int64)
+            for k in range(len(old_known)):
+                if old_taken[k] >= 0:
+                    at = _slot(old_known[k], known, taken)
+                    known[at], taken[at] = old_known[k], old_taken[k]
+    return known, taken, count
+
+
+@_loop("uuinI")
+def add_hashed(keys: Any, known: Any, taken: Any, count: Any, numbers: Any) -> None:
+    """Combine ``numbers`` with those of ``keys`` in a `hash_table` of so many; −1 for keys that it does not have."""
+    for i in range(len(keys)):
+        if numbers[i] >= 0:
+            number = taken[_slot(keys[i], known, taken)]
+            numbers[i] = numbers[i] * count + number if number >= 0 else -1
+
+
+@_loop("iiiiI")
+def nearer(times: Any, times_s: Any, back: Any, fore: Any, partner: Any) -> None:
+    """Of the rows ``back``, before each of ``times``, and ``fore``, behind it, the nearer; of equally near ones the
+    former. As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
+    """
+    for i in range(len(times)):
+        b, f = back[i], fore[i]
+        if b < 0 or f < 0:
+            partner[i] = f if b < 0 else b
+        else:
+            partner[i] = b if np.uint64(times[i] - times_s[b]) <= np.uint64(times_s[f] - times[i]) else f
+
+
+@_loop("iiwwI")
+def drop_far(times: Any, times_s: Any, earlier: Any, later: Any, partner: Any) -> None:
+    """Have no ``partner`` that is more than so much ``earlier`` or ``later`` than ``times``."""
+    for i in range(len(times)):
+        if partner[i] >= 0:
+            time_s = times_s[partner[i]]
+            far = np.uint64(times[i] - time_s) > earlier if time_s < times[i] else np.uint64(time_s - times[i]) > later
+            if far:
+                partner[i] = -1
+
+
+@_loop("iiiII")
+def by_row(rows: Any, first: Any, behind: Any, starts: Any, ends: Any) -> None:
+    """Write the ranges of the probes ``rows`` to their places."""
+    for i in range(len(rows)):
+        starts[rows[i]] = first[i]
+        ends[rows[i]] = behind[i]
+
+
+@_loop("iiiI")
+def least_rows(order: Any, first: Any, behind: Any, found: Any) -> None:
+    """The least of ``order`` from each of ``first`` to before each of ``behind``; 0 where that is none."""
+    for i in range(len(first)):
+        least = order[first[i]] if first[i] < behind[i] else 0
+        for position in range(first[i] + 1, behind[i]):
+            least = min(least, order[position])
+        found[i] = least

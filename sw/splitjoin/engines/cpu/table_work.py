@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .helpers import Team
 from .sorting import counts_below
 
-__all__ = ["Work", "plain_work"]
+__all__ = ["Work", "aligned", "plain_work"]
 
 Rows = npt.NDArray[np.int64]
 A = TypeVar("A")
@@ -50,9 +50,24 @@ class Work:
         if self.loops is None:
             return counts_below(ordered, wanted, equal=equal)
         found, loops = np.empty(len(wanted), np.int64), self.loops
-        ordered, wanted = (np.require(a, np.int64, ["C", "A"]) for a in (ordered, wanted))
+        ordered, wanted = aligned(ordered), aligned(wanted)
         self.map(lambda mine: loops["merged_counts"](ordered, wanted[mine], equal, found[mine]),
                  self.slices(len(wanted)))
+        return found
+
+    def combined(self, function: Callable[..., Any], arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """All ``arrays`` (n,), of which there is one at least, combined by a ufunc of two."""
+        first, *others = arrays
+        if not others:
+            return first
+        found = np.empty_like(first)
+
+        def some(mine: slice) -> None:
+            function(first[mine], others[0][mine], out=found[mine])
+            for more in others[1:]:
+                function(found[mine], more[mine], out=found[mine])
+
+        self.map(some, self.slices(len(first)))
         return found
 
     def slices(self, rows: int) -> list[slice]:
@@ -63,3 +78,8 @@ class Work:
 def plain_work() -> Work:
     """One thread and NumPy."""
     return Work(1, Team(1))
+
+
+def aligned(numbers: Rows) -> Rows:
+    """``numbers``, copied only if they do not lie as loops take them."""
+    return np.require(numbers, np.int64, ["C", "A"])

@@ -24,9 +24,8 @@ from splitjoin.plan.keys import Codes, ExactKey
 
 from .condition import Bounds, Condition
 from .key_order import KeyOrder, Ranges
-from .partitions import PartitionedRanges
+from .key_ranges import partitioned_ranges
 from .runs_of_keys import Groups
-from .sorting import counts_below, dense_ranks
 from .spans import Spans
 from .table_work import Work
 
@@ -135,18 +134,22 @@ def _count(way: Way, groups: Groups, visible: Spans) -> float:
     if not way.searches and groups.is_one:
         return float(visible.pairs)
     total = 0.0
-    for search in way.searches or (_by_row(visible, len(groups.of("s"))),):
-        numbers, stored = groups.of(other_side(search.stored)), groups.of(search.stored)
-        (some, probes), (kept, tuples) = _sample(numbers, _PROBES), _sample(stored, _STORED)
-        ranges = KeyOrder(stored[kept], groups.count, search.keys[kept]).ranges(
-            numbers[some], search.low[some], search.high[some])
+    for search in way.searches or (_by_row(visible, groups.sizes[1]),):
+        probing = other_side(search.stored)
+        (some, probes), (kept, tuples) = (_sample(groups, *of) for of in ((probing, _PROBES), (search.stored, _STORED)))
+        stored, numbers = ((np.zeros(len(rows), np.int64) if groups.is_one else groups.of(side)[rows])
+                           for side, rows in ((search.stored, kept), (probing, some)))
+        ranges = KeyOrder(stored, groups.count, search.keys[kept]).ranges(
+            numbers, search.low[some], search.high[some])
         total += ranges.pairs * (probes / max(len(some), 1)) * (tuples / max(len(kept), 1))
     return total
 
 
-def _sample(numbers: Rows, most: int) -> tuple[Rows, int]:
-    """At most so many rows that have a group, and how many have one."""
-    rows = np.flatnonzero(numbers >= 0)
+def _sample(groups: Groups, side: Side, most: int) -> tuple[Rows, int]:
+    """At most so many rows of stream ``side`` that have a group, and how many have one."""
+    if groups.is_one and (n := groups.sizes[side == "s"]) > most:
+        return np.sort(np.random.default_rng(1).integers(0, n, most)), n
+    rows = np.flatnonzero(groups.of(side) >= 0)
     if len(rows) <= most:
         return rows, len(rows)
     return rows[np.sort(np.random.default_rng(1).integers(0, len(rows), most))], len(rows)
@@ -204,14 +207,7 @@ def _tasks(search: _Search | None, probing: Side, condition: Condition, groups: 
             groups.of(search.stored), groups.count, search.keys).ranges(groups.of(probing), search.low, search.high)
         return [lambda: _candidates(ranges)]
     search = search or _by_row(visible, len(condition.possible_s))
-    count, keys, low, high = groups.count, search.keys, search.low, search.high
-    if not PartitionedRanges.fits(count, keys):
-        distinct, keys = _ranked(keys)
-        low = counts_below(distinct, low).view(np.uint64)
-        behind = counts_below(distinct, high, equal=True)  # none below the least key
-        low = np.where(behind > 0, low, 1)
-        high = np.maximum(behind - 1, 0).view(np.uint64)
-    found = PartitionedRanges(work, (groups.numbers(probing), groups.numbers(search.stored)), count, keys, low, high)
+    found = partitioned_ranges(groups, search.stored, search.keys, search.low, search.high, work)
     return [partial(found.pairs, part, _CHUNK) for part in found.parts]
 
 
@@ -220,14 +216,6 @@ def _by_row(visible: Spans, rows: int) -> _Search:
     some = visible.end > visible.start
     low, high = np.where(some, visible.start, 1), np.where(some, visible.end - 1, 0)
     return _Search("s", np.arange(rows, dtype=np.uint64), low.view(np.uint64), high.view(np.uint64), frozenset())
-
-
-def _ranked(keys: Codes) -> tuple[Codes, Codes]:
-    """The different ones of ``keys`` in order, and for each of ``keys`` its place among them."""
-    ranks, different = dense_ranks(keys)
-    distinct = np.empty(different, np.uint64)
-    distinct[ranks] = keys
-    return distinct, ranks.view(np.uint64)
 
 
 def _verified(condition: Condition, left: Sequence[Bounds], r: Rows, s: Rows) -> Mask | None:

@@ -12,7 +12,7 @@ from splitjoin.lang.query import Query
 from ..arrival import Arrivals
 from ..device import TableNeighbours, TablePairs
 from .condition import Condition
-from .pair_order import NO_PAIR, PairOrder
+from .pair_order import NO_PAIR, PairOrder, place
 from .partners import neighbours_of, partners_of
 from .reach import Reach
 from .runs_of_keys import Groups
@@ -40,12 +40,14 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
     reach = Reach.of(query)
     condition = Condition(reach.query, incoming, work)
     groups = condition.groups()
-    found = None if not kind.needs_few_pairs else partners_of(kind, incoming, visible, condition, groups)
+    found = None if not kind.needs_few_pairs else partners_of(kind, incoming, visible, condition, groups, work)
     if found is not None:
+        if kind.how != "asof" or kind.direction == "nearest":
+            place(incoming, work)  # the order of rows depends on it
         partner = reach.within(incoming, found.partner)
         mine = np.flatnonzero(partner >= 0)
-        return _of_partners(query, incoming, visible, mine, partner[mine], f"rows without pairs, {found.how}",
-                            found.tried, work)
+        return _of_partners(query, incoming, visible, mine, partner[mine],
+                            f"rows without pairs, {found.how}{work.text}", found.tried, work)
     if kind.is_asof:
         return None
     way = ways(condition, groups, visible)[0]
@@ -61,7 +63,7 @@ def table_neighbours(query: Query, incoming: Arrivals, work: Work) -> TableNeigh
     visible = Spans(query, incoming, work)
     reach = Reach.of(query)
     condition = Condition(reach.query, incoming, work)
-    found = neighbours_of(query.kind, incoming, visible, condition, condition.groups())
+    found = neighbours_of(query.kind, incoming, visible, condition, condition.groups(), work)
     back, fore = (reach.within(incoming, partners) for partners in (found.back, found.fore))
     counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
                 "candidates": found.tried, "matches": sum(int((f >= 0).sum()) for f in (back, fore))}
@@ -80,15 +82,11 @@ def suits_ranges(way: Way, condition: Condition, incoming: Arrivals, visible: Sp
 def _of_partners(query: Query, incoming: Arrivals, visible: Spans, r: Rows, s: Rows, plan: str,
                  tried: int, work: Work) -> TablePairs:
     """The pairs of the tuples ``r``, which rise, with the partners ``s`` that decide them."""
-    of_r, of_s = incoming.positions("r"), incoming.positions("s")
-    at = np.maximum(of_r[r], of_s[s])
-    if query.kind.how == "semi" and query.order.kind != "left":
-        bits = max(1, len(of_r).bit_length())
-        packed = at << bits | np.arange(len(r))
-        packed.sort()
-        order = packed & ((1 << bits) - 1)
-        r, s, at = r[order], s[order], packed >> bits
-    return _made(incoming, visible, r, s, at, plan, tried, work)
+    if query.kind.is_asof or query.kind.how == "anti":
+        return _made(incoming, visible, r, s, None, plan, tried, work)
+    order = PairOrder(query, incoming, work)
+    packed = work.map(lambda mine: order.packed(r[mine], s[mine]), work.slices(len(r)))
+    return _made(incoming, visible, *order.unpacked(packed), plan, tried, work)
 
 
 def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, way: Way, condition: Condition,
@@ -111,7 +109,7 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, way: Way, condit
     return _made(incoming, visible, *order.unpacked([first[first < NO_PAIR]]), plan, tried, work)
 
 
-def _made(incoming: Arrivals, visible: Spans, r: Rows, s: Rows, at: Rows, plan: str, tried: int,
+def _made(incoming: Arrivals, visible: Spans, r: Rows, s: Rows, at: Rows | None, plan: str, tried: int,
           work: Work) -> TablePairs:
     counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
                 "candidates": tried, "matches": len(r)}

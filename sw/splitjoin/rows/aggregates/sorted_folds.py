@@ -17,7 +17,7 @@ import pyarrow as pa
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu.condition import Condition
 from splitjoin.engines.cpu.device import CpuDevice
-from splitjoin.engines.cpu.key_order import KeyOrder
+from splitjoin.engines.cpu.key_ranges import ranges_by_row
 from splitjoin.engines.cpu.runs_of_keys import least
 from splitjoin.engines.cpu.spans import Spans
 from splitjoin.engines.device import ITEM, PAIR, Device, Items
@@ -32,6 +32,9 @@ from .terms import joined_halves
 __all__ = ["SortedFolds", "sorted_folds", "suits_ranges"]
 
 Ints = npt.NDArray[np.int64]
+
+#: Nanoseconds of a tuple.
+_TUPLE = 50.0
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,15 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
     """The rows of ``query`` on the CPU; None where its condition, window or an aggregate needs pairs."""
     if not isinstance(device, CpuDevice) or device.engine != "auto" or not suits_ranges(query):
         return None
-    visible = Spans(query, incoming)
+    work = device.table_work(len(incoming))
+    work.share(len(incoming) * _TUPLE)
+    visible = Spans(query, incoming, work)
     if not visible.hold_all:
         return None
     # Floats and numbers beyond 64 bits are left to pairs: a sum of floats is rounded once, at its end.
     terms = [term for a in query.aggregates for term in a.terms]
     columns = {term.of: evaluate(term.of, incoming.s) for term in terms if term.of is not None}
-    condition = Condition(query, incoming)
+    condition = Condition(query, incoming, work)
     whole = {term.of for term in terms if term.of is not None and term.kind != "count"}
     bounds = condition.bounds("s")
     if not condition.decided or len(bounds) > 1 or any(columns[e].values.dtype != np.int64 for e in whole):
@@ -62,7 +67,7 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
     groups = condition.groups()
     every = np.zeros(len(incoming.s), np.uint64), *2 * [np.zeros(len(incoming.r), np.uint64)]
     keys, low, high = (bounds[0].keys, bounds[0].low, bounds[0].high) if bounds else every
-    ranges = KeyOrder(groups.of("s"), groups.count, keys).ranges(groups.of("r"), low, high)
+    ranges = ranges_by_row(groups, "s", keys, low, high, work)
     order, start, end = ranges.order, ranges.start, ranges.end
     # Base tuples are decided in their order; those without partners are no rows of an inner join.
     bases = np.flatnonzero(end > start) if query.kind.is_inner else np.arange(len(start))

@@ -65,7 +65,7 @@ def reference_neighbours(query: Query, incoming: Arrivals, items: Items) -> Orde
 
 
 def _rows(r: Ints, s: Ints) -> OrderedRows:
-    return OrderedRows(r, s, np.zeros(len(r), np.int64), np.zeros(len(r), np.uint8))
+    return OrderedRows(r, s, lambda: (np.zeros(len(r), np.int64), np.zeros(len(r), np.uint8)))
 
 
 def _times(query: Query, incoming: Arrivals, of: Side) -> npt.NDArray[Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,30 +27,25 @@ class OrderedRows:
 
     Attributes:
         r, s: The row ids (n,), −1 for NULL.
-        at: For each row the arrival that brings it, or whose results it precedes; the number of arrivals at the end.
-        side: Its stream, as of `ITEM`; None where it is that of the arrival.
+        places: Finds, for each row, the arrival that brings it, or whose results it precedes, the number of arrivals at
+            the end: int64 (n,); and its stream, as of `ITEM`.
     """
 
     r: Ints
     s: Ints
-    at: Ints
-    side: npt.NDArray[np.uint8] | None
-
-    def sides(self, incoming: Arrivals) -> npt.NDArray[np.uint8]:
-        """`side`, of each row of ``incoming``."""
-        return incoming.stream[self.at] if self.side is None else self.side
+    places: Callable[[], tuple[Ints, npt.NDArray[np.uint8]]]
 
     def items(self, query: Query, incoming: Arrivals) -> Items:
         """The rows as items, with a star for each arrival where the order of ``query`` has them."""
         has_stars = query.order.kind != "left" and not (query.is_pairs and query.order.kind == "none")
+        at, side = self.places()
         others = stars(incoming.stream) if has_stars else np.empty(0, ITEM)
         items = np.empty(len(self.r) + len(others), ITEM)
-        mine = np.arange(len(self.r)) + (self.at if has_stars else 0)
+        mine = np.arange(len(self.r)) + (at if has_stars else 0)
         rest = np.ones(len(items), np.bool_)
         rest[mine] = False
         items[rest] = others
-        items["kind"][mine], items["side"][mine], items["r"][mine], items["s"][mine] = (
-            PAIR, self.sides(incoming), self.r, self.s)
+        items["kind"][mine], items["side"][mine], items["r"][mine], items["s"][mine] = PAIR, side, self.r, self.s
         return items
 
 
@@ -70,15 +66,19 @@ class _Waiting:
 
 def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRows:
     """The rows of ``query`` over all ``incoming`` arrivals, whose pairs, or those that decide, are ``found``."""
-    kind = query.kind
-    r, s, at = found.r, found.s, found.at
-    pairs = OrderedRows(r, np.full(len(r), NONE) if kind.how == "semi" else s, at, None)
+    kind, r, s, at = query.kind, found.r, found.s, found.at
+
+    def places() -> tuple[Ints, npt.NDArray[np.uint8]]:
+        when = np.maximum(incoming.positions("r")[r], incoming.positions("s")[s]) if at is None else at
+        return when, incoming.stream[when]
+
+    pairs = OrderedRows(r, np.full(len(r), NONE) if kind.how == "semi" else s, places)
     if query.order.kind == "left":
         return _by_left(query, incoming, pairs)
     if not kind.is_asof:
         if not kind.has_pairs and kind.how != "semi":
             none = np.empty(0, np.int64)
-            pairs = OrderedRows(none, none, none, None)
+            pairs = OrderedRows(none, none, lambda: (none, none.astype(np.uint8)))
         alone = []
         for side in SIDES:
             if kind.gives_unmatched(side):
@@ -88,11 +88,23 @@ def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRo
         if not alone:
             return pairs
         waited = _ordered(alone)
-        return _merged(replace(pairs, side=pairs.sides(incoming)), waited) if len(pairs.r) else waited
-    partner = np.full(len(incoming.r), NONE)
-    partner[r] = s
-    rows = np.arange(len(partner)) if kind.how == "asof_left" else np.flatnonzero(partner != NONE)
-    return _ordered([_waiting(query, incoming, "r", rows, partner[rows])])
+        return _merged(pairs, waited) if len(pairs.r) else waited
+    rows, partner = r, s
+    if kind.how == "asof_left":
+        rows, partner = np.arange(len(incoming.r)), np.full(len(incoming.r), NONE)
+        partner[r] = s
+
+    def ordered() -> OrderedRows:
+        return _ordered([_waiting(query, incoming, "r", rows, partner)])
+
+    if kind.direction == "backward" and (
+            kind.how == "asof" or not OwnSide.of(query, "r").ruled_out(incoming.r).any()):
+        # Windows close on tuples as these come, and times rise: tuples of R are decided in their order.
+        return OrderedRows(rows, partner, lambda: ordered().places())
+    if kind.how == "asof" and kind.direction == "forward":  # the partner decides, which comes within both windows
+        order = stable_order(partner)
+        return OrderedRows(rows[order], partner[order], lambda: ordered().places())
+    return ordered()
 
 
 def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows) -> OrderedRows:
@@ -104,7 +116,7 @@ def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows) -> OrderedRow
     matched[pairs.r] = True
     alone = np.flatnonzero(~matched) if kind.gives_unmatched("r") else np.empty(0, np.int64)
     if kind.how == "anti":
-        return OrderedRows(alone, np.full(len(alone), NONE), alone, np.zeros(len(alone), np.uint8))
+        return OrderedRows(alone, np.full(len(alone), NONE), lambda: (alone, np.zeros(len(alone), np.uint8)))
     ends = np.empty(0, np.int64)
     if kind.gives_unmatched("s"):
         matched = np.zeros(len(incoming.s), np.bool_)
@@ -115,9 +127,12 @@ def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows) -> OrderedRow
     def among(values: npt.NDArray[Any], alone: Ints | int, ends: Ints | int) -> npt.NDArray[Any]:
         return np.concatenate([np.insert(values, places, alone), np.broadcast_to(ends, some)])
 
+    def sides() -> tuple[Ints, npt.NDArray[np.uint8]]:
+        at, side = pairs.places()
+        return among(at, 0, 0), among(side, 0, SIDES.index("s")).astype(np.uint8)
+
     some = len(ends)
-    return OrderedRows(among(pairs.r, alone, NONE), among(pairs.s, NONE, ends), among(pairs.at, 0, 0),
-                       among(pairs.sides(incoming), 0, SIDES.index("s")).astype(np.uint8))
+    return OrderedRows(among(pairs.r, alone, NONE), among(pairs.s, NONE, ends), sides)
 
 
 def _waiting(query: Query, incoming: Arrivals, side: Side, rows: Ints, partner: Ints | None) -> _Waiting:
@@ -136,6 +151,7 @@ def _waiting(query: Query, incoming: Arrivals, side: Side, rows: Ints, partner: 
         by[there] = of[rows[there] + extent.rows]
     ruled_out = OwnSide.of(query, side).ruled_out(incoming.table(side))[rows]
     by[ruled_out] = own[ruled_out]
+    by_time: Ints | slice = slice(None)
     if partner is not None:
         has = np.flatnonzero(partner != NONE)
         mate = partner[has]
@@ -148,6 +164,7 @@ def _waiting(query: Query, incoming: Arrivals, side: Side, rows: Ints, partner: 
         else:
             ahead = times["s"][mate] > time[has]
             by[has[ahead]] = np.minimum(by[has[ahead]], met[ahead])
+            by_time = np.concatenate([np.flatnonzero(partner == NONE), has[~ahead]])  # others before windows close
             behind, mate = has[~ahead], mate[~ahead]
             gap = time[behind].view(np.uint64) - times["s"][mate].view(np.uint64)
             until = later(time[behind], np.maximum(gap, np.uint64(1)) - np.uint64(1))
@@ -155,7 +172,9 @@ def _waiting(query: Query, incoming: Arrivals, side: Side, rows: Ints, partner: 
                 last[behind] = np.minimum(last[behind], until)
             else:
                 by[behind] = np.minimum(by[behind], until)
-    at_time = np.searchsorted(incoming.ts, last, side="right") if incoming.ts is not None else np.full(len(rows), n)
+    at_time = np.full(len(rows), n)
+    if len(last) and int(last.min()) < NEVER and incoming.ts is not None:
+        at_time[by_time] = np.searchsorted(incoming.ts, last[by_time], side="right")
     itself = by < at_time
     return _Waiting(side, rows, np.full(len(rows), NONE) if partner is None else partner,
                     np.minimum(by, at_time) * 2 + itself, np.where(itself, 0, last))
@@ -168,21 +187,23 @@ def _ordered(waiting: list[_Waiting]) -> OrderedRows:
     sides = np.concatenate([np.full(len(w.rows), SIDES.index(w.side), np.uint8) for w in waiting])
     rises = (at[1:] > at[:-1]) | ((at[1:] == at[:-1]) & (last[1:] >= last[:-1]))
     if rises.all():
-        return OrderedRows(r, s, at >> 1, sides)
+        return OrderedRows(r, s, lambda: (at >> 1, sides))
     order = stable_order(last.view(np.uint64) ^ np.uint64(2**63))  # the order of times with a sign
     order = order[stable_order(at[order])]
-    return OrderedRows(r[order], s[order], at[order] >> 1, sides[order])
+    return OrderedRows(r[order], s[order], lambda: (at[order] >> 1, sides[order]))
 
 
 def _merged(pairs: OrderedRows, alone: OrderedRows) -> OrderedRows:
     """``alone``, each before the first of ``pairs`` from its arrival on."""
-    mine = np.searchsorted(pairs.at, alone.at, side="left") + np.arange(len(alone.at))
-    others = np.ones(len(pairs.at) + len(mine), np.bool_)
+    (at, side), (at_alone, side_alone) = pairs.places(), alone.places()
+    mine = np.searchsorted(at, at_alone, side="left") + np.arange(len(at_alone))
+    others = np.ones(len(at) + len(mine), np.bool_)
     others[mine] = False
 
-    def both(name: str) -> npt.NDArray[np.int64]:
-        out = np.empty(len(others), getattr(pairs, name).dtype)
-        out[mine], out[others] = getattr(alone, name), getattr(pairs, name)
+    def both(of_pairs: npt.NDArray[Any], of_alone: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        out = np.empty(len(others), of_pairs.dtype)
+        out[mine], out[others] = of_alone, of_pairs
         return out
 
-    return OrderedRows(both("r"), both("s"), both("at"), both("side").astype(np.uint8))
+    return OrderedRows(both(pairs.r, alone.r), both(pairs.s, alone.s),
+                       lambda: (both(at, at_alone), both(side, side_alone)))

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from splitjoin.engines.cpu import CpuDevice, partners
+from splitjoin.engines.cpu import CpuDevice, nearest, partners, table_work
+from splitjoin.engines.cpu.table_compilation import TableCompilation
+from splitjoin.engines.cpu.table_loops import LOOPS
 from splitjoin.joins.join import join
 
 from ....support.sampling import examples
@@ -49,9 +51,16 @@ def test_rows_and_their_order_are_goldens(r: pa.Table, s: pa.Table, data: st.Dat
         kind["direction"] = data.draw(st.sampled_from(["backward", "forward", "nearest"]))
         kind["allow_exact"] = "time" not in kind or data.draw(st.booleans())
     on = data.draw(st.sampled_from(CONDITIONS))
+    loops, threads = LOOPS if data.draw(st.booleans()) else None, data.draw(st.sampled_from([1, 3]))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
+        patch.setattr(table_work, "_SHARE", 1)
+        patch.setattr(table_work, "_SLICE", 5)
+        patch.setattr(nearest, "_parts", lambda rows, groups, work: [
+            slice(rows * i // work.team.size, rows * (i + 1) // work.team.size) for i in range(work.team.size)]
+            if rows >= work.team.size else [slice(0, rows)])
         patch.setattr(partners, "suits_search", lambda *_: True)
-        found = join(r, s, on=on, window=window, **kind)
+        found = join(r, s, on=on, window=window, **kind, threads=threads)
     expected = join(r, s, on=on, window=window, device="golden", **kind)
     assert found.plan.startswith("rows without pairs")
     assert found.items.tolist() == expected.items.tolist()
