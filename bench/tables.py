@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench import against, charts, conclusions
+from bench import against, charts, conclusions, evaluation_pages
 
 BENCH = Path(__file__).parent
 DOCS = BENCH.parent / "docs"
@@ -79,10 +79,17 @@ def topics(files: dict[str, dict[str, Any]]) -> dict[Path, str]:
                     cell(shown(row["value"])) + (f" ({cell(predicted)})" if predicted is not None else ""))
         lines = [[*columns.values(), *metrics.values()], ["---"] * (len(columns) + len(metrics)),
                  *([*key, *(values.get(metric, "–") for metric in metrics)] for key, values in cells.items())]
-        before, rest = (DOCS / page).read_text(encoding="utf-8").split(_BEGIN)
-        table = "".join("| " + " | ".join(line) + " |\n" for line in lines)
-        texts[DOCS / page] = before + _BEGIN + table + _END + rest.split(_END, 1)[1]
+        texts[DOCS / page] = between(DOCS / page, "".join("| " + " | ".join(line) + " |\n" for line in lines))
+    if "evaluation" in files:
+        page = DOCS / "architectures.md"
+        texts[page] = between(page, evaluation_pages.section(files))
     return texts
+
+
+def between(page: Path, text: str) -> str:
+    """The contents of ``page``, with ``text`` between its marks."""
+    before, rest = page.read_text(encoding="utf-8").split(_BEGIN)
+    return before + _BEGIN + text + _END + rest.split(_END, 1)[1]
 
 
 def cell(value: Any) -> str:
@@ -98,6 +105,7 @@ def main() -> None:
     for path, text in {PAGE: conclusions.page(files), **figures(files), **topics(files)}.items():
         path.write_text(text, encoding="utf-8")
     charts.draw_all(files)
+    evaluation_pages.draw(files)
     print(PAGE, FIGURES, against.draw(), sep="\n")
 
 

@@ -33,7 +33,16 @@ def padded(record: Record) -> int:
 
 
 def top_ports(config: Configuration) -> dict[str, wiring.Member]:
-    """The ports of the top module."""
+    """The ports of the top module; with several sources, those of `splitjoin_hw.gate.gated.GatedTop`."""
+    n, width = config.sources, padded(config.input_record)
+    if n == 1:
+        return _ports(config)
+    return {**_ports(config), "refused": Out(32),
+            "i": In(wiring.Signature({"payload": Out(n * width), "valid": Out(n), "ready": In(n)}))}
+
+
+def _ports(config: Configuration) -> dict[str, wiring.Member]:
+    """The ports of a top with one stream of records."""
     return {
         "i": In(stream.Signature(padded(config.input_record))),
         "o": Out(stream.Signature(padded(config.output_record))),
@@ -46,6 +55,10 @@ def circuit(config: Configuration, parts: Submodules | None = None) -> Top:
     module, name = config.structure.component
     top = getattr(importlib.import_module(module), name)(config, parts)
     assert isinstance(top, Top)
+    if config.sources > 1:
+        gated = importlib.import_module("splitjoin_hw.gate.gated").GatedTop(top)
+        assert isinstance(gated, Top)
+        return gated
     return top
 
 
@@ -59,7 +72,7 @@ class Top(wiring.Component):
 
     def __init__(self, config: Configuration, parts: Submodules | None = None):
         self._config, self._parts = config, parts or Submodules()
-        super().__init__(top_ports(config))
+        super().__init__(_ports(config))
 
     @property
     def config(self) -> Configuration:
@@ -80,6 +93,10 @@ class Top(wiring.Component):
             registers.addr.eq(self.addr), registers.w_stb.eq(self.w_stb), registers.w_data.eq(self.w_data),
             self.r_data.eq(registers.r_data),
         ]
+
+    def driven_by(self, outer: Top) -> list[Any]:
+        """Assignments that connect its register bus with that of a top around it."""
+        return outer._bus(self)
 
     def _accepting(self, m: Module, room: Value) -> tuple[Signal, Signal]:
         """True while records are accepted, which demands ``room`` a cycle earlier; and the cycles until settings are

@@ -103,9 +103,9 @@ def header(config: Configuration, query: Sequence[str] = ()) -> str:
 
     Characters that could end a comment are escaped.
     """
-    unsaid = {("root_width", 1), ("architecture", "splitjoin"), ("architecture", "small")}
-    settings = ", ".join(f"{name} {value}" for name, value in asdict(config).items()
-                         if name not in ("root_width", "architecture") or (name, value) not in unsaid)
+    unsaid = [("root_width", 1), ("sources", 1), ("stage_counters", False), ("architecture", "splitjoin"),
+              ("architecture", "small")]
+    settings = ", ".join(f"{name} {value}" for name, value in asdict(config).items() if (name, value) not in unsaid)
     lines = [f"splitjoin {__version__}: a join of two streams as a circuit, Verilog-2001. "
              "SPDX-License-Identifier: Apache-2.0", *query,
              *textwrap.wrap(f"Parameters: {settings}.", _WIDTH), f"ABI hash: {config.abi_hash:016x}."]

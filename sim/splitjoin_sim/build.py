@@ -84,7 +84,8 @@ def _build(source: str, config: Configuration, verilator: Verilator, compiler: t
         chosen.write_text(options(source, parts))
         _run([str(verilator.program), "--cc", str(chosen), str(verilog), "--top-module", MODEL, "--prefix", f"V{TOP}",
               "--Mdir", str(work / "cc"), "-O3", *_VERILATOR, *kind.translator], verilator)
-        words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(config.output_record) // 32}"]
+        words = [f"-DIN_WORDS={padded(config.input_record) // 32}", f"-DOUT_WORDS={padded(config.output_record) // 32}",
+                 f"-DSOURCES={config.sources}"]
         include = [f"-I{work / 'cc'}", f"-I{verilator.root / 'include'}", f"-I{verilator.root / 'include' / 'vltstd'}"]
         levels = _levels()
         # A translation unit for code that runs once and one for code that always runs, where their levels differ: more

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from splitjoin.base.errors import DeviceError
 from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
 from splitjoin.circuit.encode import Words, single_items
+from splitjoin.circuit.sources import Sources
 from splitjoin.circuit.wire import Configuration
 from splitjoin.engines.device import Items, joined_items
 from splitjoin_hw.top import padded
@@ -88,7 +89,7 @@ class ModelTransport(Transport):
         if trace is not None:
             self._lib.sj_trace(os.fsencode(trace))
         share = [int(x * 2**32) for x in (stall_in, stall_out)]
-        self._model = ctypes.c_void_p(self._lib.sj_open(seed, *share, round((pace or 0) * 2**32)))
+        self._model = ctypes.c_void_p(self._lib.sj_open(seed, *share, pace or 0.0))
         self._out_words = padded(config.output_record) // 32
         self._log = LatencyLog()
 
@@ -99,37 +100,41 @@ class ModelTransport(Transport):
         self._lib.sj_write(self._model, address, word)
 
     def transfer(self, records: Words, *, until_end: bool) -> Items:
+        return self.transfer_from(records, np.zeros(len(records), np.intp), until_end=until_end)
+
+    def transfer_from(self, records: Words, sources: Sources, *, until_end: bool) -> Items:
         n = len(records)
         in_words = padded(self._config.input_record) // 32
-        block = np.ascontiguousarray(records)
-        if records.shape[1] != in_words:
-            block = np.zeros((n, in_words), np.uint32)
-            block[:, :records.shape[1]] = records
+        number = np.argsort(sources, kind="stable").astype(np.uint64)  # the records of source after source
+        block = np.zeros((n, in_words), np.uint32)
+        block[:, :records.shape[1]] = records[number]
+        end = np.cumsum(np.bincount(sources, minlength=self._config.sources)).astype(np.uint64)
+        begin = np.concatenate([np.zeros(1, np.uint64), end[:-1]])
+        behind, start = begin.copy(), self._lib.sj_cycle(self._model)
         sent_cycles = np.zeros(n, np.uint64)
         out: list[Items] = []
-        done = 0
         with tqdm(total=n, unit=" tuples", desc="simulating", disable=None if self._progress else True,
                   leave=False) as bar:
             while True:
                 words = np.empty((_ROOM, self._out_words), np.uint32)
                 cycles = np.empty(_ROOM, np.uint64)
-                sent, received = ctypes.c_uint64(), ctypes.c_uint64()
+                received, before = ctypes.c_uint64(), int(behind.sum())
                 why = self._lib.sj_run(
-                    self._model, _pointer(block[done:]), n - done, ctypes.byref(sent), _pointer(sent_cycles[done:]),
-                    _pointer(words), _ROOM, ctypes.byref(received), _pointer(cycles), int(until_end), _PAUSE,
-                    self._patience)
-                done += sent.value
-                bar.update(sent.value)
+                    self._model, _pointer(block), _pointer(number), start, _pointer(end), _pointer(behind),
+                    _pointer(sent_cycles), _pointer(words), _ROOM, ctypes.byref(received), _pointer(cycles),
+                    int(until_end), _PAUSE, self._patience)
+                bar.update(int(behind.sum()) - before)
                 items, record = single_items(words[: received.value], self._config)
                 out.append(items)
                 self._log.received(items, cycles[record])
                 if why == _STUCK:
+                    sent = int((behind - begin).sum())
                     raise DeviceStalled(f"the simulated circuit made no progress for {self._patience} cycles (at "
-                                        f"cycle {self._lib.sj_cycle(self._model)}, {done} of {n} records sent); this "
+                                        f"cycle {self._lib.sj_cycle(self._model)}, {sent} of {n} records sent); this "
                                         f"is a fault of the circuit, please report it with the query")
                 if why in (_SENT, _END):
                     break
-        self._log.sent(records, sent_cycles)
+        self._log.sent(records, sent_cycles[np.argsort(number)])
         return joined_items(out)
 
     def latencies(self) -> npt.NDArray[np.int64] | None:
@@ -157,12 +162,12 @@ def _load(path: Path) -> ctypes.CDLL:
     lib = ctypes.CDLL(str(path))
     handle, u32, u64, p = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
     for name, result, arguments in (
-        ("sj_open", handle, (u64, u32, u32, u64)),
+        ("sj_open", handle, (u64, u32, u32, ctypes.c_double)),
         ("sj_close", None, (handle,)),
         ("sj_read", u32, (handle, u32)),
         ("sj_write", None, (handle, u32, u32)),
         ("sj_cycle", u64, (handle,)),
-        ("sj_run", ctypes.c_int, (handle, p, u64, p, p, p, u64, p, p, ctypes.c_int, u64, u64)),
+        ("sj_run", ctypes.c_int, (handle, p, p, u64, p, p, p, p, u64, p, p, ctypes.c_int, u64, u64)),
     ):
         function = getattr(lib, name)
         function.restype, function.argtypes = result, list(arguments)

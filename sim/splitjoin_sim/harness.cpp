@@ -1,7 +1,8 @@
 // The compiled model behind a batch interface: push many records, run, pop many items.
 //
 // Compiled together with what Verilator generates for the top module "splitjoin"; IN_WORDS and OUT_WORDS are the
-// widths of its ports in 32-bit words. All functions have C linkage and are called through ctypes.
+// widths of a record and of the output in 32-bit words, and SOURCES is the number of records beside each other at the
+// input. All functions have C linkage and are called through ctypes.
 
 #include <cstdint>
 #include <cstring>
@@ -29,11 +30,10 @@ struct Model {
     uint64_t quiet = 0;  // cycles since the last hand-over, across pauses of run()
     Random random;
     uint32_t stall_in, stall_out;  // of 2^32, the share of cycles in which the port stalls
-    uint64_t pace;                 // records a cycle that come, times 2^32; 0 for no limit
-    uint64_t come = 0;             // records that have come and were not offered, times 2^32
-    bool offering = false;         // a stream never takes back an offer
+    double pace;                   // records that come in a cycle; 0 for no limit
+    uint32_t offering = 0;         // the sources that offer a record: a stream never takes back an offer
 
-    Model(uint64_t seed, uint32_t in, uint32_t out, uint64_t records_a_cycle)
+    Model(uint64_t seed, uint32_t in, uint32_t out, double records_a_cycle)
         : top(&context),
           random{seed * 2 + 0x9E3779B97F4A7C15ULL},
           stall_in(in),
@@ -72,14 +72,10 @@ struct Model {
 
     bool stalls(uint32_t share) { return share != 0 && random.next() < share; }
 
-    // A cycle in which there are records to send: true if the next one has come, however many wait before the port.
-    bool has_come() {
-        if (pace == 0) return true;
-        come += pace;
-        return come >= kRecord;
+    // The record of this number has come, however many wait before the input, where the first came in cycle `start`.
+    bool has_come(uint64_t number, uint64_t start) {
+        return pace == 0 || static_cast<double>(cycle - start + 1) * pace >= static_cast<double>(number + 1);
     }
-
-    static constexpr uint64_t kRecord = 1ULL << 32;
 };
 
 }  // namespace
@@ -89,7 +85,7 @@ extern "C" {
 // Why run() returned.
 enum { RUN_SENT = 0, RUN_END = 1, RUN_FULL = 2, RUN_STUCK = 3, RUN_PAUSED = 4 };
 
-void* sj_open(uint64_t seed, uint32_t stall_in, uint32_t stall_out, uint64_t pace) {
+void* sj_open(uint64_t seed, uint32_t stall_in, uint32_t stall_out, double pace) {
     return new Model(seed, stall_in, stall_out, pace);
 }
 
@@ -119,28 +115,32 @@ void sj_write(void* handle, uint32_t address, uint32_t word) {
 
 uint64_t sj_cycle(void* handle) { return static_cast<Model*>(handle)->cycle; }
 
-// Send records[0 .. n) and receive into items[0 .. room), with the cycle of each hand-over. Returns when all records
-// are sent (unless until_end), when an END item (kind 2) came, when there is no more room, after `pause` cycles so that
-// the caller can show progress or be interrupted, or when nothing moved for `patience` cycles.
-int sj_run(void* handle, const uint32_t* records, uint64_t n, uint64_t* sent, uint64_t* sent_cycle, uint32_t* items,
-           uint64_t room, uint64_t* received, uint64_t* received_cycle, int until_end, uint64_t pause,
-           uint64_t patience) {
+// Send the records, those of source p from next[p] up to end[p], and receive into items[0 .. room), with the cycle of
+// each hand-over; next[p] counts on. With a pace, the record with number[n] comes so much later than cycle `start`.
+// Returns when all records are sent (unless until_end), when an END item (kind 2) came, when there is no more room,
+// after `pause` cycles so that the caller can show progress or be interrupted, or when nothing moved for `patience`
+// cycles.
+int sj_run(void* handle, const uint32_t* records, const uint64_t* number, uint64_t start, const uint64_t* end,
+           uint64_t* next, uint64_t* sent_cycle, uint32_t* items, uint64_t room, uint64_t* received,
+           uint64_t* received_cycle, int until_end, uint64_t pause, uint64_t patience) {
     Model& m = *static_cast<Model*>(handle);
     m.enter();
-    uint64_t s = 0, r = 0;
+    uint64_t left = 0, r = 0;
+    for (int p = 0; p < SOURCES; ++p) left += end[p] - next[p];
     const uint64_t until = m.cycle + pause;
     int why = RUN_PAUSED;
     while (true) {
-        if (s == n && !until_end) { why = RUN_SENT; break; }
+        if (left == 0 && !until_end) { why = RUN_SENT; break; }
         if (r == room) { why = RUN_FULL; break; }
         if (m.cycle >= until) { why = RUN_PAUSED; break; }
         if (m.quiet >= patience) { why = RUN_STUCK; break; }
 
-        const bool come = s < n && m.has_come();
-        if (!m.offering && come && !m.stalls(m.stall_in)) {
-            m.offering = true;
-            m.come -= m.pace == 0 ? 0 : Model::kRecord;
-            std::memcpy(m.top.i___05Fpayload.data(), records + s * IN_WORDS, IN_WORDS * sizeof(uint32_t));
+        for (int p = 0; p < SOURCES; ++p) {
+            if (m.offering >> p & 1 || next[p] == end[p] || !m.has_come(number[next[p]], start)) continue;
+            if (m.stalls(m.stall_in)) continue;
+            m.offering |= 1u << p;
+            std::memcpy(m.top.i___05Fpayload.data() + p * IN_WORDS, records + next[p] * IN_WORDS,
+                        IN_WORDS * sizeof(uint32_t));
         }
         m.top.i___05Fvalid = m.offering;
         m.top.o___05Fready = !m.stalls(m.stall_out);
@@ -154,10 +154,12 @@ int sj_run(void* handle, const uint32_t* records, uint64_t n, uint64_t* sent, ui
             end = (payload[0] & 3) == 2;
             m.quiet = 0;
         }
-        if (m.offering && m.top.i___05Fready) {
-            sent_cycle[s++] = m.cycle;
-            m.offering = false;
+        for (int p = 0; p < SOURCES; ++p) {
+            if (!(m.offering & m.top.i___05Fready & 1u << p)) continue;
+            sent_cycle[next[p]++] = m.cycle;
+            m.offering &= ~(1u << p);
             m.quiet = 0;
+            --left;
         }
         m.edge();
         m.top.i___05Fvalid = 0;
@@ -165,7 +167,6 @@ int sj_run(void* handle, const uint32_t* records, uint64_t n, uint64_t* sent, ui
         if (end) { why = RUN_END; break; }
     }
     m.top.eval();
-    *sent = s;
     *received = r;
     return why;
 }

@@ -10,6 +10,7 @@ import random
 from collections import deque
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,9 +20,10 @@ from amaranth.sim import Simulator
 
 from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
 from splitjoin.circuit.encode import Words, single_items
+from splitjoin.circuit.sources import Sources
 from splitjoin.circuit.wire import WORD_BITS, Configuration, ItemKind
 from splitjoin.engines.device import Items
-from splitjoin_hw.top import circuit
+from splitjoin_hw.top import circuit, padded
 
 from .latency import LatencyLog
 from .stalls import check_pace, check_stalls, patience_for
@@ -71,9 +73,11 @@ class PysimTransport(Transport):
             self._files.enter_context(trace_file(trace))
         self._patience = patience_for(config, max(stall_in, stall_out), pace)
         self._random = random.Random(seed)
-        self._stall_in, self._stall_out, self._pace = stall_in, stall_out, round((pace or 0) * 2**32)
-        self._to_send: deque[int] = deque()
-        self._sent: list[int] = []  # cycle of each record's transfer
+        self._stall_in, self._stall_out, self._pace = stall_in, stall_out, pace
+        self._gated, self._width = config.sources > 1, padded(config.input_record)
+        self._to_send: list[deque[tuple[int, int]]] = [deque() for _ in range(config.sources)]  # number, record
+        self._sent: dict[int, int] = {}  # number of a record → cycle of its transfer
+        self._start = 0  # cycle in which the transfer began
         self._items: list[tuple[int, int]] = []  # payload and cycle of each item
         self._bus: deque[tuple[int, int | None]] = deque()
         self._answer: int | None = None
@@ -84,7 +88,7 @@ class PysimTransport(Transport):
         self._top = circuit(config)
         self._simulator = Simulator(Fragment.get(self._top, None))
         self._simulator.add_clock(_PERIOD)
-        for process in (self._source, self._sink, self._registers):
+        for process in (*(partial(self._source, n) for n in range(config.sources)), self._sink, self._registers):
             self._simulator.add_testbench(process, background=True)
         if trace is not None:
             self._files.enter_context(self._simulator.write_vcd(os.fspath(trace)))
@@ -102,8 +106,12 @@ class PysimTransport(Transport):
             self._advance(1)
 
     def transfer(self, records: Words, *, until_end: bool) -> Items:
-        self._to_send.extend(_integers(records))
-        self._sent = []
+        return self.transfer_from(records, np.zeros(len(records), np.intp), until_end=until_end)
+
+    def transfer_from(self, records: Words, sources: Sources, *, until_end: bool) -> Items:
+        for number, (source, word) in enumerate(zip(sources.tolist(), _integers(records), strict=True)):
+            self._to_send[source].append((number, word))
+        self._sent, self._start = {}, self._cycle
         self._reading, self._moved = True, self._cycle
         while len(self._sent) < len(records) or (until_end and not self._ended()):
             self._advance(_STRETCH)
@@ -115,7 +123,7 @@ class PysimTransport(Transport):
         # The sink may accept one more item in the cycle after this, which is kept for the next call.
         taken, self._items = self._items, []
         words = _words([payload for payload, _ in taken], len(self._top.o.payload) // WORD_BITS)
-        self._log.sent(records, np.array(self._sent, np.uint64))
+        self._log.sent(records, np.array([self._sent[n] for n in range(len(records))], np.uint64))
         items, record = single_items(words, self._top.config)
         self._log.received(items, np.array([cycle for _, cycle in taken], np.uint64)[record])
         return items
@@ -141,26 +149,29 @@ class PysimTransport(Transport):
 
     # Testbenches. Each drives one port, and communicates through the queues above.
 
-    async def _source(self, ctx: Any) -> None:
-        port, cycle = self._top.i, 0
-        come = 0  # records that have come and were not offered, times 2^32
+    async def _source(self, n: int, ctx: Any) -> None:
+        port, cycle, queue = self._top.i, 0, self._to_send[n]
+        payload, valid, ready = ((port.payload[n * self._width:][:self._width], port.valid[n], port.ready[n])
+                                 if self._gated else (port.payload, port.valid, port.ready))
         while True:
-            come += self._pace if self._to_send else 0
-            if not self._to_send or come < min(self._pace, 1) << 32 or self._random.random() < self._stall_in:
+            if not queue or not self._has_come(queue[0][0], cycle) or self._random.random() < self._stall_in:
                 await ctx.tick()
                 cycle += 1
                 continue
-            come -= min(self._pace, 1) << 32
-            ctx.set(port.payload, self._to_send.popleft())
-            ctx.set(port.valid, 1)
-            ready = False
-            while not ready:
-                _, _, ready = await ctx.tick().sample(port.ready)
+            number, record = queue.popleft()
+            ctx.set(payload, record)
+            ctx.set(valid, 1)
+            taken = False
+            while not taken:
+                _, _, taken = await ctx.tick().sample(ready)
                 cycle += 1
-                come += self._pace if self._to_send and not ready else 0
-            ctx.set(port.valid, 0)
-            self._sent.append(cycle - 1)
+            ctx.set(valid, 0)
+            self._sent[number] = cycle - 1
             self._moved = cycle
+
+    def _has_come(self, number: int, cycle: int) -> bool:
+        """The record of this number of the transfer has come, however many wait before the input."""
+        return self._pace is None or (cycle - self._start + 1) * self._pace >= number + 1
 
     async def _sink(self, ctx: Any) -> None:
         port, cycle = self._top.o, 0

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.axi import ADDRESS_BITS, IDLE_CYCLES, PACKET_BEATS, RESET_CYCLES, AxiShape
 from splitjoin.circuit.wire import Configuration, ItemKind
 
-from ..top import circuit, top_ports
+from ..top import circuit, padded, top_ports
 from .axil import AxiLiteSlave, axil_ports
 from .registers import bus_ports
 
@@ -59,13 +59,19 @@ class Packetizer(wiring.Component):
         return m
 
 
+def source_ports(config: Configuration) -> list[str]:
+    """The names of the AXI4-Stream ports for records, one for each source."""
+    return ["s_axis"] if config.sources == 1 else [f"s_axis_{n}" for n in range(config.sources)]
+
+
 def axi_ports(config: Configuration) -> dict[str, wiring.Member]:
     """The ports of `AxiJoin`, by the names of AMBA."""
     shape = AxiShape.of(config)
+    sources = {f"{name}_t{signal}": member for name in source_ports(config) for signal, member in (
+        ("data", In(8 * shape.record_bytes)), ("valid", In(1)), ("ready", Out(1)), ("last", In(1)))}
     return {
         "aclk": In(1), "aresetn": In(1),
-        "s_axis_tdata": In(8 * shape.record_bytes), "s_axis_tvalid": In(1), "s_axis_tready": Out(1),
-        "s_axis_tlast": In(1),
+        **sources,
         "m_axis_tdata": Out(8 * shape.item_bytes), "m_axis_tvalid": Out(1), "m_axis_tready": In(1),
         "m_axis_tlast": Out(1),
         **{f"s_axil_{name}": member for name, member in axil_ports(ADDRESS_BITS).items()},
@@ -75,9 +81,10 @@ def axi_ports(config: Configuration) -> dict[str, wiring.Member]:
 class AxiJoin(wiring.Component):
     """The join of ``config`` with AXI ports, all in one clock domain.
 
-    A beat of ``s_axis`` is one input record and a beat of ``m_axis`` one item, both in the low bits of ``tdata``; the
-    other bits are ignored, or 0. ``s_axis_tlast`` is ignored, as FLUSH is a record. ``m_axis_tlast`` ends packets as
-    `Packetizer` says. The register block is at AXI4-Lite byte address 4 × word address; see `AxiLiteSlave`.
+    A beat of ``s_axis``, or with several sources of ``s_axis_0`` and so on, is one input record and a beat of
+    ``m_axis`` one item, both in the low bits of ``tdata``; the other bits are ignored, or 0. ``s_axis_tlast`` is
+    ignored, as FLUSH is a record. ``m_axis_tlast`` ends packets as `Packetizer` says. The register block is at
+    AXI4-Lite byte address 4 × word address; see `AxiLiteSlave`.
 
     ``aresetn`` low for a cycle resets everything. While it is low no ``valid`` or ``ready`` is high, and the circuit
     keeps ``ready`` low until the join can accept. The register ``control`` resets the join alone: an item that
@@ -122,8 +129,6 @@ class AxiJoin(wiring.Component):
 
         join = self._submodule(m, join_reset)
         m.d.comb += [
-            join.i.payload.eq(self.s_axis_tdata), join.i.valid.eq(self.s_axis_tvalid & running),
-            self.s_axis_tready.eq(join.i.ready & running),
             packetizer.i.payload.eq(join.o.payload), packetizer.i.valid.eq(join.o.valid & running),
             join.o.ready.eq(packetizer.i.ready & running),
             self.m_axis_tdata.eq(packetizer.o.payload.item), self.m_axis_tlast.eq(packetizer.o.payload.last),
@@ -131,6 +136,11 @@ class AxiJoin(wiring.Component):
             join.addr.eq(axil.addr), join.w_stb.eq(axil.w_stb), join.w_data.eq(axil.w_data),
             axil.r_data.eq(join.r_data),
         ]
+        width = padded(self._config.input_record)
+        for n, name in enumerate(source_ports(self._config)):
+            tdata, tvalid, tready = (getattr(self, f"{name}_t{signal}") for signal in ("data", "valid", "ready"))
+            m.d.comb += [join.i.payload[n * width:][:width].eq(tdata), join.i.valid[n].eq(tvalid & running),
+                         tready.eq(join.i.ready[n] & running)]
         for name, member in axil_ports(ADDRESS_BITS).items():
             port, inner = getattr(self, f"s_axil_{name}"), getattr(axil, name)
             if member.flow == In:

@@ -26,6 +26,7 @@ from .plan import CircuitPlan
 from .query_circuit import QueryCircuit, chosen_circuit, folding_circuit, folding_demanded, pairs_circuit
 from .registers import MAGIC, REGION_COUNTERS, SELECTION_CYCLES, STAGES, register, selection
 from .row_ids import ProbeSides, RowIds
+from .sources import SourceQueues, Sources
 from .verify import Verifier
 from .wire import ROW_BITS, Configuration, ItemKind, Op
 
@@ -54,6 +55,13 @@ class Transport(ABC):
 
         Raises `DeviceStalled` when the circuit makes no progress.
         """
+
+    def transfer_from(self, records: Words, sources: Sources, *, until_end: bool) -> Items:
+        """As `transfer`, each of the ``records`` (n, words) from its source (n,), and those of a source in their order.
+
+        Only simulations have it: elsewhere the sources are not in one process.
+        """
+        raise NotImplementedError
 
     def received(self) -> Items:
         """The items that a `transfer` received before it raised `DeviceLost`."""
@@ -178,6 +186,7 @@ class CircuitSession(Session):
             self._row_ids = ProbeSides()
         # No answer in order none has stars; the circuit was asked for them.
         self._drops_stars = query.order.kind == "none" and not (self._verifier is None and self._row_ids is None)
+        self._sources = SourceQueues(config) if config.sources > 1 else None
         self._ready: list[Items] = []
         self._pushed = {"r": 0, "s": 0}
         self._flushed = False
@@ -192,6 +201,14 @@ class CircuitSession(Session):
         return self._config
 
     def push(self, arrivals: Arrivals) -> None:
+        self.push_from(arrivals, None)
+
+    def push_from(self, arrivals: Arrivals, sources: Sources | None) -> None:
+        """As `push`, with the number of the source (n,) that hands over each tuple; None for sources in turn.
+
+        Tuples of one stream and event time must come from sources that do not fall, as the circuit's gate orders them
+        by their sources. The results of the last event time come when later tuples do, or by `advance` or `settle`.
+        """
         if self._flushed:
             raise DeviceError("the session has been flushed and takes no more tuples; open a new one")
         for side, n in (("r", len(arrivals.r)), ("s", len(arrivals.s))):
@@ -203,7 +220,14 @@ class CircuitSession(Session):
             self._verifier.push(arrivals)
         if self._row_ids is not None:
             self._row_ids.push(arrivals)
-        self._receive(self._encoder.encode(arrivals), until_end=False)
+        records = self._encoder.encode(arrivals)
+        if self._sources is None:
+            if sources is not None:
+                raise DeviceError("the circuit has one source; give sources=n to the device for more")
+            self._receive(records, until_end=False)
+            return
+        of = self._sources.spread(arrivals) if sources is None else np.asarray(sources, np.intp)
+        self._receive(*self._sources.push(arrivals, records, of), until_end=False)
 
     def poll(self) -> Items:
         items = np.concatenate(self._ready) if self._ready else np.empty(0, ITEM)
@@ -226,13 +250,16 @@ class CircuitSession(Session):
     def flush(self) -> Items:
         if not self._flushed:
             self._flushed = True
-            self._receive(self._encoder.flush(last=True), until_end=True)
+            self._end(last=True)
         return self.poll()
 
     def advance(self, now: int) -> None:
         """Promise that no tuple below event time ``now`` will be pushed, so that older tuples expire as they would at
         one of that time.
         """
+        if self._sources is not None:
+            self._receive(*self._sources.advance(now), until_end=False)
+            return
         self._receive(self._encoder.tick(now), until_end=False)
 
     def settle(self) -> Items:
@@ -246,7 +273,7 @@ class CircuitSession(Session):
         # The circuit answers a FLUSH with an END behind all results, and takes tuples afterwards. In these orders no
         # group is open between two probes, so no star comes with it.
         if not self._flushed:
-            self._receive(self._encoder.flush(last=False), until_end=True)
+            self._end(last=False)
         return self.poll()
 
     def mask(self, cores: Collection[int]) -> None:
@@ -254,6 +281,9 @@ class CircuitSession(Session):
         if masked and self._config.structure.moves:
             raise UnsupportedError(f"a core of {self._config.structure.title} has no tuples of its own, so none can be "
                                    f"masked; use another architecture")
+        if masked and self._sources is not None:
+            raise UnsupportedError("a core is masked between two tuples, which the circuit orders itself where it has "
+                                   "several sources; give sources=1")
         if self._flushed:
             raise DeviceError("the session has been flushed and takes no more tuples; open a new one")
         # The mask travels as records among the tuples, so every core applies it between the same two tuples, whatever
@@ -326,9 +356,20 @@ class CircuitSession(Session):
     def close(self) -> None:
         self._transport.close()
 
-    def _receive(self, records: Words, *, until_end: bool) -> None:
+    def _end(self, *, last: bool) -> None:
+        """Send a FLUSH, and receive everything up to its END."""
+        record = self._encoder.flush(last=last)
+        if self._sources is None:
+            self._receive(record, until_end=True)
+        else:
+            self._receive(*self._sources.everywhere(record), until_end=True)
+
+    def _receive(self, records: Words, sources: Sources | None = None, *, until_end: bool) -> None:
         try:
-            items = self._transport.transfer(records, until_end=until_end)
+            if sources is None:
+                items = self._transport.transfer(records, until_end=until_end)
+            else:
+                items = self._transport.transfer_from(records, sources, until_end=until_end)
         except DeviceStalled:
             self._check_overflow()
             raise

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.errors import CapacityError
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, STAR, Items
 from splitjoin.lang.eval.vector import Vector, magnitude, widen
@@ -76,6 +77,8 @@ def _limits(relation: SumRelation, other: str, n: int, values: npt.NDArray[Any] 
     return np.array(left, np.uint64)
 
 
+#: With several sources, the event times of a session and its RANGE span fewer ticks.
+_SPAN = 2**62
 #: The fields of an item.
 _FIELDS = ("kind", "side", "r", "s")
 #: Packed records: uint32 (n, words).
@@ -131,6 +134,7 @@ class Encoder:
         self._index_coder = config.kind.index_coder(plan, config)
         self._last: int | None = None  # event time of the last arrival
         self._clock = 0  # the same in device time
+        self._first = 0  # event time of the first arrival, with several sources
 
     @property
     def config(self) -> Configuration:
@@ -200,9 +204,11 @@ class Encoder:
         so it is shortened to one tick more than the RANGE: then ages in the device stay below twice the RANGE plus one,
         and never reach the range of its counter.
         """
-        assert self._longest is not None
         if len(ts) == 0:
             return np.empty(0, np.uint64)
+        if self._config.sources > 1:
+            return self._common_time(ts)
+        assert self._longest is not None
         first = int(ts[0]) if self._last is None else self._last
         limit = self._longest + 1
         # Differences of non-decreasing int64 are right as uint64, however far apart.
@@ -213,6 +219,18 @@ class Encoder:
         mask = np.uint64(2**self._config.time_bits - 1)
         out: Codes = clock & mask
         return out
+
+
+    def _common_time(self, ts: npt.NDArray[np.int64]) -> Codes:
+        """The event times ``ts`` as all sources count them, in 64 bits: nobody sees all gaps, to shorten them."""
+        self._first = int(ts[0]) if self._last is None else self._first
+        self._last = int(ts[-1])
+        if self._last - self._first + (self._longest or 0) >= _SPAN:
+            raise CapacityError(f"with several sources the event times of a session and its RANGE must span fewer than "
+                                f"2^62 ticks, but they are {self._first} to {self._last}; use a coarser time unit, or "
+                                f"sources=1")
+        found: Codes = ts.astype(np.uint64)
+        return found
 
 
 def _low_end(low: Codes, high: Codes, wide: int, bits: int) -> Codes:

@@ -263,7 +263,7 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
     config = Configuration(
         **built | {"core": plan.core.kind}, keys_r=tuple(s.key.width for s in plan.slots_r),
         keys_s=tuple(s.key.width for s in plan.slots_s), tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree,
-        index=plan.core.index, sums=_sums(plan), time_bits=0 if longest is None else time_bits_for(longest),
+        index=plan.core.index, sums=_sums(plan), time_bits=_time_bits(query, parameters, longest),
         registers=plan.registers, widths=plan.widths if any(w is not None for w in plan.widths) else (),
         values=() if folding is None else tuple(v.value for v in folding.values),
         folds=() if folding is None else folding.parts, first_hits=first_hits,
@@ -334,6 +334,17 @@ def longest_range(query: Query) -> int | None:
     """The longer RANGE of the windows of ``query``, in ticks; None if they have none."""
     lengths = [w.length for w in (query.window_r, query.window_s) if w.length is not None]
     return max(lengths) if lengths else None
+
+
+def _time_bits(query: Query, parameters: BuildParameters, longest: int | None) -> int:
+    """Bits of device time. With several sources there are 64, as nobody sees all tuples and could shorten the gaps."""
+    bits = 0 if longest is None else time_bits_for(longest)
+    if parameters.sources == 1:
+        return bits
+    if query.time is None:
+        raise UnsupportedError(f"{parameters.sources} sources are merged by event time, and the query has none; give "
+                               f"time=, or sources=1")
+    return 64
 
 
 def time_bits_for(longest: int) -> int:

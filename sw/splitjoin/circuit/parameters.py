@@ -53,7 +53,8 @@ class Parameter:
         parse: Converts the command line's text to the value.
         choices: The allowed values, where they can be listed.
         tunable: True if the tuner chooses the value when the user gives none.
-        baseline: True if it exists for comparisons: only simulations take another value than the default.
+        baseline: True if only simulations take another value than the default, in most cases as it exists for
+            comparisons.
         error: The exception class for a value out of range.
     """
 
@@ -127,6 +128,8 @@ class BuildParameters:
             after input (`splitjoin_hw.gather.fixed`).
         block, threshold: Of a cascade, the tuples that a core sends on together (ESJ's ς), 1 to 64, and the difference
             of two cores' loads from which on it does, 1 to 65536.
+        sources: Streams of records, each in arrival order, that a gate in the circuit merges (ScaleGate): 1, without a
+            gate, to 16. Simulations and Verilog have them.
         stage_counters: True for counters of the probes in each stage (`splitjoin.circuit.registers.STAGES`), which take
             the place of ``region_counters``: for cores that scan, with one probe a pass.
 
@@ -177,6 +180,8 @@ class BuildParameters:
                             help="tuples that a core sends on together")
     threshold: int = _parameter(1, holds=lambda n: within(n, 1, 65536), must="1 to 65536", unit="tuples",
                                 baseline=True, help="difference of loads from which on a core sends tuples on")
+    sources: int = _parameter(1, holds=lambda n: within(n, 1, 16), must="1 to 16", unit="sources", baseline=True,
+                              help="streams of records, which a gate in the circuit merges")
     stage_counters: bool = _switch(baseline=True, help="build the circuit with counters of the probes in each stage")
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from splitjoin.base.errors import InputError, ToolError
+from splitjoin.base.errors import InputError, ToolError, check
 from splitjoin.circuit.export.descriptions import fusesoc_core, ip_xact, system_rdl
 from splitjoin.circuit.export.helpers import wire_helpers
 from splitjoin.circuit.export.litex import litex_files
@@ -52,6 +52,9 @@ def verilog_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--hide-condition", action="store_true",
                        help="leave the texts of condition and aggregates out of the files, for Verilog that goes to "
                             "others; the numbers of the comparisons stay, as settings in splitjoin.json")
+    group.add_argument("--sources", type=int, metavar="N", default=1,
+                       help="streams of records, each in arrival order, that a gate in the circuit merges by event "
+                            "time, 1 to 16 (%(default)s); without testbenches, LiteX and IP-XACT")
     group.add_argument("-o", "--output", metavar="DIR", required=True,
                        help="folder for NAME.v, NAME.json, NAME.vlt (lint waivers for Verilator), and with --top axi "
                             "NAME_axi.v; made if it does not exist")
@@ -72,6 +75,9 @@ def write_circuit(args: argparse.Namespace) -> None:
         raise ToolError(f"Verilog needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[hw]'") from error
     name, axi, folder = check_name(args.name), args.top == "axi", Path(args.output)
+    check("sources with --testbench", args.sources, args.sources == 1 or args.testbench is None,
+          "1, as testbenches have one source")
+    options |= {"sources": args.sources}
     circuit = chosen_circuit(query, CircuitParameters(**options))
     plan, config = circuit.plan, circuit.config
     warn_that_pairs_leave(circuit)
@@ -103,9 +109,10 @@ def write_circuit(args: argparse.Namespace) -> None:
         verilog_bench = args.testbench == "verilog"
         contents |= {f"{top}.core": fusesoc_core(top, list(texts), f"{name}.vlt", "testbench.v" if verilog_bench
                                                  else None),
-                     "component.xml": ip_xact(top, config, described["ports"], list(texts)),
-                     f"{top}.rdl": system_rdl(top, config),
-                     **litex_files(config, list(texts), name, top, given if verilog_bench else None)}
+                     f"{top}.rdl": system_rdl(top, config)}
+        if config.sources == 1:
+            contents |= {"component.xml": ip_xact(top, config, described["ports"], list(texts)),
+                         **litex_files(config, list(texts), name, top, given if verilog_bench else None)}
     contents[f"{name}.json"] = json.dumps(described, indent=2) + "\n"
     _check_alone(folder, name, contents)
     _write(folder, contents)

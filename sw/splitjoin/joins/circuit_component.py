@@ -44,7 +44,7 @@ def component(query: Query, **parameters: Any) -> JoinComponent:
         raise ToolError(f"a component needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[hw]'") from error
     given = circuit_parameters(parameters)
-    given.structure.check_used("a component")
+    given.check_used("a component")
     circuit = chosen_circuit(query, given)
     described = sidecar(circuit.config) | query_description(query, circuit, parameters, text(query.predicate))
     return JoinComponent(circuit.config, described)

@@ -40,6 +40,9 @@ class Parameters(Protocol):
     def stage_counters(self) -> bool: ...
 
     @property
+    def sources(self) -> int: ...
+
+    @property
     def queue(self) -> int: ...
 
     @property
@@ -195,6 +198,7 @@ class SequentialArchitecture(Architecture):
         for name in ("tables", "region_counters"):
             value = getattr(parameters, name)
             check(f"{name} of {self.title}", value, not value, "False, as it has none")
+        check(f"sources of {self.title}", parameters.sources, parameters.sources == 1, "1")
         check(f"queue of {self.title}", parameters.queue, parameters.queue == 0,
               "0, as it processes a tuple at a time")
         check(f"root_width of {self.title}", parameters.root_width, parameters.root_width == 1,

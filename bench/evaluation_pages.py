@@ -1,0 +1,119 @@
+"""The tables and the picture of SplitJoin's evaluation on docs/architectures.md, from bench/results/evaluation.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bench.charts import Files, pick, plt, save
+
+#: Architecture → its name in tables and charts.
+NAMES = {"splitjoin": "SplitJoin", "chain": "SplitJoin's cores on a chain", "kang": "Kang", "celljoin": "CellJoin",
+         "handshake": "handshake join", "low-latency-handshake": "low-latency handshake join", "cascade": "cascade"}
+
+
+def section(files: Files) -> str:
+    """The text between the markers of the page."""
+    return "\n".join([*_systems(files), "", *_ratios(files), ""])
+
+
+def _values(files: Files, metric: str, key: str, **config: Any) -> dict[Any, float]:
+    """The value of ``key`` → that of the metric."""
+    return {row["config"][key]: row["value"] for row in pick(files, "evaluation", metric, **config)}
+
+
+def _systems(files: Files) -> Iterator[str]:
+    """All architectures on the same window: rates and latencies against the cores, and cells."""
+    rows = pick(files, "evaluation", "pair_latency")
+    window = rows[0]["config"]["window"]
+    cores = sorted({row["config"]["cores"] for row in rows if row["config"]["architecture"] == "splitjoin"})
+    many = " | ".join(f"k = {k}" for k in cores)
+    yield (f"Windows of {window} tuples of each stream, by time: tuples of both streams in 1,000 cycles, and mean "
+           f"cycles from accepting a pair's later tuple until the pair leaves, at half that rate; LUT4 and kbits as predicted "
+           f"for ECP5 with {cores[1]} cores (Kang: one).\n")
+    yield f"| architecture | rate, {many} | latency, {many} | LUT4 | kbits |"
+    yield "|---" * (3 + 2 * len(cores)) + "|"
+    for name, title in NAMES.items():
+        cells = []
+        for metric in ("sustained_rate", "pair_latency"):
+            found = _values(files, metric, "cores", architecture=name, window=window, kind="RANGE", share=0.01,
+                            order="none")
+            cells += [f"{found[k]:,.{1 if metric == 'sustained_rate' else 0}f}" if k in found else "" for k in cores]
+            if name == "kang":
+                cells[-len(cores)] = f"{found[1]:,.{1 if metric == 'sustained_rate' else 0}f} (k = 1)"
+        of = 1 if name == "kang" else cores[1]
+        lut, bits = (pick(files, "evaluation", metric, architecture=name, cores=of)[0]["value"]
+                     for metric in ("lut4", "memory"))
+        yield f"| {title} | {' | '.join(cells)} | {lut:,.0f} | {bits / 1024:,.0f} |"
+
+
+def _ratios(files: Files) -> Iterator[str]:
+    """Ratios beside the published ones."""
+    common = {"kind": "RANGE", "share": 0.01, "order": "none"}
+    window = pick(files, "evaluation", "pair_latency")[0]["config"]["window"]
+    most = max(row["config"]["cores"] for row in pick(files, "evaluation", "pair_latency"))
+
+    def value(metric: str, **config: Any) -> float:
+        return float(pick(files, "evaluation", metric, **{"window": window, "cores": most} | config)[0]["value"])
+
+    rates = {name: value("sustained_rate", architecture=name, **common)
+             for name in ("splitjoin", "low-latency-handshake")}
+    latencies = {name: value("pair_latency", architecture=name, **common) for name in rates}
+    rows = value("sustained_rate", architecture="splitjoin", kind="ROWS", share=0.01, order="none", probes=1)
+    visiting = {kind: value("loaded_pair_latency", architecture="splitjoin", kind=kind, load=0.5)
+                for kind in ("ROWS", "RANGE")}
+    largest = max(row["config"]["window"] for row in pick(files, "evaluation", "sustained_rate", probes=1)
+                  if row["config"]["order"].startswith("inner"))
+    fine = _values(files, "sustained_rate", "order", window=largest, probes=1, kind="ROWS")
+    coarse = max(fine.values())
+    slowest = fine["inner(2)"]
+    yield f"| SplitJoin's section 7 | published, 28 cores | here, {most} cores |\n|---|---|---|"
+    yield (f"| Figure 12: throughput over low-latency handshake join | up to 1.6 | "
+           f"{rates['splitjoin'] / rates['low-latency-handshake']:.2f} |")
+    yield (f"| Figure 13: visiting latency of low-latency handshake join over SplitJoin's | 3.3 (8.1 ms) | "
+           f"{latencies['low-latency-handshake'] / latencies['splitjoin']:.2f} |")
+    yield f"| Figure 16: throughput with windows by rows over those by time | 1.18 | {rows / rates['splitjoin']:.2f} |"
+    yield (f"| Figure 18: visiting latency by time over that by rows | 2.5 | "
+           f"{visiting['RANGE'] / visiting['ROWS']:.2f} |")
+    yield (f"| Figure 19: throughput with a star every 2 comparisons over that with one a sub-window | well below 1 | "
+           f"{slowest / coarse:.2f} (4 cores) |")
+
+
+def draw(files: Files) -> None:
+    """Figures 12, 13, 15 and 18, and 19, a panel each."""
+    if "evaluation" not in files:
+        return
+    figure, grid = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
+    window = pick(files, "evaluation", "pair_latency")[0]["config"]["window"]
+    common = {"window": window, "kind": "RANGE", "share": 0.01, "order": "none"}
+    for axes, metric, title in ((grid[0][0], "sustained_rate", "Figure 12: tuples in 1,000 cycles"),
+                                (grid[0][1], "pair_latency", "Figure 13: visiting latency, cycles")):
+        for name, label in NAMES.items():
+            points = _values(files, metric, "cores", architecture=name, **common)
+            axes.plot(sorted(points), [points[k] for k in sorted(points)], "o-", label=label)
+        axes.set(title=title, xlabel="join cores", yscale="log", xscale="log")
+        axes.set_xticks([1, 4, 8, 16], ["1", "4", "8", "16"])
+        axes.minorticks_off()
+    grid[0][0].legend(fontsize=8)
+    axes = grid[1][0]
+    bottoms: dict[str, float] = {}
+    rows = pick(files, "evaluation", "loaded_stage_cycles")
+    for stage in dict.fromkeys(row["config"]["stage"] for row in rows):
+        bars = {f"{c['kind']}, k = {c['cores']}\n{c['load']:.0%} load": row["value"] for row in rows
+                if (c := row["config"])["stage"] == stage}
+        axes.bar(list(bars), list(bars.values()), bottom=[bottoms.get(key, 0) for key in bars], label=stage)
+        bottoms = {key: bottoms.get(key, 0) + height for key, height in bars.items()}
+    axes.tick_params(axis="x", labelrotation=90, labelsize=8)
+    axes.set(title="Figures 15 and 18: a probe's cycles by stage")
+    axes.legend(fontsize=8)
+    axes = grid[1][1]
+    rows = [row for row in pick(files, "evaluation", "sustained_rate") if row["config"]["order"].startswith("inner")]
+    for key in dict.fromkeys((c["window"] // c["cores"], c["probes"]) for c in (row["config"] for row in rows)):
+        points = {int(c["order"][6:-1]): row["value"] for row in rows
+                  if ((c := row["config"])["window"] // c["cores"], c["probes"]) == key}
+        axes.plot(sorted(points), [points[n] for n in sorted(points)], "o-",
+                  label=f"sub-window {key[0]}, {key[1]} probe{'s' if key[1] > 1 else ''}")
+    axes.set(title="Figure 19: tuples in 1,000 cycles", xlabel="comparisons of a core between two stars", xscale="log",
+             yscale="log")
+    axes.legend(fontsize=8)
+    save(figure, "evaluation")

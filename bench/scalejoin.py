@@ -1,0 +1,189 @@
+"""ScaleJoin's evaluation (section VI, Figures 5 to 8) in simulated cycles of circuits with a gate and several sources.
+
+Run: python -m bench.scalejoin. A core stands for a thread of the paper: it stores every k-th tuple, compares every
+tuple of the other stream with its share, and reads the gate's sequence. Rates are in comparisons and tuples a cycle,
+with the paper's ideal lines from one core: k times its comparisons, √k times its tuples where windows are spans of
+time, so that they grow with the rate. Windows here have some hundreds of tuples; the paper's have hundreds of
+thousands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bench.record import Recorder, arguments
+from splitjoin.circuit.driver import CircuitSession
+from splitjoin.engines.arrival import arrivals
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin_sim.device import SimDevice
+from splitjoin_sim.pysim import PysimDevice
+
+#: The paper's condition, on values uniform in 1 to 10,000.
+ON = "abs(r.x - s.a) <= 10 AND abs(r.y - s.b) <= 10"
+HOW = f"simulated circuit with a gate; {ON}, values uniform in 1 to 10,000, order total, one lane, one probe"
+
+
+@dataclass(frozen=True)
+class Mix:
+    """How the tuples of a run are divided: sources of R and of S, and the share of R at a time from 0 to 1.
+
+    ``skew``: the weight of each source among those of its stream, at that time.
+    """
+
+    name: str
+    r: int
+    s: int
+    share_r: Callable[[float], float] = lambda _: 0.5
+    skew: Callable[[int, float], float] = lambda _n, _t: 1.0
+
+
+#: Figures 8a to 8c: one source of R at 1,200 tuples a second and four of S at 900 together; three of R and two of S
+#: whose rates go up and down; four of R and two of S with peaks.
+SKEWED = (Mix("8a: 1 R and 4 S, 1,200 and 900 t/s", 1, 4, lambda _: 1200 / 2100),
+          Mix("8b: 3 R and 2 S, sinusoidal", 3, 2, lambda t: 0.5 + 0.4 * math.sin(8 * math.pi * t),
+              lambda n, t: 1.1 + math.sin(8 * math.pi * t + n)),
+          Mix("8c: 4 R and 2 S, with peaks", 4, 2, lambda t: 0.9 if int(20 * t) % 5 == 0 else 0.4,
+              lambda n, t: 5.0 if int(20 * t) % 6 == n else 1.0))
+EVEN = Mix("even", 1, 1)
+
+
+@dataclass(frozen=True)
+class Input:
+    """Tuples in arrival order, one at each time, and the source of each."""
+
+    query: Query
+    r: pa.Table
+    s: pa.Table
+    sources: npt.NDArray[np.intp]
+
+
+def made(mix: Mix, tuples: int, window: int, seed: int = 1) -> Input:
+    """``tuples`` tuples of both streams, with windows of ``window`` times."""
+    rng = np.random.default_rng(seed)
+    at = np.arange(tuples) / tuples
+    of_r = np.diff(np.floor(np.cumsum([mix.share_r(t) for t in at])), prepend=0) > 0
+    sources = np.empty(tuples, np.intp)
+    for first, count, mine in ((0, mix.r, of_r), (mix.r, mix.s, ~of_r)):
+        weights = np.array([[mix.skew(n, t) for n in range(count)] for t in at[mine]])
+        edges = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
+        sources[mine] = first + (rng.random((mine.sum(), 1)) >= edges).sum(axis=1)
+    ts = np.arange(tuples)
+    r, s = (pa.table({"ts": pa.array(ts[mine], pa.int64()),
+                      **{name: pa.array(rng.integers(1, 10_001, mine.sum()), pa.int32()) for name in names}})
+            for mine, names in ((of_r, "xy"), (~of_r, "ab")))
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=ON, window=f"RANGE {window}", time="ts",
+                       order="total")
+    return Input(query, r, s, sources)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Comparisons of each core, both regions; cycles; tuples; and the latency of each probe in cycles."""
+
+    comparisons: npt.NDArray[np.int64]
+    cycles: int
+    tuples: int
+    latencies: npt.NDArray[np.int64]
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the cores' comparisons, over their mean, in percent."""
+        return float(100 * self.comparisons.std() / self.comparisons.mean())
+
+
+def run(given: Input, cores: int, window: int, *, quick: bool, sources: int, pace: float | None = None) -> Run:
+    """Fill the windows with the first tuples, and measure with the others."""
+    capacity = 2 << (-(-window // cores) - 1).bit_length()
+    make: Any = PysimDevice if quick else SimDevice
+    with make(cores=cores, capacity=capacity, core="scan", sources=sources, region_counters=True,
+              pace=pace).open(given.query) as session:
+        assert isinstance(session, CircuitSession)
+        whole = arrivals(given.query, given.r, given.s)
+        n_r, n_s = ((whole.stream[:window] == number).sum() for number in (0, 1))
+        parts = (arrivals(given.query, given.r.slice(0, n_r), given.s.slice(0, n_s)),
+                 arrivals(given.query, given.r.slice(n_r), given.s.slice(n_s)))
+        counts = []
+        for part, sources_of in zip(parts, (given.sources[:window], given.sources[window:]), strict=True):
+            session.push_from(part, sources_of) if sources > 1 else session.push(part)
+            session.settle()
+            counted = session.region_counters()
+            assert counted is not None
+            counts.append(counted["comparisons"].sum(axis=1))
+        latencies, accepted = session.latencies(), session.accepted()
+        assert latencies is not None
+        assert accepted is not None
+        return Run(counts[1] - counts[0], int(np.ptp(accepted[window:])), len(parts[1]), latencies[window:])
+
+
+def scaling(out: Recorder, cores: tuple[int, ...], windows: tuple[int, ...], *, quick: bool) -> None:
+    """Figures 5 and 6: comparisons and tuples a cycle against the cores, and the deviation between cores."""
+    for window in windows:
+        first: Run | None = None
+        for k in cores:
+            found = run(made(EVEN, 3 * window, window), k, window, quick=quick, sources=2)
+            first = first or found
+            config = {"cores": k, "window": window, "sources": 2}
+            rate, ideal = (run.comparisons.sum() / run.cycles for run in (found, first))
+            out.add("comparisons_a_cycle", float(rate), "comparisons/cycle", config | {"ideal": float(ideal * k)}, HOW)
+            out.add("tuples_a_cycle", found.tuples / found.cycles, "tuples/cycle", config, HOW)
+            # A span of time T has T·rate tuples, so C = rate²·T: for a span that one core just sustains.
+            spans = math.sqrt(rate / ideal)
+            out.add("tuples_for_a_span", spans, "times one core", config | {"ideal": math.sqrt(k)},
+                    "√ of the comparisons a cycle over those of one core: the rate at which windows of the same span "
+                    "of time are sustained")
+            out.add("core_deviation", found.deviation, "%", config, HOW)
+
+
+def gate(out: Recorder, sources: tuple[int, ...], cores: tuple[int, ...], *, quick: bool) -> None:
+    """Figure 7a: records a cycle through the gate, by sources and readers, with windows so short that nothing else
+    counts.
+    """
+    for n in sources:
+        for k in cores:
+            found = run(made(Mix("gate", n // 2, n - n // 2), 60 if quick else 2000, 1), k, 1, quick=quick, sources=n)
+            out.add("gate_rate", found.tuples / found.cycles, "tuples/cycle", {"sources": n, "cores": k},
+                    "simulated circuit with a gate, windows of one tuple")
+
+
+def latency(out: Recorder, cores: tuple[int, ...], window: int, *, quick: bool) -> None:
+    """Figures 7b and 7c: latency of a probe against the load."""
+    for k in cores:
+        given = made(EVEN, 3 * window, window)
+        most = 1 / (run(given, k, window, quick=quick, sources=2).cycles / (2 * window))
+        for load in (0.9,) if quick else (0.5, 0.9):
+            found = run(given, k, window, quick=quick, sources=2, pace=load * most).latencies
+            for name, value in (("mean", found.mean()), ("99 %", np.percentile(found, 99))):
+                out.add("probe_latency", float(value), "cycles", {"cores": k, "window": window, "load": load,
+                                                                   "of": name}, HOW)
+
+
+def skewed(out: Recorder, mixes: tuple[Mix, ...], cores: int, window: int, *, quick: bool) -> None:
+    """Figure 8: deviation between cores with sources of unequal rates."""
+    for mix in mixes:
+        found = run(made(mix, 3 * window, window), cores, window, quick=quick, sources=mix.r + mix.s)
+        out.add("core_deviation", found.deviation, "%", {"cores": cores, "window": window, "sources": mix.r + mix.s,
+                                                        "input": mix.name}, HOW)
+
+
+def main() -> None:
+    """All figures."""
+    quick = arguments((__doc__ or "").partition("\n")[0]).quick
+    out = Recorder("scalejoin", quick=quick)
+    cores, windows = ((1, 2), (16,)) if quick else ((1, 2, 4, 8), (128, 256, 512))
+    scaling(out, cores, windows, quick=quick)
+    gate(out, (2,) if quick else (2, 4, 8), cores[-1:] if quick else (1, 4), quick=quick)
+    latency(out, cores[-1:] if quick else (1, 4, 8), windows[-1], quick=quick)
+    skewed(out, SKEWED[:1] if quick else SKEWED, cores[-1], windows[-1], quick=quick)
+    print(out.write())
+
+
+if __name__ == "__main__":
+    main()
