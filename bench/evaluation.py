@@ -35,6 +35,8 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "cascade": {"block": 4, "threshold": 4}}
 #: Values of both keys: 1 to this number.
 VALUES = 10_000_000
+#: Figures of all architectures; the others are SplitJoin's.
+COMPARED = ("12", "13", "cells")
 FIGURES = ("12", "13", "15", "16", "17", "18", "19", "cells")
 #: A queue grows if waiting times rise, over the time of a window, by more than this share of it.
 GROWTH = 0.005
@@ -104,9 +106,9 @@ class Sizes:
 class Bench:
     """Makes the devices, those of a quick run without a compiler."""
 
-    def __init__(self, out: Recorder, sizes: Sizes, *, quick: bool):
-        self.out, self.sizes, self.quick = out, sizes, quick
-        self._sustained: dict[Case, float] = {}
+    def __init__(self, out: Recorder, sizes: Sizes, sustained: dict[Case, float], *, quick: bool):
+        """``sustained``: the rates that were found, which are kept for later figures."""
+        self.out, self.sizes, self.quick, self._sustained = out, sizes, quick, sustained
 
     def device(self, case: Case, pace: float | None = None) -> CircuitDevice:
         """The circuit of ``case``, with twice the room of a share of the largest window: one model for all windows, and
@@ -209,26 +211,23 @@ FULL = Sizes((4, 8, 16), 512, (1024,), (1e-7, 1e-5, 1e-3, 1e-2), (64, 256), (1, 
 QUICK = Sizes((2,), 16, (8,), (1e-2,), (8,), (1,))
 
 
-def systems(sizes: Sizes, kind: str) -> list[Case]:
-    """All architectures with each number of cores; Kang's has one."""
-    return [Case(name, k, sizes.window, kind) for name in SYSTEMS
-            for k in ((1,) if name == "kang" else sizes.cores)]
+def cases(name: str, sizes: Sizes, kind: str) -> list[Case]:
+    """Architecture ``name`` with each number of cores; Kang's has one."""
+    return [Case(name, k, sizes.window, kind) for k in ((1,) if name == "kang" else sizes.cores)]
 
 
-def figure(bench: Bench, number: str, sizes: Sizes) -> None:
-    """The figures of Figure ``number``."""
+def figure(bench: Bench, number: str, name: str, sizes: Sizes) -> None:
+    """The figures of Figure ``number`` for the architecture ``name``, which is SplitJoin's in most."""
     kind = "ROWS" if number in ("16", "18", "19") else "RANGE"
     most = sizes.cores[-1]
     match number:
         case "12" | "16":  # throughput against the cores, with windows by time and by rows
-            for case in systems(sizes, kind) if number == "12" else [
-                    Case("splitjoin", k, sizes.window, kind) for k in sizes.cores]:
+            for case in cases(name, sizes, kind):
                 bench.rate(case)
-            for window in sizes.windows:
-                for k in sizes.cores:
-                    bench.rate(Case("splitjoin", k, window, kind))
+                for window in sizes.windows if name == "splitjoin" else ():
+                    bench.rate(replace(case, window=window))
         case "13":  # visiting latency against the cores
-            for case in systems(sizes, kind):
+            for case in cases(name, sizes, kind):
                 bench.visiting(case)
         case "15" | "18":  # stages against the cores
             for k in (sizes.cores[0], most):
@@ -246,7 +245,7 @@ def figure(bench: Bench, number: str, sizes: Sizes) -> None:
                                         f"inner({every})", probes=probes))
                         every *= 4
         case _:  # what each takes
-            for case in systems(sizes, "ROWS"):
+            for case in cases(name, sizes, "ROWS"):
                 cost = circuit_cost(bench.device(case).configuration(query_of(case, 3)[0])).total
                 for metric, cells, unit in (("lut4", cost.lut, "LUT4"), ("ff", cost.ff, "FF"),
                                             ("memory", cost.ram_bits, "bits")):
@@ -257,20 +256,19 @@ def main() -> None:
     """All figures, or one."""
     parser = options_of((__doc__ or "").partition("\n")[0])
     parser.add_argument("--figure", choices=FIGURES, nargs="+", default=FIGURES, help="measure these anew (all)")
+    parser.add_argument("--architecture", choices=SYSTEMS, nargs="+", default=list(SYSTEMS), help="these alone (all)")
     parser.add_argument("--cores", type=int, nargs="+", metavar="K", help="numbers of cores (4 8 16)")
     options = parser.parse_args()
     sizes = QUICK if options.quick else FULL
     if options.cores:
         sizes = replace(sizes, cores=tuple(options.cores))
-    done: Bench | None = None
+    sustained: dict[Case, float] = {}
     for number in options.figure:
-        out = Recorder("evaluation", quick=options.quick, part=f"figure {number}")
-        bench = Bench(out, sizes, quick=options.quick)
-        if done is not None:
-            bench._sustained = done._sustained
-        done = bench
-        figure(bench, number, sizes)
-        print(out.write())
+        for name in options.architecture:
+            if name == "splitjoin" or number in COMPARED:
+                out = Recorder("evaluation", quick=options.quick, part=f"figure {number}, {name}")
+                figure(Bench(out, sizes, sustained, quick=options.quick), number, name, sizes)
+                print(out.write())
 
 
 if __name__ == "__main__":

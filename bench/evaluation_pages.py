@@ -29,8 +29,8 @@ def _systems(files: Files) -> Iterator[str]:
     cores = sorted({row["config"]["cores"] for row in rows if row["config"]["architecture"] == "splitjoin"})
     many = " | ".join(f"k = {k}" for k in cores)
     yield (f"Windows of {window} tuples of each stream, by time: tuples of both streams in 1,000 cycles, and mean "
-           f"cycles from accepting a pair's later tuple until the pair leaves, at half that rate; LUT4 and kbits as predicted "
-           f"for ECP5 with {cores[1]} cores (Kang: one).\n")
+           f"cycles from accepting a pair's later tuple until the pair leaves, at half that rate; LUT4 and kbits as "
+           f"predicted for ECP5 with {cores[1]} cores (Kang: one).\n")
     yield f"| architecture | rate, {many} | latency, {many} | LUT4 | kbits |"
     yield "|---" * (3 + 2 * len(cores)) + "|"
     for name, title in NAMES.items():

@@ -59,6 +59,30 @@ def test_own_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "splitjoin.v" in (tmp_path / "Makefile").read_text(encoding="utf-8")
 
 
+def test_own_topology(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from splitjoin.circuit.architectures import ARCHITECTURES
+
+    monkeypatch.setattr(sys, "argv", ["own_topology.py", "--rows", "20", "--device", "pysim", "--cores", "2"])
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    try:
+        runpy.run_module("own_topology", run_name="own_topology")["main"]()
+    finally:
+        ARCHITECTURES.pop("half-chain", None)
+    assert "half-chain: " in capsys.readouterr().out
+
+
+def test_the_notebook_of_architectures_in_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    names: dict[str, Any] = {"quick": True}
+    for code in cells("architectures"):
+        exec(compile(code, "architectures.ipynb", "exec"), names)
+    for found in (names["rates"], names["latencies"], names["by_rows"]):
+        assert [values[0] > 0 for values in found.values()] == [True, True]
+    assert len(names["precision"]) == len(names["between"]) == 1
+
+
 def test_two_joins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     in_process("two_joins.py", ("--samples", "20", "--output", str(tmp_path / "two_joins.v")), monkeypatch)
     assert [line.partition(" ")[0] for line in capsys.readouterr().out.splitlines()[:2]] == ["near:", "far:"]
@@ -76,7 +100,7 @@ def test_a_notebook_s_cells_run_one_after_the_other(name: str, found: str, least
 
 
 def test_notebooks_are_committed_without_output() -> None:
-    assert NOTEBOOKS == ["analyst", "circuit", "features", "spark"]
+    assert NOTEBOOKS == ["analyst", "architectures", "circuit", "features", "spark"]
     for name in NOTEBOOKS:
         for cell in json.loads((EXAMPLES / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]:
             assert cell.get("outputs", []) == []

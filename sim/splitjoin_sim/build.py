@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
+import inspect
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -57,7 +59,8 @@ def library(config: Configuration, trace: str | None = None) -> Path:
     """
     verilator, compiler = find_verilator(), cxx()
     kind = model_kind(trace, verilator)
-    name = _name(f"{config.abi_hash:016x}", repr(config), _design(), *_recipe(verilator, compiler), *kind.key)
+    top = inspect.getsource(importlib.import_module(config.structure.component[0]))  # it may be a user's
+    name = _name(f"{config.abi_hash:016x}", repr(config), top, _design(), *_recipe(verilator, compiler), *kind.key)
     return cached(name, lambda target: _build(to_verilog(config), config, verilator, compiler, target,
                                               part_modules(config), kind))
 

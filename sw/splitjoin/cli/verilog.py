@@ -106,13 +106,13 @@ def write_circuit(args: argparse.Namespace) -> None:
         contents |= testbench_files(args.testbench, config, given, list(texts), top, axi=axi)
         contents[f"{name}_wire.py"] = wire_helpers(config)
     if axi:
+        single = config.sources == 1
         verilog_bench = args.testbench == "verilog"
         contents |= {f"{top}.core": fusesoc_core(top, list(texts), f"{name}.vlt", "testbench.v" if verilog_bench
                                                  else None),
+                     **({"component.xml": ip_xact(top, config, described["ports"], list(texts))} if single else {}),
                      f"{top}.rdl": system_rdl(top, config)}
-        if config.sources == 1:
-            contents |= {"component.xml": ip_xact(top, config, described["ports"], list(texts)),
-                         **litex_files(config, list(texts), name, top, given if verilog_bench else None)}
+        contents |= litex_files(config, list(texts), name, top, given if verilog_bench else None) if single else {}
     contents[f"{name}.json"] = json.dumps(described, indent=2) + "\n"
     _check_alone(folder, name, contents)
     _write(folder, contents)
