@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from bench.record import Recorder
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.cpu.engine import CpuSession
+from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.search import ExpressionSearch
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema

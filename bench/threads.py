@@ -16,7 +16,7 @@ from bench.record import Recorder, arguments
 from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.cpu.engine import CpuSession
+from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.index import IndexFinder
 from splitjoin.lang.query import Query

@@ -59,7 +59,7 @@ def test_python_has_nothing_of_a_query(name: str, kind: str, monkeypatch: pytest
         return real(text)
 
     # With it come all that load kernels, lest they import what stands in below.
-    import_module("splitjoin.engines.cpu.engine")
+    import_module("splitjoin.engines.cpu.compiled_session")
     real = jit.load
     for module in [m for m in vars(splitjoin.engines.cpu).values() if getattr(m, "load", None) is real]:
         monkeypatch.setattr(module, "load", load)

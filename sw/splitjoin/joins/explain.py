@@ -20,7 +20,7 @@ from splitjoin.circuit.lowering import configure, folding_of, lower, phases, pla
 from splitjoin.circuit.parameters import CircuitParameters, circuit_parameters
 from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.wire import Configuration
-from splitjoin.engines.cpu.engines import suits_runs
+from splitjoin.engines.cpu.suitable import suits_runs
 from splitjoin.engines.gpu.suits import is_expression, why_not
 from splitjoin.lang.ir import Expr, text
 from splitjoin.lang.query import Query

@@ -13,7 +13,7 @@ import pytest
 
 from splitjoin import CapacityError, join, open as open_stream, query
 from splitjoin.base import memory
-from splitjoin.engines.cpu import CpuDevice, engine, session as sessions
+from splitjoin.engines.cpu import CpuDevice, compiled_session, session as sessions
 
 N = 2000
 T = pa.table({"x": pa.array(np.arange(N) % 7, pa.int32()), "y": pa.array(np.arange(N) % 3, pa.int32())})
@@ -40,7 +40,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_matches_that_do_not_fit_are_refused_before_they_are_gathered(
         way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     on, device = CONDITIONS[way]
-    monkeypatch.setattr(engine, "gather", lambda *_: pytest.fail("items were made"))
+    monkeypatch.setattr(compiled_session, "gather", lambda *_: pytest.fail("items were made"))
     with pytest.raises(CapacityError, match=(
             r"^the result must fit into memory, but at [\d,]+ pairs it needs \d+ MiB more and 1 MiB are free; "
             r"write it to a file with to='OUT.parquet', use a shorter window or a tighter condition, or take the "
@@ -83,7 +83,7 @@ def test_memory_errors_of_numpy_are_translated(where: str, monkeypatch: pytest.M
         raise MemoryError
 
     if where == "_batch":
-        monkeypatch.setattr(engine, "gather", fail)
+        monkeypatch.setattr(compiled_session, "gather", fail)
     else:
         monkeypatch.setattr(sessions.np, "concatenate", fail)
     with pytest.raises(CapacityError, match="pairs memory ran out; write it to a file"):

@@ -13,7 +13,7 @@ from splitjoin.lang.schema import other_side
 from splitjoin.plan.plan import Plan, is_equality, leading_tests
 
 from .codes import Lanes
-from .engines import bounded_end, is_inequality, slot_tests, suits_runs
+from .suitable import bounded_end, is_inequality, slot_tests, suits_runs
 
 __all__ = ["Choice", "Selectivity", "choose", "levels_for", "measure"]
 

@@ -37,8 +37,8 @@ from splitjoin.lang.serial import decode_query, encode_condition, encode_query
 from splitjoin.plan.passes.pipeline import make_plan
 
 from ..arrival import Arrivals
-from .engines import suits_runs
 from .session import BatchSession
+from .suitable import suits_runs
 
 __all__ = ["Child", "Compilation", "OpenCompiled", "compile_alone", "compile_query", "compile_sample", "start_child",
            "toolchain"]

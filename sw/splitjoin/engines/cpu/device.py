@@ -17,11 +17,11 @@ from ..arrival import Arrivals
 from ..device import Device, Session, TableNeighbours, TablePairs, check_inner
 from .compilation import Compilation, compile_query, compile_sample
 from .compiler import has_numba, needs_numba
-from .engines import check_engine
 from .helpers import Team
 from .latest import LatestSession
 from .numpy_session import NumpySession
 from .session import BatchSession
+from .suitable import check_engine
 from .table_compilation import TableCompilation
 from .table_work import Work
 from .tiered import TieredSession
@@ -138,7 +138,7 @@ class CpuDevice(Device):
 
     def open_compiled(self, query: Query) -> BatchSession:
         """Start a session of ``query`` with compiled loops from its first batch."""
-        from .engine import CpuSession  # which imports numba
+        from .compiled_session import CpuSession  # which imports numba
         from .search import make_search
 
         return CpuSession(query, make_search(query, self.engine, self.prefilter), self.workers)

@@ -26,10 +26,10 @@ from splitjoin.plan.plan import leading_tests
 
 from ..arrival import Arrivals
 from ..device import ITEM, PAIR, STAR, Items
-from .engines import slot_tests
 from .pairs import PairTest, column_arrays
 from .session import BatchSession, Joined
 from .store import Store
+from .suitable import slot_tests
 from .zones import Zones, blocks_of, ranges
 
 __all__ = ["NumpySession"]

@@ -20,7 +20,6 @@ from splitjoin.plan.plan import Plan, Tree, leading_tests, tests_nothing
 from .atoms import AtomLanes
 from .choice import Choice, choose, measure
 from .codes import LaneCoder, Lanes
-from .engines import check_engine
 from .expression import Compiler, ExpressionFinder
 from .expression_kernel import Kernel
 from .finder import Batch, Finder
@@ -28,6 +27,7 @@ from .index import IndexFinder, shared_step
 from .nested import NestedFinder
 from .pairs import column_arrays
 from .sorted_runs import SortedFinder
+from .suitable import check_engine
 from .verified import VerifiedFinder
 
 __all__ = ["ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "make_search",

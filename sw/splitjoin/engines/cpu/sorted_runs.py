@@ -18,13 +18,13 @@ from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
 from .choice import Choice
-from .engines import slot_tests
 from .finder import Batch, Finder, Found, assembled
 from .intrinsics import BLOCK
 from .jit import load
 from .runs import Runs, by_probe, in_arrival_order, sort_keys
 from .sorted_source import sorted_source
 from .store import Store
+from .suitable import slot_tests
 from .tests_source import used_slots
 
 __all__ = ["SortedFinder"]

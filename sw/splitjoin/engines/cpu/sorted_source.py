@@ -6,8 +6,8 @@ from splitjoin.lang.schema import other_side
 from splitjoin.plan.plan import Plan, leading_tests
 
 from . import intrinsics, runs
-from .engines import bounded_end, slot_tests
 from .jit import digest
+from .suitable import bounded_end, slot_tests
 from .tests_source import is_conjunction, test_source, used_slots
 
 __all__ = ["sorted_source"]

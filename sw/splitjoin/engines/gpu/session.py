@@ -7,7 +7,7 @@ from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
 from ..cpu.atoms import AtomLanes
-from ..cpu.engine import CpuSession
+from ..cpu.compiled_session import CpuSession
 from ..cpu.finder import Batch
 from ..cpu.search import PlanSearch, Search, VerifiedSearch, shortened
 from .comparison import of_plan, plan_layout

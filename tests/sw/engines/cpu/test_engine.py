@@ -16,7 +16,7 @@ from splitjoin.base.errors import DeviceError, InputError, UnsupportedError
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import (
     CpuDevice,
-    engine,
+    compiled_session,
     index,
     levels,
     nested,
@@ -58,7 +58,7 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Small inputs in one batch, and cut so small that every boundary is crossed and memory is given back."""
     if request.param == "tiny":
         monkeypatch.setattr(sessions, "_BATCH", 7)
-        monkeypatch.setattr(engine, "_SHARE", 1.0)
+        monkeypatch.setattr(compiled_session, "_SHARE", 1.0)
         monkeypatch.setattr(search, "_RECHOOSE_ARRIVALS", 5)
         monkeypatch.setattr(search, "_STEP_NS", 1.0)
         monkeypatch.setattr(store, "_SLACK", 4)
@@ -212,7 +212,7 @@ def test_one_stream_after_the_other(way: str) -> None:
 @pytest.mark.parametrize("prefilter", [True, False])
 def test_few_probes_divide_the_stored_tuples(prefilter: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of many chunks, and windows that grow."""
-    monkeypatch.setattr(engine, "_SHARE", 1.0)
+    monkeypatch.setattr(compiled_session, "_SHARE", 1.0)
     r, s = tables(9_000)
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), window=("ROWS 7000", "ROWS 300"),
                        on="abs(r.x - s.a) <= 3 AND abs(r.y - s.b) <= 30")

@@ -12,9 +12,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin.engines.arrival
-from splitjoin.engines.cpu import CpuDevice, engine as session_, expression, expression_kernel, search, store, verified
+from splitjoin.engines.cpu import (
+    CpuDevice,
+    compiled_session as session_,
+    expression,
+    expression_kernel,
+    search,
+    store,
+    verified,
+)
 from splitjoin.engines.cpu.atoms import AtomLanes
-from splitjoin.engines.cpu.engine import CpuSession
+from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.exact_source import NotCompiled, TooWide
 from splitjoin.engines.cpu.expression_source import compile_pair
 from splitjoin.engines.cpu.finder import Batch

@@ -11,8 +11,8 @@ import pytest
 import splitjoin
 from splitjoin.base.errors import DeviceError
 from splitjoin.engines.arrival import Arrivals, arrivals
-from splitjoin.engines.cpu import CpuDevice, engine, index, store
-from splitjoin.engines.cpu.engine import CpuSession
+from splitjoin.engines.cpu import CpuDevice, compiled_session, index, store
+from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.index import IndexFinder
 from splitjoin.engines.cpu.search import PlanSearch
 from splitjoin.engines.golden import GoldenDevice
@@ -107,7 +107,7 @@ def test_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     with CpuDevice(threads=1).open(query) as session:
         session.push(batch(query, 0, 100))
         with monkeypatch.context() as patch:
-            patch.setattr(engine, "gather", stop)
+            patch.setattr(compiled_session, "gather", stop)
             with pytest.raises(KeyboardInterrupt):
                 session.push(batch(query, 100, 100))
         for use in (lambda: session.push(batch(query, 100, 100)), session.poll, session.flush):
@@ -133,7 +133,7 @@ def test_a_streaming_session_goes_on_after_an_interrupt(monkeypatch: pytest.Monk
     session.push_r(tables[0]["r"])
     session.push_s(tables[0]["s"])
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "gather", stop)
+        patch.setattr(compiled_session, "gather", stop)
         with pytest.raises(KeyboardInterrupt):
             session.push_r(tables[1]["r"])
     session.restart(CpuDevice())

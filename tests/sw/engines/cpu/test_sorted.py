@@ -15,7 +15,7 @@ from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.cpu import CpuDevice, runs, sorted_runs
 from splitjoin.engines.cpu.choice import choose, measure
 from splitjoin.engines.cpu.codes import LaneCoder
-from splitjoin.engines.cpu.engine import CpuSession
+from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.runs import Runs
 from splitjoin.engines.cpu.search import ExpressionSearch
 from splitjoin.engines.cpu.store import Store

@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin import InputError, PredicateError
 from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.cpu.engine import CpuSession
+from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.search import ExpressionSearch
 from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
