@@ -111,9 +111,9 @@ def test_scenarios(case: Scenario, way: str, order: str) -> None:
         assert got.tolist() == expected.tolist()
 
 
-def expressions(query: Query) -> engine.CpuSession:
+def expressions(query: Query) -> compiled_session.CpuSession:
     """A session that evaluates the whole expression: a kernel for each random condition would take a second."""
-    return engine.CpuSession(query, ExpressionSearch(query.predicate), 2)
+    return compiled_session.CpuSession(query, ExpressionSearch(query.predicate), 2)
 
 
 @settings(max_examples=60)
@@ -164,7 +164,7 @@ def test_memory_is_bounded_by_the_window(monkeypatch: pytest.MonkeyPatch) -> Non
     r, s = tables(5_000)
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 50")
     with CpuDevice(threads=4).open(query) as session:
-        assert isinstance(session, engine.CpuSession)
+        assert isinstance(session, compiled_session.CpuSession)
         session.push(splitjoin.engines.arrival.arrivals(query, r, s))
         for kept in session._search._finder.stores.values():
             assert kept.end == 5_000
