@@ -34,8 +34,8 @@ MAY_IMPORT = {
     "spark": "base lang plan engines circuit link rows joins sessions",
     "cli": "base lang engines circuit link hw sim boards tables rows joins qualify catalyst",
 }
-#: The front of the package, the command ``python -m splitjoin``, and a name that users know (`splitjoin.cpu`).
-FRONT = {"splitjoin", "splitjoin.__main__", "splitjoin.cpu"}
+#: The front of the package, the command ``python -m splitjoin``, and names that users know.
+FRONT = {"splitjoin", "splitjoin.__main__", "splitjoin.cpu", "splitjoin.frames"}
 
 
 @cache

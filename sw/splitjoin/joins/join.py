@@ -54,8 +54,8 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
             …}``. Without it, every earlier tuple is in the window, as both tables end; then both must fit into memory
             as the device stores them.
         time: The event-time column by which both tables are sorted (a name, or a pair): numbers, dates, timestamps,
-            durations or text. Rows in which it is NULL meet nothing. Without it, tuples arrive alternately: r0, s0,
-            r1, s1, …
+            durations or text. Rows in which it is NULL meet nothing. ``"index"`` is the index of DataFrames of pandas
+            without such a column. Without it, tuples arrive alternately: r0, s0, r1, s1, …
         order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"left"`` (the rows of r as they were
             given, unmatched ones in place, each with its partners by arrival; then those of s alone), ``"none"``,
             ``"outer(N)"`` or ``"inner(n)"``. By default "total", or "left" with ``k``, and for ``"nearest"`` by floats.
@@ -86,8 +86,8 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
         SplitJoinError: With what must hold, what came and what to do.
     """
     chosen = find_device(device, **merged_options(device_options, options, device, join))
-    left = table_or_files(r, "r")
-    right = left if s is r else table_or_files(s, "s")  # a reader gives its rows only once
+    left = table_or_files(r, "r", index=time == "index")
+    right = left if s is r else table_or_files(s, "s", index=time == "index")  # a reader gives its rows only once
     sort, path = sorts(sort), None if to is None else check_output(to)
     parts: dict[str, Any] = {"on": on, "time": time, "order": order, "how": how, "direction": direction,
                              "allow_exact": allow_exact, "k": k, "tolerance": tolerance, "by": by,

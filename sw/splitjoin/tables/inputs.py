@@ -47,8 +47,9 @@ Rows = Union[ArrowStream, LazyRows, Mapping[str, Any], str, "os.PathLike[str]",
              Sequence[Union[str, "os.PathLike[str]"]]]
 
 
-def table_or_files(data: Any, name: str) -> pa.Table | TableFiles:
-    """``data``, of the stream or table ``name``, as an Arrow table; or the files that hold it, not read yet.
+def table_or_files(data: Any, name: str, *, index: bool = False) -> pa.Table | TableFiles:
+    """``data``, of the stream or table ``name``, as an Arrow table; or the files that hold it, not read yet. ``index``:
+    True if the index of a DataFrame of pandas is its column ``index``, unless it has another one of this name.
 
     Raises `InputError` unless it is of `Rows`.
     """
@@ -61,6 +62,8 @@ def table_or_files(data: Any, name: str) -> pa.Table | TableFiles:
     if isinstance(data, (list, tuple)) and data and all(isinstance(one, (str, os.PathLike)) for one in data):
         return TableFiles.find(data)
     made = data
+    if index and type(data).__module__.partition(".")[0] == "pandas" and "index" not in getattr(data, "columns", ()):
+        made = data.rename_axis("index")
     try:
         if type(data).__name__ == "LazyFrame":
             made = data.collect()
