@@ -9,7 +9,7 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 
 import splitjoin
+from splitjoin.catalyst.jar import spark_jar
 from splitjoin.lang.query import predicate
 from splitjoin.spark import local_session, replay, stream_join
 from splitjoin.spark.columns import condition
@@ -28,6 +29,16 @@ from ..sw.spark.test_columns import CONDITIONS, R, S
 
 _ON, _WINDOW = "abs(r.x - s.a) <= 3", "RANGE 50"
 _FILES = 4
+#: Statements, and how many of their joins splitjoin runs.
+PLAIN_SQL = [
+    ("SELECT * FROM r JOIN s ON x BETWEEN a - 3 AND a + 3", 1),
+    ("SELECT n_x, n_a FROM r LEFT JOIN s ON abs(x - a) <= 1 AND n_x < n_a", 1),
+    ("SELECT count(*) FROM r WHERE EXISTS (SELECT 1 FROM s WHERE x > a AND r.ts > s.ts)", 1),
+    ("SELECT /*+ SPLITJOIN */ n_x, n_a FROM r FULL JOIN s ON x = a AND r.ts < s.ts", 1),
+    ("SELECT /*+ NO_SPLITJOIN(s) */ count(*) FROM r JOIN s ON x < a", 0),
+    ("SELECT count(*) FROM r JOIN s ON concat(n_x, n_a) LIKE '%1row%'", 0),
+    ("SELECT count(*) FROM r a JOIN r b ON a.x < b.x JOIN s ON b.x / 2 < s.a", 2),
+]
 
 
 def _stream(seed: int, rows: int, column: str) -> pa.Table:
@@ -101,6 +112,21 @@ class Joins:
                 continue  # Spark 3.5's own function raises an AnalysisException for a column by name
             assert condition(make(F, F.col), R, S) == predicate(text, R, S), text
 
+    def plain_sql(self) -> None:
+        """Compare what `splitjoin.SplitJoinExtensions` does with Spark itself."""
+        for frame, name in zip(self.frames, "rs", strict=True):
+            frame.createOrReplaceTempView(name)
+        for text, joins in PLAIN_SQL:
+            rows = []
+            for enabled in (True, False):
+                self.spark.conf.set("spark.splitjoin.sql.enabled", str(enabled).lower())
+                frame = self.spark.sql(text)
+                plan = str(frame._jdf.queryExecution().optimizedPlan().toString())
+                assert plan.count("splitjoin[") == joins * enabled, f"{text}: {plan}"
+                rows.append(sorted(map(tuple, frame.collect()), key=repr))
+            assert rows[0] == rows[1], f"{text}: {len(rows[0])} rows for {len(rows[1])}"
+            assert rows[0], text
+
     def refused(self) -> None:
         """Look that what a version lacks is refused by its name."""
         if VERSION >= (4, 2):
@@ -113,14 +139,17 @@ class Joins:
             raise AssertionError("replay must be refused")
 
 
-def main(version: str) -> int:
+def main(version: str, only: Sequence[str] = ()) -> int:
     assert pyspark.__version__ == version, f"PySpark {pyspark.__version__} is imported"
     folder = Path(tempfile.mkdtemp())
     spark = local_session("splitjoin on each Spark", cores=2, log=folder / "log",
-                          config={"spark.sql.shuffle.partitions": "2"})
+                          config={"spark.sql.shuffle.partitions": "2", "spark.jars": str(spark_jar()),
+                                  "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
+                                  "spark.splitjoin.sql.minComparisons": "0"})
     joins = Joins(spark, folder)
     fold = {"n": "count(*)", "most": "max(s.a)"}
     steps: dict[str, Callable[[], None]] = {
+        "plain SQL": joins.plain_sql,
         "batch": joins.batch, "7 partitions": lambda: joins.batch(partitions=7),
         "rows": lambda: joins.batch("ROWS 20", partitions=5),
         **{how: (lambda how=how: joins.batch(how=how)) for how in ("left", "full", "anti")},  # type: ignore[misc]
@@ -131,6 +160,8 @@ def main(version: str) -> int:
     }
     failed = 0
     for name, step in steps.items():
+        if only and name not in only:
+            continue
         try:
             step()
         except Exception as error:  # the other steps are to run too
@@ -143,4 +174,4 @@ def main(version: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

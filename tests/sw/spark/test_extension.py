@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -100,6 +101,8 @@ def test_several_joins_subqueries_and_cached_results(spark: SparkSession) -> Non
     with settings(spark, spark__sql__adaptive__enabled=True, spark__sql__codegen__wholeStage=True,
                   spark__sql__codegen__factoryMode="FALLBACK"):
         assert same_rows(spark, text, joins=3) > 0
+        # The rows of a join that splitjoin runs are not thought to be few.
+        assert same_rows(spark, "SELECT a.id, c.id FROM l a JOIN r b ON a.x < b.x JOIN l c ON a.y = c.y") > 0
         with settings(spark, spark__splitjoin__sql__enabled=True):
             cached = spark.sql("SELECT l.id, r.z FROM l JOIN r ON l.x < r.x").cache()
             assert cached.count() == cached.selectExpr("*").count() > 0
@@ -132,6 +135,15 @@ def test_what_is_left_to_spark(spark: SparkSession, text: str, reason: str) -> N
         assert f"left to Spark by splitjoin: {reason}" in plan
         assert "MapInArrow" not in plan
     assert same_rows(spark, text, joins=0) == 1
+
+
+def test_a_streaming_join_without_an_equality_says_what_to_call(spark: SparkSession) -> None:
+    left, right = (spark.readStream.format("rate").load().withColumnRenamed("value", name) for name in "xa")
+    joined = left.alias("l").join(right.alias("r"), F.expr("abs(x - a) < 3"))
+    with settings(spark, spark__splitjoin__sql__enabled=True):
+        query = joined.writeStream.format("noop").trigger(once=True).start()
+        with pytest.raises(PySparkException, match=r"but it is .*abs.*; call splitjoin\.spark\.stream_join"):
+            query.awaitTermination(120)
 
 
 @pytest.mark.usefixtures("tables")
@@ -184,3 +196,93 @@ def test_overflow_and_errors(spark: SparkSession, on: str, raises: bool | None, 
                 with settings(spark, spark__splitjoin__sql__enabled=enabled), pytest.raises(PySparkException) as found:
                     spark.sql(text).collect()
                 assert ("the join's condition raises an error for some rows" in str(found.value)) == enabled
+
+
+#: Values at the ends of types, for random conditions.
+_EDGES = {
+    "i": ("int", ["NULL", "0", "1", "-1", "7", "2147483647", "-2147483648"]),
+    "j": ("bigint", ["NULL", "0", "2", "-3", "9223372036854775807", "-9223372036854775808", "1073741824"]),
+    "d": ("double", ["NULL", "double('NaN')", "-0.0D", "0.0D", "1.5D", "double('Infinity')", "-2147483649.5D"]),
+    "f": ("float", ["NULL", "float('NaN')", "float(-0.0)", "float(0.1)", "float(16777217)", "float('-Infinity')"]),
+    "m": ("decimal(9,2)", ["NULL", "0.00", "-0.01", "9999999.99", "1.50"]),
+    "n": ("decimal(18,4)", ["NULL", "0.0000", "1.5000", "-99999999999999.9999"]),
+    "t": ("string", ["NULL", "''", "'7'", "'x'", "'é'", "'\\U0001F600'"]),
+    "b": ("boolean", ["NULL", "true", "false"]),
+    "day": ("date", ["NULL", "date'1970-01-01'", "date'2024-02-29'", "date'9999-12-31'", "date'0001-01-01'"]),
+    "at": ("timestamp", ["NULL", "timestamp'1970-01-01'", "timestamp'2024-03-31 02:30:00.000001'",
+                         "timestamp'9999-12-31 23:59:59'"]),
+}
+
+
+class _Conditions:
+    """Random conditions over l and r, of all types that are claimed and of some that are not."""
+
+    def __init__(self, seed: int):
+        self.rng = random.Random(seed)
+
+    def column(self, name: str) -> str:
+        return f"{self.rng.choice('lr')}.{name}"
+
+    def value(self, kind: str, depth: int) -> str:
+        """An expression of the kind: whole, float, decimal, text, boolean, day or at."""
+        rng, again = self.rng, depth > 0
+        if kind == "boolean":
+            return self.condition(depth - 1) if again else self.column("b")
+        if not again or rng.random() < 0.3:
+            names = {"whole": "ij", "float": "df", "decimal": "mn", "text": "t"}.get(kind, [kind])
+            return self.column(rng.choice(names))
+        a, b = self.value(kind, depth - 1), self.value(kind, depth - 1)
+        of = {
+            "whole": [f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"abs({a})", f"(- {a})", f"({a} - 1)",
+                      f"({a} + 3)", f"({a} % 3)", f"length({self.column('t')})",
+                      f"datediff({self.column('day')}, {self.column('day')})",
+                      f"cast({a} AS bigint)", f"year({self.column('day')})", f"cast({self.column('t')} AS int)"],
+            "float": [f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"abs({a})", f"sqrt({a})", f"({a} / 2)",
+                      f"cast({self.value('whole', 0)} AS double)", f"({a} + 0.1D)", f"cast({a} AS double)"],
+            "decimal": [f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"abs({a})", f"({a} + 1.5)",
+                        f"cast({self.value('whole', 0)} AS decimal(20, 2))"],
+            "text": [f"upper({a})", f"concat({a}, {b})", f"substring({a}, 1, 1)"],
+            "day": [f"date_add({a}, 1)", f"({a} - 1)"], "at": [f"({a} + INTERVAL 1 HOUR)", f"({a} - INTERVAL 40 DAYS)"],
+        }[kind]
+        of += [f"greatest({a}, {b})", f"least({a}, {b})", f"coalesce({a}, {b})", f"nullif({a}, {b})",
+               f"if({self.column('b')}, {a}, {b})"]
+        return rng.choice(of)
+
+    def condition(self, depth: int = 2) -> str:
+        rng = self.rng
+        if depth > 0 and rng.random() < 0.6:
+            a, b = self.condition(depth - 1), self.condition(depth - 1)
+            return rng.choice([f"({a} AND {b})", f"({a} OR {b})", f"(NOT {a})", f"({a} IS NULL)",
+                               f"(CASE WHEN {a} THEN {b} END)"])
+        kind = rng.choice(["whole", "whole", "float", "decimal", "text", "boolean", "day", "at"])
+        a, b, c = (self.value(kind, rng.randrange(3)) for _ in range(3))
+        return rng.choice([f"({a} {op} {b})" for op in ("<", "<=", ">", ">=", "<>", "<=>")] +
+                          [f"({a} BETWEEN {b} AND {c})", f"({a} IN ({b}, {c}))", f"({a} IS NOT NULL)"])
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 31))])
+def test_random_conditions(spark: SparkSession, seed: int) -> None:
+    """The same rows as Spark's, or an error where Spark raises one; some are left to Spark."""
+    rng = random.Random(seed)
+    for side in "lr":
+        rows = ", ".join(f"({n}, {', '.join(f'cast({rng.choice(v)} AS {kind})' for kind, v in _EDGES.values())})"
+                         for n in range(7))
+        spark.sql(f"SELECT * FROM VALUES {rows} AS t(id, {', '.join(_EDGES)})").createOrReplaceTempView(f"edges_{side}")
+    made, taken, raised = _Conditions(seed), 0, 0
+    for number in range(12):
+        kind = rng.choice(["JOIN", "LEFT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
+        text = f"SELECT * FROM edges_l l {kind} edges_r r ON {made.condition()}"
+        answers = []
+        with settings(spark, spark__sql__ansi__enabled=number % 2 == 0):
+            for enabled in (True, False):
+                with settings(spark, spark__splitjoin__sql__enabled=enabled):
+                    try:
+                        frame = spark.sql(text)
+                        taken += "MapInArrow splitjoin[" in plan_of(frame)
+                        answers.append(rows_of(frame))
+                    except PySparkException as error:
+                        assert error.getCondition() is None or "SYNTAX" not in error.getCondition()
+                        answers.append(["an error"])
+        assert answers[0] == answers[1], text
+        raised += answers[0] == ["an error"]
+    assert taken > 1, (taken, raised)

@@ -39,8 +39,9 @@ final class ConditionWriter {
       "IsNotNull", "isnotnull", "Greatest", "greatest", "Least", "least", "Coalesce", "coalesce", "If", "if");
   /** Expressions that raise no error whatever their operands are; further ones depend on types and settings. */
   private static final Set<String> SAFE = Set.of("AttributeReference", "Literal", "Alias", "EqualTo", "EqualNullSafe",
-      "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "And", "Or", "Not", "IsNull", "IsNotNull", "In",
-      "InSet", "Coalesce", "If", "CaseWhen", "Greatest", "Least", "Upper", "Lower", "Length", "Substring", "Concat",
+      "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "And", "Or", "Not", "IsNull", "IsNotNull",
+      "In", "InSet", "Coalesce", "If", "CaseWhen", "Greatest", "Least", "Upper", "Lower", "Length", "Substring",
+      "Concat",
       "StartsWith", "EndsWith", "Contains", "DateAdd", "DateSub", "DateDiff", "Year", "Month", "DayOfMonth", "Sqrt",
       "KnownNotNull", "KnownFloatingPointNormalized", "NormalizeNaNAndZero");
 
@@ -259,8 +260,9 @@ final class ConditionWriter {
   private static boolean isSafe(Expression e) {
     String name = e.getClass().getSimpleName();
     boolean isFloat = e.dataType() instanceof FloatType || e.dataType() instanceof DoubleType;
-    boolean mine = SAFE.contains(name) || (ARITHMETIC.containsKey(name) || name.equals("UnaryMinus") || name.equals("Abs"))
-        && (isFloat || isNumber(e.dataType()) && !raises(e) && !tries(e));
+    boolean isArithmetic = ARITHMETIC.containsKey(name) || name.equals("UnaryMinus") || name.equals("Abs");
+    boolean mine = SAFE.contains(name)
+        || isArithmetic && (isFloat || isNumber(e.dataType()) && !raises(e) && !tries(e));
     if (name.equals("Cast")) {
       DataType from = Scala.<Expression>list(e.children()).get(0).dataType();
       mine = isWidening(from, e.dataType()) || from instanceof DateType && e.dataType() instanceof TimestampType

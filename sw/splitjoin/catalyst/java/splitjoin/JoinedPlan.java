@@ -29,6 +29,9 @@ final class JoinedPlan {
       "VariantType", "GeometryType", "GeographyType");
   private static final int SEED = 7; // another one than Spark's, by whose hash the rows may be partitioned already
 
+  /** {@code PythonEvalType.SQL_MAP_ARROW_ITER_UDF}. */
+  private static final int MAP_ARROW = 207;
+
   private final Join join;
   private final ConditionWriter writer;
   private final String condition;
@@ -133,9 +136,10 @@ final class JoinedPlan {
         + ",\"left_errors\":" + texts(writer.leftErrors) + ",\"right_errors\":" + texts(writer.rightErrors)
         + ",\"output\":" + sources + ",\"type\":" + type.json() + "}";
     PythonFunction function = worker.function(context, spec);
-    Expression call = new PythonUDF("splitjoin[" + kind + ", " + r + " × " + s + " parts, " + join.condition().get().sql()
-        + "]", function, type, Scala.<Expression>seq(Scala.<Expression>list((scala.collection.Seq) tasks.output())),
-        207, true, NamedExpression$.MODULE$.newExprId());
+    String name = "splitjoin[" + kind + ", " + r + " × " + s + " parts, " + join.condition().get().sql() + "]";
+    List<Expression> given = new ArrayList<>(Scala.<Attribute>list(tasks.output()));
+    Expression call = new PythonUDF(name, function, type, Scala.<Expression>seq(given), MAP_ARROW, true,
+        NamedExpression$.MODULE$.newExprId());
     String logical = "org.apache.spark.sql.catalyst.plans.logical.";
     return (LogicalPlan) Scala.make(List.of(logical + "MapInArrow", logical + "PythonMapInArrow"), call,
         Scala.<Attribute>seq(output), tasks, false, Scala.none());
@@ -188,8 +192,8 @@ final class JoinedPlan {
     return found;
   }
 
-  private LogicalPlan side(LogicalPlan child, int side, List<Expression> columns, int[] mine, int r, int s, int[] labels,
-      boolean isHashed) {
+  private LogicalPlan side(LogicalPlan child, int side, List<Expression> columns, int[] mine, int r, int s,
+      int[] labels, boolean isHashed) {
     Object[] tasks = new Object[isHashed ? r : side == 0 ? r : s];
     for (int part = 0; part < tasks.length; part++) {
       int copies = isHashed ? 1 : side == 0 ? s : r;

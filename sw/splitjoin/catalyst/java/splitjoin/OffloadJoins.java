@@ -19,8 +19,8 @@ final class OffloadJoins extends Rule<LogicalPlan> {
   static final String ENABLED = "spark.splitjoin.sql.enabled";
   static final String EXPLAIN_ONLY = "spark.splitjoin.sql.explainOnly";
   static final String MIN_COMPARISONS = "spark.splitjoin.sql.minComparisons";
-  /** Spark compares about 100 million pairs in a second; a worker that starts needs about one. */
-  private static final String DEFAULT_MIN = "200000000";
+  /** Spark compares 100 million pairs in a second, and a worker needs one to start; files seem to have fewer rows. */
+  private static final String DEFAULT_MIN = "50000000";
   /** A full join without an equality is one task. */
   private static final double MOST_ROWS_OF_FULL = 4e6;
 
@@ -35,23 +35,56 @@ final class OffloadJoins extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     SQLConf conf = SQLConf.get();
-    if (!conf.getConfString(ENABLED, "true").equalsIgnoreCase("true") || plan.isStreaming()) {
+    if (!conf.getConfString(ENABLED, "true").equalsIgnoreCase("true")) {
       return plan;
     }
-    return replaced(plan, null);
+    return plan.isStreaming() ? checkedStream(plan) : replaced(plan, null);
+  }
+
+  /** Spark refuses a join of two streams without an equality later, in fewer words. */
+  private LogicalPlan checkedStream(LogicalPlan plan) {
+    if (plan instanceof Join && ((Join) plan).left().isStreaming() && ((Join) plan).right().isStreaming()
+        && ExtractEquiJoinKeys.unapply((Join) plan).isEmpty()) {
+      Join join = (Join) plan;
+      throw new UnsupportedOperationException("Spark runs a join of two streams only if its condition has an equality, "
+          + "but it is " + (join.condition().isDefined() ? join.condition().get().sql() : "missing") + "; call "
+          + "splitjoin.spark.stream_join or stream_sql, which run it in windows of event time");
+    }
+    return (LogicalPlan) plan.mapChildren(child -> checkedStream((LogicalPlan) child));
   }
 
   /** The plan with joins replaced; {@code wanted}: the columns that the plan's parent reads, null for all. */
   private LogicalPlan replaced(LogicalPlan plan, AttributeSet wanted) {
     if (plan instanceof Join) {
       Join join = (Join) plan.mapChildren(child -> replaced((LogicalPlan) child, null));
-      return decided(join, wanted);
+      return unbroadcast(decided(join, wanted));
     }
     if (plan instanceof Filter && ConditionWriter.has(((Filter) plan).condition(), SubqueryExpression.class)) {
       return unnested((Filter) plan.mapChildren(child -> replaced((LogicalPlan) child, null)));
     }
     AttributeSet read = plan instanceof Project ? plan.references() : null;
     return (LogicalPlan) plan.mapChildren(child -> replaced((LogicalPlan) child, read));
+  }
+
+  /**
+   * Spark thinks that the rows of {@code MapInArrow} are about as many as its input, and would send many to all tasks.
+   * So a join of such rows gets the hint that there is for it.
+   */
+  private static LogicalPlan unbroadcast(LogicalPlan plan) {
+    if (!(plan instanceof Join)) {
+      return plan;
+    }
+    Join join = (Join) plan;
+    scala.Option<HintInfo> left = unbroadcast(join.left(), join.hint().leftHint());
+    scala.Option<HintInfo> right = unbroadcast(join.right(), join.hint().rightHint());
+    return left == join.hint().leftHint() && right == join.hint().rightHint() ? join
+        : new Join(join.left(), join.right(), join.joinType(), join.condition(), new JoinHint(left, right));
+  }
+
+  private static scala.Option<HintInfo> unbroadcast(LogicalPlan side, scala.Option<HintInfo> hint) {
+    boolean isOurs = hint.isEmpty() && side.exists(p -> Scala.<Expression>list(p.expressions()).stream().anyMatch(
+        e -> e instanceof PythonUDF && ((PythonUDF) e).name().startsWith("splitjoin[")));
+    return isOurs ? scala.Option.apply(new HintInfo(scala.Option.apply(NO_BROADCAST_HASH$.MODULE$))) : hint;
   }
 
   /** EXISTS and IN become joins in a late rule of Spark, which this one anticipates for joins that it replaces. */
@@ -116,7 +149,8 @@ final class OffloadJoins extends Rule<LogicalPlan> {
       return join;
     }
     scala.Option<HintInfo> said = scala.Option.apply(SplitJoinHints.hint(note));
-    JoinHint hint = isRightFree ? new JoinHint(join.hint().leftHint(), said) : new JoinHint(said, join.hint().rightHint());
+    JoinHint hint = isRightFree ? new JoinHint(join.hint().leftHint(), said)
+        : new JoinHint(said, join.hint().rightHint());
     return new Join(join.left(), join.right(), join.joinType(), join.condition(), hint);
   }
 
@@ -143,7 +177,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
     }
   }
 
-  /** The numbers of parts of left and right, as of {@code splitjoin.spark.untimed}; tasks and 1 where an equality is. */
+  /** The numbers of parts of left and right, as of {@code splitjoin.spark.untimed}; tasks and 1 with an equality. */
   private int[] parts(Join join, boolean hasEquality) {
     JoinType type = join.joinType();
     int cores = context.defaultParallelism();

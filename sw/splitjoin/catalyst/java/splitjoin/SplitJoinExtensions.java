@@ -5,7 +5,9 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * Makes Spark run joins without a usable equality in splitjoin: {@code spark.sql.extensions=splitjoin.SplitJoinExtensions}.
+ * Makes Spark run joins without a usable equality in splitjoin.
+ *
+ * <p>The setting is {@code spark.sql.extensions=splitjoin.SplitJoinExtensions}.
  */
 public final class SplitJoinExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override

@@ -118,7 +118,8 @@ final class SplitJoinHints extends Rule<LogicalPlan> {
       return made;
     }
     Join join = (Join) made;
-    return new Join(new ResolvedHint(join.left(), hint(name)), join.right(), join.joinType(), join.condition(), join.hint());
+    LogicalPlan left = new ResolvedHint(join.left(), hint(name));
+    return new Join(left, join.right(), join.joinType(), join.condition(), join.hint());
   }
 
   /** The plan with the hint at the relations of these names. */
