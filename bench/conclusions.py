@@ -13,9 +13,9 @@ from bench.table_pages import lost_tables, whole_tables
 HEAD = """# Benchmarks
 
 How fast splitjoin is, beside what you would use instead, and when you should use that. The scripts of `bench/` measured
-every figure on one machine with two processor cores; [all figures](#all-figures) are CSV files. `python -m
-bench.tables` generates this page. Where no other condition is named, the condition is that of the papers' band
-benchmark, |x − a| ≤ 10 AND |y − b| ≤ 10.
+every figure of this page on one machine with two processor cores ([on a GPU](gpu.md#figures)); [all
+figures](#all-figures) are CSV files. `python -m bench.tables` generates this page. Where no other condition is named,
+the condition is that of the papers' band benchmark, |x − a| ≤ 10 AND |y − b| ≤ 10.
 """
 
 
@@ -338,7 +338,7 @@ TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "kinds": "kin
           "oij": "aggregates over interval joins", "delays": "when rows come, by kind of join",
           "pairs_at_once": "pairs at once beside pairs in order",
           "shared": "many queries over shared streams, beside a session for each",
-          "whole_tables": "joins of whole tables",
+          "whole_tables": "joins of whole tables", "gpu": "the GPU engine",
           "latency": "from push to result in a session",
           "soak": "a session for an hour", "spark": "joins in Spark", "spark_skew": "a skewed batch join in Spark",
           "spark_paths": "ways for rows of a Spark stream through Python", "circuits": "the circuit",

@@ -30,9 +30,9 @@ class Shape:
     """
 
     threads: int = 128
-    probes: int = 8
+    probes: int = 4
     tile: int = 1024
-    unrolled: int = 4
+    unrolled: int = 8
 
     @property
     def block(self) -> int:

@@ -18,7 +18,9 @@ from splitjoin.engines.cpu import session as sessions
 from splitjoin.engines.device import Items, Session
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.gpu import GpuDevice, finder, ring
+from splitjoin.engines.gpu.comparison import Comparison
 from splitjoin.engines.gpu.driver import Gpu, is_simulated
+from splitjoin.engines.gpu.kernel_source import Shape, kernel_source
 from splitjoin.engines.gpu.suits import why_not
 from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
@@ -67,6 +69,41 @@ def test_scenarios(case: Scenario) -> None:
 def test_every_boundary(case: Scenario) -> None:
     got = run(GpuDevice(threads=2), case.query("total"), case.r, case.s, [5, 50])
     assert got.tolist() == golden(case.name, "total").tolist()
+
+
+#: Faults in the text of kernels: what is replaced, and by what.
+FAULTS = [("<= width", "< width"), ("row < uint32s[w + n + p]", "row <= uint32s[w + n + p]"),
+          ("uint32s[w + p] <= row", "uint32s[w + p] < row"), ("np.uint64(row)", "np.uint64(row ^ 1)"),
+          ("min(until - at, ", "min(until - at - 1, "), ("(shift + ", "(shift + 1 + ")]
+DENSE_FAULTS = [("(row < end_", "(row <= end_"), ("(row >= start_", "(row > start_"), ("] = found_", "] = 1 + found_")]
+
+
+@pytest.mark.skipif(not is_simulated(), reason="a fault may write anywhere")
+@pytest.mark.parametrize(("old", "new"), [*FAULTS[:1], *(at_length(*fault) for fault in FAULTS[1:])])
+def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    plant(monkeypatch, old, new, "band-rows-17")
+
+
+@pytest.mark.skipif(not is_simulated(), reason="a fault may write anywhere")
+@pytest.mark.usefixtures("crossed")
+@pytest.mark.parametrize(("old", "new"), [*DENSE_FAULTS[:1], *(at_length(*fault) for fault in DENSE_FAULTS[1:])])
+def test_faults_planted_where_results_are_dense(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    plant(monkeypatch, old, new, "all-match")
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, old: str, new: str, name: str) -> None:
+    def faulty(comparison: Comparison, shape: Shape) -> str:
+        text = kernel_source(comparison, shape)
+        assert old in text
+        return text.replace(old, new)
+
+    monkeypatch.setattr(finder, "kernel_source", faulty)
+    case = next(case for case in SCENARIOS if case.name == name)
+    try:
+        got = run(GpuDevice(threads=1), case.query("total"), case.r, case.s)
+    except (IndexError, ValueError):  # a place or a number of matches that cannot be
+        return
+    assert got.tolist() != golden(name, "total").tolist()
 
 
 @pytest.mark.parametrize("order", ["none", "outer(3)", "inner(2)"])
