@@ -79,9 +79,9 @@ chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, eighty t
 	$(BIN)/python -m tests.chaos
 	$(BIN)/python -m tests.chaos --daemon
 	$(BIN)/python -m tests.chaos --how left --early --kills 10
-	$(BIN)/python -m tests.chaos --how full --watermark max --idle '300 MILLISECONDS' --kills 10
+	$(BIN)/python -m tests.chaos --watermark max --kills 10
 	$(BIN)/python -m tests.chaos --how asof --watermark spark --idle '300 MILLISECONDS' --kills 10
-	$(BIN)/python -m tests.chaos --how anti --watermark source --kills 10
+	$(BIN)/python -m tests.chaos --how left --watermark source --kills 10
 
 spark-versions: $(STAMP) ## Joins on Spark 3.5, 4.0, 4.1 and 4.2, each downloaded once (2 GB).
 	$(BIN)/python -m tests.spark_versions

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,7 +13,7 @@ from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals, R
 from ..device import ITEM, PAIR, Items, Session, joined_items, stars
-from ..latest import Key, KeyNumbers
+from ..latest import KeyNumbers
 
 __all__ = ["LatestSession"]
 
@@ -31,7 +33,7 @@ class LatestSession(Session):
     def __init__(self, query: Query):
         self._numbers = KeyNumbers(query)
         self._meets_equals = query.time is not None and query.kind.allow_exact
-        self._slots: dict[Key, int] = {}
+        self._slots: dict[Hashable, int] = {}
         self._last = np.empty(0, np.int64)  # by slot: the row id of the last tuple of S
         self._most_slots = _SPARE_KEYS
         self._time: int | None = None
@@ -94,10 +96,13 @@ class LatestSession(Session):
         """How partners are found, in words."""
         return "the last tuple of s of each key, by a hash table"
 
-    def _slots_of(self, numbers: Ints, keys: list[Key]) -> Ints:
+    def _slots_of(self, numbers: Ints, keys: list[Hashable]) -> Ints:
         """The slot of each row, by the ``numbers`` of the rows' ``keys``; −1 for a row that is in no pair."""
         slots = self._slots
-        found = np.array([*(slots.setdefault(key, len(slots)) for key in keys), -1], np.int64)
+        known: list[int | None] = [*map(slots.get, keys)]
+        for at in [at for at, slot in enumerate(known) if slot is None] if None in known else ():
+            slots[keys[at]] = known[at] = len(slots)
+        found = np.array([*known, -1], np.int64)
         if len(slots) > len(self._last):
             self._last = np.concatenate([self._last, np.full(len(slots), _NONE)])
         return found[numbers]  # that of −1 is the last
