@@ -21,7 +21,7 @@ from splitjoin.plan.passes.pipeline import make_plan
 
 from ..arrival import Arrivals
 from .pairs import PairTest, column_arrays
-from .runs_of_keys import Groups
+from .runs_of_keys import Groups, least_code
 from .table_work import Work, plain_work
 from .text_ranks import with_ranked_texts
 
@@ -49,7 +49,7 @@ class Bounds:
         some = self.low <= self.high
         if not len(self.keys) or not some.any():
             return frozenset()
-        least = self.keys.min(initial=2**64 - 1, where=self.keys != 0)
+        least = self.keys.min(initial=2**64 - 1, where=self.keys >= least_code(self.low, self.high))
         return frozenset(end for end, excludes in (("low", self.low[some].max() > least),
                                                    ("high", self.high[some].min() < self.keys.max())) if excludes)
 

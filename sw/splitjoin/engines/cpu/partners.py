@@ -23,7 +23,7 @@ from ..arrival import Arrivals
 from .condition import Bounds, Condition
 from .key_ranges import ranges_by_row
 from .nearest import first_partners, last_partners
-from .runs_of_keys import Groups, Pyramid, Search, least
+from .runs_of_keys import Groups, Pyramid, Search, least, least_code
 from .spans import Spans
 from .table_work import Work, aligned
 
@@ -112,7 +112,7 @@ def _within_one(kind: Kind, bounds: Bounds, groups: Groups, work: Work) -> Partn
         # The first key beyond a bound is one of those that are beyond all before them.
         rises = end == "low"
         extremes = np.maximum.accumulate(keys) if rises else ~np.minimum.accumulate(
-            np.where(keys == 0, np.uint64(2**64 - 1), keys))
+            np.where(keys < least_code(low, high), np.uint64(2**64 - 1), keys))
         records = np.concatenate([[0], np.flatnonzero(extremes[1:] != extremes[:-1]) + 1, [-1]])
         values, partner = extremes[records[:-1]], np.empty(len(low), np.int64)
 

@@ -14,7 +14,7 @@ from splitjoin.plan.keys import Codes
 from .sorting import counts_below, dense_ranks, stable_order
 from .table_work import Work, plain_work
 
-__all__ = ["Groups", "Pyramid", "Search", "least"]
+__all__ = ["Groups", "Pyramid", "Search", "least", "least_code"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -147,7 +147,13 @@ class Groups:
         mine = low <= high if self.is_one else (self.of("r") >= 0) & (low <= high)
         if (high >= keys.max()).all(where=mine):
             return "low"
-        return "high" if (low <= keys.min(initial=2**64 - 1, where=keys != 0)).all(where=mine) else ""
+        least_key = keys.min(initial=2**64 - 1, where=keys >= least_code(low, high))
+        return "high" if (low <= least_key).all(where=mine) else ""
+
+
+def least_code(low: Codes, high: Codes) -> np.uint64:
+    """The least code that an interval may hold: 0, unless that is NULL's or below all of them, and 1 otherwise."""
+    return np.uint64((low > 0).all(where=low <= high))
 
 
 def _numbered(keys_r: Codes, keys_s: Codes, part_r: Mask, part_s: Mask) -> tuple[Rows, Rows, int]:

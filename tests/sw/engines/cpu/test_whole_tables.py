@@ -136,3 +136,13 @@ def test_two_ranges_where_keys_of_r_lie_below_all_keys_of_s() -> None:
         found = join(r, s, on=on)
     assert "two ranges" in found.plan
     assert found.to_arrow().equals(join(r, s, on=on, device="golden").to_arrow())
+
+
+@pytest.mark.parametrize("nulls", [[], [None]])
+@pytest.mark.parametrize("on", ["r.y BETWEEN s.b AND s.b + 2", "r.y >= s.b", "r.y <= s.b", "r.y < s.b + 1"])
+def test_the_least_key_of_s_is_a_key_unless_it_is_null(on: str, nulls: list[None]) -> None:
+    r = pa.table({"y": [1, 1, -1, -1, 0, 3, 2, 3, 0, *nulls]})
+    s = pa.table({"b": pa.array([1, 1, 0, *nulls], pa.uint32())})
+    for how in ("semi", "anti", "left", "inner"):
+        found, wanted = (join(r, s, on=on, how=how, device=device).to_arrow() for device in ("cpu", "golden"))
+        assert found.equals(wanted), how
