@@ -8,7 +8,7 @@ from typing import Any
 from bench.charts import Files, pick
 from bench.fold_pages import folded, interval_joins, kinds
 from bench.hour_joins import JOINS, LIMIT, MEMORY, SPLITJOIN
-from bench.table_pages import lost_tables, whole_tables
+from bench.table_pages import lost_tables, tables_by_threads, whole_tables
 
 HEAD = """# Benchmarks
 
@@ -22,6 +22,7 @@ the condition is that of the papers' band benchmark, |x − a| ≤ 10 AND |y −
 def page(files: Files) -> str:
     """The page."""
     parts = [HEAD, *where_others_win(files), *(whole_tables(files) if "whole_tables" in files else ()),
+             *(tables_by_threads(files) if "table_threads" in files else ()),
              *(first_hour(files) if "first_hour" in files else ()), *engines(files),
              *(interval_joins(files) if "oij" in files else ()), *(folded(files) if "states" in files else ()),
              *(kinds(files) if "kinds" in files else ()),
@@ -338,7 +339,8 @@ TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "kinds": "kin
           "oij": "aggregates over interval joins", "delays": "when rows come, by kind of join",
           "pairs_at_once": "pairs at once beside pairs in order",
           "shared": "many queries over shared streams, beside a session for each",
-          "whole_tables": "joins of whole tables", "gpu": "the GPU engine",
+          "whole_tables": "joins of whole tables", "table_threads": "joins of whole tables by threads",
+          "gpu": "the GPU engine",
           "latency": "from push to result in a session",
           "soak": "a session for an hour", "spark": "joins in Spark", "spark_skew": "a skewed batch join in Spark",
           "spark_paths": "ways for rows of a Spark stream through Python", "circuits": "the circuit",

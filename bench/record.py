@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import platform
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,12 @@ class Recorder:
             row |= {"part": self._part, "quick": self._quick}
         self._rows.append(row)
         print(f"{metric:28} {value:>12,.4g} {unit:18} {configuration(row)}", flush=True)
+
+    def keep(self, which: Callable[[dict[str, Any]], bool]) -> None:
+        """Take over those rows of the part that are in the file and for which ``which`` holds."""
+        if self._path.exists():
+            self._rows += [row for row in json.loads(self._path.read_text())["rows"]
+                           if row["part"] == self._part and which(row)]
 
     @property
     def rows(self) -> list[dict[str, Any]]:

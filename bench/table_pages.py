@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bench.charts import Files, pick
 
-__all__ = ["lost_tables", "whole_tables"]
+__all__ = ["lost_tables", "tables_by_threads", "whole_tables"]
 
 NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pandas": "pandas",
          "polars_bio": "polars-bio", "chdb": "chdb"}
@@ -29,6 +29,24 @@ def whole_tables(files: Files) -> Iterator[str]:
             ended = [row["config"].get("ended") for row in pick(files, "whole_tables", "table_cpu_seconds", **config)]
             took = f"{found[engine]:.2g} ({peaks[0]:,.0f})" if peaks else "–"
             cells.append(str(ended[0]) if ended and not peaks else took)
+        yield f"| {join} | {rows:,} | " + " | ".join(cells) + " |"
+    yield ""
+
+
+def tables_by_threads(files: Files) -> Iterator[str]:
+    """Joins of whole tables by numbers of threads."""
+    table: dict[tuple[str, int], dict[tuple[str, int], float]] = {}
+    for row in pick(files, "table_threads", "table_clock_seconds"):
+        config = row["config"]
+        table.setdefault((config["join"], config["rows"]), {})[config["engine"], config["threads"]] = row["value"]
+    columns = sorted({key for found in table.values() for key in found}, key=lambda key: (key[0] != "splitjoin", *key))
+    cores = pick(files, "table_threads", "table_clock_seconds")[0]["config"]["processors"]
+    yield (f"### By threads\n\nSeconds by the clock on a machine of {cores} processors, the least of the runs after "
+           f"the first. The plan, the choice of a way and Python's part of each task are not shared:\n")
+    yield "| join | rows a side | " + " | ".join(f"{NAMES[engine]}, {n}" for engine, n in columns) + " |"
+    yield "|---" * (2 + len(columns)) + "|"
+    for (join, rows), found in table.items():
+        cells = [f"{found[key]:.2g}" if key in found else "–" for key in columns]
         yield f"| {join} | {rows:,} | " + " | ".join(cells) + " |"
     yield ""
 

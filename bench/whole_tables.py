@@ -2,7 +2,8 @@
 Run: python -m bench.whole_tables
 
 ``--quick`` takes all joins with 20,000 rows a side, without the rivals that have an environment of their own.
-``--rows 10000000`` measures another size, ``--only TEXT`` the joins with this in their names.
+``--rows 10000000`` measures another size, ``--only TEXT`` the joins with one of these in their names, ``--engine NAME``
+one engine, beside the others' figures that are there.
 """
 
 from __future__ import annotations
@@ -60,14 +61,18 @@ def measure(out: Recorder, join: str, rows: int, engines: Sequence[str] = tuple(
 def main() -> None:
     """All figures, or those of some joins and sizes."""
     options = options_of(__doc__ or "")
-    options.add_argument("--only", metavar="TEXT", default="", help="measure the joins with this in their names")
+    options.add_argument("--only", metavar="TEXT", nargs="+", default=[""], help="measure the joins with one of these "
+                         "in their names")
+    options.add_argument("--engine", choices=list(ENGINES), help="measure one engine")
     options.add_argument("--rows", type=int, nargs="+", help="rows a side; 100,000 and 1,000,000 by default")
     chosen = options.parse_args()
     for rows in chosen.rows or ((20_000,) if chosen.quick else ROWS):
         for join in JOINS:
-            if chosen.only in join:
+            if any(text in join for text in chosen.only):
                 out = Recorder("whole_tables", quick=chosen.quick, part=f"{join}, {rows:,} rows")
-                measure(out, join, rows, [e for e in ENGINES if not chosen.quick or e not in APART])
+                engines = [e for e in ENGINES if not chosen.quick or e not in APART]
+                out.keep(lambda row: chosen.engine is not None and row["config"]["engine"] != chosen.engine)
+                measure(out, join, rows, engines if chosen.engine is None else [chosen.engine])
                 out.write()
 
 

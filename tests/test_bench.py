@@ -22,6 +22,7 @@ from bench import (
     record,
     soak,
     synthesis,
+    table_threads,
     tables,
     whole_tables,
 )
@@ -248,6 +249,14 @@ def test_whole_tables_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     whole_tables.measure(out, "overlap by key", 2000, ("duckdb", "polars"))
     rows = json.loads(out.write().read_text())["rows"]
     assert [row["metric"] for row in rows] == 2 * ["table_cpu_seconds", "table_memory"]
+
+
+def test_threads_give_the_same_rows_of_whole_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders(tmp_path, monkeypatch)
+    out = record.Recorder("table_threads", quick=True)
+    table_threads.measure(out, "left, a band", 2000, [1, 2])
+    rows = json.loads(out.write().read_text())["rows"]
+    assert [row["config"]["engine"] for row in rows] == [*4 * ["splitjoin"], *4 * ["duckdb"]]
 
 
 def test_first_hour_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

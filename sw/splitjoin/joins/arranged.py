@@ -62,9 +62,9 @@ class Arranged:
         come; those of S alone last.
         """
         order = self._left_order(rows.r, np.zeros_like(rows.s) if nearest_first else rows.s)
-        places = pa.array(order)
+        places, items = pa.array(order), rows.items
         return TableRows(rows.r[order], rows.s[order], [take(values, places) for values in rows.values],
-                         lambda: _pairs(rows.items())[order], rows.map)
+                         lambda: _pairs(items())[order], rows.map)
 
     def numbered(self, items: Items) -> Items:
         """``items`` with the numbers of the rows as they were given."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import time
 from typing import Any
 
 import duckdb
@@ -146,3 +149,18 @@ def test_the_least_key_of_s_is_a_key_unless_it_is_null(on: str, nulls: list[None
     for how in ("semi", "anti", "left", "inner"):
         found, wanted = (join(r, s, on=on, how=how, device=device).to_arrow() for device in ("cpu", "golden"))
         assert found.equals(wanted), how
+
+
+@pytest.mark.parametrize("call", [{"on": "abs(r.st - s.st) <= 9"}, {"on": "abs(r.st - s.st) <= 9", "order": "left"},
+                                  {"on": "r.c = s.c", "how": "semi"}])
+def test_threads_end_with_the_join(call: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_work, "_SHARE", 1)
+    before = set(threading.enumerate())
+    found = join(intervals(7, 70_000), intervals(8, 70_000), **call, threads=3)
+    deadline = time.monotonic() + 60
+    while (left := {t for t in threading.enumerate() if "splitjoin" in t.name} - before) and (
+            time.monotonic() < deadline):
+        gc.collect()
+        time.sleep(0.01)
+    assert not left
+    assert "3 of 3 threads" in found.plan
