@@ -7,12 +7,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from bench import (
     circuits,
     conclusions,
     cpu,
+    evaluation,
     first_hour,
     hour_joins,
     latency,
@@ -37,6 +39,20 @@ def test_a_script_finds_what_it_imports(name: str) -> None:
     module = importlib.import_module(f"bench.{name}")
     assert module.__doc__
     assert hasattr(module, "main") == ("__main__" in Path(str(module.__file__)).read_text())
+
+
+def test_a_rate_is_sustained_while_no_queue_grows() -> None:
+    """Tuples that are accepted every ten cycles, however long the first ones waited."""
+    run = evaluation.Run(np.arange(500, 4500, 10), np.empty(0, np.int64), {})
+    assert run.cycles == 10
+    assert not run.grows(0.1)
+    assert not run.grows(0.05)
+    assert run.grows(0.102)
+
+
+def test_no_figure_of_the_evaluation_is_there_twice() -> None:
+    rows = tables.results()["evaluation"]["rows"]
+    assert len({(row["metric"], row["part"], str(row["config"])) for row in rows}) == len(rows)
 
 
 def test_the_pages_are_up_to_date() -> None:
