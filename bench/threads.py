@@ -1,33 +1,50 @@
-"""The CPU engine by threads: CPU seconds, time by the clock, and what runs serially. Run: python -m bench.threads"""
+"""The CPU engine by threads: time by the clock, CPU seconds, and what runs serially. Run: python -m bench.threads
+
+The numbers of threads take turns in one session, batch after batch of the same streams, whose windows are full. On a
+machine with few processors the CPU seconds tell whether work grows with threads, and the serial share how far a batch
+scales; with a processor for each thread, the speed-up is measured. Needs NumPy, numba and pyarrow only.
+"""
 
 from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-import splitjoin
 from bench.band import ON, streams
-from bench.record import Recorder, arguments
+from bench.record import Recorder, options_of
 from splitjoin.base.processors import processors
-from splitjoin.engines.arrival import Arrivals, arrivals
-from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.cpu import CpuDevice, compiled_session
 from splitjoin.engines.cpu.compiled_session import CpuSession
+from splitjoin.engines.cpu.finder import Finder
 from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.index import IndexFinder
+from splitjoin.engines.cpu.search import PlanSearch
+from splitjoin.engines.cpu.timeline import Timeline
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
 #: Arrivals of a batch, and numbers of threads.
-BATCH, THREADS = 1 << 16, (1, 2, 4, 16)
+BATCH, THREADS = 1 << 16, (1, 2, 4, 8, 16)
 #: The condition of sorted runs.
 BETWEEN = "r.x BETWEEN s.low AND s.high"
-CPU = "CPU seconds of all threads, from full windows on, ordered output included; the least of runs in turn"
-CLOCK = "time by the clock of the same runs"
+CLOCK = "time by the clock a tuple, windows full, ordered output included; the least of batches in turn, median of each"
+CPU = "CPU seconds of all threads in the same batches, a tuple"
+SERIAL = "CPU time of the first thread a batch, outside of work that threads share: the least of batches in turn"
+#: What a batch is made of, as `--stages` tells: by name the functions.
+STAGES = {"windows and codes": (compiled_session, "run_jobs"), "columns": (PlanSearch, "deferred"),
+          "arrivals": (Timeline, "next"), "choice": (PlanSearch, "finder"), "keep": (Finder, "keep"),
+          "expire": (Finder, "expire"), "find": (IndexFinder, "find"), "tasks": (IndexFinder, "_tasks_of"),
+          "describe": (IndexFinder, "_describe"), "sort": (IndexFinder, "_sort"),
+          "gather": (compiled_session, "gather")}
+#: What threads share, and all of it.
+SHARED = {"shared": (Team, "share"), "mapped": (Team, "map"), "batch": (CpuSession, "push")}
 
 
 def intervals(n: int) -> tuple[pa.Table, pa.Table]:
@@ -38,11 +55,19 @@ def intervals(n: int) -> tuple[pa.Table, pa.Table]:
     return pa.table({"x": x}), pa.table({"low": low, "high": low + width})
 
 
-#: By name: the engine, the condition, the exponent of the window, the streams, and the tuples of each behind it.
+def timed(n: int) -> tuple[pa.Table, pa.Table]:
+    """The band benchmark with event times."""
+    r, s = streams(n)
+    ts = pa.array(np.arange(n))
+    return r.append_column("ts", ts), s.append_column("ts", ts)
+
+
+#: By name: the engine, the condition, the exponent of the window, the streams, and the batches of a turn.
 CASES: dict[str, tuple[Any, str, int, Callable[[int], tuple[pa.Table, pa.Table]], int]] = {
-    "index, 2^12": ("index", ON, 12, streams, 400_000), "index, 2^15": ("index", ON, 15, streams, 400_000),
-    "index, 2^18": ("index", ON, 18, streams, 400_000), "sorted, 2^15": ("sorted", BETWEEN, 15, intervals, 200_000),
-    "nested, 2^15": ("nested", ON, 15, streams, 65_536), "nested, 2^18": ("nested", ON, 18, streams, 32_768)}
+    "index, 2^15": ("index", ON, 15, streams, 5), "index, 2^18": ("index", ON, 18, streams, 4),
+    "nested, 2^15": ("nested", ON, 15, streams, 1), "index, 2^12": ("index", ON, 12, streams, 5),
+    "index, RANGE 2^15": ("index", ON, 15, timed, 4), "sorted, 2^15": ("sorted", BETWEEN, 15, intervals, 3),
+    "nested, 2^18": ("nested", ON, 18, streams, 1)}
 
 
 def cpu_seconds() -> float:
@@ -51,115 +76,112 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+@contextmanager
+def noted(stages: dict[str, float], names: dict[str, tuple[Any, str]],
+          clock: Callable[[], float] = time.perf_counter) -> Iterator[None]:
+    """Add up in ``stages`` the seconds of the functions ``names``, by ``clock``."""
+    kept = [(owner, name, getattr(owner, name)) for owner, name in names.values()]
+
+    def noting(label: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            began = clock()
+            try:
+                return function(*arguments, **named)
+            finally:
+                stages[label] = stages.get(label, 0.0) + clock() - began
+        return call
+
+    for label, (owner, name, function) in zip(names, kept, strict=True):
+        setattr(owner, name, noting(label, function))
+    try:
+        yield
+    finally:
+        for owner, name, function in kept:
+            setattr(owner, name, function)
+
+
 class Case:
-    """Streams behind full windows, for one query."""
+    """A session behind full windows."""
 
-    def __init__(self, name: str, quick: bool):
-        self.engine, on, bits, make, tuples = CASES[name]
-        self.window, self.tuples = 1 << bits, tuples // (4 if quick else 1)
-        self.r, self.s = make(self.window + self.tuples)
-        self.query = Query.make(Schema.from_table("r", self.r), Schema.from_table("s", self.s), on=on,
-                                window=f"ROWS {self.window}")
+    def __init__(self, name: str, threads: tuple[int, ...], rounds: int):
+        engine, on, bits, make, self.batches = CASES[name]
+        self.window, self.threads, self.rounds = 1 << bits, threads, rounds
+        n = self.window + BATCH // 2 * (self.batches * (rounds + 2) + 2) * len(threads)
+        self.r, self.s = make(n)
+        ranged = "ts" in self.r.column_names
+        query = Query.make(Schema.from_table("r", self.r), Schema.from_table("s", self.s), on=on,
+                           window=f"RANGE {self.window}" if ranged else f"ROWS {self.window}",
+                           time="ts" if ranged else None)
+        opened = CpuDevice(engine=engine, threads=max(threads), compiling="first").open(query)
+        assert isinstance(opened, CpuSession)
+        self.session, self.at, self.ranged = opened, 0, ranged
+        for size in [BATCH // 2] * (self.window * 2 // BATCH) + [self.window % (BATCH // 2)]:
+            self.push(size)
 
-    def behind(self, threads: int, prepare: Callable[[CpuSession], None] = lambda session: None) -> tuple[float, float]:
-        """CPU seconds and time by the clock."""
-        with CpuDevice(engine=self.engine, threads=threads, compiling="first").open(self.query) as session:
-            assert isinstance(session, CpuSession)
-            push(session, arrivals(self.query, self.r[:self.window], self.s[:self.window]))
-            prepare(session)
-            incoming = arrivals(self.query, self.r[self.window:], self.s[self.window:])
-            used, began = cpu_seconds(), time.perf_counter()
-            push(session, incoming)
-            return cpu_seconds() - used, time.perf_counter() - began
+    def push(self, rows: int) -> None:
+        """Push and poll the next ``rows`` of each stream, which alternate."""
+        part, stream = slice(self.at, self.at + rows), np.tile(np.array([0, 1], np.uint8), rows)
+        ts = np.repeat(np.arange(self.at, self.at + rows), 2) if self.ranged else None
+        self.at += rows
+        self.session.push(Arrivals(stream, ts, self.r[part], self.s[part]))
+        self.session.poll()
 
-
-def push(session: CpuSession, incoming: Arrivals) -> None:
-    """Push and poll batch by batch."""
-    for at in range(0, len(incoming), BATCH):
-        part = slice(at // 2, (at + BATCH) // 2)
-        session.push(Arrivals(incoming.stream[at:at + BATCH], None, incoming.r[part], incoming.s[part]))
-        session.poll()
-
-
-class Profile(Team):
-    """A team of ``threads`` whose work one thread does, part by part, so that the time of each is known.
-
-    Attributes:
-        shared: Seconds that were spent in parts that threads share.
-        ideal: Seconds that these would take if nothing delayed the threads: the longest part, or an equal share.
-    """
-
-    def __init__(self, threads: int, finder: Callable[[], object]):
-        super().__init__(threads)
-        self._finder = finder
-        self.shared = self.ideal = 0.0
-
-    def run(self, function: Callable[[int], object], size: int | None = None) -> None:
-        """As `Team.run`: thread 0 claims all tickets."""
-        finder = self._finder()
-        looked = finder._rooms[0].looked if isinstance(finder, IndexFinder) and finder._rooms else np.zeros(3)
-        before = looked.copy()
-        began = time.thread_time()
-        function(0)
-        took = time.thread_time() - began
-        _, probing, storing = (looked - before)[:3]
-        share = storing / (probing + storing) if probing + storing else 0.0
-        self.shared += took
-        self.ideal += took * ((1 - share) / self.size + share / min(self.size, 2))  # R's tuples and S's
-
-    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        """As `Team.map`."""
-        found, times = [], []
-        for item in items:
-            began = time.thread_time()
-            found.append(function(item))
-            times.append(time.thread_time() - began)
-        if self.size > 1 and times:
-            self.shared += sum(times)
-            self.ideal += max(*times, sum(times) / self.size)
-        return found
+    def turn(self, threads: int) -> tuple[float, float]:
+        """Seconds of a batch by the clock, the median, and CPU seconds, the mean of a turn."""
+        self.session._threads = threads
+        clock, used = [], cpu_seconds()
+        for _ in range(self.batches):
+            began = time.perf_counter()
+            self.push(BATCH // 2)
+            clock.append(time.perf_counter() - began)
+        return float(np.median(clock)), (cpu_seconds() - used) / self.batches
 
 
-def profile(case: Case, threads: int) -> tuple[float, float]:
-    """The share of the CPU time that runs serially, and the speed-up that follows for so many threads."""
-    made: list[Profile] = []
-
-    def prepare(session: CpuSession) -> None:
-        made.append(Profile(threads, lambda: getattr(session._search, "_finder", None)))
-        session._team = made[0]
-
-    total, _ = case.behind(threads, prepare)
-    alone, _ = case.behind(1)
-    serial = total - made[0].shared
-    return serial / total, alone / (serial + made[0].ideal)
+    def alone(self, threads: int) -> float:
+        """Microseconds of a batch that the first thread works alone."""
+        self.session._threads, found = threads, []
+        for _ in range(max(self.batches, 2)):
+            stages: dict[str, float] = {}
+            with noted(stages, SHARED, time.thread_time):
+                self.push(BATCH // 2)
+            found.append(stages["batch"] - stages.get("shared", 0.0) - stages.get("mapped", 0.0))
+        return min(found) * 1e6
 
 
-def measure(out: Recorder, name: str, quick: bool) -> None:
+def measure(out: Recorder, name: str, threads: tuple[int, ...], rounds: int, shown: bool) -> None:
     """The figures of one case."""
-    case, best = Case(name, quick), {n: (float("inf"), float("inf")) for n in THREADS}
-    for _ in range(2 if quick else 5):
-        for n in THREADS:
-            cpu, clock = case.behind(n)
-            best[n] = min(best[n][0], cpu), min(best[n][1], clock)
-    for n in THREADS:
+    case, best = Case(name, threads, rounds), {n: (float("inf"), float("inf")) for n in threads}
+    for _ in range(rounds):
+        for n in threads:
+            found = case.turn(n)
+            best[n] = min(best[n][0], found[0]), min(best[n][1], found[1])
+    for n in threads:
         config = {"engine": f"cpu, {name}", "threads": n, "batch": BATCH, "processors": processors()}
-        out.add("cpu_ns_per_tuple", best[n][0] / case.tuples / 2e-9, "ns", config, CPU)
-        out.add("clock_ns_per_tuple", best[n][1] / case.tuples / 2e-9, "ns", config, CLOCK)
-        out.add("cpu_to_one_thread", best[n][0] / best[1][0], "times", config, "CPU seconds over those of one thread")
-        if n > 1:
-            share, predicted = profile(case, n)
-            out.add("serial_share", share, "", config, "of the CPU time of a run whose parts one thread does in turn")
-            out.add("predicted_speedup", predicted, "times", config,
-                    "CPU time of one thread over the serial part and the longest share of each parallel part")
+        out.add("clock_ns_per_tuple", best[n][0] / BATCH * 1e9, "ns", config, CLOCK)
+        out.add("speedup", best[threads[0]][0] / best[n][0], "times", config, "time by the clock of one thread over it")
+        out.add("cpu_ns_per_tuple", best[n][1] / BATCH * 1e9, "ns", config, CPU)
+        out.add("cpu_to_one_thread", best[n][1] / best[threads[0]][1], "times", config, "CPU seconds over those of one")
+        out.add("serial_us_per_batch", case.alone(n), "µs", config, SERIAL)
+        if shown:
+            stages: dict[str, float] = {}
+            with noted(stages, {**STAGES, **SHARED}):
+                case.turn(n)
+            print("   ", ", ".join(f"{stage} {seconds / case.batches * 1e6:,.0f} µs"
+                                   for stage, seconds in stages.items()), flush=True)
+    case.session.close()
 
 
 def main() -> None:
     """All figures."""
-    options = arguments(__doc__ or "")
+    parser = options_of(__doc__ or "")
+    parser.add_argument("--stages", action="store_true", help="print the time of each stage of a batch")
+    parser.add_argument("--threads", default=",".join(map(str, THREADS)), help="numbers of threads, 1 the first")
+    parser.add_argument("--cases", default=None, help="names of cases, with ; between them")
+    options = parser.parse_args()
     out = Recorder("threads", quick=options.quick)
-    splitjoin.join(*streams(10), on=ON, window="ROWS 9")
-    for name in ("index, 2^15", "nested, 2^15") if options.quick else CASES:
-        measure(out, name, options.quick)
+    for name in options.cases.split(";") if options.cases else CASES:
+        if not options.quick or name in ("index, 2^15", "nested, 2^15") or options.cases:
+            measure(out, name, tuple(map(int, options.threads.split(","))), 2 if options.quick else 5, options.stages)
     print(out.write())
 
 

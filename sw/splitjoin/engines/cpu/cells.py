@@ -18,14 +18,18 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite is not typed
 from numba.core import cgutils, types
 
-from .intrinsics import BLOCK, llvm_intrinsic, lowest_bit
+from .intrinsics import BLOCK, atomic_add, llvm_intrinsic, lowest_bit
 from .jit import compiled
 
-__all__ = ["bound_levels", "build_grid", "find_candidates", "insert", "prefetch"]
+__all__ = ["bound_levels", "build_grid", "count_ranges", "find_candidates", "insert", "note_cells", "prefetch",
+           "scatter"]
 
+#: Tuples of a grid that is built whose cells are noted at once.
+_AT_ONCE = 4096
 #: The distance of prefetches: how many tuples later the data is used.
 _AHEAD = 8
-#: Slots of a grid that is probably in the second-level cache, where prefetches only take time.
+#: Slots of a grid that is probably in the second-level cache, where prefetches only take time; unless other threads
+#: have written them.
 _NEAR = 1 << 17
 
 _BYTE, _INT = ir.IntType(8), ir.IntType(32)
@@ -119,7 +123,11 @@ def build_grid(levels: Any, stride: Any, head: Any, rows: Any, pool: Any, used: 
     used[0] = slot
     if slot > len(rows):
         return False
-    insert(levels, 0, levels.shape[1], stride, 0, -1, head, rows, pool, used)
+    entries = np.empty(min(levels.shape[1], _AT_ONCE), np.int64)
+    for begin in range(0, levels.shape[1], _AT_ONCE):
+        n = min(_AT_ONCE, levels.shape[1] - begin)
+        note_cells(levels, begin, n, 0, stride, entries)
+        insert(entries, 0, n, n, begin, -1, False, head, rows, pool, used)
     return True
 
 
@@ -129,26 +137,61 @@ def _cell(level: Any, other_level: Any, stride: Any) -> Any:
 
 
 @compiled
-def insert(levels: Any, n: Any, until: Any, stride: Any, first: Any, live: Any, head: Any, rows: Any, pool: Any,
-           used: Any) -> Any:
-    """Store tuples ``n`` to ``until`` (excluded) of those that have ``levels`` (2 or more, ``until`` or more), of which
-    the first is tuple number ``first``.
+def note_cells(levels: Any, begin: Any, n: Any, row: Any, stride: Any, noted: Any) -> None:
+    """Note where the ``n`` tuples belong that have ``levels`` (2 or more, begin + n or more) from ``begin`` on.
 
-    Drops expired tuples, those with numbers below ``live``, where it sees them. Returns the first tuple that found no
-    free slot, or ``until``.
+    ``noted`` gets an int64 of each, the first at ``row``: the cell, this row (20 bits), and two bytes.
     """
-    of_first, of_second, far = levels[0], levels[1], len(rows) > _NEAR
+    of_first, of_second = levels[0], levels[1]
+    for i in range(n):
+        level, other_level = np.int64(of_first[_I(begin + i)]), np.int64(of_second[_I(begin + i)])
+        c = (level >> 8) * stride + (other_level >> 8)
+        noted[_I(row + i)] = c << 36 | (row + i) << 16 | (level & 255) << 8 | (other_level & 255)
+
+
+@compiled
+def count_ranges(noted: Any, row: Any, until: Any, scale: Any, spread: Any) -> None:
+    """Count in ``spread`` (ranges,) how many tuples from ``row`` to ``until`` are ``noted`` in each range of cells.
+    That of a cell is cell · ``scale`` >> 32.
+    """
+    spread[:] = 0
+    for i in range(row, until):
+        spread[_I((noted[_I(i)] >> 36) * scale >> 32)] += 1
+
+
+@compiled
+def scatter(noted: Any, row: Any, until: Any, scale: Any, places: Any, entries: Any) -> None:
+    """Move what is ``noted`` of tuples ``row`` to ``until`` to ``places`` (ranges,) of their ranges, which move on."""
+    for i in range(row, until):
+        entry = noted[_I(i)]
+        part = _I((entry >> 36) * scale >> 32)
+        entries[_I(places[part])] = entry
+        places[part] += 1
+
+
+@compiled
+def insert(entries: Any, n: Any, until: Any, end: Any, first: Any, live: Any, shared: Any, head: Any, rows: Any,
+           pool: Any, used: Any) -> Any:
+    """Store the tuples of ``entries``, as `note_cells` makes them, from number ``n`` on, which lie before ``until`` and
+    are of rows before ``end``. Row 0 is tuple number ``first``. Threads may do so at the same time in different cells:
+    ``shared`` says so.
+
+    Drops expired tuples, those with numbers below ``live``, where it sees them. Returns where it stopped: at an entry
+    of an earlier row than ``end`` if that found no free slot.
+    """
+    far = shared or len(rows) > _NEAR
     while n < until:
+        entry = entries[_I(n)]
+        row = entry >> 16 & 0xFFFFF
+        if row >= end:
+            break
         if far and n + _AHEAD < until:
-            at = _I(n + _AHEAD)
-            prefetch(head, np.int64(_cell(of_first[at], of_second[at], stride)) * 4)
-            at = _I(n + _AHEAD // 2)
-            next_cell = _cell(of_first[at], of_second[at], stride)
+            prefetch(head, (entries[_I(n + _AHEAD)] >> 36) * 4)
+            next_cell = _I(entries[_I(n + _AHEAD // 2)] >> 36)
             next_slot = np.int64(head[next_cell, 0]) + np.int64(head[next_cell, 2])
             prefetch(rows, next_slot)
             prefetch(pool, next_slot * 2)
-        level, other_level = of_first[_I(n)], of_second[_I(n)]
-        c = _cell(level, other_level, stride)
+        c = _I(entry >> 36)
         base, capacity = np.int64(head[c, 0]), np.int64(head[c, 1])
         tail, occupancy = np.int64(head[c, 2]), np.int64(head[c, 3])
         # Occasionally, so that expired tuples are not compared for long, and always before a cell grows.
@@ -156,11 +199,10 @@ def insert(levels: Any, n: Any, until: Any, stride: Any, first: Any, live: Any, 
             while occupancy > 0 and rows[_I(base + ((tail - occupancy) & (capacity - 1)))] < live:
                 occupancy -= 1
         if occupancy == capacity:
-            if used[0] + 2 * capacity > len(rows):
+            new = atomic_add(used, 0, 2 * capacity)
+            if new + 2 * capacity > len(rows):
                 head[c, 3] = occupancy
-                return n
-            new = used[0]
-            used[0] += 2 * capacity
+                break
             for j in range(occupancy):
                 source, target = base + ((tail - occupancy + j) & (capacity - 1)), new + j
                 source_byte, target_byte = source // 32 * 64 + source % 32, target // 32 * 64 + target % 32
@@ -172,9 +214,9 @@ def insert(levels: Any, n: Any, until: Any, stride: Any, first: Any, live: Any, 
             head[c, 1] = capacity
         slot = base + tail
         byte = (slot & ~31) * 2 + (slot & 31)
-        rows[_I(slot)] = first + n
-        pool[_I(byte)] = level & 255
-        pool[_I(byte + 32)] = other_level & 255
+        rows[_I(slot)] = first + row
+        pool[_I(byte)] = entry >> 8 & 255
+        pool[_I(byte + 32)] = entry & 255
         head[c, 2] = (tail + 1) & (capacity - 1)
         head[c, 3] = occupancy + 1
         n += 1
@@ -182,9 +224,10 @@ def insert(levels: Any, n: Any, until: Any, stride: Any, first: Any, live: Any, 
 
 
 @compiled
-def find_candidates(levels: Any, p: Any, until: Any, shift: Any, stride: Any, head: Any, rows: Any, pool: Any,
-                    found: Any, probe_of: Any) -> Any:
+def find_candidates(levels: Any, p: Any, until: Any, shift: Any, shared: Any, stride: Any, head: Any, rows: Any,
+                    pool: Any, found: Any, probe_of: Any) -> Any:
     """Find the candidates of probes ``p`` to ``until`` (excluded), as long as ``found`` has room for those of one more.
+    ``shared``: True if threads share the grid.
 
     ``levels``: the levels between which the probes look (`bound_levels`), from probe ``shift`` on. ``found`` and
     ``probe_of`` receive the candidates' numbers and their probes. Returns the probe to continue with, the number of
@@ -192,7 +235,7 @@ def find_candidates(levels: Any, p: Any, until: Any, shift: Any, stride: Any, he
     """
     n = compared = np.int64(0)  # n: candidates so far
     lows, highs, other_lows, other_highs = levels[0], levels[1], levels[2], levels[3]
-    far = len(rows) > _NEAR
+    far = shared or len(rows) > _NEAR
     while p < until and len(found) - n > len(rows):
         if far and p + _AHEAD < until:
             at = _I(p - shift + _AHEAD)

@@ -6,8 +6,8 @@ The same codes as `splitjoin.plan.encoding` computes with NumPy, which is called
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cache
 from threading import Lock
 from typing import Any
 
@@ -24,9 +24,13 @@ from splitjoin.plan.linear import ExactRelation
 from splitjoin.plan.plan import Plan
 from splitjoin.plan.relations import EqualText, FloatBand, FloatOrder, Relation, Unit, interval
 
+from . import encoding
 from .bands import bands_source
+from .block import Block, Field, Job, entry_of, run_jobs
 from .encoding import exact_band, exact_bounds, exact_keys, exact_lanes, float_keys32, float_keys64, ordered_bounds
+from .helpers import Team
 from .jit import load
+from .store import Reused
 
 __all__ = ["LaneCoder", "Lanes", "lane"]
 
@@ -60,7 +64,7 @@ class LaneCoder:
     def __init__(self, plan: Plan):
         self._plan = plan
         self._texts = Texts()
-        self._lock = Lock()
+        self._lock, self._reused = Lock(), Reused()
         self._bands = self._compile()
         # What does not depend on values is known before the first batch, as small batches come often.
         self._columns: dict[str, list[tuple[str, frozenset[pa.DataType]] | None]] = {
@@ -71,19 +75,18 @@ class LaneCoder:
         self._known: dict[str, pa.Schema | None] = dict.fromkeys(SIDES)  # of tables with columns as `_fused` takes them
         self._fused: dict[str, list[_Fused] | None] = {side: self._fuse(side) for side in SIDES}
 
-    def deferred(self, side: str, table: pa.Table, jobs: list[Callable[[], None]], parts: int) -> Lanes | None:
-        """As `codes`, for arrays that are written by what is added to ``jobs``, about ``parts`` that may run at the
-        same time; None if these codes take more than a loop for each slot.
+    def deferred(self, side: str, table: pa.Table, jobs: list[Job], parts: int) -> Lanes | None:
+        """As `codes`, for arrays that are written by what is added to ``jobs``, each in ``parts``; None if these codes
+        take more than a loop for each slot.
         """
         fused = self._fused[side]
         return None if fused is None else self._fused_codes(side, fused, table, jobs, parts)
 
     def codes(self, side: str, table: pa.Table) -> Lanes:
         """The codes of every row of ``table``, tuples of stream ``side``."""
-        jobs: list[Callable[[], None]] = []
+        jobs: list[Job] = []
         if (lanes := self.deferred(side, table, jobs, 1)) is not None:
-            for job in jobs:
-                job()
+            run_jobs(Team(1), jobs)
             return lanes
         n, values, keys = len(table), [], []
         for slot, plain in zip(self._plan.slots(side), self._columns[side], strict=True):
@@ -138,22 +141,21 @@ class LaneCoder:
             if plain is None or slot.guards or len(tests) != 1:
                 return None
             j, key = tests[0], slot.key
-            test = self._tests[side][j]
+            test, names = self._tests[side][j], (f"{side}{m}", f"{side}{m}.low", f"{side}{m}.high")
             if isinstance(key, ExactKey) and test.band is not None and test.fits:
                 null = np.uint64(test.low.of(1)[0])
-                fused.append(_Fused(j, plain, lane(key), lane(test.key), exact_lanes, (_offset(key), *test.band, null)))
+                fused.append(_Fused(names, j, plain, lane(key), lane(test.key), exact_lanes,
+                                    (_offset(key), *test.band, null)))
             elif (j, side) in self._bands and all(isinstance(x, FloatBand) for x in self._plan.tests[j].relations):
-                fused.append(_Fused(j, plain, lane(key), lane(test.key), self._bands[j, side][1], ()))
+                fused.append(_Fused(names, j, plain, lane(key), lane(test.key), self._bands[j, side][1], ()))
             else:
                 return None
         return fused
 
-    def _fused_codes(self, side: str, fused: list[_Fused], table: pa.Table, jobs: list[Callable[[], None]],
+    def _fused_codes(self, side: str, fused: list[_Fused], table: pa.Table, jobs: list[Job],
                      parts: int) -> Lanes | None:
         """As `deferred`, by the loops ``fused``; None if a column is not as they take it."""
-        n, keys, ends, known = len(table), [], {}, self._known[side]
-        slices = max(1, parts // len(fused))
-        calls: list[Callable[[], None]] = []
+        n, keys, ends, known, calls = len(table), [], {}, self._known[side], []
         if known is None or not table.schema.equals(known):
             if not all(table.column(one.column[0]).type in one.column[1] for one in fused):
                 return None
@@ -162,12 +164,9 @@ class LaneCoder:
             data = table.column(one.column[0])
             if data.null_count:
                 return None
-            values = data.to_numpy()
-            values.flags.writeable = False  # as one chunk's values are: others have another type in compiled code
-            key, low, high = np.empty(n, one.kind), np.empty(n, one.other_kind), np.empty(n, one.other_kind)
-            for part in range(slices):
-                mine = slice(n * part // slices, n * (part + 1) // slices)
-                calls.append(partial(one.function, values[mine], *one.constants, key[mine], low[mine], high[mine]))
+            key = self._reused.array(one.names[0], n, one.kind)
+            low, high = (self._reused.array(name, n, one.other_kind) for name in one.names[1:])
+            calls.append(one.job(data.to_numpy(), key, low, high, parts))
             keys.append(key)
             ends[one.test] = low, high
         jobs += calls
@@ -242,15 +241,50 @@ class _Constant:
 @dataclass(frozen=True)
 class _Fused:
     """The loop ``function`` over the values of a ``column``, and its ``constants``: it makes keys of type ``kind``, and
-    the bounds of ``test``, of type ``other_kind``.
+    the bounds of ``test``, of type ``other_kind``, in arrays with ``names``.
     """
 
+    names: tuple[str, str, str]
     test: int
     column: tuple[str, frozenset[pa.DataType]]
     kind: type[np.unsignedinteger[Any]]
     other_kind: type[np.unsignedinteger[Any]]
     function: Callable[..., None]
     constants: tuple[Any, ...]
+
+    jobs: dict[str, list[Job]] = field(default_factory=dict)  # by the type of values, the last one
+
+    def job(self, values: Array, keys: Array, lows: Array, highs: Array, parts: int) -> Job:
+        """The job that writes ``keys``, ``lows`` and ``highs`` of ``values``. It must end before the next one."""
+        made = self.jobs.get(values.dtype.char) or self._prepare(values.dtype)
+        if (job := made[-1]).parts != parts:
+            made[:] = [job := Job(job.entry, job.block, parts)]
+            job.block.put("parts", parts)
+        job.block.put("values", values)
+        if job.block.put("keys", keys):  # the others are as new as these
+            job.block.put_all((("n", len(values)), ("lows", lows), ("highs", highs)))
+        return job
+
+    def _prepare(self, kind: np.dtype[Any]) -> list[Job]:
+        """The job for values of type ``kind``."""
+        fields = (Field("n", dimensions=0), Field("parts", dimensions=0), Field("values", kind.name),
+                  Field("keys", self.kind.__name__), *(Field(x, self.other_kind.__name__) for x in ("lows", "highs")),
+                  *(Field(f"c{n}", dimensions=0) for n in range(len(self.constants))))
+        block = Block(fields)
+        for n, constant in enumerate(self.constants):
+            block.put(f"c{n}", int(np.array(constant).astype(np.int64)))
+        unsigned = tuple(isinstance(constant, np.uint64) for constant in self.constants)
+        made = self.jobs[kind.char] = [Job(_entry(self.function, fields, unsigned), block, 0)]
+        return made
+
+
+@cache
+def _entry(function: Any, fields: tuple[Field, ...], unsigned: tuple[bool, ...]) -> int:
+    """The entry of the loop of a `_Fused`: a part of its values. ``unsigned``: which constants are."""
+    constants = [f"np.uint64(c{n})" if one else f"c{n}" for n, one in enumerate(unsigned)]
+    return entry_of(function, fields, encoding, body=(
+        f"a, b = n * number // parts, n * (number + 1) // parts; "
+        f"{function.__name__}({', '.join(['values[a:b]', *constants, 'keys[a:b], lows[a:b], highs[a:b]'])})"))
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from splitjoin.base.memory import MatchMemory
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
+from .block import Job, run_jobs
 from .finder import Batch
 from .gather import gather
 from .helpers import Team
@@ -18,8 +17,8 @@ from .timeline import Timeline
 
 __all__ = ["CpuSession"]
 
-#: Least nanoseconds of work for each thread: the hand-over takes about a fifth of it.
-_SHARE = 50_000.0
+#: Least nanoseconds of work for each thread: the hand-over takes a tenth of it, more if a helper has to be woken.
+_SHARE = 25_000.0
 #: Nanoseconds for keys, bounds and window of an arrival, and for its result items.
 _ENCODE_NS, _GATHER_NS = 9.0, 6.0
 
@@ -57,14 +56,16 @@ class CpuSession(BatchSession):
         """Store the batch, find the matches of its probes among all that they see, and gather them in order."""
         first = dict(self._timeline.ends)
         team = self._for(len(part) * _ENCODE_NS)
-        jobs: list[Callable[[], None]] = []
-        windows = self._timeline.windows(part, jobs)
-        encoded = {side: self._search.deferred(side, part.table(side), jobs, team.size) for side in SIDES}
-        team.map(lambda job: job(), jobs)
         stream = part.stream if part.stream.flags.writeable else part.stream.copy()  # one type in compiled loops
-        batch = Batch(stream, first, {side: e[0] for side, e in encoded.items()},
-                      {side: e[1] for side, e in encoded.items()}, windows, self._timeline.starts, team,
-                      MatchMemory(self._matches))
+        arrived = self._timeline.next(part, stream, team)
+        jobs: list[Job] = []
+        encoded = {side: self._search.deferred(side, part.table(side), jobs, team.size) for side in SIDES}
+        arrived.phases[0] += jobs
+        run_jobs(team, *arrived.phases)
+        stored, probes = zip(*team.map(lambda side: encoded[side] or self._search.encode(side, part.table(side)), SIDES)
+                             if None in encoded.values() else encoded.values(), strict=True)
+        batch = Batch(stream, first, dict(zip(SIDES, stored, strict=True)), dict(zip(SIDES, probes, strict=True)),
+                      arrived.windows, self._timeline.starts, team, MatchMemory(self._matches), arrived)
         pairs, _ = batch.extent
         finder = self._search.finder(batch)
         cost = self._search.cost(len(part), pairs)

@@ -19,9 +19,9 @@ from splitjoin.lang.schema import SIDES
 
 from .helpers import Team
 from .store import Store
-from .timeline import Windows, extent
+from .timeline import Arriving, Windows, extent
 
-__all__ = ["Batch", "Finder", "Found", "assembled"]
+__all__ = ["Batch", "Finder", "Found", "assembled", "in_task_order"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -68,7 +68,7 @@ class Batch:
 
     ``stream``: 0 = R, 1 = S, by arrival. Per stream: the row id of its first tuple, the arrays its tuples are stored
     as, the arrays they probe with, and their windows. ``starts``: the first row that probes to come may see. ``team``
-    shares the work, and ``memory`` counts the matches that are found.
+    shares the work, and ``memory`` counts the matches that are found. ``arrived``: what is known of a whole batch.
     """
 
     stream: npt.NDArray[np.uint8]
@@ -79,11 +79,15 @@ class Batch:
     starts: dict[str, int]
     team: Team = field(default_factory=lambda: Team(1))
     memory: MatchMemory = field(default_factory=MatchMemory)
+    arrived: Arriving | None = None
 
     @cached_property
     def extent(self) -> tuple[int, int]:
         """The number of pairs of probes and stored tuples in the windows, and the tuples of the longest window."""
-        return extent(self.windows)
+        if self.arrived is None:
+            return extent(self.windows)
+        extents = self.arrived.extents
+        return int(extents[::2].sum()), int(extents[1::2].max(initial=0))
 
     def parts(self, least: int) -> list[tuple[str, int, int]]:
         """Parts of the probes, which threads may take at the same time: the stream, the first probe, and the one behind
@@ -158,3 +162,11 @@ def assembled(parts: Sequence[tuple[str, int, int]], found: Sequence[tuple[Rows,
         made[side] = Found.of(counts[0] if len(counts) == 1 else np.concatenate(counts),
                               [(a, b, rows) for a, b, _, rows in mine])
     return made
+
+
+def in_task_order(rounds: Sequence[Rows]) -> Rows:
+    """The pieces (k, 5) that tasks found in all rounds, in the order of tasks, whose numbers are in the last column."""
+    if len(rounds) == 1:
+        return rounds[0]
+    every = np.concatenate(rounds)
+    return every[np.argsort(every[:, 4], kind="stable")]

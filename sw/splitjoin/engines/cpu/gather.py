@@ -5,6 +5,8 @@ Threads share the arrivals of a batch. The place of each part's items follows fr
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,17 +14,26 @@ import numpy.typing as npt
 
 from ..device import ITEM, Items
 from . import tickets
+from .block import Block, Field, entry_of
 from .finder import Batch, Found
 from .intrinsics import load_int64
 from .jit import compiled
+from .store import Reused
 from .tickets import claim, complete, make_control
 
-__all__ = ["gather"]
+__all__ = ["gather", "gather_parts"]
 
 #: Digests of these are part of what machine code here depends on.
 COMPILED_WITH = (tickets,)
 #: Parts for each thread.
 _PARTS = 2
+#: What they take.
+_FIELDS = (
+    Field("control"), Field("limits"), Field("stream", "uint8"), Field("cuts"), Field("parts", dimensions=2),
+    Field("first_r", dimensions=0), Field("first_s", dimensions=0), Field("start_r"), Field("end_r"), Field("start_s"),
+    Field("end_s"), Field("counts_r"), Field("pieces_r", dimensions=2), Field("counts_s"),
+    Field("pieces_s", dimensions=2), Field("every", dimensions=0), Field("inner", dimensions=0), Field("opened"),
+    Field("out", "ITEM"))
 
 
 def gather(batch: Batch, found: dict[str, Found], every: int, inner: int, opened: npt.NDArray[np.int64]
@@ -46,15 +57,25 @@ def gather(batch: Batch, found: dict[str, Found], every: int, inner: int, opened
     else:
         n = _PARTS * batch.team.size
         cuts, limits = len(batch.stream) * np.arange(n + 1) // n, n * np.arange(1, 4)
-        control, parts = make_control(limits), np.zeros((n, 4), np.int64)
-        batch.team.run(lambda thread: _work(thread, control, limits, batch.stream, cuts, parts, *fixed))
+        kept = batch.team.kept
+        block, reused = kept.get("gather") or kept.setdefault("gather", (Block(_FIELDS), Reused()))
+        control = make_control(limits, patient=batch.team.is_patient, reused=reused)
+        values = control, limits, batch.stream, cuts, np.zeros((n, 4), np.int64), *fixed
+        for field, value in zip(_FIELDS, values, strict=True):
+            block.put(field.name, value)
+        batch.team.share(_entry(), block.address)
     if every:
         opened[0], opened[1] = since[0] % every, since[1] % every
     return items, matches
 
 
+@cache
+def _entry() -> int:
+    return entry_of(gather_parts, _FIELDS, sys.modules[__name__], tickets)
+
+
 @compiled
-def _work(thread: Any, control: Any, limits: Any, stream: Any, cuts: Any, parts: Any, first_r: Any, first_s: Any,
+def gather_parts(thread: Any, control: Any, limits: Any, stream: Any, cuts: Any, parts: Any, first_r: Any, first_s: Any,
           start_r: Any, end_r: Any, start_s: Any, end_s: Any, counts_r: Any, pieces_r: Any, counts_s: Any,
           pieces_s: Any, every: Any, inner: Any, opened: Any, out: Any) -> None:
     """Three phases of a task for each part of the arrivals: count its probes, count their matches, write the items.

@@ -9,7 +9,13 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
+from splitjoin.base.processors import processors
+
 __all__ = ["Team"]
+
+#: How often a helper looks for the next compiled entry: for about 2 milliseconds, as long as some batches' work that is
+#: not shared, since to wake threads takes longer than that work; and for 5 microseconds.
+_LONG, _SHORT = 40_000, 128
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -21,6 +27,7 @@ class Team:
 
     Attributes:
         size: How many threads share the work at present, from 1 to ``threads``.
+        is_patient: True if each has a processor: then helpers look for the next compiled entry for some time.
     """
 
     def __init__(self, threads: int):
@@ -28,6 +35,11 @@ class Team:
         self._tasks: SimpleQueue[Any] = SimpleQueue()
         self._outcomes: SimpleQueue[BaseException | None] = SimpleQueue()
         self._helpers: list[Thread] = []
+        #: Arrays and blocks of what runs in all threads, one job after the other.
+        self.kept: dict[str, Any] = {}
+        self._board: Any = None  # of compiled entries, when there is one
+        self._boards: dict[int, Any] = {}  # what helpers see of it
+        self.is_patient = threads <= processors()
         weakref.finalize(self, _end, self._tasks, self._helpers)
 
     def run(self, function: Callable[[int], object], size: int | None = None) -> None:
@@ -37,10 +49,9 @@ class Team:
         Waits for all, also when one fails, and raises the exception of one that failed.
         """
         others = min(self.size if size is None else size, self.size) - 1
-        while len(self._helpers) < others:
-            thread = Thread(target=_serve, args=(self._tasks, self._outcomes), name="splitjoin helper", daemon=True)
-            thread.start()
-            self._helpers.append(thread)
+        self._start(others)
+        if self._board is not None:
+            _handover().dismiss(self._board)
         for number in range(1, others + 1):
             self._tasks.put((function, number))
         failed: list[BaseException] = []
@@ -50,15 +61,42 @@ class Team:
             begun = others
             while begun:
                 try:
-                    self._tasks.get_nowait()
+                    task = self._tasks.get_nowait()
                 except Empty:
                     break
-                begun -= 1
+                if isinstance(task, int):
+                    _handover().withdraw(self._board, task)
+                else:
+                    begun -= 1
             for _ in range(begun):
                 if (error := self._outcomes.get()) is not None:
                     failed.append(error)
         if failed:
             raise failed[0]
+
+    def share(self, entry: int, block: int) -> None:
+        """Run the compiled entry at address ``entry`` with the block at address ``block`` (`handover`), here as thread
+        0, and in the helpers, as they come.
+        """
+        made = _handover()
+        if self.size == 1:
+            if made.alone(entry, block):
+                raise RuntimeError("a compiled loop failed; please report it")
+            return
+        if self._board is None:
+            self._board = self._boards[0] = made.make_board()
+        self._start(self.size - 1)
+        if missing := int(made.summon(self._board, self.size - 1)):
+            self._tasks.put(missing)
+        if made.share(self._board, entry, block, self.size):
+            raise RuntimeError("a compiled loop failed; please report it")
+
+    def _start(self, others: int) -> None:
+        while len(self._helpers) < others:
+            what = self._tasks, self._outcomes, self._boards, _LONG if self.is_patient else _SHORT
+            thread = Thread(target=_serve, args=what, name="splitjoin helper", daemon=True)
+            thread.start()
+            self._helpers.append(thread)
 
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
         """``function`` of all ``items``, in their order; each thread takes one after the other."""
@@ -93,8 +131,15 @@ def _end(tasks: SimpleQueue[Any], helpers: list[Thread]) -> None:
         tasks.put(None)
 
 
-def _serve(tasks: SimpleQueue[Any], outcomes: SimpleQueue[BaseException | None]) -> None:
+def _serve(tasks: SimpleQueue[Any], outcomes: SimpleQueue[BaseException | None], boards: dict[int, Any],
+           patience: int) -> None:
     while (task := tasks.get()) is not None:
+        if isinstance(task, int):  # so many helpers shall look: this one, and others, which it wakes
+            for others in ((task - 1) // 2, task // 2):
+                if others:
+                    tasks.put(others)
+            _handover().attend(boards[0], patience)
+            continue
         function, number = task
         error: BaseException | None = None
         try:
@@ -104,3 +149,9 @@ def _serve(tasks: SimpleQueue[Any], outcomes: SimpleQueue[BaseException | None])
         del task, function  # what they hold is not kept until the next task
         outcomes.put(error)
         del error
+
+
+def _handover() -> Any:
+    from . import handover  # which imports numba, and not all teams have compiled entries
+
+    return handover

@@ -17,18 +17,25 @@ from splitjoin.base.errors import DeviceError
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan, is_equality
 
+from . import timeline
+from .block import Block
 from .cells import build_grid
 from .choice import Choice, Selectivity, levels_for
-from .finder import Batch, Finder, Found
+from .finder import Batch, Finder, Found, in_task_order
+from .handover import address_of, entry_address
 from .intrinsics import BLOCK
 from .jit import compiled, load
 from .levels import constant, cyclic, has_trend, hashed, learn
-from .region_source import PROBE, STORE_R, STORE_S, region_source
-from .store import Store, aligned
+from .region_source import FILL_R, FILL_S, PROBE, STORE_R, STORE_S, region_fields, region_source
+from .store import Reused, Store, aligned
 from .tests_source import used_slots
 from .tickets import PHASE, STOP, make_control, resume
+from .timeline import ones
 
 __all__ = ["IndexFinder", "shared_step"]
+
+#: Digests of these are part of what machine code here depends on.
+COMPILED_WITH = (timeline,)
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -45,8 +52,9 @@ _MOST_SLOTS = _MOST_TUPLES = 1 << 30
 #: several, which wait for each other so often.
 _STEP, _LEAST, _MOST = 4, 256, 8192
 _SHARED_STEP, _SHARED_LEAST = 2, 4096
-#: Parts of a step's probes for each thread, and the least number of arrivals in one.
-_PARTS, _LEAST_PART = 2, 64
+#: Parts of a step's probes for each thread, and the least number of arrivals in one; the least number of tuples in a
+#: part that is sorted by ranges of cells.
+_PARTS, _LEAST_PART, _LEAST_SORTED = 2, 64, 1024
 #: Tuples whose levels are computed at once.
 _AT_ONCE = 4096
 
@@ -73,22 +81,35 @@ class _Grid:
     pool: npt.NDArray[np.uint8]
     used: Rows
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What the compiled loops take, by the names of `region_source`."""
+        names = [f"{other}{name}" for other in ("", "other_") for name in ("numbers", "reals", "table", "levels")]
+        return {"first": self.first, **dict(zip(names, self.levels, strict=True)), "stride": self.stride,
+                "head": self.head, "rows": self.rows, "pool": self.pool, "used": self.used}
+
 
 class _Room:
-    """The arrays of one thread: levels, candidates and their probes, and the matches of R's and of S's probes."""
+    """The arrays of one thread (`region_source.ROOM`)."""
 
     def __init__(self, size: int):
         self.scratch = np.empty((4, _AT_ONCE), np.int32)
         self.found, self.probe_of = np.empty(size, np.int32), np.empty(size, np.int32)
         self.fill, self.looked = aligned(8, np.int64), aligned(8, np.int64)  # each on a cache line of its own
+        self.cells = aligned(_AT_ONCE, np.int64)
         self.looked[:] = 0
         self.clear()
 
     def clear(self) -> None:
         """Take new room for matches; others may still read what is in the old one."""
         self.out = [np.empty(2 * len(self.found), np.int64) for _ in SIDES]
-        self.addresses = [out.__array_interface__["data"][0] for out in self.out]
         self.fill[:] = 0
+
+    @property
+    def addresses(self) -> list[int]:
+        """The addresses of the arrays."""
+        arrays: list[Array] = [self.scratch, self.found, self.probe_of, *self.out, self.fill, self.looked, self.cells]
+        return [address_of(array) for array in arrays]
 
 
 class IndexFinder(Finder):
@@ -97,37 +118,44 @@ class IndexFinder(Finder):
     def __init__(self, plan: Plan, choice: Choice, selectivity: Selectivity):
         super().__init__()
         self._plan, self._tests, self._selectivity = plan, choice.tests, selectivity
-        self._kernel = load(region_source(plan, choice.tests)).work
+        module = load(region_source(plan, choice.tests))
+        self._prepare, self._work = (entry_address(of) for of in (module.prepare, module.work))
+        self._block = Block(region_fields(plan))
         self._used = {side: used_slots(plan, side) for side in SIDES}
+        # The fields that differ from batch to batch, and what the block says of grids.
+        self._names = {side: [f"{name}_{side}" for name in (
+            "begin", "n", "live", "start", "end", "count", *(f"key{slot}" for slot in self._used[side]),
+            *(f"{end}{j}" for end in ("low", "high") for j in range(len(plan.tests))))] for side in SIDES}
+        self._described: dict[str, tuple[int, int, int]] = {}
+        self._reused, self._sorting = Reused(), Reused()
         self._grids: dict[str, _Grid] = {}
         self._rooms: list[_Room] = []
-        self._addresses = np.empty((0, 2), np.int64)
+        self._addresses = np.empty((0, 8), np.int64)
         self._ends: dict[str, int] = dict.fromkeys(SIDES, 0)  # stored tuples that are in the grids
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
         tasks, limits = self._tasks_of(batch)
-        counts: dict[str, Rows] = {side: np.zeros(len(batch.windows[side][0]), np.int64) for side in SIDES}
+        counts: dict[str, Rows] = {
+            side: self._reused.array(f"counts_{side}", len(batch.windows[side][0]), np.int64) for side in SIDES}
         for n, side in enumerate(SIDES):
             store = self.stores[side]
             if store.end == store.base:  # nobody looks: the grid's remaining tuples are expired
                 tasks[tasks[:, 0] == PROBE, 6 - n] = len(counts[other_side(side)])
+                counts[other_side(side)][:] = 0
             elif side not in self._grids or store.end - self._grids[side].first > _MOST_TUPLES:
                 self._build(side, self._live(batch, side, 0), self._ends[side])
         found: dict[str, list[Rows]] = {side: [] for side in SIDES}
         memory: list[Rows] = []
         matches: dict[str, int] = dict.fromkeys(SIDES, 0)
-        control = make_control(limits)
+        self._describe(batch, counts)
+        if batch.team.size > 1:
+            self._sort(batch, dict.fromkeys(SIDES, 0))
+        control = make_control(limits, patient=batch.team.is_patient, reused=self._reused)
         while True:
             rooms = self._reserve(batch.team.size)
-            fixed = (batch.starts["r"], batch.starts["s"], *self._arguments(batch, counts))
-
-            def work(thread: int, rooms: list[_Room] = rooms, fixed: tuple[Any, ...] = fixed) -> None:
-                room = rooms[thread]
-                self._kernel(thread, control, limits, tasks, room.fill, room.looked, room.scratch, room.found,
-                             room.probe_of, *room.out, *fixed)
-
-            batch.team.run(work)
+            self._block.put_all((("control", control), ("limits", limits), ("tasks", tasks)))
+            batch.team.share(self._work, self._block.address)
             memory += [out for room in rooms for out in room.out]
             stopped = bool(control[STOP])
             pieces = np.empty((2, len(tasks), 5), np.int64)
@@ -141,7 +169,7 @@ class IndexFinder(Finder):
             self._make_room(batch, tasks, control, limits)
         self._count()
         self._ends = {side: store.end for side, store in self.stores.items()}
-        return {side: Found(counts[side], _in_order(found[side]), memory, matches[side]) for side in SIDES}
+        return {side: Found(counts[side], in_task_order(found[side]), memory, matches[side]) for side in SIDES}
 
     def _tasks_of(self, batch: Batch) -> tuple[Rows, Rows]:
         """The tasks of a batch (`region_source`), and where their phases end."""
@@ -153,26 +181,63 @@ class IndexFinder(Finder):
             return tasks, np.array([len(tasks)])
         size = min(shared_step(longest), n)
         parts = max(1, min(_PARTS * batch.team.size, size // _LEAST_PART))
-        steps = -(-n // size)
-        tasks, limits = np.zeros((steps * (parts + 2), 14), np.int64), np.empty(2 * steps, np.int64)
-        _lay_out(batch.stream, size, parts, tasks, limits)
+        steps, ranges = -(-n // size), batch.team.size
+        tasks, limits = np.zeros((steps * (parts + 2 * ranges), 14), np.int64), np.empty(2 * steps, np.int64)
+        _lay_out(batch.stream, size, parts, ranges, tasks, limits)
         return tasks, limits
+
+    def _sort(self, batch: Batch, begins: dict[str, int]) -> None:
+        """Sort the tuples of the batch by ranges of cells: per stream those from row ``begins`` on."""
+        ranges = batch.team.size
+        left = {side: len(batch.windows[side][0]) - begin for side, begin in begins.items()}
+        parts = max(1, min(ranges, max(left.values()) // _LEAST_SORTED))
+        limits = np.array([2 * parts, 4 * parts])
+        self._reserve(ranges)
+        control = make_control(limits, patient=batch.team.is_patient, reused=self._sorting)
+        self._block.put_all((("control", control), ("limits", limits), ("parts", parts)))
+        for side in SIDES:
+            n = len(batch.windows[side][0])
+            self._block.put(f"from_{side}", begins.get(side, n))
+            if side in begins:
+                self._block.put_all((
+                    (f"noted_{side}", self._sorting.array(f"noted_{side}", n, np.int64)),
+                    (f"entries_{side}", self._sorting.array(f"entries_{side}", n, np.int64)),
+                    (f"spread_{side}", self._sorting.array(f"spread_{side}", parts * ranges, np.int64)),
+                    (f"places_{side}", self._sorting.array(f"places_{side}", ranges, np.int64)),
+                    (f"ends_{side}", self._sorting.array(f"ends_{side}", ranges, np.int64))))
+                if begins[side] == n:  # nothing is left to store, and no thread says so
+                    self._sorting.array(f"places_{side}", ranges, np.int64)[:] = 0
+                    self._sorting.array(f"ends_{side}", ranges, np.int64)[:] = 0
+        batch.team.share(self._prepare, self._block.address)
 
     def _live(self, batch: Batch, side: str, probe: int) -> int:
         """The first row of stream ``side`` that probe number ``probe`` of the other one or a later one may see."""
         start = batch.windows[other_side(side)][0]
         return int(start[probe]) if probe < len(start) else batch.starts[side]
 
-    def _arguments(self, batch: Batch, counts: dict[str, Rows]) -> list[Any]:
-        """The arguments of the compiled loops for both streams, R's first."""
-        found: list[Any] = []
+    def _describe(self, batch: Batch, counts: dict[str, Rows]) -> None:
+        """Write the batch and the grids to the block of the compiled loops."""
+        tests, put = len(self._plan.tests), self._block.put
+        put("at_once", _AT_ONCE)
+        put("ranges", batch.team.size)
         for side in SIDES:
-            store, arrays = self.stores[side], self.stores[side].arrays
-            grid = self._grids.get(side) or self._empty_grid()
-            found += [store.base, grid.first, self._ends[side], *grid.levels, grid.stride, grid.head, grid.rows,
-                      grid.pool, grid.used, *batch.windows[side], counts[side],
-                      *(arrays[slot] for slot in self._used[side]), *batch.probes[side]]
-        return found
+            arrays, (start, end), probes = self.stores[side].room, batch.windows[side], batch.probes[side]
+            values: tuple[Any, ...] = (
+                    self._ends[side], len(start), batch.starts[side], start, end, counts[side],
+                    *(arrays[slot] for slot in self._used[side]), *probes[:2 * tests])
+            for name, value in zip(self._names[side], values, strict=True):
+                put(name, value)
+            self._describe_grid(batch, side)
+
+    def _describe_grid(self, batch: Batch, side: str) -> None:
+        grid, base, size = self._grids.get(side) or self._empty_grid(), self.stores[side].base, batch.team.size
+        if self._described.get(side) == (id(grid.head), base, size):  # the block keeps it
+            return
+        self._block.put(f"base_{side}", base)
+        self._block.put(f"scale_{side}", (size << 32) // len(grid.head))
+        for name, value in grid.fields.items():
+            self._block.put(f"{name}_{side}", value)
+        self._described[side] = id(grid.head), base, size
 
     def _reserve(self, threads: int) -> list[_Room]:
         """The room of the threads, for grids of any size."""
@@ -183,6 +248,8 @@ class IndexFinder(Finder):
         if len(self._rooms) < threads:
             self._rooms += [_Room(size) for _ in range(threads - len(self._rooms))]
             self._addresses = np.array([room.addresses for room in self._rooms])
+        self._block.put("rooms", self._addresses)
+        self._block.put("room", len(self._rooms[0].found))
         return self._rooms[:threads]
 
     def _count(self) -> None:
@@ -190,19 +257,26 @@ class IndexFinder(Finder):
         for room in self._rooms:
             self.candidates += int(room.looked[0])
             room.fill[:2] = 0
-            room.looked[:3] = 0
+            room.looked[:4] = 0
 
     def _make_room(self, batch: Batch, tasks: Rows, control: Rows, limits: Rows) -> None:
         """Make what was full larger, and have the threads continue with the phase in which they stopped."""
         phase = int(control[PHASE])
-        first, last = int(limits[phase - 1]) if phase else 0, int(limits[phase])
-        for task in range(first, last):
-            for n, (kind, side) in enumerate(((STORE_R, "r"), (STORE_S, "s"))):
-                if tasks[task, 0] == kind and tasks[task, 7]:
-                    until = int(tasks[task, 2 + 2 * n])
-                    live = self._live(batch, side, int(tasks[task, 3 - 2 * n]))
-                    self._build(side, live, self._ends[side] + until)
-                    tasks[task, 5 + n], tasks[task, 7] = until, False
+        mine = tasks[int(limits[phase - 1]) if phase else 0:int(limits[phase])]
+        for n, (kinds, side) in enumerate((((STORE_R, FILL_R), "r"), ((STORE_S, FILL_S), "s"))):
+            of_side = np.isin(mine[:, 0], kinds)
+            full = np.flatnonzero(of_side & (mine[:, 7] != 0))
+            if not len(full):
+                continue
+            task = mine[full[0]]
+            until = int(task[2 + 2 * n])
+            self._build(side, self._live(batch, side, int(task[3 - 2 * n])), self._ends[side] + until)
+            self._describe_grid(batch, side)
+            if batch.team.size > 1:
+                self._sort(batch, {side: until})
+            else:
+                task[5 + n] = until
+            mine[full, 7] = 0
         for room in self._rooms:
             if room.fill.any():
                 room.clear()
@@ -256,21 +330,13 @@ class IndexFinder(Finder):
             first, [x for y in levels for x in (y.numbers, y.reals, y.table, y.count)], stride, head, rows, pool, used)
 
 
-def _in_order(rounds: list[Rows]) -> Rows:
-    """The pieces of all rounds (`_collect`) in the order of tasks."""
-    if len(rounds) == 1:
-        return rounds[0]
-    every = np.concatenate(rounds)
-    return every[np.argsort(every[:, 4], kind="stable")]
-
-
 @compiled
 def _collect(tasks: Any, addresses: Any, merged: Any, pieces: Any) -> Any:
     """Write the ``pieces`` (2, n, 5) of matches that ``tasks`` have found for R's and for S's probes, as of `Found`,
     and the task of each. Returns how many pieces and matches of R's there are, and of S's.
 
-    ``addresses`` (threads, 2): of each thread's matches. ``merged``: True if pieces that lie one behind the other
-    become one.
+    ``addresses`` (threads, 8): of each thread's arrays, those of matches behind three others. ``merged``: True if
+    pieces that lie one behind the other become one.
     """
     k_r = m_r = k_s = m_s = np.int64(0)
     for side in range(2):
@@ -279,7 +345,7 @@ def _collect(tasks: Any, addresses: Any, merged: Any, pieces: Any) -> Any:
             begin, end = tasks[task, 9 + 3 * side], tasks[task, 10 + 3 * side]
             if end <= begin:
                 continue
-            address = addresses[tasks[task, 7], side] + 8 * begin
+            address = addresses[tasks[task, 7], 3 + side] + 8 * begin
             if merged and k and pieces[side, k - 1, 2] + 8 * pieces[side, k - 1, 3] == address:
                 pieces[side, k - 1, 1] = tasks[task, 5 + side]
                 pieces[side, k - 1, 3] += end - begin
@@ -297,9 +363,9 @@ def _collect(tasks: Any, addresses: Any, merged: Any, pieces: Any) -> Any:
 
 
 @compiled
-def _lay_out(stream: Any, size: Any, parts: Any, tasks: Any, limits: Any) -> None:
-    """Write the ``tasks`` of arrivals ``stream`` (n,), in steps of ``size``, and the ``limits`` of their phases: two
-    that store, and ``parts`` that probe.
+def _lay_out(stream: Any, size: Any, parts: Any, ranges: Any, tasks: Any, limits: Any) -> None:
+    """Write the ``tasks`` of arrivals ``stream`` (n,), in steps of ``size``, and the ``limits`` of their phases: for
+    each stream ``ranges`` that store, and ``parts`` that probe.
     """
     task: Any = 0
     r = s = np.int64(0)
@@ -307,18 +373,18 @@ def _lay_out(stream: Any, size: Any, parts: Any, tasks: Any, limits: Any) -> Non
         begin, end = step * size, min((step + 1) * size, len(stream))
         first_r, first_s = r, s
         for part in range(parts):
-            at = task + 2 + part
+            at = task + 2 * ranges + part
             tasks[at, 0], tasks[at, 1], tasks[at, 3], tasks[at, 5], tasks[at, 6] = PROBE, r, s, r, s
-            for i in range(begin + (end - begin) * part // parts, begin + (end - begin) * (part + 1) // parts):
-                s += stream[i]
-                r += 1 - stream[i]
+            last = begin + (end - begin) * (part + 1) // parts
+            s += ones(stream[begin + (end - begin) * part // parts:last])
+            r = last - s
             tasks[at, 2], tasks[at, 4] = r, s
-        for at in range(task, task + 2):
-            tasks[at, 0] = STORE_R if at == task else STORE_S
+        for at in range(task, task + 2 * ranges):
+            tasks[at, 0], tasks[at, 8] = FILL_R if at < task + ranges else FILL_S, (at - task) % ranges
             tasks[at, 1], tasks[at, 2], tasks[at, 5] = first_r, r, first_r
             tasks[at, 3], tasks[at, 4], tasks[at, 6] = first_s, s, first_s
-        limits[2 * step] = task + 2
-        task += 2 + parts
+        limits[2 * step] = task + 2 * ranges
+        task += 2 * ranges + parts
         limits[2 * step + 1] = task
 
 
@@ -330,8 +396,7 @@ def _lay_out_for_one(stream: Any, size: Any, tasks: Any) -> None:
     half, r, s = len(tasks) // 2, np.int64(0), np.int64(0)
     for step in range(half // 2):
         first_r, first_s = r, s
-        for i in range(step * size, min((step + 1) * size, len(stream))):
-            s += stream[i]
+        s += ones(stream[step * size:(step + 1) * size])
         r = min((step + 1) * size, len(stream)) - s
         for at in (2 * step, 2 * step + 1, half + 2 * step, half + 2 * step + 1):
             tasks[at, 0] = PROBE if at & 1 else STORE_R if at < half else STORE_S

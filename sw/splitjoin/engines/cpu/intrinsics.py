@@ -13,8 +13,9 @@ from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite is not typed
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["BLOCK", "atomic_add", "atomic_exchange", "atomic_load", "atomic_store", "cycles", "interval_mask",
-           "llvm_intrinsic", "load_int64", "lowest_bit", "popcount", "relax", "yield_processor"]
+__all__ = ["BLOCK", "atomic_add", "atomic_exchange", "atomic_load", "atomic_store", "call_entry", "cycles",
+           "interval_mask", "llvm_intrinsic", "load_int64", "lowest_bit", "pointer_to", "popcount", "relax",
+           "yield_processor"]
 
 #: Slots that are compared at once.
 BLOCK = 64
@@ -159,3 +160,28 @@ def load_int64(typing: Any, address: Any, at: Any) -> Any:
         return builder.load(builder.gep(data, [args[1]]))
 
     return types.int64(types.int64, types.int64), generate
+
+
+@llvm_intrinsic
+def pointer_to(typing: Any, address: Any) -> Any:
+    """The address, an int64, as a pointer, for `numba.carray`."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), generate
+
+
+@llvm_intrinsic
+def call_entry(typing: Any, address: Any, thread: Any, block: Any) -> Any:
+    """Call the compiled function at ``address``, which takes two int64 and gives one, with ``thread`` and ``block``.
+
+    Returns True if it raised an exception, which is lost.
+    """
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        convention, two = context.call_conv, [types.int64, types.int64]
+        kind = convention.get_function_type(types.int64, two)
+        status, _ = convention.call_function(builder, builder.inttoptr(args[0], kind.as_pointer()), types.int64, two,
+                                             args[1:])
+        return status.is_error
+
+    return types.boolean(types.int64, types.int64, types.int64), generate

@@ -135,7 +135,7 @@ def _even(low: int, high: int, size: int, count: int) -> Iterator[Levels]:
         width = b - a
         factor = real(count) / width
     if np.isfinite(width) and width > 0 and np.isfinite(factor):
-        yield Levels(np.array([FLOAT, low, high, 0, 0], np.uint64), np.array([a, factor]), none, count)
+        yield Levels(np.array([FLOAT, low, high, 0, 0], np.uint64), np.array([a, factor], np.float64), none, count)
 
 
 def _is_even(levels: Levels, sample: Array) -> bool:

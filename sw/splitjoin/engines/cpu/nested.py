@@ -10,13 +10,16 @@ import numpy.typing as npt
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
+from .block import Block
 from .choice import Choice
-from .finder import Batch, Finder, Found, assembled
-from .jit import compiled, load
+from .finder import Batch, Finder, Found, in_task_order
+from .handover import address_of, entry_address
+from .jit import load
 from .levels import Levels, learn
-from .nested_source import CHUNK, PROBES, nested_source
-from .store import Store
+from .nested_source import CHUNK, PROBES, nested_fields, nested_source
+from .store import Store, aligned
 from .tests_source import used_slots
+from .tickets import STOP, make_control, resume
 
 __all__ = ["NestedFinder"]
 
@@ -25,8 +28,10 @@ Rows = npt.NDArray[np.int64]
 
 #: Room for matches beside those of one probe.
 _ROOM = 1 << 16
-#: The least number of probes that a thread takes: fewer would read each chunk of the window too often.
-_LEAST = PROBES // 2
+#: Parts of the probes for each thread, so that all end at about the same time. The least number of probes in one, as
+#: fewer would read each chunk of the window too often; and if there are few.
+_PARTS = 4
+_LEAST, _FEWEST = PROBES // 2, 16
 
 
 class NestedFinder(Finder):
@@ -37,12 +42,16 @@ class NestedFinder(Finder):
         self._plan, self._tests = plan, choice.tests
         self._kind = np.uint8 if choice.levels[:1] == (256,) else np.uint16
         self._levels: dict[str, list[Levels]] = {side: [] for side in SIDES}
-        self._modules = {}
+        self._entries: dict[str, int] = {}  # by the stream in which probes look
+        self._blocks: dict[str, Block] = {}
+        self._rooms: dict[str, list[Rows]] = {side: [] for side in SIDES}
         for side in SIDES:
             for j, count in zip(choice.tests, choice.levels, strict=True):
                 sample = samples[side][self._slot(side, j)]
                 self._levels[side].append(learn(sample, count))
-            self._modules[side] = load(nested_source(plan, side, choice.tests, self._kind.__name__))
+            made = plan, side, choice.tests, self._kind.__name__
+            self._entries[side] = entry_address(load(nested_source(*made)).work)
+            self._blocks[side] = Block(nested_fields(*made))
 
     def _slot(self, side: str, test: int) -> int:
         return self._plan.tests[test].r if side == "r" else self._plan.tests[test].s
@@ -54,43 +63,86 @@ class NestedFinder(Finder):
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
-        parts, size = batch.parts(_LEAST), batch.team.size
-        slices = -(-size // len(parts)) if parts else 1  # few probes: threads divide the stored tuples, too
-        tasks = [(*part, n, slices) for part in parts for n in range(slices)]
-        found = batch.team.map(lambda task: self._find(batch, *task), tasks)
-        return assembled(parts, [_merged(found[at:at + slices]) for at in range(0, len(found), slices)])
+        self.candidates += batch.extent[0]
+        return {side: self._find(batch, side) for side in SIDES}
 
-    def _find(self, batch: Batch, side: str, first: int, last: int, number: int, slices: int) -> tuple[Rows, Rows]:
-        """The matches of the probes ``first`` to ``last`` of stream ``side`` in slice ``number`` of what they see."""
+    def _find(self, batch: Batch, side: str) -> Found:
+        """The matches of the probes of stream ``side``."""
         other = other_side(side)
-        store, mine, count = self.stores[other], slice(first, last), last - first
-        counts = np.zeros(count, np.int64)
-        if not store.end:
-            return counts, np.empty(0, np.int64)
-        start, end = (a[mine] for a in batch.windows[side])
-        if slices > 1:
-            begin, rows_seen = int(start[0]), int(end[-1] - start[0])
-            low, high = begin + rows_seen * number // slices, begin + rows_seen * (number + 1) // slices
-            start, end = np.clip(start, low, high), np.clip(end, low, high)
-        slots, tests = len(self._plan.slots(other)), len(self._plan.tests)
-        probes = [a[mine] for a in batch.probes[side]]
-        lows, highs = probes[:tests], probes[tests:]
-        narrow: list[Array] = []
+        store, (start, end) = self.stores[other], batch.windows[side]
+        counts = np.zeros(len(start), np.int64)
+        if not store.end or not len(start):
+            return Found.of(counts, [])
+        tasks, block = self._tasks_of(batch, side), self._blocks[other]
+        limits = np.array([len(tasks)])
+        control = make_control(limits, patient=batch.team.is_patient)
+        self._describe(batch, side, counts)
+        block.put_all((("control", control), ("limits", limits), ("tasks", tasks)))
+        # A thread has room for the matches of a probe with all that it sees, and what it has found before.
+        room = batch.extent[1] + _ROOM
+        chunks = max(int(end[last - 1] - start[first]) for first, last in tasks[:, :2]) // CHUNK + 2
+        flags = [np.empty((PROBES, chunks), np.bool_) for _ in range(batch.team.size)]
+        fills = [aligned(8, np.int64) for _ in range(batch.team.size)]
+        pieces, memory, found = [], [], 0
+        while True:
+            rooms = [self._room(side, n, room) for n in range(batch.team.size)]
+            for fill in fills:
+                fill[0] = 0
+            block.put_all((("room", min(map(len, rooms))), ("chunks", chunks), ("rooms", np.array(
+                [[address_of(a) for a in of] for of in zip(rooms, flags, fills, strict=True)]))))
+            before = tasks[:, 2].copy()
+            batch.team.share(self._entries[other], block.address)
+            sizes = tasks[:, 5] - tasks[:, 4]
+            some = np.flatnonzero(sizes > 0)
+            addresses = np.array([address_of(rows) for rows in rooms])[tasks[some, 3]] + 8 * tasks[some, 4]
+            pieces.append(np.stack([before[some], tasks[some, 2], addresses, sizes[some], some], axis=1))
+            memory += rooms
+            batch.memory.add(int(sizes.sum()))
+            found += int(sizes.sum())
+            tasks[:, 4:] = 0
+            if not control[STOP]:
+                break
+            self._rooms[side] = []  # what is in them is read later
+            resume(control, limits)
+        return Found(counts, in_task_order(pieces), memory, found)
+
+    def _tasks_of(self, batch: Batch, side: str) -> Rows:
+        """The tasks (n, 6) of the probes of stream ``side`` (`nested_source`)."""
+        n = len(batch.windows[side][0])
+        least = _LEAST if n >= _LEAST * batch.team.size else _FEWEST
+        parts = max(1, min(_PARTS * batch.team.size, n // least)) if batch.team.size > 1 else 1
+        cuts = n * np.arange(parts + 1) // parts
+        tasks = np.zeros((parts, 6), np.int64)
+        tasks[:, 0], tasks[:, 1], tasks[:, 2] = cuts[:-1], cuts[1:], cuts[:-1]
+        return tasks
+
+    def _describe(self, batch: Batch, side: str, counts: Rows) -> None:
+        """Write to the block what the compiled loops take for the probes of stream ``side``."""
+        other = other_side(side)
+        store, tests, probes, put = self.stores[other], len(self._plan.tests), batch.probes[side], (
+            self._blocks[other].put)
+        arrays = store.arrays
+        for name, value in (("start", batch.windows[side][0]), ("end", batch.windows[side][1]), ("base", store.base),
+                            ("counts", counts)):
+            put(name, value)
+        for slot in used_slots(self._plan, other):
+            put(f"k{slot}", arrays[slot])
+        for j in range(tests):
+            put(f"lo{j}s", probes[j])
+            put(f"hi{j}s", probes[tests + j])
+        slots = len(self._plan.slots(other))
         for d, (j, levels) in enumerate(zip(self._tests, self._levels[other], strict=True)):
-            from_, to = levels.of(lows[j], self._kind), levels.of(highs[j], self._kind)
-            narrow += [store.arrays[slots + d], from_, to - from_]
-        seen = end - start
-        rows = self.room(int(seen.max()) + _ROOM)
-        flags = np.empty((PROBES, int(end[-1] - start[0]) // CHUNK + 2), np.bool_)
-        keys = [store.arrays[slot] for slot in used_slots(self._plan, other)]
-        parts, p = [], 0
-        while p < count:
-            p, at = self._modules[other].find(p, start, end, store.base, counts, rows, flags, *keys, *lows, *highs,
-                                              *narrow)
-            batch.memory.add(int(at))
-            parts.append(rows[:at].copy())
-        self.count_candidates(int(seen.sum()))
-        return counts, parts[0] if len(parts) == 1 else np.concatenate(parts)
+            low, high = levels.of(probes[j], self._kind), levels.of(probes[tests + j], self._kind)
+            put(f"n{d}", arrays[slots + d])
+            put(f"a{d}s", low)
+            put(f"w{d}s", high - low)
+
+    def _room(self, side: str, thread: int, n: int) -> Rows:
+        """Room for ``n`` matches that a thread finds for probes of stream ``side``."""
+        rooms = self._rooms[side]
+        if thread >= len(rooms) or len(rooms[thread]) < n:
+            rooms[thread:] = [np.empty(n, np.int64)]
+        return rooms[thread]
 
     def adopt(self, stores: dict[str, Store]) -> None:
         """Take over the keys that another engine has stored."""
@@ -99,25 +151,3 @@ class NestedFinder(Finder):
             if store.arrays:
                 store.replace(self.extend(side, store.arrays[:slots]))
         self.stores = stores
-
-
-def _merged(found: list[tuple[Rows, Rows]]) -> tuple[Rows, Rows]:
-    """The matches of the same probes in consecutive slices of what they see."""
-    if len(found) == 1:
-        return found[0]
-    counts, rows = np.stack([of for of, _ in found]), np.concatenate([of for _, of in found])
-    out = np.empty(len(rows), np.int64)
-    _interleave(counts, rows, np.cumsum([0, *(len(of) for _, of in found[:-1])]), out)
-    return counts.sum(axis=0), out
-
-
-@compiled
-def _interleave(counts: Any, rows: Any, at: Any, out: Any) -> None:
-    """``counts`` (slices, n) by slice and probe; ``at`` (slices,): where each slice's rows begin; moves on."""
-    n = np.int64(0)
-    for p in range(counts.shape[1]):
-        for k in range(counts.shape[0]):
-            for _ in range(counts[k, p]):
-                out[n] = rows[at[k]]
-                at[k] += 1
-                n += 1

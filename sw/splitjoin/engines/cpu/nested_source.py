@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from splitjoin.plan.plan import Plan
 
-from . import intrinsics
+from . import block, intrinsics, tickets
+from .block import Field, unpacking
 from .jit import digest
 from .tests_source import TestSource, is_conjunction, test_source, used_slots
 
-__all__ = ["CHUNK", "PROBES", "nested_source"]
+__all__ = ["CHUNK", "PROBES", "nested_fields", "nested_source"]
 
 #: Stored tuples per chunk: two 32-bit keys of them fill half a first-level cache.
 CHUNK = 2048
@@ -29,7 +30,8 @@ _GRAIN = {"uint8": 256, "uint16": 128, "uint32": 64}
 _TEMPLATE = '''import numba
 import numpy as np
 from splitjoin.engines.cpu.jit import compiled
-from splitjoin.engines.cpu.intrinsics import interval_mask, lowest_bit
+from splitjoin.engines.cpu.intrinsics import interval_mask, lowest_bit, pointer_to
+from splitjoin.engines.cpu.tickets import claim, complete, stop
 
 # Made for functions of digest {digest}.
 
@@ -74,6 +76,34 @@ def find(p, start, end, base, counts, rows, flags, {keys}, {arrays}{narrow}):
             counts[j] = at - before
         p = until
     return p, at
+
+
+@compiled
+def work(thread, block):
+    """Do tasks as long as there are any: thread number ``thread`` of those that do.
+
+    ``tasks`` (n, 6): the first probe of each, the one behind its last, the one that is next; the thread that looked,
+    and where its matches begin and end. A thread whose room is full stops all. ``rooms`` (threads, 3): the addresses of
+    the rows that each has found, (room,), of flags, ({probes}, chunks), and of the number of rows.
+    """
+    {unpack}
+    out = numba.carray(pointer_to(rooms[thread, 0]), (room,), np.int64)
+    flags = numba.carray(pointer_to(rooms[thread, 1]), ({probes}, chunks), np.bool_)
+    fill = numba.carray(pointer_to(rooms[thread, 2]), (1,), np.int64)
+    while True:
+        task = claim(control, limits, thread)
+        if task < 0:
+            return 0
+        mine = tasks[task]
+        until = mine[1]
+        mine[3], mine[4] = thread, fill[0]
+        mine[2], found = find(mine[2], start[:until], end[:until], base, counts, out[fill[0]:], flags, {given})
+        fill[0] += found
+        mine[5] = fill[0]
+        if mine[2] < until:
+            stop(control)
+            return 0
+        complete(control, limits)
 '''
 
 #: The visit of a chunk in which something was found: by masks of 64 slots where they can be made, or in pieces.
@@ -113,8 +143,24 @@ def suspects({keys}, {bounds}):
 '''
 
 
+def nested_fields(plan: Plan, side: str, narrow: tuple[int, ...], kind: str) -> list[Field]:
+    """The arguments of the loops over stored tuples of stream ``side``, as of `nested_source`."""
+    def lane(slot: int) -> str:
+        return f"uint{32 if plan.slots(side)[slot].key.width <= 32 else 64}"
+
+    fields = [Field("control"), Field("limits"), Field("tasks", dimensions=2), Field("rooms", dimensions=2),
+              Field("room", dimensions=0), Field("chunks", dimensions=0), Field("start"), Field("end"),
+              Field("base", dimensions=0), Field("counts")]
+    fields += [Field(f"k{slot}", lane(slot)) for slot in used_slots(plan, side)]
+    fields += [Field(f"{bound}{j}s", lane(test.r if side == "r" else test.s))
+               for bound in ("lo", "hi") for j, test in enumerate(plan.tests)]
+    return fields + [Field(f"{name}{d}{of}", kind) for d in range(len(narrow))
+                     for name, of in (("n", ""), ("a", "s"), ("w", "s"))]
+
+
 def nested_source(plan: Plan, side: str, narrow: tuple[int, ...], kind: str) -> str:
-    """The module that finds matches among stored tuples of stream ``side``.
+    """The module with the entry ``work``, which finds matches among stored tuples of stream ``side``; its block is of
+    `nested_fields`.
 
     ``narrow``: the tests (that every match meets) of which there are narrow copies of keys and bounds, of NumPy's
     type ``kind``.
@@ -159,7 +205,8 @@ def nested_source(plan: Plan, side: str, narrow: tuple[int, ...], kind: str) -> 
         visit = _IN_PIECES.format(step=STEP, piece=f"hits({pieces}, {', '.join(bounds)})",
                                   test=condition.truth, in_piece=condition.before(32))
     return _TEMPLATE.format(
-        digest=digest(intrinsics), keys=", ".join(names), bounds=", ".join(bounds), first=names[0],
+        digest=digest(block, intrinsics, tickets), unpack=unpacking(nested_fields(plan, side, narrow, kind)),
+        given=", ".join([*names, *arrays]) + extra, keys=", ".join(names), bounds=", ".join(bounds), first=names[0],
         test=condition.truth, in_hits=condition.before(8), suspects=suspects, arrays=", ".join(arrays), narrow=extra,
         probes=PROBES, chunk=CHUNK, visit=visit.strip("\n"), grain=_GRAIN[kind if narrow else "uint32"],
         survey=f"{survey} if hi > lo{possible} else False", load="\n            ".join(load))

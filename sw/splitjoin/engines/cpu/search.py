@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan, Tree, leading_tests, tests_nothing
 
 from .atoms import AtomLanes
+from .block import Job
 from .choice import Choice, choose, measure
 from .codes import LaneCoder, Lanes
 from .expression import Compiler, ExpressionFinder
@@ -45,8 +45,9 @@ _REVIEWED_PAIRS, _MOST_CANDIDATES = 1 << 24, 0.05
 _STALE_FACTOR, _STALE_ARRIVALS = 4, 4096
 #: Nanoseconds that a compiled expression takes for a pair.
 _PAIR_NS = 0.3
-#: Least nanoseconds of a thread's work in a step of an index, after which threads wait for each other.
-_STEP_NS = 20_000.0
+#: Least nanoseconds of a thread's work in a step of an index, after which threads wait for each other; and threads that
+#: must have so much, as fewer gain less than sorting a batch's tuples by cells takes.
+_STEP_NS, _FEWEST = 30_000.0, 4
 #: The engine is chosen again after so many arrivals, and 16 windows.
 _RECHOOSE_ARRIVALS = 1 << 20
 
@@ -76,20 +77,12 @@ class Search(ABC):
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
         """The tuples of ``table`` as arrays (n,): those to store, and those to probe with."""
 
-    def deferred(self, side: str, table: pa.Table, jobs: list[Callable[[], None]],
-                 parts: int) -> tuple[list[Array], list[Array]]:
-        """As `encode`, for lists that are complete when all ``jobs`` have run, which may be at the same time: about
-        ``parts`` are added.
+    def deferred(self, side: str, table: pa.Table, jobs: list[Job],
+                 parts: int) -> tuple[list[Array], list[Array]] | None:
+        """As `encode`, for arrays that are there when all ``jobs`` have run, each of which has ``parts``; None if they
+        take more than simple loops.
         """
-        stored: list[Array] = []
-        probes: list[Array] = []
-
-        def encode() -> None:
-            for found, arrays in zip((stored, probes), self.encode(side, table), strict=True):
-                found += arrays
-
-        jobs.append(encode)
-        return stored, probes
+        return None
 
     @abstractmethod
     def finder(self, batch: Batch) -> Finder:
@@ -204,18 +197,19 @@ class PlanSearch(Search):
         """The number of threads beyond which they would wait for each other for most of the time."""
         if self._choice is None or self._choice.engine != "index":
             return float("inf")
-        return min(arrivals, shared_step(pairs // max(arrivals, 1))) * self._choice.cost / _STEP_NS
+        found = min(arrivals, shared_step(pairs // max(arrivals, 1))) * self._choice.cost / _STEP_NS
+        return found if found >= _FEWEST else 1.0
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
         """The keys to store; and the bounds to probe with: the low bounds of all tests, then all high bounds."""
         lanes = self._coder.codes(side, table)
         return lanes.keys, lanes.lows + lanes.highs
 
-    def deferred(self, side: str, table: pa.Table, jobs: list[Callable[[], None]],
-                 parts: int) -> tuple[list[Array], list[Array]]:
-        """As `Search.deferred`; the arrays that simple loops write are there at once."""
+    def deferred(self, side: str, table: pa.Table, jobs: list[Job],
+                 parts: int) -> tuple[list[Array], list[Array]] | None:
+        """As `Search.deferred`."""
         lanes = self._coder.deferred(side, table, jobs, parts)
-        return super().deferred(side, table, jobs, parts) if lanes is None else (lanes.keys, lanes.lows + lanes.highs)
+        return None if lanes is None else (lanes.keys, lanes.lows + lanes.highs)
 
     def finder(self, batch: Batch) -> Finder:
         """The finder of the cheapest engine; after a change of engine, a new one that takes over the stored tuples."""

@@ -1,4 +1,4 @@
-"""A worker's share of one stream's window: structure of arrays, appended at the end and trimmed at the front."""
+"""One stream's window: structure of arrays, appended at the end and trimmed at the front."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ALIGNMENT", "Store", "aligned"]
+__all__ = ["ALIGNMENT", "Reused", "Store", "aligned"]
 
 Array = npt.NDArray[Any]
 
@@ -30,17 +30,26 @@ class Store:
         """The stored arrays, from position `base` to `end`."""
         return [a[: self.end - self.base] for a in self._arrays]
 
+    @property
+    def room(self) -> list[Array]:
+        """The stored arrays, with what lies behind position `end`; mostly the same from batch to batch."""
+        return self._arrays
+
     def append(self, arrays: list[Array], n: int) -> None:
         """Add ``n`` tuples: arrays (n,) each, of the same types in every call."""
+        for mine, new in zip(self.added([a.dtype for a in arrays], n), arrays, strict=True):
+            mine[:] = new
+
+    def added(self, kinds: list[Any], n: int) -> list[Array]:
+        """Add ``n`` tuples of arrays of ``kinds``, the same in every call. Returns the arrays (n,) to fill."""
         used = self.end - self.base
         if not self._arrays:
-            self._arrays = [np.empty(0, a.dtype) for a in arrays]
-        if arrays and used + n > len(self._arrays[0]):
+            self._arrays = [np.empty(0, kind) for kind in kinds]
+        if kinds and used + n > len(self._arrays[0]):
             room = max(2 * (used + n), _SLACK)
             self._arrays = [_grown(a, used, room) for a in self._arrays]
-        for mine, new in zip(self._arrays, arrays, strict=True):
-            mine[used:used + n] = new
         self.end += n
+        return [a[used:used + n] for a in self._arrays]
 
     def replace(self, arrays: list[Array]) -> None:
         """Keep ``arrays`` instead, each from position `base` to `end`."""
@@ -52,10 +61,32 @@ class Store:
         drop = keep - self.base
         if drop < max(_SLACK, self.end - keep):
             return
-        # Copies, as a view would keep the whole array alive.
         used = self.end - keep
-        self._arrays = [_grown(a[drop:], used, used + _SLACK) for a in self._arrays]
+        for n, array in enumerate(self._arrays):
+            if len(array) > 4 * (used + _SLACK):
+                self._arrays[n] = _grown(array[drop:], used, used + _SLACK)  # a copy, as a view would keep all alive
+            else:
+                array[:used] = array[drop:drop + used]  # which do not overlap
         self.base = keep
+
+
+class Reused:
+    """Arrays by name that each batch overwrites: new ones would be looked up, and their memory be got, each time."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Array] = {}
+        self._last: dict[str, Array] = {}
+
+    def array(self, name: str, n: int, kind: Any) -> Array:
+        """The array (n,) of ``kind`` with this name, not filled: the same object as long as ``n`` is the same."""
+        last = self._last.get(name)
+        if last is not None and len(last) == n:
+            return last
+        kept = self._kept.get(name)
+        if kept is None or len(kept) < n:
+            kept = self._kept[name] = aligned(n, kind)
+        last = self._last[name] = kept[:n]
+        return last
 
 
 def aligned(n: int, kind: Any) -> Array:

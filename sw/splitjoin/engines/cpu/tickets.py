@@ -14,22 +14,29 @@ import numpy.typing as npt
 
 from .intrinsics import atomic_add, atomic_exchange, atomic_load, atomic_store, relax, yield_processor
 from .jit import compiled
+from .store import Reused, aligned
 
 __all__ = ["PHASE", "STOP", "claim", "complete", "make_control", "resume", "stop"]
 
 #: Entries of a control, each on a cache line of its own: the next task, the end of the phase that may run, the tasks
-#: that have ended, the number of that phase, and whether threads shall claim no more.
-_NEXT, _LIMIT, _DONE, PHASE, STOP = 0, 8, 16, 24, 32
-_ENTRIES = 40
-#: Looks at the control before a waiting thread gives its processor to others; and times that it does so before a helper
-#: leaves, as there are more threads than processors.
-_LOOKS, _PATIENCE = 64, 100
+#: that have ended, the number of that phase, whether threads shall claim no more, and how often a waiting helper gives
+#: its processor to others before it leaves.
+_NEXT, _LIMIT, _DONE, PHASE, STOP, _PATIENCE = 0, 8, 16, 24, 32, 40
+_ENTRIES = 48
+#: Looks at the control before a waiting thread gives its processor to others.
+_LOOKS = 64
+#: The patience of helpers that may share a processor with a thread that works, and of those that do not.
+_SHORT, _LONG = 100, 1 << 40
 
 
-def make_control(limits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The control of tasks in phases that end before the tasks ``limits`` (phases,), which rise."""
-    control = np.zeros(_ENTRIES, np.int64)
-    control[_LIMIT] = limits[0]
+def make_control(limits: npt.NDArray[np.int64], *, patient: bool = False,
+                 reused: Reused | None = None) -> npt.NDArray[np.int64]:
+    """The control of tasks in phases that end before the tasks ``limits`` (phases,), which rise. ``patient``: True if
+    helpers stay however long they wait, as each has a processor. ``reused`` has the last one, whose tasks have ended.
+    """
+    control = aligned(_ENTRIES, np.int64) if reused is None else reused.array("control", _ENTRIES, np.int64)
+    control[:] = 0
+    control[_LIMIT], control[_PATIENCE] = limits[0], _LONG if patient else _SHORT
     return control
 
 
@@ -57,7 +64,7 @@ def claim(control: Any, limits: Any, thread: Any) -> Any:
             relax()
             continue
         turns += 1
-        if thread and turns > _PATIENCE:
+        if thread and turns > control[_PATIENCE]:
             return np.int64(-1)
         yield_processor()
 

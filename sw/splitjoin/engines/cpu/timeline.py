@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import inspect
+import sys
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -13,17 +15,40 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 from splitjoin.lang.windows import Extent
 
-from ..arrival import Arrivals, R, S
+from ..arrival import Arrivals
+from .block import Block, Field, Job, entry_of
+from .helpers import Team
 from .jit import compiled
-from .store import Store
+from .store import Reused, Store
 
-__all__ = ["Timeline", "Windows", "extent"]
+__all__ = ["CHUNK", "Arriving", "Timeline", "Windows", "count_part", "divide_part", "extent", "narrow_part",
+           "ones", "place_part"]
 
 Rows = npt.NDArray[np.int64]
 #: Per stream its probes' windows: first row id of the other stream, and the one behind the last.
 Windows = dict[str, tuple[Rows, Rows]]
 
+#: Arrivals of a part, if several threads share a batch.
+CHUNK = 2048
 _UNLIMITED = 2**62
+
+
+@dataclass(frozen=True)
+class Arriving:
+    """A batch of arrivals, as far as jobs tell that run with the others of the batch.
+
+    Attributes:
+        windows: Those of their probes.
+        before: Behind the first entry, how many tuples of S are in each part of the arrivals; all but the last part
+            are as long as the first.
+        extents: Per part the pairs in its windows and the tuples of the longest one, one behind the other.
+        phases: The jobs that write these arrays, in phases that follow each other.
+    """
+
+    windows: Windows
+    before: Rows
+    extents: Rows
+    phases: list[list[Job]]
 
 
 class Timeline:
@@ -33,6 +58,14 @@ class Timeline:
         self._extents = {side: query.window(side) for side in ("r", "s")}
         self._times = {side: Store() for side in ("r", "s")}
         self._starts = np.zeros(2, np.int64)  # where R's and S's windows begin, for the last probe that looked
+        self._limits = {side: _limit(extent) for side, extent in self._extents.items()}
+        self._ranged = [side for side, extent in self._extents.items() if extent.length is not None]
+        self._block, self._reused = Block(_FIELDS), Reused()
+        self._block.put("starts", self._starts)
+        for side, extent in self._extents.items():
+            self._block.put(f"limit_{side}", self._limits[side])
+            length = 2**64 - 1 if extent.length is None else min(extent.length, 2**64 - 1)
+            self._block.put(f"length_{side}", length - 2**64 if length >= 2**63 else length)
         self.ends = {"r": 0, "s": 0}
 
     @property
@@ -44,44 +77,39 @@ class Timeline:
             found[side] = max(int(self._starts[n]), 0 if rows is None else self.ends[side] - rows)
         return found
 
-    def windows(self, arrivals: Arrivals, jobs: list[Callable[[], None]]) -> Windows:
-        """The windows of the next arrivals, which are counted: they are there when the ``jobs`` have run."""
-        if any(extent.length is not None for extent in self._extents.values()):
-            return self._ranged(arrivals)
-        stream, limits = arrivals.stream, [_limit(self._extents[side]) for side in SIDES]
-
-        def of(side: str) -> tuple[Rows, Rows]:
-            other, n = 1 - SIDES.index(side), len(arrivals.table(side))
-            out = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
-            jobs.append(partial(_row_windows, stream, 1 - other, int(self._starts[other]), self.ends[SIDES[other]],
-                                limits[other], *out))
-            return out[0][:n], out[1][:n]
-
-        windows: Windows = {side: of(side) for side in SIDES}
-        for n, side in enumerate(SIDES):
-            self.ends[side] += len(arrivals.table(side))
-            self._starts[n] = max(int(self._starts[n]), self.ends[side] - limits[n])
-        return windows
-
-    def _ranged(self, arrivals: Arrivals) -> Windows:
-        stream, ts = arrivals.stream, arrivals.ts
-        at, limits, lengths = [], [], []
-        for number, side in ((R, "r"), (S, "s")):
-            extent, times = self._extents[side], self._times[side]
-            if extent.length is not None and ts is not None:
-                times.append([ts[stream == number]], int((stream == number).sum()))
-            at.append(times.arrays[0] if times.end else np.empty(0, np.int64))
-            limits.append(_limit(extent))
-            lengths.append(2**64 - 1 if extent.length is None else min(extent.length, 2**64 - 1))
-        n = {side: len(arrivals.table(side)) for side in ("r", "s")}
-        out = {side: (np.empty(n[side], np.int64), np.empty(n[side], np.int64)) for side in ("r", "s")}
-        ranged = [self._extents[side].length is not None for side in ("r", "s")]
-        _windows(stream, np.empty(0, np.int64) if ts is None else ts, self._starts, self.ends["r"], self.ends["s"],
-                 limits[0], limits[1], ranged[0], ranged[1], np.uint64(lengths[0]), np.uint64(lengths[1]), at[0], at[1],
-                 self._times["r"].base, self._times["s"].base, out["r"][0], out["r"][1], out["s"][0], out["s"][1])
-        for side in ("r", "s"):
-            self.ends[side] += n[side]
-        return out
+    def next(self, arrivals: Arrivals, stream: npt.NDArray[np.uint8], team: Team) -> Arriving:
+        """What is known of the next arrivals, of ``stream`` (n,), which are counted."""
+        n, lengths, put, array = len(stream), {side: len(arrivals.table(side)) for side in SIDES}, self._block.put, (
+            self._reused.array)
+        parts = -(-n // CHUNK) if team.size > 1 else 1
+        before, extents = array("before", parts + 1, np.int64), array("extents", 2 * parts, np.int64)
+        before[-1] = lengths["s"]
+        windows: Windows = {side: (array(f"first_{side}", k, np.int64), array(f"last_{side}", k, np.int64))
+                   for side, k in lengths.items()}
+        for name, value in (("stream", stream), ("size", -(-n // parts) if n else 1), ("before", before),
+                            ("extents", extents)):
+            put(name, value)
+        for number, side in enumerate(SIDES):
+            put(f"begin_{side}", int(self._starts[number]))
+            put(f"row_{side}", self.ends[side])
+            put(f"first_{side}", windows[side][0])
+            put(f"last_{side}", windows[side][1])
+            self.ends[side] += lengths[side]
+            self._starts[number] = max(int(self._starts[number]), self.ends[side] - self._limits[side])
+        phases = [[Job(_count_entry(), self._block, parts)]] if parts > 1 else [[]]
+        phases.append([Job(_place_entry(), self._block, parts)])
+        if self._ranged and n:
+            assert arrivals.ts is not None
+            put("ts", arrivals.ts)
+            for side in SIDES:
+                times, k = self._times[side], lengths[side]
+                put(f"now_{side}", times.added([np.int64], k)[0] if side in self._ranged else array(
+                    f"now_{side}", k, np.int64))
+                put(f"times_{side}", times.room[0] if side in self._ranged else self._starts)
+                put(f"base_{side}", times.base)
+            phases[1].append(Job(_divide_entry(), self._block, parts))
+            phases.append([Job(_narrow_entry(), self._block, parts)])
+        return Arriving(windows, before, extents, phases)
 
     def trim(self) -> None:
         """Drop the event times that no future probe needs."""
@@ -104,64 +132,175 @@ def extent(windows: Windows) -> tuple[int, int]:
 
 @compiled
 def _extent(start_r: Any, end_r: Any, start_s: Any, end_s: Any) -> Any:
+    pairs_r, longest_r = _extent_of(start_r, end_r)
+    pairs_s, longest_s = _extent_of(start_s, end_s)
+    return pairs_r + pairs_s, max(longest_r, longest_s)
+
+
+@compiled
+def _extent_of(start: Any, end: Any) -> Any:
     pairs = longest = np.int64(0)
-    for i in range(len(start_r)):
-        pairs += end_r[i] - start_r[i]
-        longest = max(longest, end_r[i] - start_r[i])
-    for i in range(len(start_s)):
-        pairs += end_s[i] - start_s[i]
-        longest = max(longest, end_s[i] - start_s[i])
+    for i in range(len(start)):
+        pairs += end[i] - start[i]
+        longest = max(longest, end[i] - start[i])
     return pairs, longest
 
 
 @compiled
-def _row_windows(stream: Any, own: Any, start: Any, row: Any, limit: Any, first: Any, last: Any) -> None:
-    """The windows of the probes of stream ``own``: the last ``limit`` rows of the other one, whose next row is ``row``.
-
-    ``first`` and ``last`` have room for one more. Without branches, as arrivals may come in any order.
-    """
-    p = np.uint64(0)
-    for i in range(len(stream)):
-        first[p] = max(start, row - limit)
-        last[p] = row
-        mine = stream[i] == own
-        p += np.uint64(mine)
-        row += 1 - np.int64(mine)
+def count_part(part: Any, stream: Any, size: Any, before: Any) -> None:
+    """Count the tuples of S in ``part`` of the arrivals ``stream``, of ``size`` each, in ``before[part + 1]``."""
+    before[part + 1] = ones(stream[part * size:(part + 1) * size])
 
 
 @compiled
-def _windows(stream: Any, ts: Any, starts: Any, row_r: Any, row_s: Any, limit_r: Any, limit_s: Any, ranged_r: Any,
-             ranged_s: Any, length_r: Any, length_s: Any, ts_r: Any, ts_s: Any, base_r: Any, base_s: Any,
-             first_r: Any, last_r: Any, first_s: Any, last_s: Any) -> None:
-    start_r, start_s = starts[0], starts[1]
-    p_r, p_s = np.int64(0), np.int64(0)
-    now = np.uint64(0)
-    if not len(stream):
-        return
-    for i in range(len(stream)):
-        now = np.uint64(ts[i])
-        if stream[i] == 0:
-            start_s = max(start_s, row_s - limit_s)
-            if ranged_s:  # the difference of two int64 fits uint64
-                while start_s < row_s and now - np.uint64(ts_s[start_s - base_s]) > length_s:
-                    start_s += 1
-            first_r[p_r], last_r[p_r] = start_s, row_s
-            p_r += 1
-            row_r += 1
+def ones(stream: Any) -> Any:
+    """The number of tuples of S among the arrivals ``stream``."""
+    found = np.int32(0)
+    for of in stream:  # over a slice and in 32 bits, so that it becomes vector code
+        found = np.int32(found + np.int32(of))
+    return np.int64(found)
+
+
+@compiled
+def place_part(part: Any, stream: Any, size: Any, before: Any, begin_r: Any, begin_s: Any, row_r: Any, row_s: Any,
+               limit_r: Any, limit_s: Any, first_r: Any, last_r: Any, first_s: Any, last_s: Any,
+               extents: Any) -> None:
+    """Write the windows of the probes of ``part`` of the arrivals ``stream``, of ``size`` each: the last ``limit_s``
+    and ``limit_r`` rows of the other stream, from row ``begin_s`` and ``begin_r`` on, whose next rows are ``row_s`` and
+    ``row_r`` at first. ``extents`` gets their pairs, and the tuples of the longest one.
+
+    ``before``: how many tuples of S are in each part before. Without branches on the stream, as arrivals may come in
+    any order.
+    """
+    at, until = part * size, min((part + 1) * size, len(stream))
+    r, s, end_r, end_s = _span(part, size, before, until)
+    p_r, p_s = r, s
+    while p_r < end_r and p_s < end_s:
+        last_r[np.uint64(p_r)], last_s[np.uint64(p_s)] = row_s + p_s, row_r + p_r
+        mine = np.int64(stream[at])
+        p_s += mine
+        p_r += 1 - mine
+        at += 1
+    for i in range(p_r, end_r):
+        last_r[i] = row_s + p_s
+    for i in range(p_s, end_s):
+        last_s[i] = row_r + p_r
+    _start(first_r[r:end_r], last_r[r:end_r], begin_s, limit_s)
+    _start(first_s[s:end_s], last_s[s:end_s], begin_r, limit_r)
+    _note_extent(part, first_r[r:end_r], last_r[r:end_r], first_s[s:end_s], last_s[s:end_s], extents)
+
+
+@compiled
+def _note_extent(part: Any, first_r: Any, last_r: Any, first_s: Any, last_s: Any, extents: Any) -> None:
+    extents[2 * part], extents[2 * part + 1] = _extent(first_r, last_r, first_s, last_s)
+
+
+@compiled
+def divide_part(part: Any, stream: Any, size: Any, before: Any, ts: Any, now_r: Any, now_s: Any) -> None:
+    """Write the event times ``ts`` of the arrivals of ``part`` to those of the tuples of R and of S."""
+    at, until = part * size, min((part + 1) * size, len(stream))
+    r, s, end_r, end_s = _span(part, size, before, until)
+    while r < end_r and s < end_s:
+        now_r[np.uint64(r)] = now_s[np.uint64(s)] = ts[at]
+        mine = np.int64(stream[at])
+        s += mine
+        r += 1 - mine
+        at += 1
+    for i in range(r, end_r):
+        now_r[i] = ts[at + i - r]
+    for i in range(s, end_s):
+        now_s[i] = ts[at + i - s]
+
+
+@compiled
+def narrow_part(part: Any, stream: Any, size: Any, before: Any, ts: Any, now_r: Any, now_s: Any, times_r: Any,
+                times_s: Any, base_r: Any, base_s: Any, length_r: Any, length_s: Any, first_r: Any, last_r: Any,
+                first_s: Any, last_s: Any, row_r: Any, row_s: Any, extents: Any, starts: Any) -> None:
+    """Narrow the windows of the probes of ``part`` to the tuples that are at most ``length_r`` and ``length_s`` old, by
+    ``times_r`` and ``times_s``, of rows from ``base_r`` and ``base_s`` on. The last part also moves ``starts`` (2,) to
+    what tuples after the batch may see. A length of −1 is none.
+    """
+    until = min((part + 1) * size, len(stream))
+    r, s, end_r, end_s = _span(part, size, before, until)
+    if length_s != -1:
+        _narrow(now_r[r:end_r], first_r[r:end_r], last_r[r:end_r], times_s, base_s, np.uint64(length_s))
+    if length_r != -1:
+        _narrow(now_s[s:end_s], first_s[s:end_s], last_s[s:end_s], times_r, base_r, np.uint64(length_r))
+    _note_extent(part, first_r[r:end_r], last_r[r:end_r], first_s[s:end_s], last_s[s:end_s], extents)
+    if until == len(stream):  # tuples expire on any arrival
+        if length_r != -1:
+            starts[0] = _first_seen(ts[until - 1], starts[0], row_r + end_r, times_r, base_r, np.uint64(length_r))
+        if length_s != -1:
+            starts[1] = _first_seen(ts[until - 1], starts[1], row_s + end_s, times_s, base_s, np.uint64(length_s))
+
+
+@compiled
+def _span(part: Any, size: Any, before: Any, until: Any) -> Any:
+    """The first tuples of R and of S in ``part`` of a batch, which ends with arrival ``until``, and those behind it."""
+    s = np.int64(0)
+    for other in range(part):
+        s += before[other + 1]
+    end_s = s + before[part + 1]
+    return part * size - s, s, until - end_s, end_s
+
+
+@compiled
+def _first_seen(now: Any, least: Any, most: Any, times: Any, base: Any, length: Any) -> Any:
+    """The first row from ``least`` to ``most`` whose time is at most ``length`` before ``now``."""
+    while least < most:
+        middle = (least + most) // 2
+        if np.uint64(now) - np.uint64(times[middle - base]) > length:  # the difference of two int64 fits uint64
+            least = middle + 1
         else:
-            start_r = max(start_r, row_r - limit_r)
-            if ranged_r:
-                while start_r < row_r and now - np.uint64(ts_r[start_r - base_r]) > length_r:
-                    start_r += 1
-            first_s[p_s], last_s[p_s] = start_r, row_r
-            p_s += 1
-            row_s += 1
-    # Tuples expire on any arrival; those beyond the ROWS window may have been dropped already.
-    start_r, start_s = max(start_r, row_r - limit_r), max(start_s, row_s - limit_s)
-    if ranged_r:
-        while start_r < row_r and now - np.uint64(ts_r[start_r - base_r]) > length_r:
-            start_r += 1
-    if ranged_s:
-        while start_s < row_s and now - np.uint64(ts_s[start_s - base_s]) > length_s:
-            start_s += 1
-    starts[0], starts[1] = start_r, start_s
+            most = middle
+    return least
+
+
+@compiled
+def _narrow(now: Any, first: Any, last: Any, times: Any, base: Any, length: Any) -> None:
+    at = _first_seen(now[0], first[0], last[0], times, base, length) if len(now) else np.int64(0)
+    for i in range(len(now)):
+        at = max(at, first[i])
+        while at < last[i] and np.uint64(now[i]) - np.uint64(times[at - base]) > length:
+            at += 1
+        first[i] = at
+
+
+@compiled
+def _start(first: Any, last: Any, begin: Any, limit: Any) -> None:
+    for i in range(len(first)):
+        first[i] = max(begin, last[i] - limit)
+
+
+_COUNTED = (Field("stream", "uint8"), Field("size", dimensions=0), Field("before"))
+_PLACED = (*_COUNTED, *(Field(f"{name}_{side}", dimensions=0) for name in ("begin", "row", "limit") for side in SIDES),
+           *(Field(f"{name}_{side}") for side in SIDES for name in ("first", "last")), Field("extents"))
+_DIVIDED = Field("ts"), Field("now_r"), Field("now_s")
+_FIELDS = (*_PLACED, *_DIVIDED, Field("times_r"), Field("times_s"),
+           *(Field(f"{name}_{side}", dimensions=0) for name in ("base", "length") for side in SIDES), Field("starts"))
+
+
+@cache
+def _count_entry() -> int:
+    return entry_of(count_part, _COUNTED, sys.modules[__name__])
+
+
+@cache
+def _place_entry() -> int:
+    return entry_of(place_part, _PLACED, sys.modules[__name__])
+
+
+@cache
+def _divide_entry() -> int:
+    return _entry(divide_part)
+
+
+@cache
+def _narrow_entry() -> int:
+    return _entry(narrow_part)
+
+
+def _entry(function: Any) -> int:
+    """The entry of a compiled function that takes some of all fields."""
+    names = ", ".join(list(inspect.signature(function.py_func).parameters)[1:])
+    return entry_of(function, _FIELDS, sys.modules[__name__], body=f"{function.__name__}(number, {names})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from splitjoin.engines.cpu.block import Job, run_jobs
 from splitjoin.engines.cpu.codes import LaneCoder
+from splitjoin.engines.cpu.helpers import Team
 from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema
@@ -93,10 +94,9 @@ def test_columns_of_bands_take_one_loop(on: str) -> None:
         assert lanes.deferred(side, empty, [], 1) is None
         for part in (whole, whole.slice(3, 0), whole.slice(9, 300), pa.concat_tables([whole, whole.slice(5, 7)]),
                      pa.concat_tables([whole, empty])):
-            jobs: list[Callable[[], None]] = []
+            jobs: list[Job] = []
             got, expected = lanes.deferred(side, part, jobs, 9), codes.codes(side, part)
-            for job in reversed(jobs):  # in any order, as threads take them
-                job()
+            run_jobs(Team(3), jobs)
             got = lanes.codes(side, part) if got is None else got
             for a, b in zip(got.keys, expected.keys, strict=True):
                 assert a[:n].tolist() == b[:n].tolist()

@@ -1,0 +1,186 @@
+"""Blocks: int64 numbers in memory that tell a compiled entry its arguments, such as where arrays lie (`handover`).
+
+The interpreter fills a block once for all threads, and writes again only what differs from batch to batch. A *job* is
+an entry with a block that is divided into parts: it takes the number of a part in place of a thread's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..device import ITEM
+from . import intrinsics, tickets
+from .handover import address_of, entry_address
+from .helpers import Team
+from .intrinsics import call_entry
+from .jit import compiled, digest, load
+from .store import Reused
+from .tickets import claim, complete, make_control, stop
+
+__all__ = ["Block", "Field", "Job", "entry_of", "run_jobs", "unpacking"]
+
+#: Digests of these are part of what machine code here depends on.
+COMPILED_WITH = (intrinsics, tickets)
+
+Array = npt.NDArray[Any]
+
+_ENTRY = '''import numba
+import numpy as np
+from splitjoin.engines.cpu.intrinsics import pointer_to
+from splitjoin.engines.cpu.jit import compiled
+from splitjoin.engines.device import ITEM
+from {module} import {name}
+
+# Made for functions of digest {digest}.
+
+
+@compiled
+def entry(number, block):
+    {unpack}
+    {body}
+    return 0
+'''
+
+
+@dataclass(frozen=True)
+class Field:
+    """An argument: an array of ``dimensions`` of NumPy's type ``kind``, or an integer if these are 0.
+
+    ``kind`` is the name of a type, or "ITEM" (`splitjoin.engines.device.ITEM`).
+    """
+
+    name: str
+    kind: str = "int64"
+    dimensions: int = 1
+
+    @property
+    def type(self) -> np.dtype[Any]:
+        """The type of the array's entries."""
+        return ITEM if self.kind == "ITEM" else np.dtype(self.kind)
+
+    @property
+    def source(self) -> str:
+        """The type as compiled code names it."""
+        return "ITEM" if self.kind == "ITEM" else f"np.{self.kind}"
+
+
+def unpacking(fields: Sequence[Field], indent: int = 4) -> str:
+    """The source that makes variables of ``fields`` from ``block``, an address. It needs `pointer_to` and numba."""
+    lines, at = [f"numbers = numba.carray(pointer_to(block), ({sum(f.dimensions + 1 for f in fields)},), np.int64)"], 0
+    for field in fields:
+        shape = ", ".join(f"numbers[{at + 1 + d}]" for d in range(field.dimensions))
+        lines.append(f"{field.name} = " + (
+            f"numba.carray(pointer_to(numbers[{at}]), ({shape},), {field.source})" if field.dimensions else
+            f"numbers[{at}]"))
+        at += field.dimensions + 1
+    return f"\n{' ' * indent}".join(lines)
+
+
+class Block:
+    """The block of ``fields``. It keeps the arrays that it names.
+
+    Attributes:
+        address: Where the numbers begin.
+    """
+
+    def __init__(self, fields: Iterable[Field]):
+        self._fields: dict[str, tuple[int, Any, int]] = {}
+        at = 0
+        for field in fields:
+            self._fields[field.name] = at, field.type, field.dimensions
+            at += field.dimensions + 1
+        self._numbers = np.zeros(at, np.int64)
+        self._kept: dict[str, Array | int] = {}
+        self.address = address_of(self._numbers)
+
+    def put(self, name: str, value: Array | int) -> bool:
+        """Let the argument ``name`` be ``value``: an array as its field tells, in the order of C.
+
+        Returns False if it is already.
+        """
+        if self._kept.get(name) is value:
+            return False
+        at, kind, dimensions = self._fields[name]
+        if dimensions:
+            assert isinstance(value, np.ndarray)
+            assert value.dtype == kind and value.ndim == dimensions and value.flags.c_contiguous, name
+            self._numbers[at] = address_of(value)
+            self._numbers[at + 1] = len(value)
+            if dimensions == 2:
+                self._numbers[at + 2] = value.shape[1]
+        else:
+            self._numbers[at] = value
+        self._kept[name] = value
+        return True
+
+    def put_all(self, values: Iterable[tuple[str, Array | int]]) -> None:
+        """`put` each."""
+        for name, value in values:
+            self.put(name, value)
+
+
+def entry_of(function: Any, fields: Sequence[Field], *modules: ModuleType, body: str = "") -> int:
+    """The address of the entry that calls the compiled ``function`` of ``number``, a thread's or a part's, and of all
+    ``fields``; or that does what ``body`` says. The machine code depends on ``modules``.
+    """
+    name = function.__name__
+    return entry_address(load(_ENTRY.format(
+        module=function.__module__, name=name, unpack=unpacking(fields), digest=digest(intrinsics, *modules),
+        body=body or f"{name}(number, {', '.join(f.name for f in fields)})")).entry)
+
+
+@dataclass(frozen=True)
+class Job:
+    """The ``entry`` with its ``block``, in so many ``parts``, that may run at the same time."""
+
+    entry: int
+    block: Block
+    parts: int
+
+
+def run_jobs(team: Team, *phases: Sequence[Job]) -> None:
+    """Run all parts of the jobs of each of the ``phases``, one phase after the other."""
+    tasks: list[int] = []
+    limits: list[int] = []
+    for jobs in phases:
+        for job in jobs:
+            for part in range(job.parts):
+                tasks += (job.entry, job.block.address, part)
+        if len(tasks) // 3 > (limits[-1] if limits else 0):
+            limits.append(len(tasks) // 3)
+    if limits:
+        block, reused = team.kept.get("jobs") or team.kept.setdefault("jobs", (Block(_TASKS), Reused()))
+        ends = np.array(limits)
+        block.put("control", make_control(ends, patient=team.is_patient, reused=reused))
+        block.put("limits", ends)
+        block.put("tasks", np.array(tasks))
+        team.share(_tasks_entry(), block.address)
+
+
+@compiled
+def do_parts(thread: Any, control: Any, limits: Any, tasks: Any) -> None:
+    """Do parts of jobs as long as there are any. ``tasks``: the entry, the block and the part of each."""
+    while True:
+        task = claim(control, limits, thread)
+        if task < 0:
+            return
+        if call_entry(tasks[3 * task], tasks[3 * task + 2], tasks[3 * task + 1]):
+            stop(control)
+            raise RuntimeError
+        complete(control, limits)
+
+
+_TASKS = (Field("control"), Field("limits"), Field("tasks"))
+
+
+@cache
+def _tasks_entry() -> int:
+    return entry_of(do_parts, _TASKS, sys.modules[__name__], tickets)
