@@ -144,9 +144,9 @@ def test_conditions_over_a_csv_of_a_header(folder: Path, on: str) -> None:
 
 WRONG = {
     "column": (USAGE, {"on": "r.x = s.q"}, "stream s has no column 'q'"),
-    "type": (USAGE, {"on": "r.x = 'text'"}, "cannot be compared"),
+    "type": (USAGE, {"on": "r.x + s.a = 'text'"}, "cannot be compared"),
     "predicate": (USAGE, {"on": "abs(r.x - "}, "cannot be read at line 1, column 9"),
-    "unsupported": (USAGE, {"on": "exp(r.x) < s.a"}, "exp"),
+    "unsupported": (USAGE, {"on": "exp(r.x - s.a) < 1"}, "exp"),
     "window": (USAGE, {"window": "ROWS"}, "'ROWS'"),
     "rows zero": (USAGE, {"window": "ROWS 0"}, "at least 1"),
     "range without time": (USAGE, {"window": "RANGE 5"}, "time column"),
