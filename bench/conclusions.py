@@ -335,7 +335,8 @@ where the CPU needs milliseconds.
 
 
 #: Results file → its topic.
-TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "kinds": "kinds of join",
+TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "threads": "the CPU engine by threads",
+          "kinds": "kinds of join",
           "oij": "aggregates over interval joins", "delays": "when rows come, by kind of join",
           "pairs_at_once": "pairs at once beside pairs in order",
           "shared": "many queries over shared streams, beside a session for each",

@@ -61,7 +61,7 @@ FAULTS = {"a tuple that moves is lost": ("older.append.eq(moves)", "older.append
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, celljoin, celljoin.CellJoin, *FAULTS[fault])
-    monkeypatch.setattr(pysim, "patience_for", lambda config, stall: 1500)
+    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     with pytest.raises((AssertionError, DeviceError, IndexError)):
         conforms(PysimDevice(cores=3, capacity=16, architecture="celljoin", merger="fixed"), FEW, "total")
 

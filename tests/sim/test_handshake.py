@@ -68,13 +68,13 @@ FAULTS = {"no ACK rule": ('s.drop.eq((deleting != 0) |', 's.drop.eq(does["send_s
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, handshake, handshake.HandshakeCore, *FAULTS[fault])
     monkeypatch.setattr(handshake, "Link", SlowLink)
-    monkeypatch.setattr(pysim, "patience_for", lambda config, stall: 1500)
+    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     with pytest.raises((AssertionError, DeviceError, IndexError)):
         conforms(PysimDevice(cores=3, capacity=16, architecture="handshake", seed=2), FULL if "ACK" in fault else SHORT)
 
 
 def test_the_first_tuple_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pysim, "patience_for", lambda config, stall: 1500)
+    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     scenario = NAMED["short-r"]
     query = Scenario("overflow", scenario.r, scenario.s, scenario.on, "RANGE 1000000", 0, "ts").query("none")
     with pytest.raises(WindowOverflow) as caught:

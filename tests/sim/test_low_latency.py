@@ -74,13 +74,13 @@ FAULTS = {"a pair in flight is lost": ("stored_left & (Cat(result.probe[:bits], 
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, low_latency, low_latency.LowLatencyCore, *FAULTS[fault])
     monkeypatch.setattr(handshake, "Link", SlowLink)
-    monkeypatch.setattr(pysim, "patience_for", lambda config, stall: 1500)
+    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     with pytest.raises((AssertionError, DeviceError, IndexError)):
         conforms(PysimDevice(cores=4, capacity=4, architecture=NAME, seed=2), FULL)
 
 
 def test_the_first_tuple_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pysim, "patience_for", lambda config, stall: 1500)
+    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     scenario = NAMED["short-r"]
     query = Scenario("overflow", scenario.r, scenario.s, scenario.on, "RANGE 1000000", 0, "ts").query("none")
     with pytest.raises(WindowOverflow) as caught:

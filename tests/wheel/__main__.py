@@ -32,7 +32,8 @@ _INSTALLED = {
     "sdist": ("", ()),
 }
 #: Notebook → the environment in which its kernel runs.
-NOTEBOOKS = {"analyst": "plain", "features": "plain", "circuit": "circuits", "spark": "spark"}
+NOTEBOOKS = {"analyst": "plain", "architectures": "circuits", "features": "plain", "circuit": "circuits",
+             "spark": "spark"}
 #: Pieces of work that go side by side.
 _JOBS = 2
 

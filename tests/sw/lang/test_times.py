@@ -191,5 +191,5 @@ def test_refused_with_the_reason(on: str, said: str) -> None:
     r = pa.table({"x": [1], "day": pa.array([1], pa.date32()), "t": pa.array([1], pa.timestamp("us")),
                   "utc": pa.array([1], pa.timestamp("us", "UTC")),
                   "z": pa.array([1], pa.timestamp("us", "Europe/Berlin"))})
-    with pytest.raises(PredicateError, match=said):
-        splitjoin.join(r, {"a": [1]}, on=on)
+    with pytest.raises(PredicateError, match=said):  # of the language: DuckDB may compute it before a join
+        parse_sql(on, Schema.from_table("r", r), Schema.from_table("s", pa.table({"a": [1]})))

@@ -46,7 +46,7 @@ def test_the_job_in_its_own_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "code", "text"), [
-    (["--device", "gpu"], 2, "invalid choice: 'gpu'"), (["--days", "0"], 2, "a whole number from 1 is needed, not '0'"),
+    (["--device", "tpu"], 2, "invalid choice: 'tpu'"), (["--days", "0"], 2, "a whole number from 1 is needed, not '0'"),
     (["--start", "1 May"], 2, "a date must be written like 2013-01-31, not '1 May'"),
     (["--carrier", "ZZ"], 1, "error: no flight in the data is of carrier 'ZZ'"),
     (["--start", "2014-01-01"], 1, "error: the days must be 1 or more and lie from 2013-01-01 to 2013-12-31"),

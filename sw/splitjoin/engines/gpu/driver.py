@@ -108,7 +108,7 @@ def _cuda() -> Any:
             cuda: Any = importlib.import_module("numba.cuda")
             with suppress(ImportError):  # where a later import would need the name
                 importlib.import_module("numba.cuda.np.arrayobj")
-    except ImportError as error:
+    except (ImportError, AttributeError, OSError) as error:  # its modules look for libraries, by the system's tools
         raise ToolError(f"the device 'gpu' cannot import numba-cuda: {error}; {_CURE}") from error
     if not cuda.is_available():
         why = " ".join(str(cuda.cuda_error() or "the driver finds no GPU, or libraries of CUDA are missing").split())
