@@ -124,7 +124,7 @@ class VerifiedFinder(ExpressionFinder):
     def _verified(self, batch: Batch, side: str, found: Found) -> tuple[Rows, list[_Piece]]:
         """The matches among the candidates of the probes of stream ``side``: how many each has, and where they lie."""
         pieces = batch.team.map(lambda n: self._true_of(batch, side, found, n), range(len(found.pieces)))
-        return found.counts, pieces
+        return found.counts.copy(), pieces  # the finder's own are those of the next part
 
     def _true_of(self, batch: Batch, side: str, found: Found, n: int) -> _Piece:
         """The matches of piece ``n``, whose counts become theirs."""

@@ -129,6 +129,8 @@ def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows) -> OrderedRow
 
     def sides() -> tuple[Ints, npt.NDArray[np.uint8]]:
         at, side = pairs.places()
+        if kind.is_asof:  # whose rows are those of R's tuples
+            side = np.zeros_like(side)
         return among(at, 0, 0), among(side, 0, SIDES.index("s")).astype(np.uint8)
 
     some = len(ends)

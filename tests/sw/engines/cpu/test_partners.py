@@ -116,3 +116,14 @@ def test_rows_go_to_a_file_as_to_memory(tmp_path: Any) -> None:
     there = join(r, s, on="r.k = s.k", time="ts", how="asof_left", to=tmp_path / "rows.parquet")
     assert rows_of(there.table) == rows_of(join(r, s, on="r.k = s.k", time="ts", how="asof_left").table)
     assert there.plan.startswith("rows without pairs")
+
+
+@pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
+@pytest.mark.parametrize("how", ["asof", "asof_left"])
+def test_items_in_the_order_of_r_are_goldens(how: Any, direction: Any) -> None:
+    r = pa.table({"ts": [1, 4, 4, 6], "k": [0, 1, 0, 0]})
+    s = pa.table({"ts": [2, 3, 5, 7], "k": [0, 0, 1, 0]})
+    found, wanted = (join(r, s, on="r.k = s.k", time="ts", how=how, direction=direction, order="left", device=device)
+                     for device in ("cpu", "golden"))
+    assert found.items.tolist() == wanted.items.tolist()
+    assert found.table.equals(wanted.table)
