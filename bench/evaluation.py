@@ -69,8 +69,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run gave: the cycles in which the tuples behind full windows were accepted, the latencies of the pairs
-    that the first of them complete, and the stages' cycles of a probe.
+    """The measurements of one run: the cycles in which the tuples behind full windows were accepted, the latencies of
+    the pairs that the first of them complete, and the stages' cycles of a probe.
     """
 
     accepted: npt.NDArray[np.int64]
@@ -112,7 +112,7 @@ class Bench:
 
     def device(self, case: Case, pace: float | None = None) -> CircuitDevice:
         """The circuit of ``case``, with twice the room of a share of the largest window: one model for all windows, and
-        a full segment would hold up what comes.
+        a full segment would hold up the tuples that follow.
         """
         cores = {} if case.system == "kang" else {"cores": case.cores}
         share = -(-max(case.window, self.sizes.window, *self.sizes.windows) // case.cores)

@@ -35,7 +35,7 @@ HOW = f"simulated circuit with a gate; {ON}, values uniform in 1 to 10,000, orde
 
 @dataclass(frozen=True)
 class Mix:
-    """How the tuples of a run are divided: sources of R and of S, and the share of R at a time from 0 to 1.
+    """The division of a run's tuples: sources of R and of S, and the share of R at a time from 0 to 1.
 
     ``skew``: the weight of each source among those of its stream, at that time.
     """

@@ -79,19 +79,19 @@ class SourceQueues:
         return self._promised(records[~last], of[~last], int(ts[-1]))
 
     def advance(self, now: int) -> tuple[Words, Sources]:
-        """What is to be handed over if no tuple before event time ``now`` comes any more."""
+        """The records to push now, as no tuple before event time ``now`` comes any more."""
         if self._last is not None and now <= self._last[0]:
             return self._none()
         self._last = (now, -1)
         return self._promised(*self.rest(), now)
 
     def rest(self) -> tuple[Words, Sources]:
-        """What was held back."""
+        """The records held back."""
         (self._held, self._of), found = self._none(), (self._held, self._of)
         return found
 
     def everywhere(self, record: Words) -> tuple[Words, Sources]:
-        """What was held back, and ``record`` (1, words) from each source behind it."""
+        """The records held back, and behind them ``record`` (1, words) from each source."""
         records, of = self.rest()
         return (np.concatenate([records, np.repeat(record, self.config.sources, axis=0)]),
                 np.concatenate([of, np.arange(self.config.sources)]))

@@ -20,13 +20,15 @@ from splitjoin.joins.statement.multiway import NUMBER, TIME
 from splitjoin.lang.schema import suggest
 from splitjoin.tables.inputs import as_batch
 
+from .envelope import Envelope, damaged, ipc_bytes
 from .gate import Watermark
 from .pipeline import Limit
 from .session import StreamJoin
-from .shared.snapshot import packed, unpacked
 
 __all__ = ["MultiwayJoin"]
 
+#: A snapshot holds those of the steps, what is held between them, and the rows that were not polled.
+_ENVELOPE = Envelope(b"SPLJMANY", 1, "a join of several streams")
 #: Sessions between two steps hold what they are given: only the input of the whole join is bounded.
 _UNBOUNDED = Limit(rows=None, nbytes=None, waiting=None)
 
@@ -148,8 +150,8 @@ class MultiwayJoin:
             self._work()
             parts = {f"step {n}": session.snapshot() for n, session in enumerate(self._sessions)}
             parts |= {f"held {n}": step.state() for n, step in enumerate(self._steps)}
-            parts["streams"] = _ipc(pa.Table.from_batches(self._rows, self.schema))
-            return packed(parts)
+            parts["rows"] = ipc_bytes(pa.Table.from_batches(self._rows, self.schema))
+            return _ENVELOPE.packed(parts)
 
     def restore(self, snapshot: bytes) -> None:
         """Continue from a snapshot of a join of the same statement.
@@ -157,13 +159,13 @@ class MultiwayJoin:
         Raises `SnapshotError` when the bytes are none; if a step's part is damaged, the join is closed, as the steps
         before it have gone on.
         """
-        parts = unpacked(snapshot)
-        wanted = {"streams", *(f"{what} {n}" for n in range(len(self._sessions)) for what in ("step", "held"))}
+        parts = _ENVELOPE.unpacked(snapshot)
+        wanted = {"rows", *(f"{what} {n}" for n in range(len(self._sessions)) for what in ("step", "held"))}
         if set(parts) != wanted:
             raise SnapshotError(f"the snapshot must be of a join of {len(self._labels)} streams; open the join as the "
                                 f"other one was")
         with self._lock:
-            rows = _table(parts["streams"], self.schema)
+            rows = _table(parts["rows"], self.schema)
             steps = [_Step(self._select, n, parts[f"held {n}"]) for n in range(len(self._sessions))]
             for n, session in enumerate(self._sessions):
                 try:
@@ -248,12 +250,12 @@ class _Step:
             try:
                 self._held = np.frombuffer(state[8:8 + size], ITEM).copy(), _table(state[8 + size:], self._schema)
             except ValueError as error:
-                raise SnapshotError(f"the snapshot is damaged: {first_line(error)}; take another one") from None
+                raise damaged(first_line(error)) from None
 
     def state(self) -> bytes:
         """The rows that are held."""
         items, rows = self._held
-        return len(items.tobytes()).to_bytes(8, "little") + items.tobytes() + _ipc(rows)
+        return len(items.tobytes()).to_bytes(8, "little") + items.tobytes() + ipc_bytes(rows)
 
     def complete(self, items: Items, rows: pa.RecordBatch) -> pa.Table:
         """The rows of the probes whose stars have come, with what the next step needs behind the columns."""
@@ -284,19 +286,11 @@ def _nothing(lateness: Any) -> Any:
     return 0 if isinstance(lateness, int) else "0 SECONDS"
 
 
-def _ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.unify_dictionaries())
-    return bytes(sink.getvalue())
-
-
 def _table(data: bytes, schema: pa.Schema) -> pa.Table:
     try:
         table = read_ipc_stream(data)
     except (pa.ArrowException, OSError) as error:
-        raise SnapshotError(f"the snapshot is damaged: a table cannot be read ({first_line(error)}); take another "
-                            f"one") from None
+        raise damaged(f"a table cannot be read ({first_line(error)})") from None
     if (table.schema.names, table.schema.types) != (schema.names, schema.types):
         raise SnapshotError("the snapshot is of another statement: a table has other columns; open the join as the "
                             "other one was")

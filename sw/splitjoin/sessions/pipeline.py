@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from splitjoin.rows.device_times import DeviceTimes, is_unordered
 from splitjoin.rows.numbered import NumberedSession
 from splitjoin.rows.operator import RowBatch, RowOperator
 
-from .gate import GateState, PushOrder, ScaleGate, UnorderedGate
+from .gate import PushOrder, ReadyGate, ScaleGate, UnorderedGate
 from .results import ResultQueue
 from .retained import RetainedWindows
 from .schemas import SessionSchemas
@@ -68,47 +68,6 @@ class Limit:
                 raise InputError(f"the limit of {name} must be a whole number from 1, or None, not {value!r}")
         if type(self.late) is not int or self.late < 0:
             raise InputError(f"the limit of late must be a whole number from 0, not {self.late!r}")
-
-
-class ReadyGate(Protocol):
-    """What gives a pipeline the tuples of arrival order."""
-
-    @property
-    def rule(self) -> object:
-        """The rule by which tuples are late; its text is part of a session's identity."""
-
-    @property
-    def in_order(self) -> bool:
-        """True if tuples become ready in arrival order."""
-
-    @property
-    def longest_delay(self) -> int:
-        """The most ticks by which a tuple may come late."""
-
-    @property
-    def passed(self) -> dict[Side, int | None]:
-        """For each stream the event time in ticks below which none of its tuples will become ready any more; None if
-        unknown.
-        """
-
-    @property
-    def done(self) -> bool:
-        """True if both streams are finished."""
-
-    def ready(self) -> Arrivals:
-        """The tuples that became ready since the last call."""
-
-    def next_idle(self) -> float | None:
-        """Seconds until a silent source no longer holds tuples back; None if none will."""
-
-    def counters(self) -> dict[str, int]:
-        """Counters by name."""
-
-    def state(self) -> GateState:
-        """The state from which `restore` continues."""
-
-    def restore(self, state: GateState) -> None:
-        """Continue from ``state``."""
 
 
 #: The gates of sessions that are pushed to.

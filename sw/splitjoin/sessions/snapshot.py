@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from splitjoin.engines.device import ITEM, Items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
+from .envelope import Envelope, damaged, ipc_bytes
 from .gate import GateState, SourceState
 from .results import ResultQueue
 from .retained import RetainedState, RetainedWindows
@@ -37,7 +37,7 @@ __all__ = ["VERSION", "Snapshot", "identity"]
 MAGIC = b"SPLJSNAP"
 #: Version of the layout and its contents; a reader accepts its own version only.
 VERSION = 5
-_HEAD = struct.Struct("<8sI32sQ")
+ENVELOPE = Envelope(MAGIC, VERSION, "a streaming session")
 #: Blobs that every snapshot has, beside those of its sources and of its `KindOperator`.
 _BLOBS = {"seen", "stored", "inbox", "rows", "items",
           *(f"{name}_{side}" for name in ("retained", "late", "inbox") for side in SIDES)}
@@ -81,22 +81,23 @@ class Snapshot:
         for side in SIDES:
             table = windows.streams[side].table()
             header["first"][side] = windows.streams[side].first
-            blobs[f"retained_{side}"] = _ipc(table)
+            blobs[f"retained_{side}"] = ipc_bytes(table)
             header["sources"][side] = [[s.highest, s.promise, s.closed, s.idle, s.was_idle, s.silent]
                                        for s in gate.sources[side]]
             for index, source in enumerate(gate.sources[side]):
-                blobs[f"waiting_{side}_{index}"] = _ipc(source.waiting)
+                blobs[f"waiting_{side}_{index}"] = ipc_bytes(source.waiting)
             count, forgotten, late = gate.late[side]
             header["late"][side] = [count, forgotten]
-            blobs[f"late_{side}"] = _ipc(late)
-            blobs[f"inbox_{side}"] = _ipc(pa.concat_tables([table.slice(0, 0), *(a.table(side) for a in arrivals)]))
+            blobs[f"late_{side}"] = ipc_bytes(late)
+            blobs[f"inbox_{side}"] = ipc_bytes(pa.concat_tables([table.slice(0, 0),
+                                                                 *(a.table(side) for a in arrivals)]))
         blobs["seen"] = windows.streams["r"].s_before.values.astype("<i8").tobytes()
         stored = windows.stored_s
         blobs["stored"] = b"" if stored is None else stored.astype("<i8").tobytes()
         blobs["inbox"] = np.concatenate([np.empty(0, np.uint8), *(a.stream for a in arrivals)]).tobytes()
         blobs |= {f"kind_{name}": values.astype("<i8").tobytes() for name, values in kind.items()}
         batches, items = results.peek()
-        blobs["rows"] = _ipc(pa.Table.from_batches(batches, results.schema))
+        blobs["rows"] = ipc_bytes(pa.Table.from_batches(batches, results.schema))
         blobs["items"] = items.tobytes()
         return cls(header, blobs)
 
@@ -104,33 +105,16 @@ class Snapshot:
         """The snapshot in its layout."""
         lengths = {name: len(blob) for name, blob in self.blobs.items()}
         fields = {**self.header, "blobs": lengths}
-        header = json.dumps({**fields, "digest": _digest(fields)}).encode()
-        rest = b"".join([header, *self.blobs.values()])
-        return _HEAD.pack(MAGIC, VERSION, _checksum(len(header), rest), len(header)) + rest
+        return ENVELOPE.sealed({**fields, "digest": _digest(fields)}, self.blobs.values())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Snapshot:
         """The snapshot in ``data``. Raises `SnapshotError` unless it is whole and of this version."""
-        if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise SnapshotError(f"a snapshot must be bytes, not {type(data).__name__}")
-        data = bytes(data)
-        if len(data) < _HEAD.size or not data.startswith(MAGIC):
-            raise SnapshotError("these bytes are no snapshot of a streaming session: they do not begin as one")
-        _, version, checksum, length = _HEAD.unpack_from(data)
-        if version != VERSION:
-            raise SnapshotError(f"the snapshot must be of version {VERSION}, but is of version {version}; restore it "
-                                f"with the release of splitjoin that took it")
-        rest = data[_HEAD.size:]
-        if _checksum(length, rest) != checksum:
-            raise SnapshotError("the snapshot is damaged: its checksum is wrong; it may have been cut off")
-        try:
-            header = json.loads(rest[:length])
-        except (ValueError, RecursionError):
-            raise _damaged("its header is no JSON") from None
+        header, rest = ENVELOPE.opened(data)
         if not isinstance(header, dict) or header.pop("digest", None) != _digest(header):
-            raise _damaged("the digest of its header is wrong; the header may have been edited")
-        _check_header(header, len(rest) - length)
-        blobs, at = {}, length
+            raise damaged("the digest of its header is wrong; the header may have been edited")
+        _check_header(header, len(rest))
+        blobs, at = {}, 0
         for name, size in header.pop("blobs").items():
             blobs[name] = rest[at:at + size]
             at += size
@@ -158,12 +142,12 @@ class Snapshot:
                 continue
             found = self._table(name).schema
             if (found.names, found.types) != (want.names, want.types):
-                raise _damaged(f"its table {name} has other columns than its session")
+                raise damaged(f"its table {name} has other columns than its session")
 
     def check_ends(self, r: int, s: int) -> None:
         """Raise `SnapshotError` unless the results that were given out are of probes before row ids ``r`` and ``s``."""
         if self.settled[0] > r or self.settled[1] > s:
-            raise _damaged(f"results of {self.settled[0]} and {self.settled[1]} probes cannot be there, as {r} and {s} "
+            raise damaged(f"results of {self.settled[0]} and {self.settled[1]} probes cannot be there, as {r} and {s} "
                            f"tuples arrived")
 
     @contextmanager
@@ -175,7 +159,7 @@ class Snapshot:
             yield
         except (InputError, SchemaError, ArithmeticError, AssertionError, LookupError, TypeError, ValueError,
                 pa.ArrowException) as error:
-            raise _damaged(f"no session has such a state ({type(error).__name__}: {first_line(error)})") from error
+            raise damaged(f"no session has such a state ({type(error).__name__}: {first_line(error)})") from error
 
     @property
     def default(self) -> dict[Side, int]:
@@ -223,12 +207,12 @@ class Snapshot:
             ts = None if query.time is None else event_ticks(query.time, side, table)
             s_before = np.frombuffer(self.blobs["seen"], "<i8").astype(np.int64) if side == "r" else None
             if s_before is not None and (len(s_before) != len(table) or (np.diff(s_before, prepend=0) < 0).any()):
-                raise _damaged("the order of its retained rows is none")
+                raise damaged("the order of its retained rows is none")
             first, ids = self.header["first"][side], None
             if side == "s" and query.is_unbounded:
                 ids = np.frombuffer(self.blobs["stored"], "<i8").astype(np.int64)
                 if len(ids) != len(table) or (np.diff(ids, prepend=-1, append=first + len(table)) <= 0).any():
-                    raise _damaged("the row ids of its retained rows are none")
+                    raise damaged("the row ids of its retained rows are none")
             found[side] = RetainedState(first, table, ts, s_before, ids)
         return found
 
@@ -238,7 +222,7 @@ class Snapshot:
         stream = np.frombuffer(self.blobs["inbox"], np.uint8)
         if [int(np.count_nonzero(stream == n)) for n in (0, 1)] != [len(tables[side]) for side in SIDES] or (
                 stream > 1).any():
-            raise _damaged("the order of its ready rows is none")
+            raise damaged("the order of its ready rows is none")
         times = None
         if query.time is not None:
             times = np.empty(len(stream), np.int64)
@@ -260,7 +244,7 @@ class Snapshot:
         try:
             return read_ipc_stream(self.blobs[name])
         except (pa.ArrowException, OSError) as error:
-            raise _damaged(f"its table {name} cannot be read ({first_line(error)})") from None
+            raise damaged(f"its table {name} cannot be read ({first_line(error)})") from None
 
 
 def identity(query: Query, gathered: pa.Schema, lateness: str, punctuation: bool) -> dict[str, str]:
@@ -292,21 +276,6 @@ def _columns(schema: pa.Schema) -> str:
 
 def _digest(header: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(dict(header), sort_keys=True).encode()).hexdigest()
-
-
-def _checksum(length: int, rest: bytes) -> bytes:
-    return hashlib.sha256(struct.pack("<Q", length) + rest).digest()
-
-
-def _ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.unify_dictionaries())
-    return bytes(sink.getvalue())
-
-
-def _damaged(why: str) -> SnapshotError:
-    return SnapshotError(f"the snapshot is damaged: {why}; take another one")
 
 
 def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
@@ -353,7 +322,7 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
         elif any(index >= len(header["sources"][side]) for side, index in default.items()):
             wrong = ["default"]
     if wrong:
-        raise _damaged(f"the field {wrong[0]} of its header is none that a session writes")
+        raise damaged(f"the field {wrong[0]} of its header is none that a session writes")
 
 
 def _is_int(value: Any, least: int = 0) -> bool:

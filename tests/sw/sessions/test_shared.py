@@ -291,6 +291,8 @@ def test_sql_names_the_streams() -> None:
         hub.close()
         assert query.poll().to_pydict() == {"z": [1, 2, 3, 4]}
         assert query.finished
+    with splitjoin.share(R, S, time="t") as hub, pytest.raises(InputError, match="joins these two, but FROM"):
+        hub.sql("SELECT r.x FROM r, s, s u", window="RANGE 2")
     with splitjoin.share(R, S, names=("a", "b")) as hub, pytest.raises(InputError, match="FROM must name 'a' first"):
         hub.sql("SELECT * FROM b JOIN a ON a.x = b.y", window="ROWS 2")
 

@@ -83,7 +83,7 @@ class _Grid:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What the compiled loops take, by the names of `region_source`."""
+        """The arguments of the compiled loops, by their names in `region_source`."""
         names = [f"{other}{name}" for other in ("", "other_") for name in ("numbers", "reals", "table", "levels")]
         return {"first": self.first, **dict(zip(names, self.levels, strict=True)), "stride": self.stride,
                 "head": self.head, "rows": self.rows, "pool": self.pool, "used": self.used}

@@ -116,7 +116,7 @@ def _cuda() -> Any:
                         f"device='cpu', or install the driver")
     for name in ("numba.core.config", "numba.cuda.core.config"):  # few probes make few blocks, which is no mistake
         with suppress(ImportError):
-            importlib.import_module(name).CUDA_LOW_OCCUPANCY_WARNINGS = 0  # type: ignore[attr-defined]
+            importlib.import_module(name).CUDA_LOW_OCCUPANCY_WARNINGS = 0  # type: ignore[attr-defined]  # of a module by name
     return cuda
 
 

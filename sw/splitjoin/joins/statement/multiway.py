@@ -213,8 +213,10 @@ class _Steps:
         used = {self._named(column) for tree in later for column in tree.find_all(exp.Column)}
         if self._windows is not None:
             used |= {(t.label, time) for (t, _), time in zip(self._tables, self._windows.times, strict=True)}
-        return tuple((t.label, name) for t, schema in self._tables[:at + 1] for name in schema.names
-                     if (t.label, name) in used)
+        found = tuple((t.label, name) for t, schema in self._tables[:at + 1] for name in schema.names
+                      if (t.label, name) in used)
+        first, schema = self._tables[0]
+        return found or ((first.label, schema.names[0]),)  # a table without columns has no rows
 
     def _outputs(self) -> Iterator[SelectItem]:
         """The items of the result, each with its name: stars are written out."""

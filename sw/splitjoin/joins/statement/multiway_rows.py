@@ -63,7 +63,9 @@ def multiway_rows(statement: MultiwayStatement, tables: Sequence[pa.Table], run:
             if windows is not None:
                 left, rows = _sorted(left, rows, places)
                 of = [f"{t.label}.{name}" for t, name in zip(statement.tables[:at + 1], windows.times, strict=False)]
-                left = left.append_column(TIME, pc.max_element_wise(*(left.column(name) for name in of)))
+                times_of = [left.column(name) for name in of]
+                kind = next((c.type for c in times_of if not pa.types.is_null(c.type)), pa.int64())  # null: no rows
+                left = left.append_column(TIME, pc.max_element_wise(*(c.cast(kind) for c in times_of)))
     assert result is not None
     table = result.table if order.kind == "none" else _sorted(result.table, rows, places)[0]
     return JoinResult(table, None, counters, plan="; then ".join(plans))

@@ -2,8 +2,7 @@
 
 `SharedStreams` (streams.py) has the gate and the sequence of ready tuples (`splitjoin.sessions.gate.readers`). Each
 `SharedQuery` (query.py) is the reading half of a session: a pipeline whose gate is a `Reader` of that sequence. The
-`History` (history.py) holds what a query that is added later finds in its windows; snapshot.py has the layout of the
-state of all.
+`History` (history.py) holds what a query that is added later finds in its windows.
 """
 
 from .query import SharedQuery

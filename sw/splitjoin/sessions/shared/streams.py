@@ -24,6 +24,7 @@ from splitjoin.lang.types import plain
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.tables.inputs import as_batch
 
+from ..envelope import Envelope, damaged
 from ..gate import GateState, Reader, ReadySequence, Source, Watermark, check_side
 from ..gate.times import Idle, Lateness
 from ..pipeline import Limit, Pipeline, PushGate, make_gate
@@ -33,12 +34,13 @@ from ..schemas import SessionSchemas, arrow_schema
 from ..snapshot import Snapshot, identity
 from .history import History
 from .query import SharedQuery, opened_pipeline
-from .snapshot import STREAMS, packed, unpacked
 
 __all__ = ["SharedStreams"]
 
 #: The condition of the query whose windows are what is kept for later queries.
 _ANY = "TRUE"
+#: A snapshot holds those of the streams and of each query.
+_ENVELOPE, _STREAMS = Envelope(b"SPLJSHAR", 1, "shared streams"), "streams"
 #: Seconds after which a push that is held up looks again: a query that reads tells no push, lest it wait for one.
 _PATIENCE = 0.02
 
@@ -117,7 +119,10 @@ class SharedStreams:
         if isinstance(time, Mapping):
             time = {name: time[side] for side, name in zip(SIDES, self._names, strict=True)}
         tables = {name: self._base.streams[side] for side, name in zip(SIDES, self._names, strict=True)}
-        select: Select = sql(text, window=window, time=time, order=order, tables=tables)
+        select: Any = sql(text, window=window, time=time, order=order, tables=tables)
+        if not isinstance(select, Select):
+            raise InputError("a query over shared streams joins these two, but FROM names more; join their result with "
+                             "the next stream in a session of its own")
         if select.statement.tables[0].name != self._names[0]:
             raise InputError(f"FROM must name {self._names[0]!r} first and {self._names[1]!r} second, as the streams "
                              f"are shared in this order; put the other way round what the statement joins")
@@ -193,10 +198,10 @@ class SharedStreams:
             parts = {f"query {name}": query.state() for name, query in self._queries.items()}
             windows = RetainedWindows(self._base.query, self._base.streams) if self._input.history is None else (
                 self._input.history.windows)
-            parts[STREAMS] = Snapshot.of(
+            parts[_STREAMS] = Snapshot.of(
                 self._identity, self._input.gate.state(), self._input.default, windows, [],
                 ResultQueue(self._base.gathered, False), settled=(0, 0), ended=False, restarts=0, kind={}).to_bytes()
-            return packed(parts)
+            return _ENVELOPE.packed(parts)
 
     def restore(self, snapshot: bytes) -> None:
         """Continue from a snapshot of streams with the same schemas and queries, by name; devices may be others.
@@ -204,14 +209,16 @@ class SharedStreams:
         Add the queries first, as they were when the snapshot was taken. Raises `SnapshotError` when the bytes are no
         such snapshot, and then changes nothing.
         """
-        parts = unpacked(snapshot)
+        parts = _ENVELOPE.unpacked(snapshot)
+        if _STREAMS not in parts:
+            raise damaged("it has no part of the streams")
         with self._opened():
-            theirs = [name.removeprefix("query ") for name in parts if name != STREAMS]
+            theirs = [name.removeprefix("query ") for name in parts if name != _STREAMS]
             if sorted(theirs) != sorted(self._queries):
                 raise SnapshotError(f"the snapshot must be of the same queries, but has "
                                     f"{', '.join(sorted(theirs)) or 'none'}, and here are "
                                     f"{', '.join(sorted(self._queries)) or 'none'}; add them by these names first")
-            streams = Snapshot.from_bytes(parts[STREAMS])
+            streams = Snapshot.from_bytes(parts[_STREAMS])
             streams.check(self._identity)
             states = {name: Snapshot.from_bytes(parts[f"query {name}"]) for name in self._queries}
             fresh: dict[str, Pipeline[Reader]] = {}

@@ -115,3 +115,11 @@ def test_rows_and_schemas_do_not_mix() -> None:
         splitjoin.sql("SELECT va FROM a, b, c", a=a, b=b.schema, c=c)
     with pytest.raises(WindowError, match="streams that do not end need a window"):
         splitjoin.sql("SELECT va FROM a, b, c", a=a.schema, b=b.schema, c=c.schema)  # type: ignore[call-overload]
+
+
+def test_tables_without_rows_and_without_columns_of_theirs() -> None:
+    a, b, empty = *tables(1, 3, 3).values(), {"t": [], "vc": []}
+    for options in ({}, {"window": "RANGE 3", "time": "t"}):
+        assert len(splitjoin.sql("SELECT va FROM e JOIN a ON e.t = a.t, b", e=empty, a=a, b=b, **options)) == 0
+        assert len(splitjoin.sql("SELECT va FROM a, e, b", e=empty, a=a, b=b, **options)) == 0
+    assert splitjoin.sql("SELECT 1 AS one FROM a, b, a c", a=a, b=b).to_arrow().to_pydict() == {"one": [1] * 27}
