@@ -10,7 +10,7 @@ import pytest
 
 import splitjoin
 from splitjoin import UnsupportedError
-from splitjoin.circuit.deciding import deciding
+from splitjoin.circuit.deciding_pairs import deciding_pairs
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR
 from splitjoin.engines.golden import GoldenDevice
@@ -164,6 +164,6 @@ def test_explain_tells_what_leaves() -> None:
     assert "kind        asof backward, decided on the host from pairs\n" in text
     assert "kind        full, decided on the host from all pairs, which are rows\n" in (text := told(how="full"))
     assert "folded" not in text
-    narrow = deciding(splitjoin.query(r.schema, s.schema, on="TRUE", window="RANGE 6", time="ts", how="asof",
-                                      direction="forward", allow_exact=False))
+    narrow = deciding_pairs(splitjoin.query(r.schema, s.schema, on="TRUE", window="RANGE 6", time="ts", how="asof",
+                                            direction="forward", allow_exact=False))
     assert (str(narrow.query.predicate), narrow.query.window_s.length) == ("(TRUE AND (s.ts > r.ts))", 0)

@@ -16,7 +16,7 @@ from splitjoin.engines.device import ITEM, PAIR, Device, Items, Session, check_i
 from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Codes
 
-from .deciding import Deciding
+from .deciding_pairs import DecidingPairs
 from .encode import Encoder, Words, decode, pack
 from .folded_states import FoldedStates, StateDecoder, partner_items
 from .folding import FoldChoice
@@ -175,7 +175,7 @@ class CircuitSession(Session):
     row_limit = 2**ROW_BITS - 1
 
     def __init__(self, query: Query, plan: CircuitPlan, config: Configuration, words: dict[str, int],
-                 transport: Transport, folding: FoldChoice | None = None, decides: Deciding | None = None):
+                 transport: Transport, folding: FoldChoice | None = None, decides: DecidingPairs | None = None):
         self._query, self._config, self._transport, self._folding = query, config, transport, folding
         self._decides = decides
         self._encoder = Encoder(plan, config, longest_range(query), folding)

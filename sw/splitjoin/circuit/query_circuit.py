@@ -11,7 +11,7 @@ from splitjoin.base.errors import UnsupportedError
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.query import Query
 
-from .deciding import Deciding, check_decides, deciding
+from .deciding_pairs import DecidingPairs, check_decides, deciding_pairs
 from .folding import FoldChoice
 from .lowering import configure, folding_of, plan_for, settings
 from .parameters import CircuitParameters
@@ -39,7 +39,7 @@ class QueryCircuit:
     plan: CircuitPlan
     config: Configuration
     folding: FoldChoice | None = None
-    decides: Deciding | None = None
+    decides: DecidingPairs | None = None
     refused: str = ""
 
     @property
@@ -63,7 +63,7 @@ def folding_circuit(query: Query, parameters: CircuitParameters, built: Sequence
     of ``query`` use. Raises `UnsupportedError`, with the reason, if all pairs must leave.
     """
     if not query.aggregates:
-        found = deciding(query)
+        found = deciding_pairs(query)
         plan = plan_for(found.query, parameters)
         check_decides(found, plan, parameters)
         config = configure(found.query, plan, parameters, found.folding, first_hits=found.first)

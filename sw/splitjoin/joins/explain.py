@@ -13,7 +13,7 @@ from splitjoin.base.processors import processors
 from splitjoin.circuit.cost.circuit import cost_lines, family_name, resources_text
 from splitjoin.circuit.cost.folding import first_hits, folding_emitter, stored_states
 from splitjoin.circuit.cost.resources import check_family
-from splitjoin.circuit.deciding import check_decides, deciding
+from splitjoin.circuit.deciding_pairs import check_decides, deciding_pairs
 from splitjoin.circuit.folding import FoldChoice
 from splitjoin.circuit.geometry import comparators, comparisons
 from splitjoin.circuit.lowering import configure, folding_of, lower, phases, plan_for, settings, sized
@@ -54,7 +54,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     """
     check_family(family)
     chosen = parameters or circuit_parameters(options)
-    folded, aggregates, few = _folded(query), query.aggregates, deciding(query) if query.needs_few_pairs else None
+    folded, aggregates, few = _folded(query), query.aggregates, deciding_pairs(query) if query.needs_few_pairs else None
     if not query.kind.is_inner and not folded:
         pairs = "pairs" if few else "all pairs, which are rows"
         folded = [f"kind        {query.kind}, decided on the host from {pairs}"]

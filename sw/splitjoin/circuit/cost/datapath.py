@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from ..schedule import SUM_STAGES, Gate, PipelineRegisters, Schedule, parts
 from ..wire import Configuration, Sum
+from .constant_width import TableCost, bound_codes, table_cost, width_test, writer
 from .resources import Family, Resources, check_family, combine, comparator, key_code
 from .sums import sum_pair
-from .width import TableCost, bound_codes, table_cost, width_test, writer
 
 __all__ = ["DatapathCost", "datapath_cost"]
 

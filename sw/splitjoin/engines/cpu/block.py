@@ -22,7 +22,7 @@ from .handover import address_of, entry_address
 from .helpers import Team
 from .intrinsics import call_entry
 from .jit import compiled, digest, load
-from .store import Reused
+from .store import ReusedArrays
 from .tickets import claim, complete, make_control, stop
 
 __all__ = ["Block", "Field", "Job", "entry_of", "run_jobs", "unpacking"]
@@ -157,7 +157,7 @@ def run_jobs(team: Team, *phases: Sequence[Job]) -> None:
         if len(tasks) // 3 > (limits[-1] if limits else 0):
             limits.append(len(tasks) // 3)
     if limits:
-        block, reused = team.kept.get("jobs") or team.kept.setdefault("jobs", (Block(_TASKS), Reused()))
+        block, reused = team.kept.get("jobs") or team.kept.setdefault("jobs", (Block(_TASKS), ReusedArrays()))
         ends = np.array(limits)
         block.put("control", make_control(ends, patient=team.is_patient, reused=reused))
         block.put("limits", ends)

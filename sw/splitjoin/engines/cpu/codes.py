@@ -30,7 +30,7 @@ from .block import Block, Field, Job, entry_of, run_jobs
 from .encoding import exact_band, exact_bounds, exact_keys, exact_lanes, float_keys32, float_keys64, ordered_bounds
 from .helpers import Team
 from .jit import load
-from .store import Reused
+from .store import ReusedArrays
 
 __all__ = ["LaneCoder", "Lanes", "lane"]
 
@@ -64,7 +64,7 @@ class LaneCoder:
     def __init__(self, plan: Plan):
         self._plan = plan
         self._texts = Texts()
-        self._lock, self._reused = Lock(), Reused()
+        self._lock, self._reused = Lock(), ReusedArrays()
         self._bands = self._compile()
         # What does not depend on values is known before the first batch, as small batches come often.
         self._columns: dict[str, list[tuple[str, frozenset[pa.DataType]] | None]] = {

@@ -18,7 +18,7 @@ from .block import Block, Field, entry_of
 from .finder import Batch, Found
 from .intrinsics import load_int64
 from .jit import compiled
-from .store import Reused
+from .store import ReusedArrays
 from .tickets import claim, complete, make_control
 
 __all__ = ["gather", "gather_parts"]
@@ -58,7 +58,7 @@ def gather(batch: Batch, found: dict[str, Found], every: int, inner: int, opened
         n = _PARTS * batch.team.size
         cuts, limits = len(batch.stream) * np.arange(n + 1) // n, n * np.arange(1, 4)
         kept = batch.team.kept
-        block, reused = kept.get("gather") or kept.setdefault("gather", (Block(_FIELDS), Reused()))
+        block, reused = kept.get("gather") or kept.setdefault("gather", (Block(_FIELDS), ReusedArrays()))
         control = make_control(limits, patient=batch.team.is_patient, reused=reused)
         values = control, limits, batch.stream, cuts, np.zeros((n, 4), np.int64), *fixed
         for field, value in zip(_FIELDS, values, strict=True):

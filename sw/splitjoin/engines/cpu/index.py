@@ -27,7 +27,7 @@ from .intrinsics import BLOCK
 from .jit import compiled, load
 from .levels import constant, cyclic, has_trend, hashed, learn
 from .region_source import FILL_R, FILL_S, PROBE, STORE_R, STORE_S, region_fields, region_source
-from .store import Reused, Store, aligned
+from .store import ReusedArrays, Store, aligned
 from .tests_source import used_slots
 from .tickets import PHASE, STOP, make_control, resume
 from .timeline import ones
@@ -127,7 +127,7 @@ class IndexFinder(Finder):
             "begin", "n", "live", "start", "end", "count", *(f"key{slot}" for slot in self._used[side]),
             *(f"{end}{j}" for end in ("low", "high") for j in range(len(plan.tests))))] for side in SIDES}
         self._described: dict[str, tuple[int, int, int]] = {}
-        self._reused, self._sorting = Reused(), Reused()
+        self._reused, self._sorting = ReusedArrays(), ReusedArrays()
         self._grids: dict[str, _Grid] = {}
         self._rooms: list[_Room] = []
         self._addresses = np.empty((0, 8), np.int64)

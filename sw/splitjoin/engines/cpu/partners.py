@@ -23,7 +23,7 @@ from ..arrival import Arrivals
 from .condition import Bounds, Condition
 from .key_ranges import ranges_by_row
 from .nearest import first_partners, last_partners
-from .runs_of_keys import Groups, Pyramid, Search, least, least_code
+from .runs_of_keys import Groups, PartnerSearch, Pyramid, least, least_code
 from .spans import Spans
 from .table_work import Work, aligned
 
@@ -137,10 +137,10 @@ def _within_one(kind: Kind, bounds: Bounds, groups: Groups, work: Work) -> Partn
     return Partners(np.where(some, first, -1), how, int(np.count_nonzero(some)))
 
 
-def _search(condition: Condition, groups: Groups) -> Search:
+def _search(condition: Condition, groups: Groups) -> PartnerSearch:
     """The search of S in the order of ``groups``."""
     pyramids = [(Pyramid(b.keys[groups.order]), b.low, b.high) for b in condition.bounds("s")]
-    return Search(pyramids, None if condition.decided else lambda r, at: condition.true(r, groups.order[at]))
+    return PartnerSearch(pyramids, None if condition.decided else lambda r, at: condition.true(r, groups.order[at]))
 
 
 def suits_search(condition: Condition, groups: Groups, visible: Spans) -> bool:
@@ -167,7 +167,7 @@ def suits_search(condition: Condition, groups: Groups, visible: Spans) -> bool:
     return tries * _TRIED <= pairs * _MADE + candidates * _COMPARED + _STARTED
 
 
-def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, search: Search, work: Work) -> Rows:
+def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, search: PartnerSearch, work: Work) -> Rows:
     """The partner of each tuple of R that decides its row: row ids (r,), −1 for none."""
     find = _finder(groups, search)
     if not kind.is_asof:
@@ -214,7 +214,7 @@ def _passed(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, work
     return found
 
 
-def _finder(groups: Groups, search: Search) -> Callable[[Rows, Rows, bool], Rows]:
+def _finder(groups: Groups, search: PartnerSearch) -> Callable[[Rows, Rows, bool], Rows]:
     """Finds the last or the first partner of each tuple of R among S's row ids from a start to before an end; −1."""
 
     def find(start: Rows, end: Rows, last: bool) -> Rows:

@@ -14,7 +14,7 @@ from splitjoin.plan.keys import Codes
 from .sorting import counts_below, dense_ranks, stable_order
 from .table_work import Work, plain_work
 
-__all__ = ["Groups", "Pyramid", "Search", "least", "least_code"]
+__all__ = ["Groups", "PartnerSearch", "Pyramid", "least", "least_code"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -208,7 +208,7 @@ class Pyramid:
         self.low, self.high = np.concatenate(lows), np.concatenate(highs)
 
 
-class Search:
+class PartnerSearch:
     """Finds for each tuple of R the first or last partner in a range of positions of S.
 
     ``bounds``: a pyramid of S's keys, and the lowest and highest for each tuple of R. ``verify``: the truth of pairs of

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ALIGNMENT", "Reused", "Store", "aligned"]
+__all__ = ["ALIGNMENT", "ReusedArrays", "Store", "aligned"]
 
 Array = npt.NDArray[Any]
 
@@ -70,7 +70,7 @@ class Store:
         self.base = keep
 
 
-class Reused:
+class ReusedArrays:
     """Arrays by name that each batch overwrites: new ones would be looked up, and their memory be got, each time."""
 
     def __init__(self) -> None:

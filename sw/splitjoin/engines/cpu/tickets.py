@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .intrinsics import atomic_add, atomic_exchange, atomic_load, atomic_store, relax, yield_processor
 from .jit import compiled
-from .store import Reused, aligned
+from .store import ReusedArrays, aligned
 
 __all__ = ["PHASE", "STOP", "claim", "complete", "make_control", "resume", "stop"]
 
@@ -30,7 +30,7 @@ _SHORT, _LONG = 100, 1 << 40
 
 
 def make_control(limits: npt.NDArray[np.int64], *, patient: bool = False,
-                 reused: Reused | None = None) -> npt.NDArray[np.int64]:
+                 reused: ReusedArrays | None = None) -> npt.NDArray[np.int64]:
     """The control of tasks in phases that end before the tasks ``limits`` (phases,), which rise. ``patient``: True if
     helpers stay however long they wait, as each has a processor. ``reused`` has the last one, whose tasks have ended.
     """

@@ -19,7 +19,7 @@ from ..arrival import Arrivals
 from .block import Block, Field, Job, entry_of
 from .helpers import Team
 from .jit import compiled
-from .store import Reused, Store
+from .store import ReusedArrays, Store
 
 __all__ = ["CHUNK", "Arriving", "Timeline", "Windows", "count_part", "divide_part", "extent", "narrow_part",
            "ones", "place_part"]
@@ -60,7 +60,7 @@ class Timeline:
         self._starts = np.zeros(2, np.int64)  # where R's and S's windows begin, for the last probe that looked
         self._limits = {side: _limit(extent) for side, extent in self._extents.items()}
         self._ranged = [side for side, extent in self._extents.items() if extent.length is not None]
-        self._block, self._reused = Block(_FIELDS), Reused()
+        self._block, self._reused = Block(_FIELDS), ReusedArrays()
         self._block.put("starts", self._starts)
         for side, extent in self._extents.items():
             self._block.put(f"limit_{side}", self._limits[side])

@@ -2,7 +2,7 @@
 section 8; the online interval join of Scale-OIJ).
 """
 
-from .decided import Decided
+from .decided_bases import DecidedBases
 from .device_states import states_circuit
 from .fold import (
     FoldedRows,
@@ -17,6 +17,6 @@ from .operator import AggregateOperator, Groups
 from .reference import reference_aggregates
 from .sorted_folds import SortedFolds, sorted_folds, suits_ranges
 
-__all__ = ["AggregateOperator", "Decided", "FoldedRows", "Gather", "Groups", "SortedFolds", "aggregate_fields",
+__all__ = ["AggregateOperator", "DecidedBases", "FoldedRows", "Gather", "Groups", "SortedFolds", "aggregate_fields",
            "aggregate_types", "identical_rows", "may_have_values_without_partners", "reference_aggregates",
            "sorted_folds", "states_circuit", "suits_ranges", "without_partners"]

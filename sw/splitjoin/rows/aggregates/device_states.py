@@ -17,7 +17,7 @@ from splitjoin.lang.eval.vector import Vector, column
 from splitjoin.lang.ir import Col, columns
 from splitjoin.lang.query import Query
 
-from .decided import Decided
+from .decided_bases import DecidedBases
 from .fold import Gather, finished
 from .terms import PairTerms
 from .user_fold import fold_user
@@ -48,7 +48,7 @@ def states_circuit(device: Device, query: Query) -> QueryCircuit | None:
         return None
 
 
-def state_values(query: Query, decided: Decided, folding: FoldChoice, states: Mapping[str, Array],
+def state_values(query: Query, decided: DecidedBases, folding: FoldChoice, states: Mapping[str, Array],
                  gather: Gather) -> tuple[Items, list[pa.ChunkedArray]]:
     """The rows of ``query`` and the values of its aggregates, of all base tuples that are ``decided``, as of a left
     join. ``states``: by field, those of the base tuples; partners of ``decided`` are added to them.
@@ -57,8 +57,8 @@ def state_values(query: Query, decided: Decided, folding: FoldChoice, states: Ma
         kept = states["any"] | (decided.lengths > 0)
         rows = np.flatnonzero(decided.items["kind"] == PAIR)
         states = {name: values[kept] for name, values in states.items()}
-        decided = Decided(np.delete(decided.items, rows[~kept]), decided.bases[kept], decided.lengths[kept],
-                          decided.partners)
+        decided = DecidedBases(np.delete(decided.items, rows[~kept]), decided.bases[kept], decided.lengths[kept],
+                               decided.partners)
     pairs = PairTerms(_partner_values(query, decided, gather), decided)
     made = []
     for aggregate, parts in zip(query.aggregates, folding.outputs, strict=True):
@@ -69,7 +69,7 @@ def state_values(query: Query, decided: Decided, folding: FoldChoice, states: Ma
     return decided.items, made
 
 
-def _partner_values(query: Query, decided: Decided, gather: Gather) -> dict[Col, Vector]:
+def _partner_values(query: Query, decided: DecidedBases, gather: Gather) -> dict[Col, Vector]:
     """The columns of the partners that came after their base tuples."""
     needed = list(dict.fromkeys(c for a in query.aggregates for e in a.args for c in columns(e)))
     found = gather("s", [c.name for c in needed], decided.partners)
@@ -77,7 +77,7 @@ def _partner_values(query: Query, decided: Decided, gather: Gather) -> dict[Col,
             for c, a in zip(needed, found, strict=True)}
 
 
-def _value(term: Term, n: int, pairs: PairTerms, decided: Decided, folding: FoldChoice,
+def _value(term: Term, n: int, pairs: PairTerms, decided: DecidedBases, folding: FoldChoice,
            states: Mapping[str, Array]) -> Vector:
     """The values of ``term``, which part ``n`` of the circuit folds, with the partners of ``decided``."""
     slots = [states[f"slot{n}_{slot}"] for slot in range(len(folding.parts[n].slots))]

@@ -12,7 +12,7 @@ from splitjoin.lang.schema import Side
 
 from ..kinds import UnorderedKindOperator, lone_rows, operations
 from ..operator import RowBatch
-from .decided import Decided, Ints
+from .decided_bases import DecidedBases, Ints
 from .fold import FoldedRows, Gather
 
 __all__ = ["EarlyAggregateOperator"]
@@ -32,8 +32,8 @@ class EarlyAggregateOperator(UnorderedKindOperator):
         super().__init__(query, early=True)
         self._folded_rows = FoldedRows(query, gather)
         self._r = self._s = _NONE  # the pairs of waiting base tuples
-        self._back: list[Decided] = []
-        self._new: list[Decided] = []
+        self._back: list[DecidedBases] = []
+        self._new: list[DecidedBases] = []
 
     @property
     def needed(self) -> tuple[int, int]:
@@ -70,9 +70,9 @@ class EarlyAggregateOperator(UnorderedKindOperator):
     def _rows(self, decided: Items) -> RowBatch:
         self._note_changes(np.flatnonzero(self._waiting["r"]["id"] < self._settled[0]))
         back, new = (sum(len(part.bases) for part in parts) for parts in (self._back, self._new))
-        parts = [Decided(np.empty(0, ITEM), _NONE, _NONE, _NONE), *self._back, *self._new]
+        parts = [DecidedBases(np.empty(0, ITEM), _NONE, _NONE, _NONE), *self._back, *self._new]
         self._back, self._new = [], []
-        both = Decided(joined_items([part.items for part in parts]), *(
+        both = DecidedBases(joined_items([part.items for part in parts]), *(
             np.concatenate([getattr(part, name) for part in parts]) for name in ("bases", "lengths", "partners")))
         return RowBatch(both.items, [*self._folded_rows.arrays(both), operations(back, new)])
 
@@ -91,8 +91,8 @@ class EarlyAggregateOperator(UnorderedKindOperator):
             self._new.append(self._decided_part(r["id"][at], starts, count))
         r["given"][at], r["folded"][at] = 1, count
 
-    def _decided_part(self, bases: Ints, starts: Ints, lengths: Ints) -> Decided:
+    def _decided_part(self, bases: Ints, starts: Ints, lengths: Ints) -> DecidedBases:
         """The base tuples with the first ``lengths`` of their partners, which are noted from ``starts`` on."""
         ends = np.cumsum(lengths)
         at = np.arange(ends[-1]) - np.repeat(ends - lengths - starts, lengths)
-        return Decided(lone_rows("r", bases), bases, lengths, self._s[at])
+        return DecidedBases(lone_rows("r", bases), bases, lengths, self._s[at])

@@ -22,7 +22,7 @@ from splitjoin.lang.schema import Side
 from splitjoin.lang.types import Binary, Bool, Float, String, Type
 
 from ..result_values import result_type, to_arrow
-from .decided import Decided
+from .decided_bases import DecidedBases
 from .terms import PairTerms
 
 __all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "finished",
@@ -56,7 +56,7 @@ class FoldedRows:
         self._aggregates, self._gather = query.aggregates, gather
         self._columns = list(dict.fromkeys(c for a in query.aggregates for e in a.args for c in columns(e)))
 
-    def arrays(self, decided: Decided) -> list[pa.ChunkedArray]:
+    def arrays(self, decided: DecidedBases) -> list[pa.ChunkedArray]:
         """The values of each aggregate, one for each base tuple. Raises `InputError` for a sum that does not fit."""
         ends = np.cumsum(decided.lengths)
         cuts = [0]
@@ -67,7 +67,7 @@ class FoldedRows:
         return [pa.chunked_array([part[n] for part in parts], aggregate_types(a))
                 for n, a in enumerate(self._aggregates)]
 
-    def _block(self, decided: Decided) -> list[pa.Array]:
+    def _block(self, decided: DecidedBases) -> list[pa.Array]:
         ids: dict[Side, Ints] = {"r": np.repeat(decided.bases, decided.lengths), "s": decided.partners}
         values: dict[Col, Vector] = {}
         for side, rows in ids.items():
@@ -85,7 +85,7 @@ def without_partners(aggregate: Aggregate, values: Mapping[Col, Vector], n: int)
     """
     lacking = {c: _null(c.type, n) for e in aggregate.args for c in columns(e) if c.side == "s"}
     one = np.ones(n, np.int64)
-    decided = Decided(np.empty(0, ITEM), -one, one, -one)
+    decided = DecidedBases(np.empty(0, ITEM), -one, one, -one)
     return _flat(_folded(aggregate, PairTerms({**values, **lacking}, decided), decided))
 
 
@@ -116,7 +116,7 @@ def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _folded(aggregate: Aggregate, pairs: PairTerms, decided: Decided) -> pa.Array | pa.ChunkedArray:
+def _folded(aggregate: Aggregate, pairs: PairTerms, decided: DecidedBases) -> pa.Array | pa.ChunkedArray:
     """The values of ``aggregate`` for each base tuple that is ``decided``, whose pairs ``pairs`` has."""
     if aggregate.definition.listed:
         type_, ends = aggregate_types(aggregate), np.cumsum(decided.lengths)

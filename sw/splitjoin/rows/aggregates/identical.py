@@ -9,7 +9,7 @@ import pyarrow as pa
 from splitjoin.engines.device import PAIR
 from splitjoin.lang.types import plain
 
-from .decided import Decided
+from .decided_bases import DecidedBases
 
 __all__ = ["identical_rows", "merged_bases"]
 
@@ -53,7 +53,7 @@ def _comparable(column: pa.ChunkedArray) -> pa.Array:
     return flat if isinstance(flat, pa.Array) else pa.concat_arrays(flat.chunks)
 
 
-def merged_bases(decided: Decided, groups: Ints, *, lacking: bool) -> Decided:
+def merged_bases(decided: DecidedBases, groups: Ints, *, lacking: bool) -> DecidedBases:
     """``decided`` with one base tuple for all identical ones: the first, with the partners of all of them, by arrival.
 
     ``groups``: as of `identical_rows`. ``lacking``: True if a tuple without partners brings a row of NULL, as in SQL's
@@ -70,5 +70,5 @@ def merged_bases(decided: Decided, groups: Ints, *, lacking: bool) -> Decided:
     others = np.ones(len(decided.bases), np.bool_)
     others[first] = False
     rows = np.flatnonzero(decided.items["kind"] == PAIR)
-    return Decided(np.delete(decided.items, rows[others]), decided.bases[first],
-                   np.bincount(group, minlength=len(first)), partners[order])
+    return DecidedBases(np.delete(decided.items, rows[others]), decided.bases[first],
+                        np.bincount(group, minlength=len(first)), partners[order])

@@ -12,7 +12,7 @@ from splitjoin.lang.query import Query
 
 from ..kinds import KindOperator
 from ..operator import RowBatch
-from .decided import Decided
+from .decided_bases import DecidedBases
 from .fold import FoldedRows, Gather
 from .identical import merged_bases
 
@@ -60,7 +60,7 @@ class AggregateOperator(KindOperator):
     def _pass_over(self, decided: Items) -> None:
         self._with_partners(decided)
 
-    def _folded(self, decided: Decided) -> RowBatch:
+    def _folded(self, decided: DecidedBases) -> RowBatch:
         """The rows of ``decided``."""
         if self._groups is not None:
             decided = merged_bases(decided, self._groups, lacking=not self._drops_lone)
@@ -77,12 +77,12 @@ class AggregateOperator(KindOperator):
         """Forget all pairs that were noted."""
         self._r = self._s = np.empty(0, np.int64)
 
-    def _with_partners(self, items: Items) -> Decided:
+    def _with_partners(self, items: Items) -> DecidedBases:
         """The base tuples in ``items``, which are decided, with their partners, whose pairs are forgotten."""
         rows = items["kind"] == PAIR
         bases = items["r"][rows]
         if not len(bases):
-            return Decided(items, bases, np.empty(0, np.int64), np.empty(0, np.int64))
+            return DecidedBases(items, bases, np.empty(0, np.int64), np.empty(0, np.int64))
         mine = self._r <= bases[-1]  # base tuples are decided in their order
         r, partners = self._r[mine], self._s[mine]
         self._r, self._s = self._r[~mine], self._s[~mine]
@@ -91,4 +91,4 @@ class AggregateOperator(KindOperator):
         if self._drops_lone:  # base tuples without partners are no rows
             lone = np.flatnonzero(rows)[lengths == 0]
             items, bases, lengths = np.delete(items, lone), bases[lengths > 0], lengths[lengths > 0]
-        return Decided(items, bases, lengths, partners)
+        return DecidedBases(items, bases, lengths, partners)

@@ -20,7 +20,7 @@ from splitjoin.lang.schema import Side
 from ..device_times import DeviceTimes
 from ..numbered import NumberedSession, RowIds
 from ..operator import RowBatch
-from .decided import Decided
+from .decided_bases import DecidedBases
 from .device_states import state_values
 from .fold import Gather
 from .operator import AggregateOperator
@@ -123,7 +123,7 @@ class StateOperator(AggregateOperator):
         found["s"] += first[1]
         return found
 
-    def _folded(self, decided: Decided) -> RowBatch:
+    def _folded(self, decided: DecidedBases) -> RowBatch:
         bases = decided.bases
         states = {name: np.full(len(bases), self._initial(name), values.dtype)
                   for name, values in self._states.items()} or self._no_states(len(bases))

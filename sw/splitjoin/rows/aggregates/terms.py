@@ -13,7 +13,7 @@ from splitjoin.lang.aggregate_functions import FoldTerm, Term
 from splitjoin.lang.eval.vector import Vector, evaluate_columns
 from splitjoin.lang.ir import Col, Expr
 
-from .decided import Decided
+from .decided_bases import DecidedBases
 from .float_sum import exact_float_sums
 from .user_fold import fold_user
 
@@ -29,7 +29,7 @@ class PairTerms:
     each pair.
     """
 
-    def __init__(self, values: Mapping[Col, Vector], decided: Decided):
+    def __init__(self, values: Mapping[Col, Vector], decided: DecidedBases):
         self._columns, self._decided, self._lengths = values, decided, decided.lengths
         self._pairs = int(self._lengths.sum())
         self._vectors: dict[Expr, Vector] = {}

@@ -17,7 +17,7 @@ from splitjoin.lang.aggregate_functions import FoldTerm
 from splitjoin.lang.eval.vector import Vector
 from splitjoin.lang.fold import Fold, Overflow
 
-from .decided import Decided
+from .decided_bases import DecidedBases
 from .user_values import Arguments, argument_arrays, argument_error, overflow_error, results
 
 __all__ = ["fold_user", "kernel", "user_states"]
@@ -25,7 +25,7 @@ __all__ = ["fold_user", "kernel", "user_states"]
 Ints = npt.NDArray[np.int64]
 
 
-def fold_user(term: FoldTerm, args: Sequence[Vector], decided: Decided,
+def fold_user(term: FoldTerm, args: Sequence[Vector], decided: DecidedBases,
               begin: tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]] | None = None) -> Vector:
     """The values of ``term`` for each base tuple, from its arguments' values for each pair. ``begin``: the states
     that the pairs are added to, slot by slot, and whether they have partners; by default, initial ones.
@@ -37,7 +37,7 @@ def fold_user(term: FoldTerm, args: Sequence[Vector], decided: Decided,
     return results(term, states, present, decided.bases)
 
 
-def user_states(term: FoldTerm, args: Sequence[Vector], decided: Decided,
+def user_states(term: FoldTerm, args: Sequence[Vector], decided: DecidedBases,
                 begin: tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]] | None = None) -> tuple[
                     list[npt.NDArray[Any]], Ints]:
     """The states of `fold_user`, slot by slot, and for each base tuple the number of partners that were added."""
@@ -52,12 +52,12 @@ def user_states(term: FoldTerm, args: Sequence[Vector], decided: Decided,
     return states, counts
 
 
-def _base(decided: Decided, pair: int) -> int:
+def _base(decided: DecidedBases, pair: int) -> int:
     """The row id of the base tuple of pair number ``pair``."""
     return int(decided.bases[np.searchsorted(np.cumsum(decided.lengths), pair, side="right")])
 
 
-def _argument_error(term: FoldTerm, args: Sequence[Vector], decided: Decided, pair: int) -> InputError:
+def _argument_error(term: FoldTerm, args: Sequence[Vector], decided: DecidedBases, pair: int) -> InputError:
     one = [Vector(a.values[pair:pair + 1], a.valid[pair:pair + 1], a.denominator) for a in args]
     number = 0
     while argument_arrays(_single(term, number), one[number:number + 1]).wrong:

@@ -13,7 +13,7 @@ from splitjoin.lang.ir import columns
 from splitjoin.lang.properties import denominator
 from splitjoin.lang.types import is_exact
 
-from ..aggregates import Decided
+from ..aggregates import DecidedBases
 from ..aggregates.fold import Gather, finished
 from ..aggregates.terms import joined_halves
 from ..aggregates.user_fold import user_states
@@ -76,7 +76,7 @@ def _user_values(term: FoldTerm, found: FoldedBases, out: Ints, bases: Ints, gat
                   for c, a in zip(needed, gathered, strict=True)}
         with np.errstate(all="ignore"):
             args = [evaluate_columns(e, values, len(partners)) for e in term.args]
-        states, counts = user_states(term, args, Decided(np.empty(0, ITEM), bases[again], lengths, partners))
+        states, counts = user_states(term, args, DecidedBases(np.empty(0, ITEM), bases[again], lengths, partners))
         out[0, again] = counts
         for number, state in enumerate(states):
             out[2 + number, again] = state

@@ -30,7 +30,7 @@ from .group import Counts, GroupJoin, Step
 from .group_rows import FoundPairs, GroupRows, StepRows
 from .rows import Numbers, Rows
 
-__all__ = ["GroupBatch", "OrderedRows", "PairRows"]
+__all__ = ["GroupBatch", "OrderedGroupRows", "PairedGroupRows"]
 
 _MAX = 2**63 - 1
 
@@ -76,7 +76,7 @@ class GroupBatch:
         return [take(self.tables[side].column(name), at) for name in names]
 
 
-class OrderedRows(GroupRows):
+class OrderedGroupRows(GroupRows):
     """Decides rows that depend on arrival order, by a `RowOperator`."""
 
     def decided(self, join: GroupJoin, step: Step, found: Iterable[FoundPairs], counts: Counts) -> StepRows:
@@ -116,7 +116,7 @@ class OrderedRows(GroupRows):
         """Columns of the undecided tuples' states, from which another one goes on."""
 
 
-class PairRows(OrderedRows):
+class PairedGroupRows(OrderedGroupRows):
     """Decides rows by pairs; it holds nothing from one step to the next."""
 
     def join(self, query: Query, batch: GroupBatch, undecided: Mapping[str, Numbers],

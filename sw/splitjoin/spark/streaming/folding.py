@@ -1,4 +1,5 @@
-"""`FoldedRows`: folds the aggregates of a group without pairs, by an operator, and where a circuit folds, its session.
+"""`FoldedGroupRows`: folds the aggregates of a group without pairs, by an operator, and its session where
+a circuit folds.
 
 The state of a group holds no pairs then. The rows that it stores are those that undecided base tuples need, so a task
 that goes on from a state which its worker does not have folds these rows anew.
@@ -19,14 +20,14 @@ from splitjoin.rows.answers import folding_operator
 from splitjoin.rows.numbered import NumberedSession
 from splitjoin.rows.operator import RowBatch, RowOperator
 
-from .decisions import GroupBatch, OrderedRows
+from .decisions import GroupBatch, OrderedGroupRows
 from .group import Counts
 from .rows import Numbers
 
-__all__ = ["FoldedRows"]
+__all__ = ["FoldedGroupRows"]
 
 
-class FoldedRows(OrderedRows):
+class FoldedGroupRows(OrderedGroupRows):
     """Folds the aggregates of a group's base tuples, micro-batch by micro-batch."""
 
     takes_pairs: ClassVar[bool] = False
@@ -40,7 +41,7 @@ class FoldedRows(OrderedRows):
         self._fresh = True
 
     @classmethod
-    def of(cls, query: Query, device: Device) -> FoldedRows | None:
+    def of(cls, query: Query, device: Device) -> FoldedGroupRows | None:
         """The rows of ``query`` as ``device`` folds them; None if it gives pairs."""
         made = cls(device)
         operator = folding_operator(query, device, lambda: (made._batch.first, made._batch.known),

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from splitjoin.engines.registry import device as find_device
 
 from ..resources import leased
-from .decisions import PairRows
-from .folding import FoldedRows
+from .decisions import PairedGroupRows
+from .folding import FoldedGroupRows
 from .group import GroupJoin
 from .group_rows import GroupRows
 from .matched import MatchedRows
@@ -25,10 +25,10 @@ def _chosen(join: GroupJoin) -> GroupRows:
     if join.by_matches:
         return MatchedRows()
     if join.query.aggregates:
-        folded = FoldedRows.of(join.query, find_device(join.device, **leased(join.device, join.options)))
+        folded = FoldedGroupRows.of(join.query, find_device(join.device, **leased(join.device, join.options)))
         if folded is not None:
             return folded
-    return PairRows()
+    return PairedGroupRows()
 
 
 @dataclass

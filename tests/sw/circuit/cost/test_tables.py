@@ -8,8 +8,8 @@ from bench.place_and_route import ecp5, ultrascale
 from bench.place_and_route.design import part_design
 
 from splitjoin.circuit.cost import Resources, datapath_cost
+from splitjoin.circuit.cost.constant_width import table_cost
 from splitjoin.circuit.cost.region import region_cost
-from splitjoin.circuit.cost.width import table_cost
 from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Configuration
 from splitjoin.cli import main

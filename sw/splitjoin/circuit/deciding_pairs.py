@@ -21,14 +21,14 @@ from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .wire import ROW_BITS
 
-__all__ = ["Deciding", "check_decides", "deciding"]
+__all__ = ["DecidingPairs", "check_decides", "deciding_pairs"]
 
 #: What of the earlier partners of a tuple of R is folded, in words.
 _FOLDED = {"": "whether there is one", "max": "the newest one", "min": "the oldest one"}
 
 
 @dataclass(frozen=True)
-class Deciding:
+class DecidingPairs:
     """The way in which a circuit gives the pairs that decide.
 
     ``query``: the inner join that it runs, with windows and a condition narrowed to what can decide. ``partner``: of
@@ -54,27 +54,27 @@ class Deciding:
                 f"after it, {self.later}")
 
 
-def deciding(query: Query) -> Deciding:
+def deciding_pairs(query: Query) -> DecidingPairs:
     """The deciding pairs of ``query``, which `Query.needs_few_pairs`."""
     kind = query.kind
     if not kind.is_asof:
-        return Deciding(query.pairs, "", True)
+        return DecidingPairs(query.pairs, "", True)
     narrow = query.narrowed.pairs
     if query.time is not None and not kind.allow_exact:
         narrow = replace(narrow, predicate=build.and_([query.predicate, _times_apart(query, kind)], "the condition"))
     # Later partners precede, and earlier ones follow, a tuple of R by event time only where both have the same.
     if kind.direction == "backward":
         some = query.time is not None and kind.allow_exact
-        return Deciding(narrow, "max", False, "those of the same time leave" if some else "none decides")
+        return DecidingPairs(narrow, "max", False, "those of the same time leave" if some else "none decides")
     if kind.direction == "forward":
-        return Deciding(narrow, "min", True)
+        return DecidingPairs(narrow, "min", True)
     # Of later partners at the same time the last one is the nearest, so that no first one can stand for them.
     if query.time is not None and kind.allow_exact:
-        return Deciding(narrow, "max", False, "all leave")
-    return Deciding(narrow, "max", True)
+        return DecidingPairs(narrow, "max", False, "all leave")
+    return DecidingPairs(narrow, "max", True)
 
 
-def check_decides(found: Deciding, plan: CircuitPlan, parameters: CircuitParameters) -> None:
+def check_decides(found: DecidingPairs, plan: CircuitPlan, parameters: CircuitParameters) -> None:
     """Raise `UnsupportedError`, with the reason, if no circuit with ``parameters`` gives the pairs of ``found``, whose
     condition has ``plan``.
     """

@@ -1,4 +1,4 @@
-"""`Decided`: base tuples and their partners."""
+"""`DecidedBases`: base tuples and their partners."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from splitjoin.engines.device import PAIR, Items
 
-__all__ = ["Decided"]
+__all__ = ["DecidedBases"]
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecidedBases:
     """Base tuples that are decided, and their partners.
 
     ``items``: a row for each base tuple, with −1 for S, and stars among them. ``bases``: the base tuples' row ids (n,),
@@ -27,10 +27,10 @@ class Decided:
     lengths: Ints
     partners: Ints
 
-    def part(self, start: int, end: int) -> Decided:
+    def part(self, start: int, end: int) -> DecidedBases:
         """The base tuples number ``start`` to before ``end``, without stars."""
         before = int(self.lengths[:start].sum())
         lengths = self.lengths[start:end]
         rows = self.items[self.items["kind"] == PAIR] if len(self.items) != len(self.bases) else self.items
-        return Decided(rows[start:end], self.bases[start:end], lengths,
-                       self.partners[before:before + int(lengths.sum())])
+        return DecidedBases(rows[start:end], self.bases[start:end], lengths,
+                            self.partners[before:before + int(lengths.sum())])
