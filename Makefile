@@ -86,7 +86,7 @@ chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, eighty t
 spark-versions: $(STAMP) ## Joins on Spark 3.5, 4.0, 4.1 and 4.2, each downloaded once (2 GB).
 	$(BIN)/python -m tests.spark_versions
 
-fuzz: $(STAMP) ## 100,000 damaged files, snapshots, states and messages: none ends the process (an hour).
+fuzz: $(STAMP) ## 100,000 damaged files, snapshots, states, messages, and 25,000 random joins against golden (two hours).
 	$(BIN)/python -m tests.fuzz
 
 wheel-test: $(STAMP) ## Build wheel and sdist, install both where there is no compiler, and run all examples of docs (minutes).

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .inputs import INPUTS
+from .joins import COMPARISONS
 
 __all__ = ["Finding", "names", "run"]
 
@@ -20,7 +21,7 @@ _START, _EACH = 300, 1.0
 
 @dataclass(frozen=True)
 class Finding:
-    """A case that ended the process, took too long, or raised another error than one of splitjoin."""
+    """A case that ended the process, took too long, raised another error than one of splitjoin, or differed."""
 
     input: str
     case: int
@@ -28,8 +29,8 @@ class Finding:
 
 
 def names() -> list[str]:
-    """The names of all inputs."""
-    return [one.name for one in INPUTS]
+    """The names of all inputs and comparisons."""
+    return [one.name for one in (*INPUTS, *COMPARISONS)]
 
 
 def run(of: Sequence[str], cases: int, seed: int, say: Callable[[str], None] = lambda line: None) -> list[Finding]:
