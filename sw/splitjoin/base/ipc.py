@@ -43,10 +43,12 @@ def read_ipc_file(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         return table if columns is None else table.select(columns)
 
 
-def ipc_batches(path: Path) -> Iterator[pa.RecordBatch]:
-    """The batches of the Arrow IPC file or stream ``path``, one after the other. Raises as `read_ipc_file`."""
+def ipc_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The batches of the Arrow IPC file or stream ``path``, one after the other; of a file with ``columns`` alone.
+    Raises as `read_ipc_file`.
+    """
     schema = ipc_schema(path)
-    with translated(), _opened(path, schema, None) as reader:
+    with translated(), _opened(path, schema, columns) as reader:
         found = reader if isinstance(reader, pa.RecordBatchReader) else map(reader.get_batch,
                                                                             range(reader.num_record_batches))
         for batch in found:

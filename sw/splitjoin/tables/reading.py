@@ -20,6 +20,7 @@ from splitjoin.lang.types import Binary, String, Timestamp, finer, from_arrow
 from .csv_source import CsvSource
 from .csv_values import read_csv
 from .names import IPC, is_url, known, short
+from .parquet_batches import parquet_batches
 
 __all__ = ["TableFiles", "common_type", "read_piped", "read_schema", "read_table"]
 
@@ -214,13 +215,12 @@ class TableFiles:
         for path in self.paths:
             with _reading(path):
                 if path.suffix.lower() in IPC:
-                    for batch in ipc_batches(path):
+                    for batch in ipc_batches(path, columns):
                         yield from (_converted(pa.Table.from_batches([batch.slice(at, rows)]), schema, path)
                                     for at in range(0, len(batch), rows))
                     continue
-                with pyarrow.parquet.ParquetFile(path) as file:
-                    for batch in file.iter_batches(rows, columns=list(columns)):
-                        yield _converted(pa.Table.from_batches([validated(batch)]), schema, path)
+                for batch in parquet_batches(path, rows, columns):
+                    yield _converted(pa.Table.from_batches([batch]), schema, path)
 
 
 def _unified(files: TableFiles, schemas: Sequence[pa.Schema]) -> pa.Schema:

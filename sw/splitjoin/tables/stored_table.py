@@ -16,6 +16,7 @@ from splitjoin.base.ipc import ipc_batches, read_ipc_file, translated, validated
 
 from .csv_source import CsvSource
 from .names import IPC
+from .parquet_batches import parquet_batches
 from .stored import csv_read_types, from_stored, stored_schema
 
 __all__ = ["StoredTable", "merged", "signature"]
@@ -59,8 +60,7 @@ class StoredTable:
     def _batches(self, rows: int) -> Iterator[pa.RecordBatch]:
         """The batches as the file has them, of about ``rows`` where that can be chosen."""
         if self._suffix == ".parquet":
-            with pyarrow.parquet.ParquetFile(self.path) as file:
-                yield from map(validated, file.iter_batches(rows))
+            yield from parquet_batches(self.path, rows)
         elif self._suffix in IPC:
             for batch in ipc_batches(self.path):
                 yield from (batch.slice(at, rows) for at in range(0, len(batch), rows))

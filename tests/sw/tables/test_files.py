@@ -7,13 +7,15 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
 from splitjoin import InputError
-from splitjoin.tables import check_output, read_schema, read_table, write_table
+from splitjoin.tables import TableFiles, check_output, read_schema, read_table, write_table
+from splitjoin.tables.parquet_batches import parquet_batches
 from splitjoin.tables.schema_text import parse_schema
 
 TABLE = pa.table({"x": [1, 2]})
@@ -201,3 +203,25 @@ def test_empty_lines_of_one_column_are_rows(folder: Path) -> None:
     assert read_table("o.csv").to_pydict() == {"x": [1, None, 2]}
     Path("o.csv").write_text("\nx,y\n1,2\n\n3,4\n")
     assert read_table("o.csv").to_pydict() == {"x": [1, 3], "y": [2, 4]}
+
+
+@pytest.mark.parametrize("group", [1 << 16, 1 << 21], ids=["many groups", "one group"])
+def test_memory_holds_a_batch_of_a_parquet_file(folder: Path, group: int) -> None:
+    rows = 1 << 21
+    table = pa.table({"x": np.random.default_rng(1).integers(0, 2**62, rows)})
+    pyarrow.parquet.write_table(table, "t.parquet", row_group_size=group, use_dictionary=False)
+    before, held, at = pa.total_allocated_bytes(), [], 0
+    for batch in parquet_batches(Path("t.parquet"), 1 << 16):
+        held.append(pa.total_allocated_bytes() - before)
+        assert batch.column(0).equals(table.column(0).slice(at, len(batch)).combine_chunks())
+        at += len(batch)
+    assert at == rows
+    assert max(held) < table.nbytes // 4
+
+
+def test_parts_of_arrow_files_have_the_columns_that_are_asked_for(folder: Path) -> None:
+    table = pa.table({"x": [1, 2, 3], "y": ["a", "b", "c"], "z": [4, 5, 6]})
+    write_table(table, "t.arrow")
+    parts = list(TableFiles.find("t.arrow").batches(["z", "x"], 2))
+    assert pa.concat_tables(parts).equals(table.select(["z", "x"]))
+    assert list(map(len, parts)) == [2, 1]
