@@ -99,12 +99,12 @@ def find(name: str) -> Path | None:
         try:
             for part in Path(name).parts:
                 path = path / part
-                found = path.lstat()
-                if not stat.S_ISREG(found.st_mode):
-                    _check_inner(path, found)
+                status = path.lstat()
+                if not stat.S_ISREG(status.st_mode):
+                    _check_inner(path, status)
         except OSError:
             continue
-        if path.is_dir() or is_private(found):
+        if path.is_dir() or is_private(status):
             with suppress(OSError):  # of a cache that may only be read
                 os.utime(path)  # the least recently used entries are removed first
             return path
@@ -138,11 +138,11 @@ def cache_limit() -> int:
     text = os.environ.get("SPLITJOIN_CACHE_LIMIT")
     if not text:
         return _LIMIT
-    found = re.fullmatch(r"\s*(\d+)\s*([KMGT]iB|B|)\s*", text)
-    if found is None:
+    size = re.fullmatch(r"\s*(\d+)\s*([KMGT]iB|B|)\s*", text)
+    if size is None:
         raise ToolError(f"the variable SPLITJOIN_CACHE_LIMIT must be a whole number of B, KiB, MiB, GiB or TiB, such "
                         f"as '500 MiB', not {text!r}")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(size[1]) * _UNITS[size[2]]
 
 
 @contextmanager
@@ -213,10 +213,10 @@ class _Entry:
 
 
 def _trim(folder: Path, limit: int) -> int:
-    found = _entries(folder)
-    total, removed = sum(one.size for one in found), 0
+    entries = _entries(folder)
+    total, removed = sum(one.size for one in entries), 0
     latest = time.time() - _IN_USE
-    for one in sorted(found, key=lambda one: one.used):
+    for one in sorted(entries, key=lambda one: one.used):
         if total - removed <= limit or one.used > latest:
             break
         for path in one.paths:
@@ -233,7 +233,7 @@ def _entries(folder: Path) -> list[_Entry]:
     """The entries of the cache: files and folders whose names agree up to the first dot. Locks belong to none: a
     process may hold one whose entry is not there yet.
     """
-    found: dict[str, _Entry] = {}
+    entries: dict[str, _Entry] = {}
     for shelf in (folder, folder / KERNELS):
         if shelf.is_symlink() or not shelf.is_dir():
             continue
@@ -241,7 +241,7 @@ def _entries(folder: Path) -> list[_Entry]:
             name = path.name.partition(".")[0]
             if path.suffix == ".lock" or not _ENTRY.fullmatch(name):
                 continue
-            one = found.setdefault(name, _Entry([]))
+            one = entries.setdefault(name, _Entry([]))
             one.paths.append(path)
             for part in _files(path):
                 with suppress(OSError):  # others may remove it at the same time
@@ -251,7 +251,7 @@ def _entries(folder: Path) -> list[_Entry]:
                         # Most file systems keep the time of the last read to a day only, which is fine enough here.
                         one.used = max(one.used, status.st_atime)
                         one.size += status.st_size
-    return list(found.values())
+    return list(entries.values())
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -287,10 +287,10 @@ class _Folders:
 
 def _folders() -> _Folders:
     """The folders to use; what is wrong with the usual ones is said once."""
-    found = _usable_folders()
-    if found.problem:
-        _say(found.problem)
-    return found
+    folders = _usable_folders()
+    if folders.problem:
+        _say(folders.problem)
+    return folders
 
 
 def _usable_folders() -> _Folders:
@@ -350,11 +350,11 @@ def _make(folder: Path) -> None:
         one.mkdir(mode=0o700, exist_ok=True)
 
 
-def _check_inner(folder: Path, found: os.stat_result) -> None:
+def _check_inner(folder: Path, status: os.stat_result) -> None:
     """Raise `ToolError` if others can change what is in ``folder``, a folder in the cache, or a link of our own to one.
     The cache itself has passed.
     """
-    if (why := change_of(folder, found)) is not None:
+    if (why := change_of(folder, status)) is not None:
         raise ToolError(f"{REFUSED} to its folders, but {why}; remove it, or chmod 700 it if you trust what is in "
                         f"it")
 

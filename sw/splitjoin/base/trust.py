@@ -43,31 +43,31 @@ def check_folder(folder: Path, *, inside: bool = True) -> Path:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
 
 
-def change_of(folder: Path, found: os.stat_result) -> str | None:
+def change_of(folder: Path, status: os.stat_result) -> str | None:
     """A text that says how others than this user and root can change what is in ``folder``, or in the folder that it
-    links to; None if they cannot. ``found`` is its `os.lstat`. Its parents must have passed. Raises OSError for a link
+    links to; None if they cannot. ``status`` is its `os.lstat`. Its parents must have passed. Raises OSError for a link
     to anything but a folder.
     """
     if not hasattr(os, "geteuid"):
         return None
-    if not _is_ours(found):
-        return f"{folder} is of user {found.st_uid}"
-    if stat.S_ISLNK(found.st_mode):
+    if not _is_ours(status):
+        return f"{folder} is of user {status.st_uid}"
+    if stat.S_ISLNK(status.st_mode):
         try:
             check_folder(folder)
         except Untrusted as error:
             return str(error)
         return None
-    if found.st_mode & _OTHERS_WRITE:
-        return f"{folder} has mode {stat.S_IMODE(found.st_mode):04o}"
+    if status.st_mode & _OTHERS_WRITE:
+        return f"{folder} has mode {stat.S_IMODE(status.st_mode):04o}"
     return None
 
 
-def is_private(found: os.stat_result) -> bool:
+def is_private(status: os.stat_result) -> bool:
     """True for a regular file that nobody but this user or root owns or may write to."""
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return False
-    return not hasattr(os, "geteuid") or (_is_ours(found) and not found.st_mode & _OTHERS_WRITE)
+    return not hasattr(os, "geteuid") or (_is_ours(status) and not status.st_mode & _OTHERS_WRITE)
 
 
 def private_bytes(path: Path) -> bytes | None:
@@ -89,27 +89,27 @@ def _check_parts(folder: Path, inside: bool) -> tuple[Path, tuple[str, ...]] | N
     at = Path(folder.anchor)
     for n, part in enumerate(folder.parts):
         at = at / part if n else at
-        found = at.lstat()
-        if not _is_ours(found):
-            raise Untrusted(f"{at} is of user {found.st_uid}")
-        if stat.S_ISLNK(found.st_mode):
+        status = at.lstat()
+        if not _is_ours(status):
+            raise Untrusted(f"{at} is of user {status.st_uid}")
+        if stat.S_ISLNK(status.st_mode):
             return at, folder.parts[n + 1:]
-        if not stat.S_ISDIR(found.st_mode):
+        if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(at))
         strict = inside and n == len(folder.parts) - 1
-        if found.st_mode & _OTHERS_WRITE and (strict or not _is_safe_parent(found)):
-            raise Untrusted(f"{at} has mode {stat.S_IMODE(found.st_mode):04o}")
+        if status.st_mode & _OTHERS_WRITE and (strict or not _is_safe_parent(status)):
+            raise Untrusted(f"{at} has mode {stat.S_IMODE(status.st_mode):04o}")
     return None
 
 
-def _is_ours(found: os.stat_result) -> bool:
-    return found.st_uid in (os.geteuid(), 0)
+def _is_ours(status: os.stat_result) -> bool:
+    return status.st_uid in (os.geteuid(), 0)
 
 
-def _is_safe_parent(found: os.stat_result) -> bool:
-    if found.st_mode & stat.S_ISVTX:
+def _is_safe_parent(status: os.stat_result) -> bool:
+    if status.st_mode & stat.S_ISVTX:
         return True
-    return not found.st_mode & stat.S_IWOTH and _is_private_group(found.st_gid, os.geteuid())
+    return not status.st_mode & stat.S_IWOTH and _is_private_group(status.st_gid, os.geteuid())
 
 
 @cache
@@ -119,7 +119,7 @@ def _is_private_group(group: int, user: int) -> bool:
     import pwd
 
     try:
-        name, found = pwd.getpwuid(user).pw_name, grp.getgrgid(group)
+        name, entry = pwd.getpwuid(user).pw_name, grp.getgrgid(group)
     except KeyError:
         return False
-    return found.gr_name == name and set(found.gr_mem) <= {name}
+    return entry.gr_name == name and set(entry.gr_mem) <= {name}

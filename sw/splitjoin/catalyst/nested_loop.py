@@ -48,21 +48,21 @@ class Keys:
 
 def matched_pairs(condition: Sequence[Any], r: Keys, s: Keys) -> Iterator[tuple[Array, Array]]:
     """The pairs (rows of r, rows of s) for which ``condition`` is true. Raises `InputError` where Spark raises one."""
-    found = {"l": _Side(r), "r": _Side(s)}
+    sides = {"l": _Side(r), "r": _Side(s)}
     for texts in _text_columns(condition):
-        _rank(texts, found)
+        _rank(texts, sides)
     rows = max(1, _BLOCK // max(1, s.columns.num_rows))
     for start in range(0, r.columns.num_rows if s.columns.num_rows else 0, rows):
         end = min(start + rows, r.columns.num_rows)
-        made = _evaluated(condition, found, slice(start, end))
+        truth = _evaluated(condition, sides, slice(start, end))
         shape = end - start, s.columns.num_rows
-        if np.any(made.raises):
+        if np.any(truth.raises):
             named = ", ".join(t for t in (*r.texts, *s.texts) if t) or "its arithmetic"
             raise InputError(f"the join's condition raises an error for some rows, as an integer does not fit its "
                              f"type, a divisor is 0 or a text is no number, in {named}; set "
                              f"spark.splitjoin.sql.enabled to false to get Spark's own error, or "
                              f"spark.sql.ansi.enabled to false for none")
-        at, other = np.nonzero(np.broadcast_to(made.values & made.valid, shape))
+        at, other = np.nonzero(np.broadcast_to(truth.values & truth.valid, shape))
         yield at + start, other
 
 
@@ -90,24 +90,24 @@ def _array(column: pa.Array, kind: str, valid: Array) -> Array:
         return np.asarray(filled.to_numpy(zero_copy_only=False))
     if kind.startswith("decimal"):
         return np.array([v if v is not None else Decimal(0) for v in column.to_pylist()], object)
-    whole = column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
-    return np.asarray(whole.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
+    numbers = column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
+    return np.asarray(numbers.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
 
 
 def _text_columns(node: Sequence[Any]) -> list[set[tuple[str, int]]]:
     """The text and the binary keys, which are compared with each other."""
-    found: dict[str, set[tuple[str, int]]] = {"string": set(), "binary": set()}
+    by_type: dict[str, set[tuple[str, int]]] = {"string": set(), "binary": set()}
 
     def visit(node: Sequence[Any]) -> None:
         if node[0] in ("l", "r"):
-            if node[1] in found:
-                found[node[1]].add((node[0], node[2]))
+            if node[1] in by_type:
+                by_type[node[1]].add((node[0], node[2]))
         elif node[0] != "lit":
             for a in node[3:]:
                 visit(a)
 
     visit(node)
-    return [f for f in found.values() if f]
+    return [f for f in by_type.values() if f]
 
 
 def _rank(keys: set[tuple[str, int]], sides: Mapping[str, _Side]) -> None:
@@ -180,24 +180,24 @@ def _arithmetic(op: str, kind: str, parts: list[Array]) -> tuple[Array, Array]:
     make: Callable[..., Array] = {"+": np.add, "-": np.subtract, "*": np.multiply, "abs": np.abs,
                                   "neg": np.negative}[op]
     with np.errstate(all="ignore"):
-        made = make(*parts)
+        result = make(*parts)
     if kind in ("float", "double"):
-        return made, none
+        return result, none
     a, b = parts[0], parts[-1]
-    least = np.iinfo(made.dtype).min
+    least = np.iinfo(result.dtype).min
     if op == "+":
-        return made, ((a ^ made) & (b ^ made)) < 0
+        return result, ((a ^ result) & (b ^ result)) < 0
     if op == "-":
-        return made, ((a ^ b) & (a ^ made)) < 0
+        return result, ((a ^ b) & (a ^ result)) < 0
     if op != "*":
-        return made, a == least
+        return result, a == least
     # What Python's integers give, where the product of the floats is not far below the limit.
     near = np.abs(a.astype(np.float64) * b.astype(np.float64)) >= -float(least) * 0.99
     bad = np.zeros(np.shape(near), bool)
     for at in zip(*np.nonzero(near), strict=True):
         product = int(np.broadcast_to(a, near.shape)[at]) * int(np.broadcast_to(b, near.shape)[at])
         bad[at] = not int(least) <= product < -int(least)
-    return made, bad
+    return result, bad
 
 
 def _less(a: Array, b: Array) -> Array:
@@ -244,42 +244,42 @@ def _not_null(parts: list[_Values]) -> _Values:
 
 def _extreme(better: Callable[[Array, Array], Array]) -> Callable[[list[_Values]], _Values]:
     def of(parts: list[_Values]) -> _Values:
-        made = parts[0]
+        extreme = parts[0]
         for part in parts[1:]:
-            takes = part.valid & (~made.valid | better(part.values, made.values))
-            made = _Values(np.where(takes, part.values, made.values), made.valid | part.valid,
-                           made.raises | part.raises)
-        return made
+            takes = part.valid & (~extreme.valid | better(part.values, extreme.values))
+            extreme = _Values(np.where(takes, part.values, extreme.values), extreme.valid | part.valid,
+                              extreme.raises | part.raises)
+        return extreme
 
     return of
 
 
 def _coalesce(parts: list[_Values]) -> _Values:
-    made = parts[0]
+    first = parts[0]
     for part in parts[1:]:
-        made = _Values(np.where(made.valid, made.values, part.values), made.valid | part.valid,
-                       made.raises | ~made.valid & part.raises)
-    return made
+        first = _Values(np.where(first.valid, first.values, part.values), first.valid | part.valid,
+                        first.raises | ~first.valid & part.raises)
+    return first
 
 
 def _case(parts: list[_Values]) -> _Values:
     if len(parts) % 2:
-        made = parts[-1]
+        chosen = parts[-1]
     else:
         none = np.zeros((1, 1), bool)
-        made = _Values(np.zeros_like(parts[1].values), none, none)
+        chosen = _Values(np.zeros_like(parts[1].values), none, none)
     for when, then in zip(parts[-2 - len(parts) % 2::-2], parts[-1 - len(parts) % 2::-2], strict=True):
         takes = when.valid & when.values
-        made = _Values(np.where(takes, then.values, made.values), np.where(takes, then.valid, made.valid),
-                       when.raises | np.where(takes, then.raises, made.raises))
-    return made
+        chosen = _Values(np.where(takes, then.values, chosen.values), np.where(takes, then.valid, chosen.valid),
+                         when.raises | np.where(takes, then.raises, chosen.raises))
+    return chosen
 
 
 def _in(parts: list[_Values]) -> _Values:
-    made = _compared(parts[0], parts[1])
+    matches = _compared(parts[0], parts[1])
     for part in parts[2:]:
-        made = _or([made, _compared(parts[0], part)])
-    return made
+        matches = _or([matches, _compared(parts[0], part)])
+    return matches
 
 
 def _compared(a: _Values, b: _Values) -> _Values:

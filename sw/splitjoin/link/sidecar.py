@@ -90,14 +90,14 @@ class Sidecar:
 
     def _other_columns(self, query: Query) -> list[str]:
         """The columns of ``query`` that differ from those that the circuit was built for, in words."""
-        found = []
+        problems = []
         for schema in (query.r, query.s):
             built = self.query.get(f"schema_{schema.side}", "")
             listed = f", {built}, "
-            found += [f"it was built for stream {schema.side} with {built}, not with {column}"
-                      for column in map(_described, schema.columns)
-                      if f", {column.split(':')[0]}:" in listed and f", {column}, " not in listed]
-        return found
+            problems += [f"it was built for stream {schema.side} with {built}, not with {column}"
+                         for column in map(_described, schema.columns)
+                         if f", {column.split(':')[0]}:" in listed and f", {column}, " not in listed]
+        return problems
 
     def _other_folds(self, query: Query) -> str:
         """The end of the refusal of ``query``: the aggregates or the kind of join that the circuit was built for, if
@@ -123,28 +123,29 @@ class Sidecar:
     def read(cls, path: str | Path) -> Sidecar:
         """The sidecar in the file ``path``. Raises `InputError` if it is missing or not a sidecar."""
         try:
-            found = parsed_json(Path(path).read_text(encoding="utf-8"))
+            content = parsed_json(Path(path).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise InputError(f"a design must be a readable JSON file that `splitjoin build` wrote, but {path} is not: "
                              f"{error}") from error
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise InputError(f"the design {path} must have the format {FORMAT!r}; build the circuit again with this "
                              f"release")
         wrong = [name for name, good in (
-            ("parameters", isinstance(found.get("parameters"), dict) and set(found["parameters"]) <= set(_NAMES)),
-            ("abi", isinstance(found.get("abi"), str) and _is_hash(found["abi"])),
-            ("board", isinstance(found.get("board"), str)),
-            *((name, type(found.get(name)) is int and found[name] > 0) for name in ("clock_hz", "baud")),
-            ("pack", isinstance(found.get("pack", False), bool)),
-            ("aggregates", _is_texts(found.get("aggregates", {}))),
-            *((name, isinstance(found.get(name, {}), dict)) for name in ("query", "pins")),
+            ("parameters", isinstance(content.get("parameters"), dict) and set(content["parameters"]) <= set(_NAMES)),
+            ("abi", isinstance(content.get("abi"), str) and _is_hash(content["abi"])),
+            ("board", isinstance(content.get("board"), str)),
+            *((name, type(content.get(name)) is int and content[name] > 0) for name in ("clock_hz", "baud")),
+            ("pack", isinstance(content.get("pack", False), bool)),
+            ("aggregates", _is_texts(content.get("aggregates", {}))),
+            *((name, isinstance(content.get(name, {}), dict)) for name in ("query", "pins")),
         ) if not good]
         if wrong:
             raise InputError(f"the design {path} must have valid fields {', '.join(wrong)}; do not edit it, build the "
                              f"circuit again")
-        return cls(parameters=found["parameters"], abi=int(found["abi"], 16), board=found["board"],
-                   clock_hz=found["clock_hz"], baud=found["baud"], pack=found.get("pack", False),
-                   aggregates=found.get("aggregates", {}), query=found.get("query", {}), pins=found.get("pins", {}))
+        return cls(parameters=content["parameters"], abi=int(content["abi"], 16), board=content["board"],
+                   clock_hz=content["clock_hz"], baud=content["baud"], pack=content.get("pack", False),
+                   aggregates=content.get("aggregates", {}), query=content.get("query", {}),
+                   pins=content.get("pins", {}))
 
 
 def _described(column: Column) -> str:
@@ -153,8 +154,8 @@ def _described(column: Column) -> str:
     return f"{column.name}:{column.type}{'?' if column.nullable else ''}{span}"
 
 
-def _is_texts(found: object) -> bool:
-    return isinstance(found, dict) and all(isinstance(text, str) for pair in found.items() for text in pair)
+def _is_texts(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
 
 
 def _is_hash(text: str) -> bool:

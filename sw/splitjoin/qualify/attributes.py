@@ -115,45 +115,45 @@ class Attributes:
         inputs = [self._made[id(child)] for child in node.children if not child.name.startswith("Subquery")]
         if len(inputs) == 1 and _PASSING.fullmatch(node.name):
             return inputs[0]
-        made = Output()
+        output = Output()
         if len(inputs) == 2 and node.name.startswith(JOINS):
-            made.add(inputs[0])
+            output.add(inputs[0])
             if not _LEFT_ONLY.search(node.text):
-                made.add(inputs[1])
-            return made
+                output.add(inputs[1])
+            return output
         items = _items(node.text) if _LISTING.fullmatch(node.name) else None
         if items is None:
             # Unknown nodes may give other columns; aggregations give their keys, others mostly their input's columns.
             for one in inputs:
-                made.add(one)
-            made.complete = False
-            return made
+                output.add(one)
+            output.complete = False
+            return output
         schema = dict(_fields(node.schema))
         for item in items:
-            self._add(made, item, schema, inputs)
-        return made
+            self._add(output, item, schema, inputs)
+        return output
 
-    def _add(self, made: Output, item: str, schema: Mapping[str, str], inputs: list[Output]) -> None:
-        found = list(_NUMBER.finditer(item))
-        if not found or found[-1].end() != len(item):
-            made.complete = False
+    def _add(self, output: Output, item: str, schema: Mapping[str, str], inputs: list[Output]) -> None:
+        numbers = list(_NUMBER.finditer(item))
+        if not numbers or numbers[-1].end() != len(item):
+            output.complete = False
             return
-        number, before = int(found[-1][1]), item[:found[-1].start()]
+        number, before = int(numbers[-1][1]), item[:numbers[-1].start()]
         formula, alias, name = before.rpartition(" AS ")
-        made.names[number] = name
-        if found[-1][2]:
-            made.types[number] = pa.int64()
+        output.names[number] = name
+        if numbers[-1][2]:
+            output.types[number] = pa.int64()
         if alias:
-            made.formulas[number] = formula
+            output.formulas[number] = formula
             type_ = formula_type(formula)
         else:
             type_ = _spark_type(schema.get(name, ""))
             for one in inputs:
                 type_ = type_ or one.types.get(number)
                 if number in one.formulas:
-                    made.formulas[number] = one.formulas[number]
+                    output.formulas[number] = one.formulas[number]
         if type_ is not None:
-            made.types[number] = type_
+            output.types[number] = type_
 
 
 def attributes_in(text: str, names: Mapping[int, str]) -> Iterator[Attribute]:
@@ -161,14 +161,14 @@ def attributes_in(text: str, names: Mapping[int, str]) -> Iterator[Attribute]:
     prints names without quotes, whatever they hold. Takes time linear in the text.
     """
     last = 0
-    for found in _NUMBER.finditer(text):
-        number, at = int(found[1]), found.start()
+    for match in _NUMBER.finditer(text):
+        number, at = int(match[1]), match.start()
         name = names.get(number, "")
         if not name or not text.endswith(name, last, at):
             name = _name_before(text, last, at)
         if name:
-            yield Attribute(at - len(name), found.end(), name, number, bool(found[2]))
-            last = found.end()
+            yield Attribute(at - len(name), match.end(), name, number, bool(match[2]))
+            last = match.end()
 
 
 def _name_before(text: str, start: int, end: int) -> str:

@@ -88,9 +88,9 @@ def null_safe(keys: list[tuple[str, str]]) -> list[str]:
     said, at = [], 0
     while at < len(keys):
         a, b = keys[at]
-        found = (_NULL_SAFE.fullmatch(a), _NULL_SAFE.fullmatch(b))
-        if found[0] and found[1] and keys[at + 1:at + 2] == [(f"isnull({found[0][1]})", f"isnull({found[1][1]})")]:
-            said.append(f"({found[0][1]} <=> {found[1][1]})")
+        first, second = _NULL_SAFE.fullmatch(a), _NULL_SAFE.fullmatch(b)
+        if first and second and keys[at + 1:at + 2] == [(f"isnull({first[1]})", f"isnull({second[1]})")]:
+            said.append(f"({first[1]} <=> {second[1]})")
             at += 2
         else:
             said.append(f"({a} = {b})")
@@ -129,11 +129,11 @@ def _prepared(text: str, names: Mapping[int, str], formulas: Mapping[int, str], 
 
 def _replaced(text: str, names: Mapping[int, str], other: Callable[[int], str | None]) -> str:
     parts, end = list[str](), 0
-    for found in attributes_in(text, names):
-        new = other(found.number)
+    for attribute in attributes_in(text, names):
+        new = other(attribute.number)
         if new is not None:
-            parts += [text[end:found.start], new]
-            end = found.end
+            parts += [text[end:attribute.start], new]
+            end = attribute.end
     return "".join([*parts, text[end:]])
 
 
@@ -141,10 +141,10 @@ def _quoted(literal: str) -> str:
     return literal if _PLAIN.fullmatch(literal) else f"'{literal}'"
 
 
-def _interval(found: re.Match[str]) -> str | None:
+def _interval(match: re.Match[str]) -> str | None:
     """The SQL of an interval such as ``'-0 00:01:30' DAY TO SECOND``; None where its text is not as Spark writes it."""
     units = ["DAY", "HOUR", "MINUTE", "SECOND"]
-    text, first, last = found[1], found[2], found[3] or found[2]
+    text, first, last = match[1], match[2], match[3] or match[2]
     values = re.split(r"[ :]", text.removeprefix("-"))
     names = units[units.index(first):units.index(last) + 1]
     if len(values) != len(names) or not all(re.fullmatch(r"\d{1,18}(\.\d{1,9})?", v, re.ASCII) for v in values):
@@ -350,7 +350,7 @@ def _is_loose(inner: exp.Expr, parent: exp.Expr | None) -> bool:
 
 def atoms(tree: exp.Expr) -> list[exp.Expr]:
     """The conditions that AND, OR, NOT and IS connect to ``tree``."""
-    found, waiting = list[exp.Expr](), [tree]
+    leaves, waiting = list[exp.Expr](), [tree]
     while waiting:
         e = _bare(waiting.pop())
         if isinstance(e, (exp.And, exp.Or)):
@@ -358,5 +358,5 @@ def atoms(tree: exp.Expr) -> list[exp.Expr]:
         elif isinstance(e, exp.Not) or (isinstance(e, exp.Is) and isinstance(_bare(e.this), tuple(_COMPARED))):
             waiting.append(e.this)
         else:
-            found.append(e)
-    return found
+            leaves.append(e)
+    return leaves

@@ -106,14 +106,14 @@ class WholeRows:
 
     def table(self) -> TableRows:
         """All rows."""
-        found = self._at_once()
-        return TableRows.of(self.batch()) if found is None else found  # also if it has no rows
+        table = self._at_once()
+        return TableRows.of(self.batch()) if table is None else table  # also if it has no rows
 
     def tables(self, rows: int) -> Iterator[TableRows]:
         """The rows in parts of at most ``rows``; where it can be, memory holds one part at a time."""
         at_once = self._at_once()
-        whole = [at_once] if at_once is not None else map(TableRows.of, self._batches(rows))
-        return (part for table in whole if len(table) for part in table.parts(rows))
+        tables = [at_once] if at_once is not None else map(TableRows.of, self._batches(rows))
+        return (part for table in tables if len(table) for part in table.parts(rows))
 
     def batch(self) -> RowBatch:
         """All rows, and the stars that the device gave."""
@@ -131,8 +131,8 @@ class WholeRows:
         if pairs is None:
             return None
         self.facts = {"plan": pairs.plan, "counters": pairs.counters}
-        found = table_rows(query, incoming, pairs)
-        return TableRows(found.r, found.s, (), lambda: found.items(query, incoming), pairs.map)
+        rows = table_rows(query, incoming, pairs)
+        return TableRows(rows.r, rows.s, (), lambda: rows.items(query, incoming), pairs.map)
 
     def _nearest(self) -> TableRows:
         """The rows of an as-of join that chooses by distance."""
@@ -141,13 +141,13 @@ class WholeRows:
         nearest = self.device.table_neighbours(query, incoming)
         if nearest is not None:
             self.facts = {"plan": nearest.plan, "counters": nearest.counters}
-            found = neighbour_rows(query, incoming, nearest)
+            rows = neighbour_rows(query, incoming, nearest)
         else:
             with self.device.open(query.pairs) as session:
                 items = self._items(self.device, session)
                 self._note(session)
-            found = reference_neighbours(query, incoming, items)
-        return TableRows(found.r, found.s, (), lambda: found.items(replace(query, order=Order("left")), incoming))
+            rows = reference_neighbours(query, incoming, items)
+        return TableRows(rows.r, rows.s, (), lambda: rows.items(replace(query, order=Order("left")), incoming))
 
     def _batches(self, rows: int | None) -> Iterator[RowBatch]:
         query, device, incoming = self._arriving, self.device, self.arrivals
@@ -202,18 +202,18 @@ class WholeRows:
 
     def _items(self, device: Device, session: Session) -> Items:
         """All items of the query's pairs."""
-        found, matches, done = list[Items](), 0, 0
+        parts, matches, done = list[Items](), 0, 0
         for part, items in self._slices(device, session, _SLICE, 0):
-            found.append(items)
+            parts.append(items)
             matches += int(np.count_nonzero(items["kind"] == PAIR))
             done += len(part)
             self.watch(done, matches)
-        found = [part for part in (*found, session.flush()) if len(part)]
-        if len(found) == 1:
-            return found[0]
+        parts = [part for part in (*parts, session.flush()) if len(part)]
+        if len(parts) == 1:
+            return parts[0]
         try:
-            check_memory(matches, sum(part.nbytes for part in found))
-            return joined_items(found)
+            check_memory(matches, sum(part.nbytes for part in parts))
+            return joined_items(parts)
         except MemoryError as error:
             raise too_large(matches) from error
 

@@ -58,13 +58,13 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
     processors that Spark gives a task, ``spark.task.cpus``.
     """
     try:
-        made = _made(device, options)
-        if (circuit := states_leave(query, made)) is not None:
-            cast(CircuitDevice, made).start(circuit).close()
-        elif isinstance(made, GpuDevice):
-            made.check(query)
-        elif interval_engine(query, made) is None and device_name(device) != "daemon":
-            made.open_deciding(query).close()
+        chosen = _made(device, options)
+        if (circuit := states_leave(query, chosen)) is not None:
+            cast(CircuitDevice, chosen).start(circuit).close()
+        elif isinstance(chosen, GpuDevice):
+            chosen.check(query)
+        elif interval_engine(query, chosen) is None and device_name(device) != "daemon":
+            chosen.open_deciding(query).close()
     except (CapacityError, OrderError, ToolError, UnsupportedError) as error:
         if fail_on_fallback or device_name(device) == FALLBACK:
             raise
@@ -77,15 +77,15 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
 
 def folding(query: Query, device: str | Device, options: Mapping[str, Any]) -> tuple[bool, str]:
     """True if the device folds the aggregates of ``query``, so that no pairs leave it, and a sentence on that."""
-    made = _made(device, options)
-    if (circuit := states_leave(query, made)) is not None:
+    chosen = _made(device, options)
+    if (circuit := states_leave(query, chosen)) is not None:
         assert circuit.folding is not None
         pairs = "" if circuit.folding.whole else ", and partners that come after it leave as pairs"
         return True, f"folded in the circuit: one state leaves for each row of left{pairs}"
-    if (choice := interval_engine(query, made)) is not None:
+    if (choice := interval_engine(query, chosen)) is not None:
         return True, f"folded in the Spark task without pairs, by engine {choice}"
     form = interval_form(query)
-    why = f": {form}" if made.name == "cpu" and isinstance(form, str) else ""
+    why = f": {form}" if chosen.name == "cpu" and isinstance(form, str) else ""
     return False, f"folded in the Spark task from the pairs{why}"
 
 
@@ -97,27 +97,27 @@ def parts(query: Query, device: str | Device, options: Mapping[str, Any], refuse
     of the result columns.
     """
     name = device_name(device)
-    found = [Part("device", False, f"{FALLBACK} in place of the one asked for: {refused}")] if refused else []
-    found.append(Part("windows", not refused, f"{name}: both windows, arrival order and expiry"))
-    made = _made(device, options)
+    parts = [Part("device", False, f"{FALLBACK} in place of the one asked for: {refused}")] if refused else []
+    parts.append(Part("windows", not refused, f"{name}: both windows, arrival order and expiry"))
+    chosen = _made(device, options)
     keys, condition = "computed once for each tuple, with NumPy, in the Spark task", text(query.predicate)
-    if isinstance(made, CircuitDevice):
+    if isinstance(chosen, CircuitDevice):
         try:
-            residual = plan_for(query, made).residual
+            residual = plan_for(query, chosen).residual
         except SplitJoinError as error:
-            return [*found, Part("condition", False, str(error))]
-        found.append(Part("condition", True, f"{name}: interval tests of {condition}"))
+            return [*parts, Part("condition", False, str(error))]
+        parts.append(Part("condition", True, f"{name}: interval tests of {condition}"))
         if residual is not None:
-            found.append(Part("residual", False, f"the host verifies candidates by {text(residual)}, for which a "
+            parts.append(Part("residual", False, f"the host verifies candidates by {text(residual)}, for which a "
                                                  f"circuit has no operation"))
-        found.append(Part("keys", False, keys))
+        parts.append(Part("keys", False, keys))
     else:
-        found.append(Part("condition", not refused, f"{name}: {condition}"))
+        parts.append(Part("condition", not refused, f"{name}: {condition}"))
     if query.aggregates:
-        found.append(Part("aggregates", *folding(query, device, options)))
-    found.append(Part("columns", False, f"{', '.join(gathered)}: gathered by row number in the Spark task (late "
+        parts.append(Part("aggregates", *folding(query, device, options)))
+    parts.append(Part("columns", False, f"{', '.join(gathered)}: gathered by row number in the Spark task (late "
                                         f"materialization)"))
-    return found
+    return parts
 
 
 def _made(device: str | Device, options: Mapping[str, Any]) -> Device:

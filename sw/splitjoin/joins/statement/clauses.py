@@ -69,16 +69,16 @@ def quoted(name: str) -> str:
 def _tokens(text: str) -> tuple[list[Token], list[Token]]:
     """All tokens of ``text``, and those outside parentheses. Raises `StatementError` for what is no SQL."""
     try:
-        found = sql_tokens(text)
+        tokens = sql_tokens(text)
     except TokenError as error:
         raise StatementError(untokenizable(text, error, "statement")) from None
-    while found and found[-1].token_type == T.SEMICOLON:
-        found = found[:-1]
-    outer, unpaired = outer_tokens(found)
+    while tokens and tokens[-1].token_type == T.SEMICOLON:
+        tokens = tokens[:-1]
+    outer, unpaired = outer_tokens(tokens)
     if unpaired is not None:
         raise StatementText(text, outer).error(f"{unpaired.text!r} has no counterpart", unpaired.start,
                                                unpaired.end + 1)
-    return found, outer
+    return tokens, outer
 
 
 def common_tables(text: str) -> tuple[list[Nested], str]:
@@ -86,7 +86,7 @@ def common_tables(text: str) -> tuple[list[Nested], str]:
     _, outer = _tokens(text)
     if not outer or outer[0].token_type != T.WITH:
         return [], text
-    found, at, source = list[Nested](), 1, StatementText(text, outer)
+    tables, at, source = list[Nested](), 1, StatementText(text, outer)
     if outer[1].token_type == T.RECURSIVE:
         raise source.at("WITH RECURSIVE is not supported: its steps are joins without end; write WITH and tables that "
                         "do not name themselves", (T.RECURSIVE,))
@@ -99,12 +99,12 @@ def common_tables(text: str) -> tuple[list[Nested], str]:
             raise source.error("WITH takes a name, AS and a SELECT in parentheses, such as WITH c AS (SELECT …); name "
                                "its columns within the SELECT", name.start, name.end + 1)
         opened, closed = outer[at], outer[at + 1]
-        found.append(Nested(name.text, text[opened.end + 1:closed.start], opened.start, closed.end + 1))
+        tables.append(Nested(name.text, text[opened.end + 1:closed.start], opened.start, closed.end + 1))
         at += 2
         if at >= len(outer) or outer[at].token_type != T.COMMA:
             break
         at += 1
-    return found, text[outer[at].start:] if at < len(outer) else ""
+    return tables, text[outer[at].start:] if at < len(outer) else ""
 
 
 def clauses(text: str) -> Clauses:
@@ -136,46 +136,47 @@ def clauses(text: str) -> Clauses:
                    slice(begin.end + 1, wheres[0].start if wheres else stop), where, slice(stop, end))
 
 
-def nested_tables(found: Clauses) -> list[Nested]:
+def nested_tables(select: Clauses) -> list[Nested]:
     """The SELECTs in parentheses that FROM has for tables."""
-    inside = found.within(found.source)
+    inside = select.within(select.source)
     outer, _ = outer_tokens(inside)
     nested = []
     for before, opened, closed in zip([None, *outer], outer, outer[1:], strict=False):
         first = next((t for t in inside if t.start > opened.end), None)
         if opened.token_type == T.L_PAREN and (before is None or before.token_type in _BEFORE_TABLE) and (
                 first is not None and first.token_type in (T.SELECT, T.WITH)):
-            nested.append(Nested("", found.text[opened.end + 1:closed.start], opened.start, closed.end + 1))
+            nested.append(Nested("", select.text[opened.end + 1:closed.start], opened.start, closed.end + 1))
     return nested
 
 
-def using(found: Clauses) -> tuple[list[str], str]:
+def using(select: Clauses) -> tuple[list[str], str]:
     """The names in USING, and the text of FROM with ON in its place."""
-    outer, _ = outer_tokens(found.within(found.source))
-    whole = found.text[found.source]
+    outer, _ = outer_tokens(select.within(select.source))
+    source = select.text[select.source]
     at = next((n for n, t in enumerate(outer) if t.token_type == T.USING), None)
     if at is None or at + 2 >= len(outer):
-        return [], whole
+        return [], source
     opened, closed = outer[at + 1], outer[at + 2]
-    names = [t.text for t in found.within(slice(opened.end + 1, closed.start)) if t.token_type != T.COMMA]
-    begin = found.source.start
-    return names, f"{whole[:outer[at].start - begin]}ON TRUE {whole[closed.end + 1 - begin:]}"
+    names = [t.text for t in select.within(slice(opened.end + 1, closed.start)) if t.token_type != T.COMMA]
+    begin = select.source.start
+    return names, f"{source[:outer[at].start - begin]}ON TRUE {source[closed.end + 1 - begin:]}"
 
 
-def on_condition(found: Clauses) -> tuple[list[str], str]:
+def on_condition(select: Clauses) -> tuple[list[str], str]:
     """The conditions behind ON, and the text of FROM with TRUE in their place; as it is where there is not one ON."""
-    outer, _ = outer_tokens(found.within(found.source))
-    whole, begin = found.text[found.source], found.source.start
+    outer, _ = outer_tokens(select.within(select.source))
+    source, begin = select.text[select.source], select.source.start
     ons = [t for t in outer if t.token_type == T.ON]
     if len(ons) != 1:
-        return [], whole
-    return list(conjuncts(found, slice(ons[0].end + 1, found.source.stop))), f"{whole[:ons[0].end + 1 - begin]} TRUE "
+        return [], source
+    end = ons[0].end + 1
+    return list(conjuncts(select, slice(end, select.source.stop))), f"{source[:end - begin]} TRUE "
 
 
-def conjuncts(found: Clauses, piece: slice) -> Iterator[str]:
+def conjuncts(select: Clauses, piece: slice) -> Iterator[str]:
     """The texts of the conditions in ``piece`` between its outermost ANDs; one, where there is an OR beside them."""
     depth, cut, between, cuts = 0, piece.start, 0, list[slice]()
-    for token in found.within(piece):
+    for token in select.within(piece):
         kind = token.token_type
         depth += (kind in (T.L_PAREN, T.L_BRACKET, T.L_BRACE, T.CASE)) - (
             kind in (T.R_PAREN, T.R_BRACKET, T.R_BRACE, T.END))
@@ -192,18 +193,18 @@ def conjuncts(found: Clauses, piece: slice) -> Iterator[str]:
             cuts.append(slice(cut, token.start))
             cut = token.end + 1
     for part in [*cuts, slice(cut, piece.stop)]:
-        inside = found.within(part)
+        inside = select.within(part)
         if inside:  # without comments behind it
-            yield found.text[inside[0].start:inside[-1].end + 1]
+            yield select.text[inside[0].start:inside[-1].end + 1]
 
 
-def item_names(found: Clauses, names: Sequence[str]) -> list[str]:
+def item_names(select: Clauses, names: Sequence[str]) -> list[str]:
     """``names`` of the columns that DuckDB gives for the SELECT list, made those of a SELECT without it: an expression
     without AS has its text for its name, and columns of one name in both tables that of their table behind it.
 
     They are as given where a star stands for columns.
     """
-    inside = found.within(found.head)[1:]
+    inside = select.within(select.head)[1:]
     if [t.token_type for t in inside[:2]] == [T.DISTINCT, T.ON]:
         return list(names)
     outer = {id(t) for t in outer_tokens(inside)[0]}
@@ -215,32 +216,32 @@ def item_names(found: Clauses, names: Sequence[str]) -> list[str]:
             items[-1].append(token)
     if len(items) != len(names) or any(item[-1].token_type == T.STAR for item in items if item):
         return list(names)
-    made = []
+    texts = []
     for item, name in zip(items, names, strict=True):
         dotted = len(item) == 3 and item[1].token_type == T.DOT
         if dotted and names.count(name) > 1:
-            made.append(f"{name}_{item[0].text}")
+            texts.append(f"{name}_{item[0].text}")
         elif len(item) == 1 or dotted or (item[-1].text == name and id(item[-1]) in outer):
-            made.append(name)
+            texts.append(name)
         else:
-            made.append(written(item, found.text))
-    return made
+            texts.append(written(item, select.text))
+    return texts
 
 
 def words(tokens: Sequence[Token]) -> dict[str, list[tuple[Any, Any]]]:
     """Every name in ``tokens``, in lower case, with the kinds of the tokens before and behind it each time."""
-    made: dict[str, list[tuple[Any, Any]]] = {}
+    places: dict[str, list[tuple[Any, Any]]] = {}
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         if token.token_type not in (T.STRING, T.NUMBER):
-            made.setdefault(token.text.lower(), []).append((None if before is None else before.token_type,
-                                                            None if after is None else after.token_type))
-    return made
+            places.setdefault(token.text.lower(), []).append((None if before is None else before.token_type,
+                                                              None if after is None else after.token_type))
+    return places
 
 
 def table_names(text: str) -> set[str]:
     """The names in ``text`` that may be those of tables, in lower case."""
-    found, _ = _tokens(text)
-    return {name for name, at in words(found).items() if any(before in _BEFORE_TABLE for before, _ in at)}
+    tokens, _ = _tokens(text)
+    return {name for name, at in words(tokens).items() if any(before in _BEFORE_TABLE for before, _ in at)}
 
 
 def named_columns(text: str, names: Sequence[str]) -> set[str]:

@@ -92,42 +92,42 @@ class Surroundings:
         named, text = common_tables(text)
         for table in named:
             scope[table.name.lower()] = self._select(db, table.text, dict(scope), nested=True)
-        found = clauses(text)
-        for n, table in reversed(list(enumerate(nested_tables(found)))):
+        select = clauses(text)
+        for n, table in reversed(list(enumerate(nested_tables(select)))):
             name = f"splitjoin_{len(scope)}_{n}"
             scope[name] = self._select(db, table.text, dict(scope), nested=True)
             text = text[:table.start] + name + text[table.end:]
-        found = clauses(text)
-        if found.is_join:
-            rows = self._join(db, found, scope)
-            return rows if nested else rows.rename_columns(item_names(found, rows.column_names))
+        select = clauses(text)
+        if select.is_join:
+            rows = self._join(db, select, scope)
+            return rows if nested else rows.rename_columns(item_names(select, rows.column_names))
         if not nested and not self.joins:
             raise PredicateError("there is no join")
         self.lines.append(f"DuckDB           the rest: {' '.join(text.split())}")
-        rows = ask(db, text, {name: table for name, table in scope.items() if name in words(found.tokens)})
-        return rows if nested else rows.rename_columns(item_names(found, rows.column_names))
+        rows = ask(db, text, {name: table for name, table in scope.items() if name in words(select.tokens)})
+        return rows if nested else rows.rename_columns(item_names(select, rows.column_names))
 
-    def _join(self, db: Any, found: Clauses, scope: Mapping[str, pa.Table]) -> pa.Table:
+    def _join(self, db: Any, select: Clauses, scope: Mapping[str, pa.Table]) -> pa.Table:
         self.joins += 1
         if self.joins > 1 and self.only_one:
             raise StatementError("window, time and sort are those of one join, but the statement has several; run them "
                                  "one by one, or leave them out")
-        same, source = using(found)
-        on_text, source = ([], source) if same else on_condition(found)
+        same, source = using(select)
+        on_text, source = ([], source) if same else on_condition(select)
         try:
             statement = parse(f"SELECT * FROM{source}")
         except SeveralTables:
-            return self._several(db, found, scope)
+            return self._several(db, select, scope)
         except StatementError as error:
             raise StatementError(str(error).split("\n")[0]) from None  # the place is that of another text
         if same and statement.how in ("asof", "asof_left"):
             raise StatementError("USING is not supported in an ASOF JOIN; compare the times and keys behind ON")
         tables = {side: _table(scope, t.name) for side, t in zip(SIDES, statement.tables, strict=True)}
-        work = _Join(db, statement, found, tables)
+        work = _Join(db, statement, select, tables)
         on = [work.read(condition, "ON") for condition in on_text]
         on += [exp.EQ(this=work.column("r", name), expression=work.column("s", name)) for name in same]
         where, after = list[exp.Expr](), list[str]()
-        for condition in conjuncts(found, found.where):
+        for condition in conjuncts(select, select.where):
             try:
                 if statement.how != "inner":
                     raise PredicateError("a condition behind the join")
@@ -139,24 +139,24 @@ class Surroundings:
         needed = work.needed(piece, same, statement)
         items = tuple(SelectItem(work.column(side, name), f"{side}.{name}", name, 0, 0)
                       for side in SIDES for name in needed[side])
-        made = replace(statement, items=items, on=_all(on), where=_all(where))
-        rows = self.run(made, work.tables)
-        word = {"inner": "", "asof_left": "ASOF LEFT "}.get(made.how, f"{made.how.upper()} ")
+        join = replace(statement, items=items, on=_all(on), where=_all(where))
+        rows = self.run(join, work.tables)
+        word = {"inner": "", "asof_left": "ASOF LEFT "}.get(join.how, f"{join.how.upper()} ")
         said = " AND ".join(c.sql("duckdb") for c in (*on, *where)) or "TRUE"
-        self.lines += [*work.lines, f"join             {made.tables[0]} {word}JOIN {made.tables[1]} ON {said}"]
-        both = work.merged(rows, needed, same, made)
-        text = (f"{found.text[found.head]} FROM {' POSITIONAL JOIN '.join(work.named(side) for side in both)}"
-                f"{f' WHERE {piece}' if piece else ''} {found.text[found.tail]}")
+        self.lines += [*work.lines, f"join             {join.tables[0]} {word}JOIN {join.tables[1]} ON {said}"]
+        both = work.merged(rows, needed, same, join)
+        text = (f"{select.text[select.head]} FROM {' POSITIONAL JOIN '.join(work.named(side) for side in both)}"
+                f"{f' WHERE {piece}' if piece else ''} {select.text[select.tail]}")
         self.lines.append(f"DuckDB           the rest: {' '.join(text.split())}")
         others = {n: t for n, t in scope.items() if n in words(clauses(text).tokens)}
         return ask(db, text, {**others, **{f"splitjoin_{side}": t for side, t in both.items()}})
 
-    def _several(self, db: Any, found: Clauses, scope: Mapping[str, pa.Table]) -> pa.Table:
+    def _several(self, db: Any, select: Clauses, scope: Mapping[str, pa.Table]) -> pa.Table:
         """The rows of a join of three tables and more, and what DuckDB makes of them."""
-        where = found.text[found.where]
-        statement = parse_multiway(f"SELECT * FROM {found.text[found.source]}{f' WHERE {where}' if where else ''}")
+        where = select.text[select.where]
+        statement = parse_multiway(f"SELECT * FROM {select.text[select.source]}{f' WHERE {where}' if where else ''}")
         tables = [_table(scope, t.name) for t in statement.tables]
-        rest = f"{found.text[found.head]} FROM x {found.text[found.tail]}"
+        rest = f"{select.text[select.head]} FROM x {select.text[select.tail]}"
         items = list[SelectItem]()
         for n, (t, table) in enumerate(zip(statement.tables, tables, strict=True)):
             said = named_columns(rest, table.column_names)
@@ -169,7 +169,7 @@ class Surroundings:
                  for name, part in parts.items()}
         source = " POSITIONAL JOIN ".join(f"{name} AS {quoted(t.label)}"
                                           for name, t in zip(views, statement.tables, strict=True))
-        text = f"{found.text[found.head]} FROM {source} {found.text[found.tail]}"
+        text = f"{select.text[select.head]} FROM {source} {select.text[select.tail]}"
         self.lines += [f"join             {' JOIN '.join(map(str, statement.tables))}, step by step",
                        f"DuckDB           the rest: {' '.join(text.split())}"]
         others = {n: t for n, t in scope.items() if n in words(clauses(text).tokens)}
@@ -179,9 +179,9 @@ class Surroundings:
 class _Join(OneTableTerms):
     """The join of a statement: its tables, with columns that DuckDB computes for its conditions behind theirs."""
 
-    def __init__(self, db: Any, statement: Statement, found: Clauses, tables: Mapping[Side, pa.Table]):
+    def __init__(self, db: Any, statement: Statement, select: Clauses, tables: Mapping[Side, pa.Table]):
         super().__init__(db, statement, tables)
-        self._found = found
+        self._select = select
         self._said: dict[str, list[tuple[Any, Any]]] = {}
 
     def without_partners(self, statement: Statement, on: list[exp.Expr],
@@ -194,7 +194,7 @@ class _Join(OneTableTerms):
         for n, condition in enumerate(after):
             others = [*after[:n], *after[n + 1:]]
             said = words(clauses(f"SELECT {' , '.join(others) or '1'} FROM x").tokens)
-            for name, at in words(self._found.within(self._found.head, self._found.tail)).items():
+            for name, at in words(self._select.within(self._select.head, self._select.tail)).items():
                 said.setdefault(name, []).extend(at)
             of_s = {self._label["s"].lower(), *(name.lower() for name in self._own["s"])}
             own = {name.lower() for name in self._own["r"]}
@@ -209,12 +209,12 @@ class _Join(OneTableTerms):
 
     def _is_partners(self, column: exp.Column, on: list[exp.Expr]) -> bool:
         """True if ``column`` is of S and no partner has NULL in it."""
-        schema, found = TreeReader(self._statement, self._schemas(), "WHERE").find(column)
+        schema, field = TreeReader(self._statement, self._schemas(), "WHERE").find(column)
         compared = [side for c in on for t in c.flatten() if type(t) in (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
                     for side in (t.this, t.expression) if isinstance(side, exp.Column)]
         reader = TreeReader(self._statement, self._schemas(), "ON")
-        return schema.side == "s" and (not self.tables["s"].column(found.name).null_count or any(
-            reader.find(c)[1].name == found.name for c in compared if self._side(c) == "s"))
+        return schema.side == "s" and (not self.tables["s"].column(field.name).null_count or any(
+            reader.find(c)[1].name == field.name for c in compared if self._side(c) == "s"))
 
     def _stars(self, said: Mapping[str, list[tuple[Any, Any]]]) -> set[Side]:
         """The sides of which all columns are asked for."""
@@ -226,7 +226,7 @@ class _Join(OneTableTerms):
                 stars = {"r": True, "s": True}
         if "columns" in said:
             stars = {"r": True, "s": True}
-        tokens = self._found.tokens
+        tokens = self._select.tokens
         for label, dot, star in zip(tokens, tokens[1:], tokens[2:], strict=False):
             if dot.token_type == TokenType.DOT and star.token_type == TokenType.STAR:
                 for side in SIDES:
@@ -235,8 +235,8 @@ class _Join(OneTableTerms):
 
     def needed(self, piece: str, same: Iterable[str], statement: Statement) -> dict[Side, list[str]]:
         """The columns of the join that the rest of the statement names, or asks for by a star."""
-        said = words(clauses(f"{self._found.text[self._found.head]} FROM x WHERE {piece or 'TRUE'} "
-                             f"{self._found.text[self._found.tail]}").tokens)
+        said = words(clauses(f"{self._select.text[self._select.head]} FROM x WHERE {piece or 'TRUE'} "
+                             f"{self._select.text[self._select.tail]}").tokens)
         self._said, stars = said, self._stars(said)
         for label in self._label.values():
             alone = [before for before, after in said.get(label.lower(), ()) if TokenType.DOT not in (before, after)
@@ -246,20 +246,20 @@ class _Join(OneTableTerms):
             if alone and label.lower() not in (n.lower() for own in self._own.values() for n in own):
                 raise StatementError(f"{label} stands for all columns of a table here, as one value; write its columns")
         merged = {name.lower() for name in same}
-        found = dict[Side, list[str]]()
+        needed = dict[Side, list[str]]()
         for side in SIDES:
-            found[side] = [n for n in self._own[side] if n.lower() in said or side in stars]
+            needed[side] = [n for n in self._own[side] if n.lower() in said or side in stars]
             if merged:
                 qualified = [n for n in merged if any(before == TokenType.DOT for before, _ in said.get(n, ()))]
                 if qualified:
                     raise StatementError(f"{qualified[0]} is one column of both tables, by USING: write it without a "
                                          f"table, or write ON a.{qualified[0]} = b.{qualified[0]}")
-                found[side] += [n for n in self._own[side] if n.lower() in merged and n not in found[side]]
+                needed[side] += [n for n in self._own[side] if n.lower() in merged and n not in needed[side]]
         if statement.how in ("semi", "anti"):
-            found["s"] = []
-        if not found["r"] and not found["s"]:
-            found["r"] = self._own["r"][:1]
-        for side, names in found.items():
+            needed["s"] = []
+        if not needed["r"] and not needed["s"]:
+            needed["r"] = self._own["r"][:1]
+        for side, names in needed.items():
             small = [n.lower() for n in names]
             if len(set(small)) < len(small):
                 raise StatementError(f"{self._label[side]} has columns whose names differ in case alone, which DuckDB "
@@ -269,12 +269,12 @@ class _Join(OneTableTerms):
                 if pa.types.is_dictionary(type_) and type_.ordered:
                     raise StatementError(f"{self._label[side]}.{name} has ordered categories, whose order DuckDB is "
                                          f"not told; give the column as text")
-        return found
+        return needed
 
     def merged(self, rows: pa.Table, needed: Mapping[Side, list[str]], same: list[str],
                statement: Statement) -> dict[Side, pa.Table]:
         """The columns of each side of the joined ``rows``, under their names; those in ``same`` on R's side."""
-        made = dict[Side, pa.Table]()
+        tables = dict[Side, pa.Table]()
         merged = {name.lower() for name in same}
         taken = {n.lower() for n in needed["r"]}
         for side in SIDES:
@@ -289,12 +289,12 @@ class _Join(OneTableTerms):
                         column = pc.coalesce(column, rows.column(f"s.{other}"))
                 columns[name] = column
             if columns:
-                made[side] = pa.table(columns)
+                tables[side] = pa.table(columns)
         both = taken & {n.lower() for n in needed["s"]} - merged
-        for side, table in made.items():  # of a star, by the names that a SELECT without DuckDB gives them
-            made[side] = table.rename_columns([f"{n}_{self._label[side]}" if n.lower() in both and n.lower() not in
-                                               self._said else n for n in table.column_names])
-        return made
+        for side, table in tables.items():  # of a star, by the names that a SELECT without DuckDB gives them
+            tables[side] = table.rename_columns([f"{n}_{self._label[side]}" if n.lower() in both and n.lower() not in
+                                                 self._said else n for n in table.column_names])
+        return tables
 
 
 def _is_said(at: list[tuple[Any, Any]], of_both: bool) -> bool:
@@ -316,7 +316,7 @@ def _all(conditions: list[exp.Expr]) -> exp.Expr | None:
 
 
 def _table(scope: Mapping[str, pa.Table], name: str) -> pa.Table:
-    found = scope.get(name.lower())
-    if found is None:
+    table = scope.get(name.lower())
+    if table is None:
         raise InputError(f"the table {name!r} of the statement is not given; its rows are given under its name")
-    return found
+    return table

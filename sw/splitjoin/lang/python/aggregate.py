@@ -116,12 +116,12 @@ class _Steps(Variables):
         if not is_exact(value.expr.type) or denominator(value.expr) != 1:
             raise PredicateError(f"{value.text!r}: shifts and bit operations need whole numbers; multiply by a power "
                                  f"of two instead, or write // 1")
-        made = self.kept(value)
-        if not isinstance(made.expr, Lit) and not isinstance(made.expr.type, Int):
+        atom = self.kept(value)
+        if not isinstance(atom.expr, Lit) and not isinstance(atom.expr.type, Int):
             low, high = map(int, value_range(value.expr))
             raise PredicateError(f"{value.text!r}: shifts and bit operations need whole numbers of 64 bits, but this "
                                  f"can be {low} to {high}; bound it with min and max")
-        return made
+        return atom
 
     def column(self, e: Expr) -> Expr:
         """``e`` as a column."""
@@ -140,11 +140,11 @@ class _Steps(Variables):
             self.steps.append((column, e))
             return column
         per = denominator(e)
-        whole = e if per == 1 else Arith(EXACT, "//", e, Lit(EXACT, Fraction(1, per)))
-        low, high = map(int, value_range(whole))
+        quotient = e if per == 1 else Arith(EXACT, "//", e, Lit(EXACT, Fraction(1, per)))
+        low, high = map(int, value_range(quotient))
         fits = _INT64[0] <= low <= high <= _INT64[1]
         column = Col(Int(64) if fits else EXACT, "s", name, nullable, (low, high))
-        self.steps.append((column, whole))
+        self.steps.append((column, quotient))
         return scaled(column, per)
 
     def raw(self, e: Expr, width: Width) -> Expr:
@@ -197,11 +197,11 @@ class _Compiler:
             raise PredicateError(f"{of.__name__}.remove must have the parameters of add")
         takes = {a.name: Value(scaled(a.column, 2**a.width.fraction), a.name, atom=True) for a in arguments}
         value, width = self._result(result)
-        made = Fold(of.__name__, slots, arguments, self._method(add, takes), value,
+        fold = Fold(of.__name__, slots, arguments, self._method(add, takes), value,
                     None if merge is None else self._merge(merge),
                     None if remove is None else self._method(remove, takes), width, ordered)
-        check_laws(made)
-        return made
+        check_laws(fold)
+        return fold
 
     def _source(self, name: str) -> Source | None:
         fn = getattr(self._of, name, None)
@@ -226,13 +226,13 @@ class _Compiler:
 
     def _arguments(self, source: Source) -> tuple[Argument, ...]:
         parameters = list(inspect.signature(source.fn).parameters.values())[1:]
-        found = []
+        arguments = []
         for p in parameters:
             if p.kind is not p.POSITIONAL_OR_KEYWORD or p.default is not p.empty:
                 raise PredicateError(f"{source.name} must have plain parameters, without defaults, not {p}")
             hint = None if p.annotation is p.empty else p.annotation
-            found.append(Argument(p.name, self._width(f"parameter {p.name} of {source.name}", hint)))
-        return tuple(found)
+            arguments.append(Argument(p.name, self._width(f"parameter {p.name} of {source.name}", hint)))
+        return tuple(arguments)
 
     def _state(self, name: str, side: Any, steps: _Steps | None) -> StateRecord:
         """The stand-in for a state; with ``steps`` one that is assigned to."""
@@ -260,13 +260,13 @@ class _Compiler:
             if not width.fraction and denominator(e) != 1:
                 raise PredicateError(f"{at!r} is {width}, but what is assigned may have a fraction; write // 1, which "
                                      f"rounds down, or declare it as fixed(bits, fraction)")
-            whole = steps.raw(e, width)
-            kept = whole if isinstance(whole, Lit) else steps.column(whole)
-            if isinstance(kept, Lit):
-                assert isinstance(kept.value, int)
-                exact = Fraction(kept.value, 2**width.fraction)
+            raw = steps.raw(e, width)
+            stored = raw if isinstance(raw, Lit) else steps.column(raw)
+            if isinstance(stored, Lit):
+                assert isinstance(stored.value, int)
+                exact = Fraction(stored.value, 2**width.fraction)
                 return Value(Lit(EXACT, build.whole(exact)), at, atom=True)
-            return Value(scaled(kept, 2**width.fraction), at, atom=True)
+            return Value(scaled(stored, 2**width.fraction), at, atom=True)
 
         return assign
 
@@ -284,14 +284,14 @@ class _Compiler:
         end = execution.value(own)
         for name, width in self._slots:
             e = _slot(end, name).expr
-            whole = steps.raw(e, width)
-            assert isinstance(whole, Lit)
-            assert isinstance(whole.value, int)
+            start = steps.raw(e, width)
+            assert isinstance(start, Lit)
+            assert isinstance(start.value, int)
             low, high = width.range
-            if not low <= whole.value <= high:
+            if not low <= start.value <= high:
                 raise PredicateError(f"{self._of.__name__}.init: {name} must fit {width}, but is "
-                                     f"{width.shown(whole.value)}")
-            init[name] = whole.value
+                                     f"{width.shown(start.value)}")
+            init[name] = start.value
         return init
 
     def _method(self, source: Source, takes: Mapping[str, Value | StateRecord]) -> Program:
@@ -317,10 +317,10 @@ class _Compiler:
         parameters = list(inspect.signature(source.fn).parameters)
         if len(parameters) != 1:
             raise PredicateError(f"{source.name} must have the parameter self alone")
-        found = Execution(source, steps).run({parameters[0]: self._state("self", "r", None)})
-        if found is None or isinstance(found, (list, tuple, StateRecord)):
+        result = Execution(source, steps).run({parameters[0]: self._state("self", "r", None)})
+        if result is None or isinstance(result, (list, tuple, StateRecord)):
             raise PredicateError(f"{source.name} must return one number")
-        e = lift(found, source.name)
+        e = lift(result, source.name)
         hint = inspect.signature(source.fn).return_annotation
         if isinstance(hint, str) and hint not in ("float", "int", "bool"):
             hint = self._width(f"the result of {source.name}", hint)

@@ -121,9 +121,9 @@ class Execution:
     def _located(self, error: SplitJoinError, node: ast.AST) -> SplitJoinError:
         if getattr(error, "placed", False):
             return error
-        made = self._source.located(error, node)
-        made.placed = True  # type: ignore[attr-defined]  # of this error only
-        return made
+        located = self._source.located(error, node)
+        located.placed = True  # type: ignore[attr-defined]  # of this error only
+        return located
 
     def _statement(self, node: ast.stmt) -> None:
         match node:
@@ -163,16 +163,16 @@ class Execution:
         """Execute an ``if``; where a branch returns, with all statements after it, whose value is returned."""
         condition = self._condition(node.test)
         if not isinstance(condition, Value):
-            found = self._block(node.body if condition else node.orelse)
-            return found if found[0] else None
+            outcome = self._block(node.body if condition else node.orelse)
+            return outcome if outcome[0] else None
         returns = any(isinstance(x, ast.Return) for branch in (node.body, node.orelse) for s in branch
                       for x in ast.walk(s))
         condition = self._places.kept(condition)
         before, ends = _copied(self._env), []
         for branch in (node.body, node.orelse):
             self._env = _copied(before)
-            found = self._block([*branch, *rest] if returns else branch)
-            ends.append((found, self._env))
+            outcome = self._block([*branch, *rest] if returns else branch)
+            ends.append((outcome, self._env))
         (a, env_a), (b, env_b) = ends
         self._env = self._merged(node, condition, env_a, env_b)
         if not returns:
@@ -181,7 +181,7 @@ class Execution:
         return a[0] or b[0], self._chosen(condition, a[1], b[1])
 
     def _merged(self, node: ast.If, condition: Value, a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for name in a:
             if name not in b:
                 continue  # known in one branch only: later uses are refused
@@ -189,15 +189,15 @@ class Execution:
             if isinstance(x, StateRecord) and isinstance(y, StateRecord):
                 record = StateRecord(x.name, {}, x.assign)
                 record.values = {n: self._chosen(condition, x.values[n], y.values[n]) for n in x.values}
-                made[name] = record
+                merged[name] = record
             elif x is y:
-                made[name] = x
+                merged[name] = x
             else:
                 try:
-                    made[name] = self._chosen(condition, x, y)
+                    merged[name] = self._chosen(condition, x, y)
                 except SplitJoinError as error:
                     raise self._located(error, node) from None
-        return made
+        return merged
 
     def _chosen(self, condition: Value, a: Any, b: Any) -> Any:
         """``a`` where ``condition`` is true, else ``b``."""
@@ -216,8 +216,8 @@ class Execution:
         if a is None or b is None:
             null = Value(Lit(EXACT, None), "None", atom=True)
             then, other = (null if x is None else x for x in (a, b))
-            made = case([condition.expr], [_lifted(then, at)], _lifted(other, at), at)
-            return self._places.kept(Value(made, at, atom=True))
+            choice = case([condition.expr], [_lifted(then, at)], _lifted(other, at), at)
+            return self._places.kept(Value(choice, at, atom=True))
         if _is_condition(a) and _is_condition(b):
             return self._places.kept((condition & a) | (~condition & b))
         return self._places.kept(where(condition, a, b))
@@ -242,12 +242,12 @@ class Execution:
                 self._refuse(target, "names, attributes of self, and items of its tuples are assigned to")
 
     def _record(self, node: ast.Attribute) -> StateRecord:
-        found = self._value(node.value)
-        if not isinstance(found, StateRecord) or found.assign is None:
+        record = self._value(node.value)
+        if not isinstance(record, StateRecord) or record.assign is None:
             self._refuse(node, f"only attributes of self are assigned to, not those of {self._source.text(node.value)}")
-        if node.attr not in found.values:
-            self._refuse(node, _unknown(found, node.attr))
-        return found  # type: ignore[no-any-return]  # a Record, as checked
+        if node.attr not in record.values:
+            self._refuse(node, _unknown(record, node.attr))
+        return record  # type: ignore[no-any-return]  # a Record, as checked
 
     def _store(self, record: StateRecord, node: ast.AST, name: str, value: Any) -> None:
         assert record.assign is not None
@@ -379,19 +379,19 @@ class Execution:
         return function(a, b)
 
     def _connected(self, node: ast.BoolOp) -> Any:
-        is_and, made = isinstance(node.op, ast.And), None
+        is_and, joined = isinstance(node.op, ast.And), None
         for part in node.values:
             condition = self._condition(part)
             if not isinstance(condition, Value):
                 if condition is not is_and:
                     return condition
                 continue
-            made = condition if made is None else (made & condition) if is_and else (made | condition)
-        return is_and if made is None else made
+            joined = condition if joined is None else (joined & condition) if is_and else (joined | condition)
+        return is_and if joined is None else joined
 
     def _compared(self, node: ast.Compare) -> Any:
         values = [self._value(node.left), *map(self._value, node.comparators)]
-        made: Any = True
+        truth: Any = True
         for op, a, b in zip(node.ops, values, values[1:], strict=False):
             if type(op) not in _COMPARED:
                 self._refuse(node, "numbers are compared with == != < <= > >=")
@@ -400,21 +400,21 @@ class Execution:
             one = _COMPARED[type(op)](a, b)
             if not isinstance(one, (Value, bool, np.bool_)):
                 self._refuse(node, "a comparison gives true or false")
-            made = one if made is True else made & one if isinstance(one, Value) else made if one else False
-            if made is False:
+            truth = one if truth is True else truth & one if isinstance(one, Value) else truth if one else False
+            if truth is False:
                 return False
-        return made
+        return truth
 
     def _condition(self, node: ast.expr) -> Value | bool:
-        found = self._value(node)
-        if isinstance(found, Value):
-            if not isinstance(found.expr.type, Bool):
+        value = self._value(node)
+        if isinstance(value, Value):
+            if not isinstance(value.expr.type, Bool):
                 self._refuse(node, f"a condition must be a comparison, not a number; write {self._source.text(node)} "
                                    f"!= 0")
-            return found
-        if not isinstance(found, (bool, np.bool_)):
+            return value
+        if not isinstance(value, (bool, np.bool_)):
             self._refuse(node, "a condition must be a comparison")
-        return bool(found)
+        return bool(value)
 
     def _call(self, node: ast.Call) -> Any:
         function = self._value(node.func)
@@ -441,8 +441,8 @@ class Execution:
         containers = (builtins.len, builtins.enumerate, builtins.zip, builtins.reversed, builtins.tuple, builtins.list)
         known = isinstance(function, type) or callable(function)
         if known and (function in _CONSTANT and (not traced or function in containers)):
-            made = function(*args, **named)
-            return list(made) if function in containers and function is not builtins.len else made
+            result = function(*args, **named)
+            return list(result) if function in containers and function is not builtins.len else result
         self._refuse(node, f"{self._source.text(node.func)!r} is not compiled; functions are min, max, abs, sum, len, "
                            f"range, zip, enumerate, splitjoin.where, least and greatest, and those that "
                            f"@splitjoin.function marks")
@@ -477,12 +477,12 @@ def _is_condition(value: Any) -> bool:
 
 def _copied(env: dict[str, Any]) -> dict[str, Any]:
     """``env`` with states of its own."""
-    made = dict(env)
+    copy = dict(env)
     for name, value in env.items():
         if isinstance(value, StateRecord):
             values = {n: list(v) if isinstance(v, list) else v for n, v in value.values.items()}
-            made[name] = StateRecord(value.name, values, value.assign)
-    return made
+            copy[name] = StateRecord(value.name, values, value.assign)
+    return copy
 
 
 def _loaded(target: ast.expr) -> ast.expr:

@@ -65,8 +65,8 @@ def simpler(total: Total, op: CmpOp) -> Simpler | None:
         return _without_sign(total, signs[0])
     if len(mixed) > 1:
         return _each_alone(total)
-    found = _single(total, mixed[0], op)
-    return found or _by_range(total, mixed[0])
+    single = _single(total, mixed[0], op)
+    return single or _by_range(total, mixed[0])
 
 
 def _has_equality(e: Expr) -> bool:
@@ -162,8 +162,8 @@ def _square(u: Expr, f: Fraction, rest: Total) -> Simpler | None:
         parts = []
         for side, other in (("r", "s"), ("s", "r")):
             low = rest.only(cast(Side, other)).range[0]
-            kept = rest.only(cast(Side, side)).plus(Total({}, rest.constant + low))
-            parts += _square_of(u, f, kept)
+            remaining = rest.only(cast(Side, side)).plus(Total({}, rest.constant + low))
+            parts += _square_of(u, f, remaining)
         return Simpler("and", tuple(parts), "a square over both streams is compared with what one of them adds")
     return Simpler("and", tuple(_square_of(u, f, rest)))
 
@@ -240,8 +240,8 @@ def reduced(form: Form, undecided: list[str], computed: ComputedTests | None = N
     """
     match form:
         case Both():
-            made = _comparison(form, undecided, computed)
-            return form if made is None else reduced(made, undecided, computed)
+            simplified = _comparison(form, undecided, computed)
+            return form if simplified is None else reduced(simplified, undecided, computed)
         case Junction():
             return junction(form.op, [reduced(a, undecided, computed) for a in form.args])
     return form
@@ -257,15 +257,15 @@ def _comparison(part: Both, undecided: list[str], computed: ComputedTests | None
     if cmp.op == "<>":
         return junction("or", (_part(Cmp(BOOL, op, cmp.a, cmp.b), part) for op in ("<", ">")))
     if isinstance(cmp.a.type, Float):
-        made = simpler_float(cmp)
-        if made is None:
+        simplified = simpler_float(cmp)
+        if simplified is None:
             return None
-        if made.why is not None:
-            _beyond(part, made.why, undecided)
-        if made.op == "false":
+        if simplified.why is not None:
+            _beyond(part, simplified.why, undecided)
+        if simplified.op == "false":
             return FALSE
-        present_ = () if made.args else present(cmp)
-        return junction(made.op, (*(_halves(c, part) for c in made.args), *present_))
+        present_ = () if simplified.args else present(cmp)
+        return junction(simplified.op, (*(_halves(c, part) for c in simplified.args), *present_))
     return _exact(part, undecided, computed)
 
 
@@ -288,24 +288,24 @@ def _exact(part: Both, undecided: list[str], computed: ComputedTests | None) -> 
         pass
     if not total.mixed:  # the columns of a stream cancel out
         return _part(total.cmp(op), part)
-    made = simpler(total, op)
-    if computed is not None and (made is None or made.why is not None):
+    simplified = simpler(total, op)
+    if computed is not None and (simplified is None or simplified.why is not None):
         try:
             test = junction("and", (Computed(computed.test(total, op)), *present(part.cmp)))
         except NotComputed as error:
             if str(error):
                 _beyond(part, str(error), undecided)
         else:
-            bands = () if made is None or not computed.with_bounds else made.args
+            bands = () if simplified is None or not computed.with_bounds else simplified.args
             return junction("and", (test, *(_part(cmp, part) for cmp in bands)))
-    if made is None:
+    if simplified is None:
         _beyond(part, f"'{total.mixed[0]}' over both streams gives no interval", undecided)
         return junction("and", present(part.cmp))
-    if made.why is not None:
-        _beyond(part, made.why, undecided)
-    if made.op == "false":
+    if simplified.why is not None:
+        _beyond(part, simplified.why, undecided)
+    if simplified.op == "false":
         return FALSE
-    return junction(made.op, (_part(cmp, part) for cmp in made.args))
+    return junction(simplified.op, (_part(cmp, part) for cmp in simplified.args))
 
 
 def _part(cmp: Cmp, of: Both) -> Form:

@@ -51,15 +51,15 @@ def argument_arrays(term: FoldTerm, args: Sequence[Vector]) -> Arguments:
     fold = term.fold
     n = len(args[0].values) if args else 0
     valid = np.logical_and.reduce([a.valid for a in args]) if args else np.ones(n, np.bool_)
-    wrong, made = n, []
+    wrong, arrays = n, []
     for argument, arg in zip(fold.arguments, args, strict=True):
         values, outside = argument_numbers(argument.width, arg)
         bad = np.flatnonzero(outside & valid)
         wrong = min(wrong, int(bad[0])) if len(bad) else wrong
-        made.append(np.where(outside | ~valid, 0, values))
+        arrays.append(np.where(outside | ~valid, 0, values))
     # Unsigned numbers of 64 bits stay Python's.
     return Arguments(tuple(v if v.dtype == object and len(v) and int(v.max()) >= 2**63 else v.astype(np.int64)
-                           for v in made), valid, wrong)
+                           for v in arrays), valid, wrong)
 
 
 def argument_error(term: FoldTerm, number: int, value: Any, base: int, partner: int) -> InputError:
@@ -85,12 +85,12 @@ def overflow_error(term: FoldTerm, slot: int, value: int, base: int) -> InputErr
                       f"max")
 
 
-def result_error(term: FoldTerm, whole: int, base: int) -> InputError:
+def result_error(term: FoldTerm, number: int, base: int) -> InputError:
     """The error for a result, without its point, that does not fit its stated width."""
     fold = term.fold
     assert fold.width is not None
     return InputError(f"{term.text!r} of {_base_text(base)} must fit {fold.width}, but is "
-                      f"{fold.width.shown(whole)}; declare the result of {fold.name} wider")
+                      f"{fold.width.shown(number)}; declare the result of {fold.name} wider")
 
 
 def results(term: FoldTerm, states: Sequence[npt.NDArray[Any]], present: npt.NDArray[np.bool_],
@@ -105,15 +105,15 @@ def results(term: FoldTerm, states: Sequence[npt.NDArray[Any]], present: npt.NDA
     with np.errstate(all="ignore"):
         for column, e in fold.result.steps:
             table[column] = evaluate_columns(e, table, n)
-        found = evaluate_columns(fold.result.outputs[0], table, n)
-    made = Vector(found.values, found.valid & present, found.denominator)
+        columns = evaluate_columns(fold.result.outputs[0], table, n)
+    result = Vector(columns.values, columns.valid & present, columns.denominator)
     if fold.width is None:
-        return made
+        return result
     low, high = fold.width.range
-    wrong = np.flatnonzero(((made.values < low) | (made.values > high)).astype(np.bool_) & made.valid)
+    wrong = np.flatnonzero(((result.values < low) | (result.values > high)).astype(np.bool_) & result.valid)
     if len(wrong):
-        raise result_error(term, int(made.values[wrong[0]]), int(bases[wrong[0]]))
+        raise result_error(term, int(result.values[wrong[0]]), int(bases[wrong[0]]))
     if fold.width.fraction:
-        values = np.where(made.valid, made.values, 0).astype(np.float64)
-        return Vector(np.ldexp(values, -fold.width.fraction), made.valid)
-    return Vector(widen(made.values, 0), made.valid)
+        values = np.where(result.valid, result.values, 0).astype(np.float64)
+        return Vector(np.ldexp(values, -fold.width.fraction), result.valid)
+    return Vector(widen(result.values, 0), result.valid)

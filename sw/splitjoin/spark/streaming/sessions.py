@@ -89,14 +89,14 @@ class KeptSession:
         session = device.attach(widened(query, 0), key, token)
         if session is None:
             return None
-        kept = cls(query, device, key, 0, session)
+        resumed = cls(query, device, key, 0, session)
         counters = session.counters()
         for side in SIDES:
-            kept._rows[side], kept._times[side] = stored[side], stored[side].ts
-            kept._first[side] = counters[f"tuples_{side}"] - len(stored[side])
-        kept._last = max((int(stored[side].ts[-1]) for side in SIDES if len(stored[side])), default=None)
-        kept._comparisons = counters.get("comparisons", 0)
-        return kept
+            resumed._rows[side], resumed._times[side] = stored[side], stored[side].ts
+            resumed._first[side] = counters[f"tuples_{side}"] - len(stored[side])
+        resumed._last = max((int(stored[side].ts[-1]) for side in SIDES if len(stored[side])), default=None)
+        resumed._comparisons = counters.get("comparisons", 0)
+        return resumed
 
     def attached(self, device: Device) -> bool:
         """Attach to the session again, if it was detached. False if it is lost, or its device is not ``device``."""
@@ -140,10 +140,10 @@ class KeptSession:
         if not n:
             return
         r, s = times["r"], times["s"]
-        whole = interleave(new["r"].table, new["s"].table, (r, s), np.searchsorted(s, r, side="left"))
-        assert whole.ts is not None
-        self._last = int(whole.ts[-1])
-        for part, last in in_slices(whole):
+        arrivals = interleave(new["r"].table, new["s"].table, (r, s), np.searchsorted(s, r, side="left"))
+        assert arrivals.ts is not None
+        self._last = int(arrivals.ts[-1])
+        for part, last in in_slices(arrivals):
             self._session.push(part)
             r_at, s_at = pairs(self._session.settle() if last else self._session.poll())
             r_at, s_at = r_at - self._first["r"], s_at - self._first["s"]
@@ -219,23 +219,23 @@ class SessionCache:
         """
         entry = self._entries.setdefault(key, _Entry())
         self._entries.move_to_end(key)
-        kept, entry.kept = entry.kept, None
-        if kept is not None and entry.token == token and kept.attached(device):
+        session, entry.kept = entry.kept, None
+        if session is not None and entry.token == token and session.attached(device):
             entry.losses = 0
-            entry.slack = max(entry.slack, 2 * kept.displaced(new))
-            if kept.displaced(new) <= kept.slack and kept.has_room(new):
-                return kept
-        elif kept is not None:
+            entry.slack = max(entry.slack, 2 * session.displaced(new))
+            if session.displaced(new) <= session.slack and session.has_room(new):
+                return session
+        elif session is not None:
             entry.losses += 1
             entry.pause = min(2**entry.losses, _LONGEST_PAUSE)
-        if kept is not None:
-            kept.close()
+        if session is not None:
+            session.close()
         elif resumable and not entry.pause:
-            kept = KeptSession.resumed(query, device, key, token, stored())
-            if kept is not None and not kept.displaced(new) and kept.has_room(new):
-                return kept
-            if kept is not None:
-                kept.close()
+            session = KeptSession.resumed(query, device, key, token, stored())
+            if session is not None and not session.displaced(new) and session.has_room(new):
+                return session
+            if session is not None:
+                session.close()
         if entry.slack and not _affordable(query, entry.slack):
             entry.slack, entry.pause = 0, _LONGEST_PAUSE
         if entry.pause:
@@ -252,23 +252,23 @@ class SessionCache:
             if not _affordable(query, entry.slack):
                 entry.slack, entry.pause = 0, _LONGEST_PAUSE
                 return None
-        kept = KeptSession.opened(query, device, key, entry.slack)
+        session = KeptSession.opened(query, device, key, entry.slack)
         try:
-            kept.fill(stored)
+            session.fill(stored)
         except BaseException:
-            kept.close()
+            session.close()
             raise
-        return kept
+        return session
 
-    def keep(self, key: str, kept: KeptSession, token: str, *, resumable: bool) -> None:
+    def keep(self, key: str, session: KeptSession, token: str, *, resumable: bool) -> None:
         """Keep a session, which has the tuples of version ``token`` now."""
         try:
-            kept.detach(token, resumable=resumable)
+            session.detach(token, resumable=resumable)
         except SplitJoinError:  # a daemon that has gone; the results are there
-            kept.close()
+            session.close()
             return
         entry = self._entries.setdefault(key, _Entry())
-        entry.kept, entry.token = kept, token
+        entry.kept, entry.token = session, token
         while len(self._entries) > _MOST_KEPT:
             self._closed(self._entries.popitem(last=False)[1])
 
