@@ -75,9 +75,10 @@ soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and
 soak-link: $(STAMP) ## An hour of an emulated board behind a bad line: every row checked, and no growth in memory.
 	$(BIN)/python -m bench.link_soak
 
-chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, eighty times: exactly the right rows (minutes).
+chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundred times: exactly the right rows (minutes).
 	$(BIN)/python -m tests.chaos
 	$(BIN)/python -m tests.chaos --daemon
+	$(BIN)/python -m tests.chaos --sql
 	$(BIN)/python -m tests.chaos --how left --early --kills 10
 	$(BIN)/python -m tests.chaos --watermark max --kills 10
 	$(BIN)/python -m tests.chaos --how asof --watermark spark --idle '300 MILLISECONDS' --kills 10

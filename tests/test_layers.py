@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "sessions": "base lang engines tables rows joins",
     "qualify": "base lang plan",
     "catalyst": "base lang engines rows",
-    "spark": "base lang plan engines circuit link rows joins sessions",
+    "spark": "base lang plan engines circuit link rows joins sessions catalyst",
     "cli": "base lang engines circuit link hw sim boards tables rows joins qualify catalyst",
 }
 #: The front of the package, the command ``python -m splitjoin``, and names that users know.

@@ -1,7 +1,7 @@
 """Kill a streaming join again and again, and compare what it gave with the right rows.
 
-Run: python -m tests.chaos [--kills N] [--seed N] [--daemon] [--how KIND] [--idle TIME] [--watermark RULE]
-    [--early]
+Run: python -m tests.chaos [--kills N] [--seed N] [--daemon] [--sql] [--how KIND] [--idle TIME]
+    [--watermark RULE] [--early]
 """
 
 import argparse
@@ -17,6 +17,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20, help="how often something is killed (default: 20)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments and of what is killed (default: 0)")
     parser.add_argument("--daemon", action="store_true", help="join on devices of a daemon, and kill that too")
+    parser.add_argument("--sql", action="store_true", help="join in plain SQL, by the extension; of no other option")
     parser.add_argument("--how", default="inner", help="the kind of join (default: inner)")
     parser.add_argument("--idle", metavar="TIME", help="let one stream be silent for longer than this at times, and do "
                         "not wait for it, as in '300 MILLISECONDS'; the rows that are late then are counted")
@@ -24,8 +25,8 @@ def main() -> None:
     parser.add_argument("--early", action="store_true", help="rows come early, and are taken back")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        done = run(Path(folder), kills=args.kills, seed=args.seed, daemon=args.daemon, how=args.how,
-                   idle=args.idle, watermark=args.watermark, early=args.early, say=print)
+        done = run(Path(folder), kills=args.kills, seed=args.seed, daemon=args.daemon, sql=args.sql,
+                   how=args.how, idle=args.idle, watermark=args.watermark, early=args.early, say=print)
     print(f"{done.pairs} rows, all of them right, in {done.batches} micro-batches and {done.starts} starts of the "
           f"job, after {done.jvms} kills of the JVM, {done.workers} of Python workers and {done.daemons} of the "
           f"daemon; {done.late} rows were late")

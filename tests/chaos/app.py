@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from splitjoin.catalyst.jar import spark_jar
 from splitjoin.spark import local_session, stream_join
 
 from ..support.spark_settings import SETTINGS
@@ -21,12 +22,16 @@ from ..support.spark_settings import SETTINGS
 _SETTINGS = {name: value for name, value in SETTINGS.items() if "checkpoint" not in name}
 #: The join, whose answer the killing process computes too.
 JOIN = {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "time": "ts"}
+#: The same join in plain SQL, for the device "sql".
+PLAIN = """SELECT r.n n_r, s.n n_s FROM r JOIN s ON abs(r.x - s.a) <= 3
+    AND r.at BETWEEN s.at - INTERVAL 40 SECONDS AND s.at + INTERVAL 40 SECONDS"""
 
 
 def main(folder: Path, device: str, options: dict[str, object], how: str, idle: str,
          watermark: str, early: str) -> None:
     """Run the job in ``folder``, with a join of the kind ``how``. It ends with the process that started it.
 
+    ``device``: one of ``stream_join``, or "sql" for plain SQL, which has none of the following.
     ``idle``: after what silence a stream does not count, ``watermark``: the rule of lateness; empty for the defaults.
     ``early``: not empty if rows come early.
     Late rows are written to FOLDER/late.
@@ -35,12 +40,19 @@ def main(folder: Path, device: str, options: dict[str, object], how: str, idle: 
     spark = local_session("chaos", log=folder / "spark.log", config=_SETTINGS | {
         "spark.master": "local[2,8]",  # a task may fail seven times, since its worker is killed
         "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.multiplier": "1.1",
-        "spark.sql.shuffle.partitions": "2", "spark.sql.streaming.minBatchesToRetain": "5"})
+        "spark.sql.shuffle.partitions": "2", "spark.sql.streaming.minBatchesToRetain": "5",
+        "spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions"})
     left, right = (spark.readStream.schema(f"ts bigint, {name} int, n bigint").option("maxFilesPerTrigger", 2)
                    .parquet(str(folder / side)) for side, name in (("r", "x"), ("s", "a")))
-    joined = stream_join(left, right, **JOIN, late=0, groups=2, device=device, device_options=options,
-                         how=how, idle=idle or None, watermark=watermark or None, early=bool(early),
-                         late_to=str(folder / "late"))
+    if device == "sql":
+        for name, stream in (("r", left), ("s", right)):
+            stream.selectExpr("*", "timestamp_seconds(ts) at").withWatermark("at", "0 seconds"
+                                                                             ).createOrReplaceTempView(name)
+        joined = spark.sql(PLAIN)
+    else:
+        joined = stream_join(left, right, **JOIN, late=0, groups=2, device=device, device_options=options,
+                             how=how, idle=idle or None, watermark=watermark or None, early=bool(early),
+                             late_to=str(folder / "late"))
 
     def write(frame: DataFrame, batch: int) -> None:
         frame.write.mode("overwrite").parquet(str(folder / "out" / f"batch={batch:06d}"))

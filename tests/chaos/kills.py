@@ -48,11 +48,13 @@ class Chaos:
 
 class Job:
     """The streaming job in ``folder``, which joins by the kind ``how``, ``idle``, ``watermark`` and ``early``, and with
-    ``daemon`` the daemon that owns its devices.
+    ``daemon`` the daemon that owns its devices; with ``sql`` in plain SQL.
     """
 
-    def __init__(self, folder: Path, daemon: bool, how: str, idle: str | None, watermark: str | None, early: bool):
+    def __init__(self, folder: Path, daemon: bool, sql: bool, how: str, idle: str | None, watermark: str | None,
+                 early: bool):
         self.folder, self.starts = folder, 0
+        self._device = ["sql" if sql else "cpu", "{}"]
         self._how = [how, idle or "", watermark or "", "early" if early else ""]
         self._socket = folder / "private" / "daemon.sock"
         self._daemon: subprocess.Popen[bytes] | None = None
@@ -66,7 +68,7 @@ class Job:
     def start(self) -> None:
         """Start the job."""
         self.starts += 1
-        device = ["cpu", "{}"] if self._daemon is None else ["daemon", json.dumps({"socket": str(self._socket)})]
+        device = self._device if self._daemon is None else ["daemon", json.dumps({"socket": str(self._socket)})]
         self.process = self._run("tests.chaos.app", str(self.folder), *device, *self._how)
 
     def start_daemon(self) -> None:
@@ -113,18 +115,19 @@ class Job:
                                     start_new_session=True)
 
 
-def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, how: str = "inner", idle: str | None = None,
-        watermark: str | None = None, early: bool = False, say: Callable[[str], None] = lambda _: None) -> Chaos:
+def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool = False, how: str = "inner",
+        idle: str | None = None, watermark: str | None = None, early: bool = False,
+        say: Callable[[str], None] = lambda _: None) -> Chaos:
     """Run the job in ``folder``, kill it ``kills`` times, and check its rows.
 
-    ``daemon``: the join runs on devices of a daemon, which is killed too. ``how``: its kind. ``idle``: the time after
-    which a silent stream does not count; then S is silent for longer before each kill, and some of its rows, which
-    follow, are late. ``watermark``: the rule of lateness. ``early``: rows come early, and those that are not taken
-    back count. Raises `AssertionError` if a row is missing, wrong or there twice.
+    ``daemon``: the join runs on devices of a daemon, which is killed too. ``sql``: it is in plain SQL. ``how``: its
+    kind. ``idle``: the time after which a silent stream does not count; then S is silent for longer before each kill,
+    and some of its rows, which follow, are late. ``watermark``: the rule of lateness. ``early``: rows come early, and
+    those that are not taken back count. Raises `AssertionError` if a row is missing, wrong or there twice.
     """
     chance = random.Random(seed)
     done, files = Chaos(), 0
-    job = Job(folder, daemon, how, idle, watermark, early)
+    job = Job(folder, daemon, sql, how, idle, watermark, early)
     try:
         for n in range(kills):
             files = _feed(folder, files, 1, seed)

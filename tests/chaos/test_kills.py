@@ -10,3 +10,9 @@ def test_a_streaming_join_survives_kills(tmp_path: Path) -> None:
     assert done.jvms >= 1
     assert done.workers >= 1
     assert done.pairs > 1000
+
+
+def test_a_streaming_join_in_plain_sql_survives_a_kill(tmp_path: Path) -> None:
+    done = run(tmp_path, kills=1, seed=1, sql=True)
+    assert done.jvms == 1
+    assert done.pairs > 1000

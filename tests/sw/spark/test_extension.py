@@ -137,15 +137,6 @@ def test_what_is_left_to_spark(spark: SparkSession, text: str, reason: str) -> N
     assert same_rows(spark, text, joins=0) == 1
 
 
-def test_a_streaming_join_without_an_equality_says_what_to_call(spark: SparkSession) -> None:
-    left, right = (spark.readStream.format("rate").load().withColumnRenamed("value", name) for name in "xa")
-    joined = left.alias("l").join(right.alias("r"), F.expr("abs(x - a) < 3"))
-    with settings(spark, spark__splitjoin__sql__enabled=True):
-        query = joined.writeStream.format("noop").trigger(once=True).start()
-        with pytest.raises(PySparkException, match=r"but it is .*abs.*; call splitjoin\.spark\.stream_join"):
-            query.awaitTermination(120)
-
-
 @pytest.mark.usefixtures("tables")
 def test_settings_and_hints(spark: SparkSession) -> None:
     text = "SELECT {} l.id, r.id FROM l JOIN r ON l.x < r.x"

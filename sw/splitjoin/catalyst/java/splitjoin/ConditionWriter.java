@@ -47,6 +47,7 @@ final class ConditionWriter {
 
   private final AttributeSet left;
   private final AttributeSet right;
+  private final boolean tries;
   /** The keys of both sides, in the order in which the JSON names them. */
   final List<Expression> leftKeys = new ArrayList<>();
   final List<Expression> rightKeys = new ArrayList<>();
@@ -54,9 +55,11 @@ final class ConditionWriter {
   final List<String> leftErrors = new ArrayList<>();
   final List<String> rightErrors = new ArrayList<>();
 
-  ConditionWriter(AttributeSet left, AttributeSet right) {
+  /** {@code tries}: true if a key that may raise an error is a struct; else Spark raises it wherever a row has it. */
+  ConditionWriter(AttributeSet left, AttributeSet right, boolean tries) {
     this.left = left;
     this.right = right;
+    this.tries = tries;
   }
 
   String write(Expression condition) throws Untranslated {
@@ -242,7 +245,7 @@ final class ConditionWriter {
     type(e.dataType());
     List<Expression> keys = isLeft ? leftKeys : rightKeys;
     List<String> errors = isLeft ? leftErrors : rightErrors;
-    boolean isSafe = isSafe(e);
+    boolean isSafe = !tries || isSafe(e);
     Expression made = isSafe ? e : new TryEval(new CreateNamedStruct(Scala.seq(
         new Literal(UTF8String.fromString("v"), StringType$.MODULE$), e)));
     int at = 0;

@@ -5,11 +5,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import org.apache.spark.SparkContext;
-import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
 import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys;
-import org.apache.spark.sql.catalyst.plans.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.types.*;
@@ -24,137 +22,30 @@ import org.apache.spark.sql.types.*;
 final class JoinedPlan {
   private static final Set<String> UNHASHED = Set.of("ArrayType", "StructType", "MapType", "VariantType",
       "CalendarIntervalType", "UserDefinedType");
-  /** Types that Spark does not hand to Python through Arrow in all its versions. */
-  private static final Set<String> UNSENT = Set.of("CalendarIntervalType", "YearMonthIntervalType", "ObjectType",
-      "VariantType", "GeometryType", "GeographyType");
   private static final int SEED = 7; // another one than Spark's, by whose hash the rows may be partitioned already
 
-  /** {@code PythonEvalType.SQL_MAP_ARROW_ITER_UDF}. */
-  private static final int MAP_ARROW = 207;
-
-  private final Join join;
-  private final ConditionWriter writer;
-  private final String condition;
-  private final String kind;
-  private final List<Attribute> output = new ArrayList<>();
-  private final List<String> sources = new ArrayList<>();
-  private final List<Expression> left = new ArrayList<>();
-  private final List<Expression> right = new ArrayList<>();
+  private final TranslatedJoin of;
   private final List<DataType> slots = new ArrayList<>();
 
-  JoinedPlan(Join join, AttributeSet wanted) throws ConditionWriter.Untranslated {
-    this.join = join;
-    JoinType type = join.joinType();
-    if (type instanceof InnerLike) {
-      kind = "inner";
-    } else if (type instanceof LeftOuter$) {
-      kind = "left";
-    } else if (type instanceof RightOuter$) {
-      kind = "right";
-    } else if (type instanceof FullOuter$) {
-      kind = "full";
-    } else if (type instanceof LeftSemi$) {
-      kind = "semi";
-    } else if (type instanceof LeftAnti$) {
-      kind = "anti";
-    } else if (type instanceof ExistenceJoin) {
-      kind = "existence";
-    } else {
-      throw new ConditionWriter.Untranslated("a join of the kind " + type.sql());
-    }
-    writer = new ConditionWriter(join.left().outputSet(), join.right().outputSet());
-    condition = writer.write(join.condition().get());
-    for (Attribute a : Scala.<Attribute>list(join.output())) {
-      if (wanted != null && !wanted.contains(a)) {
-        continue;
-      }
-      checkSent(a.dataType());
-      boolean isLeft = join.left().outputSet().contains(a);
-      if (!isLeft && !join.right().outputSet().contains(a)) {
-        sources.add("[\"matched\",0]");
-      } else {
-        sources.add("[\"" + (isLeft ? "l" : "r") + "\"," + place(isLeft ? left : right, a) + "]");
-      }
-      output.add(a);
-    }
-    if (output.isEmpty()) { // rows that are counted
-      output.add(attribute("splitjoin", BooleanType$.MODULE$));
-      sources.add("[\"matched\",0]");
-    }
-  }
-
-  private static void checkSent(DataType type) throws ConditionWriter.Untranslated {
-    if (type.existsRecursively(t -> UNSENT.contains(t.getClass().getSimpleName().replace("$", ""))
-        || t instanceof UserDefinedType)) {
-      throw new ConditionWriter.Untranslated("a column of the type " + type.simpleString());
-    }
-  }
-
-  private static int place(List<Expression> columns, Expression e) {
-    for (int n = 0; n < columns.size(); n++) {
-      if (columns.get(n).semanticEquals(e)) {
-        return n;
-      }
-    }
-    columns.add(e);
-    return columns.size() - 1;
-  }
-
-  private static AttributeReference attribute(String name, DataType type) {
-    return new AttributeReference(name, type, true, Metadata.empty(), NamedExpression$.MODULE$.newExprId(),
-        Scala.<String>seq());
-  }
-
-  private static NamedExpression named(Expression e, String name) {
-    return new Alias(e, name, NamedExpression$.MODULE$.newExprId(), Scala.<String>seq(), Scala.none(),
-        Scala.<String>seq());
-  }
-
-  private static Expression integer(int value) {
-    return new Literal(value, IntegerType$.MODULE$);
+  JoinedPlan(TranslatedJoin of) {
+    this.of = of;
   }
 
   LogicalPlan plan(SparkContext context, PythonWorker worker, int r, int s, boolean isHashed) {
-    List<Integer> leftKeys = new ArrayList<>();
-    List<Integer> rightKeys = new ArrayList<>();
-    writer.leftKeys.forEach(key -> leftKeys.add(place(left, key)));
-    writer.rightKeys.forEach(key -> rightKeys.add(place(right, key)));
-    int[] leftSlots = slots(left);
-    int[] rightSlots = slots(right);
-    int[] labels = labels(r * s);
+    int[] leftSlots = slots(of.left);
+    int[] rightSlots = slots(of.right);
+    int[] labels = Nodes.labels(r * s);
     LogicalPlan rows = new Union(Scala.seq(
-        side(join.left(), 0, left, leftSlots, r, s, labels, isHashed),
-        side(join.right(), 1, right, rightSlots, r, s, labels, isHashed)), false, false);
-    LogicalPlan tasks = new RepartitionByExpression(Scala.<Expression>seq(Scala.<Attribute>list(rows.output()).get(0)),
-        rows, scala.Option.apply((Object) (r * s)), scala.Option.empty());
-    StructType type = new StructType();
-    for (int n = 0; n < output.size(); n++) {
-      type = type.add("c" + n, output.get(n).dataType(), true);
-    }
-    String spec = "{\"kind\":\"" + kind + "\",\"on\":" + condition + ",\"left\":" + Arrays.toString(leftSlots)
-        + ",\"right\":" + Arrays.toString(rightSlots) + ",\"left_keys\":" + leftKeys + ",\"right_keys\":" + rightKeys
-        + ",\"left_errors\":" + texts(writer.leftErrors) + ",\"right_errors\":" + texts(writer.rightErrors)
-        + ",\"output\":" + sources + ",\"type\":" + type.json() + "}";
-    PythonFunction function = worker.function(context, spec);
-    String name = "splitjoin[" + kind + ", " + r + " × " + s + " parts, " + join.condition().get().sql() + "]";
-    List<Expression> given = new ArrayList<>(Scala.<Attribute>list(tasks.output()));
-    Expression call = new PythonUDF(name, function, type, Scala.<Expression>seq(given), MAP_ARROW, true,
-        NamedExpression$.MODULE$.newExprId());
-    String logical = "org.apache.spark.sql.catalyst.plans.logical.";
-    return (LogicalPlan) Scala.make(List.of(logical + "MapInArrow", logical + "PythonMapInArrow"), call,
-        Scala.<Attribute>seq(output), tasks, false, Scala.none());
-  }
-
-  private static String texts(List<String> texts) {
-    StringBuilder made = new StringBuilder("[");
-    for (String text : texts) {
-      made.append(made.length() > 1 ? "," : "").append('"');
-      for (char c : text.toCharArray()) {
-        made.append(c == '"' || c == '\\' ? "\\" + c : c < ' ' ? " " : String.valueOf(c));
-      }
-      made.append('"');
-    }
-    return made.append(']').toString();
+        side(of.join.left(), 0, of.left, leftSlots, r, s, labels, isHashed),
+        side(of.join.right(), 1, of.right, rightSlots, r, s, labels, isHashed)), false, false);
+    LogicalPlan tasks = Nodes.partitioned(Scala.<Attribute>list(rows.output()).get(0), r * s, rows);
+    StructType type = of.type();
+    String spec = "{\"kind\":\"" + of.kind + "\",\"on\":" + of.condition + ",\"left\":" + Arrays.toString(leftSlots)
+        + ",\"right\":" + Arrays.toString(rightSlots) + ",\"left_keys\":" + of.leftKeys + ",\"right_keys\":"
+        + of.rightKeys + ",\"left_errors\":" + TranslatedJoin.texts(of.leftErrors) + ",\"right_errors\":"
+        + TranslatedJoin.texts(of.rightErrors) + ",\"output\":" + of.sources + ",\"type\":" + type.json() + "}";
+    String name = "splitjoin[" + of.kind + ", " + r + " × " + s + " parts, " + of.text() + "]";
+    return Nodes.mapInArrow(name, worker.function(context, "splitjoin.catalyst.task", spec), type, of.output, tasks);
   }
 
   /** The slots of a side's columns: columns of one type share a slot, as a row is of one side. */
@@ -175,23 +66,6 @@ final class JoinedPlan {
     return found;
   }
 
-  /** Values whose hash sends them to the first, second, … of so many partitions. */
-  private static int[] labels(int partitions) {
-    int[] found = new int[partitions];
-    boolean[] known = new boolean[partitions];
-    int missing = partitions;
-    for (int value = 0; missing > 0; value++) {
-      int hash = (int) Murmur3HashFunction.hash(value, IntegerType$.MODULE$, 42L);
-      int partition = Math.floorMod(hash, partitions);
-      if (!known[partition]) {
-        known[partition] = true;
-        found[partition] = value;
-        missing--;
-      }
-    }
-    return found;
-  }
-
   private LogicalPlan side(LogicalPlan child, int side, List<Expression> columns, int[] mine, int r, int s,
       int[] labels, boolean isHashed) {
     Object[] tasks = new Object[isHashed ? r : side == 0 ? r : s];
@@ -208,20 +82,20 @@ final class JoinedPlan {
         part(tasks.length, isHashed ? equal(side) : columns), false);
     List<NamedExpression> list = new ArrayList<>();
     boolean isCopied = ((GenericArrayData) tasks[0]).numElements() > 1;
-    list.add(named(isCopied ? chosen : new GetArrayItem(chosen, integer(0), false), "task"));
-    list.add(named(integer(side), "side"));
+    list.add(Nodes.named(isCopied ? chosen : new GetArrayItem(chosen, Nodes.integer(0), false), "task"));
+    list.add(Nodes.named(Nodes.integer(side), "side"));
     for (int slot = 0; slot < slots.size(); slot++) {
       Expression value = new Literal(null, slots.get(slot));
       for (int n = 0; n < mine.length; n++) {
         value = mine[n] == slot ? columns.get(n) : value;
       }
-      list.add(named(value, "c" + slot));
+      list.add(Nodes.named(value, "c" + slot));
     }
     LogicalPlan rows = new Project(Scala.seq(list), child);
     if (!isCopied) {
       return rows;
     }
-    Attribute task = attribute("copy", IntegerType$.MODULE$);
+    Attribute task = Nodes.attribute("copy", IntegerType$.MODULE$);
     List<Attribute> given = Scala.list(rows.output());
     LogicalPlan copied = new Generate(new Explode(given.get(0)), Scala.<Object>seq((Object) 0), false, Scala.none(),
         Scala.<Attribute>seq(task), rows);
@@ -233,7 +107,7 @@ final class JoinedPlan {
 
   /** The side's operands of the equalities. */
   private List<Expression> equal(int side) {
-    scala.Tuple8<?, ?, ?, ?, ?, ?, ?, ?> keys = ExtractEquiJoinKeys.unapply(join).get();
+    scala.Tuple8<?, ?, ?, ?, ?, ?, ?, ?> keys = ExtractEquiJoinKeys.unapply(of.join).get();
     List<Expression> found = new ArrayList<>();
     Object operands = side == 0 ? keys._2() : keys._3();
     for (Expression e : Scala.<Expression>list((scala.collection.Seq<Expression>) operands)) {
@@ -252,8 +126,8 @@ final class JoinedPlan {
       }
     }
     if (parts == 1 || hashed.isEmpty()) {
-      return integer(0);
+      return Nodes.integer(0);
     }
-    return new Pmod(new Murmur3Hash(Scala.seq(hashed), SEED), integer(parts));
+    return new Pmod(new Murmur3Hash(Scala.seq(hashed), SEED), Nodes.integer(parts));
   }
 }

@@ -38,19 +38,48 @@ final class OffloadJoins extends Rule<LogicalPlan> {
     if (!conf.getConfString(ENABLED, "true").equalsIgnoreCase("true")) {
       return plan;
     }
-    return plan.isStreaming() ? checkedStream(plan) : replaced(plan, null);
+    return plan.isStreaming() ? streamed(plan, null, new StreamedJoin.Query()) : replaced(plan, null);
   }
 
-  /** Spark refuses a join of two streams without an equality later, in fewer words. */
-  private LogicalPlan checkedStream(LogicalPlan plan) {
-    if (plan instanceof Join && ((Join) plan).left().isStreaming() && ((Join) plan).right().isStreaming()
-        && ExtractEquiJoinKeys.unapply((Join) plan).isEmpty()) {
-      Join join = (Join) plan;
-      throw new UnsupportedOperationException("Spark runs a join of two streams only if its condition has an equality, "
-          + "but it is " + (join.condition().isDefined() ? join.condition().get().sql() : "missing") + "; call "
-          + "splitjoin.spark.stream_join or stream_sql, which run it in windows of event time");
+  /** A streaming plan with the joins of two streams replaced that Spark refuses; {@code wanted}: as of `replaced`. */
+  private LogicalPlan streamed(LogicalPlan plan, AttributeSet wanted, StreamedJoin.Query query) {
+    AttributeSet read = plan instanceof Project ? plan.references() : null;
+    LogicalPlan made = (LogicalPlan) plan.mapChildren(child -> streamed((LogicalPlan) child, read, query));
+    if (!(made instanceof Join) || !((Join) made).left().isStreaming() || !((Join) made).right().isStreaming()) {
+      return made;
     }
-    return (LogicalPlan) plan.mapChildren(child -> checkedStream((LogicalPlan) child));
+    Join join = (Join) made;
+    String hint = SplitJoinHints.chosen(join.hint());
+    boolean hasEquality = ExtractEquiJoinKeys.unapply(join).isDefined();
+    if (hint.equals(SplitJoinHints.LEAVE) || hasEquality && !hint.equals(SplitJoinHints.TAKE)
+        || SQLConf.get().getConfString(EXPLAIN_ONLY, "false").equalsIgnoreCase("true")) {
+      return made;
+    }
+    try {
+      if (join.condition().isEmpty()) {
+        throw new ConditionWriter.Untranslated("it has no condition");
+      }
+      StreamedJoin streamed = new StreamedJoin(new TranslatedJoin(join, some(wanted, join)), query);
+      PythonWorker worker = PythonWorker.find(context);
+      if (worker.problem != null) {
+        throw new ConditionWriter.Untranslated(worker.problem);
+      }
+      return streamed.plan(context, worker);
+    } catch (ConditionWriter.Untranslated reason) {
+      if (hasEquality) {
+        return noted(join, "left to Spark by splitjoin: " + reason.getMessage());
+      }
+      throw new UnsupportedOperationException("Spark runs a join of two streams only if its condition has an equality, "
+          + "but it is " + (join.condition().isDefined() ? join.condition().get().sql() : "missing")
+          + ", and splitjoin cannot run it here: " + reason.getMessage() + "; or call splitjoin.spark.stream_join or "
+          + "stream_sql, which run it in windows of event time");
+    }
+  }
+
+  /** The columns that are read, at least one of the join's. */
+  private static AttributeSet some(AttributeSet wanted, Join join) {
+    boolean isNone = wanted != null && Scala.<Attribute>list(join.output()).stream().noneMatch(wanted::contains);
+    return isNone ? Scala.<Attribute>list(join.output()).get(0).references() : wanted;
   }
 
   /** The plan with joins replaced; {@code wanted}: the columns that the plan's parent reads, null for all. */
@@ -120,7 +149,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
       if (!hint.isEmpty() && !isHinted) {
         throw new ConditionWriter.Untranslated("the query's hint " + hint + " chooses a join of Spark");
       }
-      JoinedPlan made = new JoinedPlan(join, wanted);
+      TranslatedJoin made = new TranslatedJoin(join, wanted);
       if (!isHinted) {
         checkWorth(join);
       }
@@ -132,7 +161,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
         return noted(join, "splitjoin would run it, but " + EXPLAIN_ONLY + " is true");
       }
       int[] parts = parts(join, hasEquality);
-      LogicalPlan plan = made.plan(context, worker, parts[0], parts[1], hasEquality);
+      LogicalPlan plan = new JoinedPlan(made).plan(context, worker, parts[0], parts[1], hasEquality);
       taken++;
       return plan;
     } catch (ConditionWriter.Untranslated reason) {

@@ -76,12 +76,12 @@ final class PythonWorker {
     return found;
   }
 
-  /** The function {@code splitjoin.catalyst.task.load(spec)} as PySpark sends functions to workers: pickled. */
-  SimplePythonFunction function(SparkContext context, String spec) {
+  /** The function {@code module.load(spec)} as PySpark sends functions to workers: pickled. */
+  SimplePythonFunction function(SparkContext context, String module, String spec) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     byte[] text = spec.getBytes(StandardCharsets.UTF_8);
     bytes.writeBytes(new byte[] {(byte) 0x80, 2, 'c'}); // protocol 2; a function by its name
-    bytes.writeBytes("splitjoin.catalyst.task\nload\n".getBytes(StandardCharsets.US_ASCII));
+    bytes.writeBytes((module + "\nload\n").getBytes(StandardCharsets.US_ASCII));
     bytes.write('X'); // a text, its length in four bytes, the lowest first
     for (int shift = 0; shift < 32; shift += 8) {
       bytes.write(text.length >>> shift);

@@ -57,11 +57,16 @@ final class Scala {
     Object at = of;
     for (String name : path) {
       try {
-        at = at.getClass().getMethod(name).invoke(at);
+        at = value(at, name);
       } catch (ReflectiveOperationException e) {
         return "";
       }
     }
     return String.valueOf(at);
+  }
+
+  /** What the method {@code name} without parameters gives, of a class that is elsewhere in other versions of Spark. */
+  static Object value(Object of, String name) throws ReflectiveOperationException {
+    return of.getClass().getMethod(name).invoke(of);
   }
 }

@@ -1,0 +1,131 @@
+package splitjoin;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.*;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.types.*;
+
+/** A join in splitjoin's terms: its kind, its condition, the columns that each side brings, and those of the result. */
+final class TranslatedJoin {
+  /** Types that Spark does not hand to Python through Arrow in all its versions. */
+  private static final Set<String> UNSENT = Set.of("CalendarIntervalType", "YearMonthIntervalType", "ObjectType",
+      "VariantType", "GeometryType", "GeographyType");
+
+  final Join join;
+  final String kind;
+  /** The condition as JSON. */
+  final String condition;
+  /** The columns of the result, and the source of each one as JSON. */
+  final List<Attribute> output = new ArrayList<>();
+  final List<String> sources = new ArrayList<>();
+  /** The columns of each side, and which of them are the condition's keys. */
+  final List<Expression> left = new ArrayList<>();
+  final List<Expression> right = new ArrayList<>();
+  final List<Integer> leftKeys = new ArrayList<>();
+  final List<Integer> rightKeys = new ArrayList<>();
+  /** The text of each key that may raise an error, or "". */
+  final List<String> leftErrors;
+  final List<String> rightErrors;
+
+  /** {@code wanted}: the columns of the result that are read, null for all. */
+  TranslatedJoin(Join join, AttributeSet wanted) throws ConditionWriter.Untranslated {
+    this.join = join;
+    kind = kind(join.joinType());
+    ConditionWriter writer = new ConditionWriter(join.left().outputSet(), join.right().outputSet(),
+        !join.left().isStreaming() || !join.right().isStreaming());
+    condition = writer.write(join.condition().get());
+    leftErrors = writer.leftErrors;
+    rightErrors = writer.rightErrors;
+    for (Attribute a : Scala.<Attribute>list(join.output())) {
+      if (wanted != null && !wanted.contains(a)) {
+        continue;
+      }
+      checkSent(a.dataType());
+      boolean isLeft = join.left().outputSet().contains(a);
+      if (!isLeft && !join.right().outputSet().contains(a)) {
+        sources.add("[\"matched\",0]");
+      } else {
+        sources.add("[\"" + (isLeft ? "l" : "r") + "\"," + place(isLeft ? left : right, a) + "]");
+      }
+      output.add(a);
+    }
+    if (output.isEmpty()) { // rows that are counted
+      output.add(Nodes.attribute("splitjoin", BooleanType$.MODULE$));
+      sources.add("[\"matched\",0]");
+    }
+    writer.leftKeys.forEach(key -> leftKeys.add(place(left, key)));
+    writer.rightKeys.forEach(key -> rightKeys.add(place(right, key)));
+  }
+
+  private static String kind(JoinType type) throws ConditionWriter.Untranslated {
+    if (type instanceof InnerLike) {
+      return "inner";
+    } else if (type instanceof LeftOuter$) {
+      return "left";
+    } else if (type instanceof RightOuter$) {
+      return "right";
+    } else if (type instanceof FullOuter$) {
+      return "full";
+    } else if (type instanceof LeftSemi$) {
+      return "semi";
+    } else if (type instanceof LeftAnti$) {
+      return "anti";
+    } else if (type instanceof ExistenceJoin) {
+      return "existence";
+    }
+    throw new ConditionWriter.Untranslated("a join of the kind " + type.sql());
+  }
+
+  private static void checkSent(DataType type) throws ConditionWriter.Untranslated {
+    if (type.existsRecursively(t -> UNSENT.contains(t.getClass().getSimpleName().replace("$", ""))
+        || t instanceof UserDefinedType)) {
+      throw new ConditionWriter.Untranslated("a column of the type " + type.simpleString());
+    }
+  }
+
+  /** The place of {@code e} in {@code columns}, to which it is added if it is not there. */
+  static int place(List<Expression> columns, Expression e) {
+    for (int n = 0; n < columns.size(); n++) {
+      if (columns.get(n).semanticEquals(e)) {
+        return n;
+      }
+    }
+    columns.add(e);
+    return columns.size() - 1;
+  }
+
+  /** The type of the result's rows, with columns c0, c1, … */
+  StructType type() {
+    return numbered(output);
+  }
+
+  /** The type of rows of these columns, named c0, c1, … */
+  static StructType numbered(List<? extends Expression> columns) {
+    StructType type = new StructType();
+    for (int n = 0; n < columns.size(); n++) {
+      type = type.add("c" + n, columns.get(n).dataType(), true);
+    }
+    return type;
+  }
+
+  /** The condition as SQL. */
+  String text() {
+    return join.condition().get().sql();
+  }
+
+  /** Texts as a list in JSON. */
+  static String texts(List<String> texts) {
+    StringBuilder made = new StringBuilder("[");
+    for (String text : texts) {
+      made.append(made.length() > 1 ? "," : "").append('"');
+      for (char c : text.toCharArray()) {
+        made.append(c == '"' || c == '\\' ? "\\" + c : c < ' ' ? " " : String.valueOf(c));
+      }
+      made.append('"');
+    }
+    return made.append(']').toString();
+  }
+}

@@ -1,0 +1,93 @@
+"""`load`: the functions of a streaming join that ``splitjoin.SplitJoinExtensions`` put in place of one of Spark's.
+
+The rule (``splitjoin/catalyst/java``) writes the join as JSON; so no Python need run the driver. Its columns are
+Spark's own, computed ones too, and its windows are as long as Spark's analysis of the condition says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from splitjoin.catalyst.condition import expression
+from splitjoin.engines.registry import device as find_device
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.windows import Extent
+from splitjoin.rows.output import OutputColumn
+
+from ..reused import Reused
+from ..versions import arrow_type
+from .group import GroupJoin
+from .slots import Slots
+from .spread import Spread
+from .task import GroupTask
+from .watermark import WatermarkRule
+
+__all__ = ["load"]
+
+
+def load(spec: str) -> tuple[Any, Any]:
+    """The function for ``mapInArrow`` of one stage, and the type of its rows, as PySpark's worker wants them.
+
+    ``spec``: JSON with ``stage``, "r" or "s" for what packs the rows of a side, "join" for what joins them; ``type``;
+    and ``join``: ``on``, the condition; ``left`` and ``right``, the types of the columns, and ``left_keys`` and
+    ``right_keys``, which of them are the condition's keys; ``time``, the columns of event time; ``window`` and
+    ``delay``, the lengths of the windows and how late rows may come, in µs; ``policy``, "min" or "max"; ``groups``;
+    ``output``, the source of each column of the result; ``name`` of the state; ``retained`` micro-batches.
+    """
+    read = json.loads(spec)
+    text = json.dumps(read["join"])
+    stage = read["stage"]
+    work = _Joined(text) if stage == "join" else Spread(_join(text), stage, None, read["join"]["name"])
+    return Reused(work), StructType.fromJson(read["type"])
+
+
+class _Joined:
+    """The groups' task, without its last row, which counts."""
+
+    def __init__(self, text: str):
+        read, join = json.loads(text), _join(text)
+        result = pa.schema([pa.field(f"c{n}", c.field.type) for n, c in enumerate(join.columns)])
+        self._task = GroupTask(join, result, None, read["name"], read["retained"], None, None)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in self._task(batches):
+            *columns, counts = batch.columns
+            if counts.null_count:
+                yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names[:-1])
+
+
+@lru_cache(maxsize=16)
+def _join(text: str) -> GroupJoin:
+    """The join that the rule wrote as ``text``: one object for all tasks of a worker."""
+    read = json.loads(text)
+    columns = {side: _columns(read[name], read[f"{name}_keys"])
+               for side, name in zip(SIDES, ("left", "right"), strict=True)}
+    r, s = (Schema.from_arrow(side, columns[side]) for side in SIDES)
+    times = [columns[side].names[n] for side, n in zip(SIDES, read["time"], strict=True)]
+    query = Query.make(r, s, on=expression(read["on"], r, s), window="ROWS 1", time=times, order="none")
+    lengths = [Extent(None, length) for length in read["window"]]
+    query = replace(query, window_r=lengths[0], window_s=lengths[1]).narrowed
+    output = []
+    for number, (name, n) in enumerate(read["output"]):
+        side: Side = "r" if name == "l" else "s"
+        field = columns[side].field(n)
+        output.append(OutputColumn(f"c{number}", side, field.name, field))
+    # As in Spark's own joins: a row at the watermark is late, and one without a time meets nothing.
+    rule = WatermarkRule(dict(zip(SIDES, read["delay"], strict=True)), dict.fromkeys(SIDES), read["policy"], True)
+    return GroupJoin(query, columns, output, None, rule, dict.fromkeys(SIDES, ()), read["groups"], "cpu",
+                     {"threads": 1}, Slots.make(query), find_device("cpu").settles, nulls_are_late=True)
+
+
+def _columns(read: dict[str, Any], keys: list[int]) -> pa.Schema:
+    """The columns of a side: ``k0``, ``k1``, … are the condition's keys."""
+    names = {n: f"k{key}" for key, n in enumerate(keys)}
+    return pa.schema([pa.field(names.get(n, f"c{n}"), arrow_type(field.dataType))
+                      for n, field in enumerate(StructType.fromJson(read))])

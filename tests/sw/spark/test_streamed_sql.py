@@ -1,0 +1,145 @@
+"""Streams in plain SQL: the extension runs joins without an equality, and their rows are those of whole tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
+
+from .test_extension import rows_of, settings
+
+_BEGIN = dt.datetime(2024, 5, 1, tzinfo=dt.UTC)
+#: Seconds in a file; no row is later than the watermark's ten seconds.
+_SPAN, _FILES = 60, 3
+_BAND = "abs(l.x - r.x) <= 3 AND l.ts BETWEEN r.ts - INTERVAL 20 SECONDS AND r.ts + INTERVAL 5 SECONDS"
+
+
+class Streams:
+    """Streams l, r and t of files, as views, and the same rows as the tables all_l, all_r and all_t."""
+
+    def __init__(self, spark: SparkSession, folder: Path):
+        self.spark, self.folder, self.rng = spark, folder, random.Random(5)
+        self.feed(0)
+        for side in "lrt":
+            stream = spark.readStream.schema("ts timestamp, x int, id bigint").option("maxFilesPerTrigger", 1).parquet(
+                str(folder / side))
+            stream.createOrReplaceTempView(f"unmarked_{side}")
+            stream.withWatermark("ts", "10 seconds").createOrReplaceTempView(side)
+
+    def feed(self, *numbers: int) -> None:
+        """Add the files of these numbers. The times of a file reach nine seconds into those of the one before."""
+        for number in numbers:
+            for side in "lrt":
+                path = self.folder / side / f"{number}.parquet"
+                path.parent.mkdir(exist_ok=True)
+                seconds = [self.rng.uniform(number * _SPAN - 9 * (number > 0), (number + 1) * _SPAN) for _ in range(50)]
+                times = [_BEGIN + dt.timedelta(seconds=s) for s in [*seconds, (number + 1) * _SPAN]]
+                xs = [None if self.rng.random() < 0.1 else self.rng.randrange(60) for _ in times]
+                pq.write_table(pa.table({"ts": pa.array([None, *times[1:]], pa.timestamp("us", "UTC")),
+                                         "x": pa.array(xs, pa.int32()),
+                                         "id": [100 * number + n for n in range(len(times))]}), path)
+                os.utime(path, (1.7e9 + number, 1.7e9 + number))  # Spark reads files by their age
+
+    def whole(self, text: str) -> DataFrame:
+        """The rows of ``text`` over the whole tables, by Spark itself."""
+        for side in "lrt":
+            self.spark.read.parquet(str(self.folder / side)).createOrReplaceTempView(f"all_{side}")
+        for side in "lrt":
+            text = text.replace(f"FROM {side} ", f"FROM all_{side} {side} ").replace(
+                f"JOIN {side} ", f"JOIN all_{side} {side} ")
+        return self.spark.sql(text)
+
+    def run(self, stream: DataFrame, name: str) -> list[str]:
+        """All rows of the query ``name`` so far, after all files that are there."""
+        with settings(self.spark, spark__splitjoin__sql__enabled=True):
+            query = stream.writeStream.format("parquet").option("path", str(self.folder / name)).option(
+                "checkpointLocation", str(self.folder / f"{name} checkpoint")).trigger(availableNow=True).start()
+            assert query.awaitTermination(300), "the query does not end"
+        assert query.exception() is None
+        return rows_of(self.spark.read.parquet(str(self.folder / name)))
+
+
+@pytest.fixture
+def streams(spark: SparkSession, tmp_path: Path) -> Iterator[Streams]:
+    with settings(spark, spark__sql__session__timeZone="UTC"):
+        yield Streams(spark, tmp_path)
+
+
+def test_rows_are_those_of_the_tables_from_the_checkpoint_alone(spark: SparkSession, streams: Streams) -> None:
+    """Times that are NULL, computed keys, and a query that starts again without a call of splitjoin."""
+    text = f"SELECT l.id, r.id other, l.x + r.x total, r.ts FROM l JOIN r ON {_BAND} AND l.x % 7 <> r.x"
+    first = streams.run(spark.sql(text), "out")
+    assert 0 < len(first) == streams.whole(text).count()
+    streams.feed(1, 2)
+    rows = streams.run(spark.sql(text), "out")
+    assert rows == rows_of(streams.whole(text))
+    assert len(rows) > 2 * len(first)
+    assert (streams.folder / "out checkpoint" / "splitjoin").is_dir()
+
+
+def test_operators_of_spark_on_joined_rows(spark: SparkSession, streams: Streams) -> None:
+    """Joins of three streams and of a static table, windows of time and duplicates: the watermark passes no pair."""
+    streams.feed(*range(1, _FILES))
+    spark.range(60).selectExpr("cast(id AS int) x", "id % 3 kind").createOrReplaceTempView("kinds")
+    text = f"""SELECT l.id, r.id other, t.id third, kind, r.ts at FROM l JOIN r ON {_BAND}
+        JOIN t ON t.x > l.x AND t.ts BETWEEN r.ts AND r.ts + INTERVAL 9 SECONDS JOIN kinds ON kinds.x = l.x"""
+    assert streams.run(spark.sql(text), "three") == rows_of(streams.whole(text)) != []
+
+    pairs = f"SELECT l.id, l.ts FROM l JOIN r ON {_BAND}"
+    windows = "window.start AS start", "n"
+    counted = streams.run(spark.sql(pairs).groupBy(F.window("ts", "5 seconds")).agg(
+        F.count("*").alias("n")).selectExpr(*windows), "counted")
+    whole = rows_of(streams.whole(pairs).groupBy(F.window("ts", "5 seconds")).agg(
+        F.count("*").alias("n")).selectExpr(*windows))
+    # The last windows wait for rows that never come; those that came are whole.
+    assert len(whole) - 9 <= len(counted) < len(whole)
+    assert set(counted) < set(whole)
+
+    distinct = streams.run(spark.sql(pairs).dropDuplicates(["id", "ts"]), "distinct")
+    assert distinct == rows_of(streams.whole(pairs).distinct())
+
+
+def optimized(spark: SparkSession, text: str) -> str:
+    """The plan of a micro-batch."""
+    with settings(spark, spark__splitjoin__sql__enabled=True):
+        state = spark._jsparkSession.sessionState()
+        return str(state.optimizer().execute(spark.sql(text)._jdf.queryExecution().analyzed()).toString())
+
+
+@pytest.mark.usefixtures("streams")
+@pytest.mark.parametrize(("text", "reason"), [
+    ("SELECT 1 FROM l JOIN r ON l.x < r.x AND l.ts <= r.ts",
+     r"does not bound the time by which a row of the left stream may be before its partner; add ts >= ts - INTERVAL …"),
+    ("SELECT 1 FROM l JOIN r ON l.ts BETWEEN r.ts - INTERVAL 1 MONTH AND r.ts", "a row of the left stream may be"),
+    ("SELECT 1 FROM unmarked_l l JOIN r ON abs(l.x - r.x) < 3", "the left stream has no watermark; call withWatermark"),
+    ("SELECT 1 FROM l CROSS JOIN r", "but it is missing, and splitjoin cannot run it here: it has no condition"),
+    (f"SELECT 1 FROM l JOIN r ON {_BAND} AND concat(l.x, r.x) LIKE '%1'", "the function EndsWith of both sides"),
+    (f"SELECT l.id FROM l LEFT JOIN r ON {_BAND}", "it is a join of the kind left, and in plain SQL"),
+    ("SELECT 1 FROM (SELECT ts, count(*) x FROM l GROUP BY ts) l JOIN r ON l.ts BETWEEN r.ts - INTERVAL 1 SECOND "
+     "AND r.ts", "it reads what Spark's Aggregate of streams gives, whose delay is not known"),
+])
+def test_what_is_refused_is_said(spark: SparkSession, text: str, reason: str) -> None:
+    with pytest.raises(PySparkException, match=f"(?s){reason}.*; or call splitjoin.spark.stream_join"):
+        optimized(spark, text)
+
+
+@pytest.mark.usefixtures("streams")
+def test_hints_windows_and_days(spark: SparkSession) -> None:
+    equal = "SELECT {} l.id FROM l JOIN r ON l.x = r.x AND l.ts BETWEEN r.ts - INTERVAL 1 DAY AND r.ts"
+    assert "splitjoin" not in optimized(spark, equal.format(""))
+    assert "left 86400.001 s and right 0.001 s back" in optimized(spark, equal.format("/*+ SPLITJOIN */"))
+    with settings(spark, spark__sql__session__timeZone="Europe/Berlin"):  # a day of 23 or 25 hours
+        assert "left 172800.001 s and right 0.001 s back" in optimized(spark, equal.format("/*+ SPLITJOIN */"))
+    with settings(spark, spark__splitjoin__sql__explainOnly=True):
+        assert "splitjoin" not in optimized(spark, f"SELECT 1 FROM l JOIN r ON {_BAND}")
+    assert "splitjoin" not in optimized(spark, f"SELECT /*+ NO_SPLITJOIN */ 1 FROM l JOIN r ON {_BAND}")
+    # The watermarks below the join are lower, so that the joined rows are above them.
+    assert optimized(spark, f"SELECT 1 FROM l JOIN r ON {_BAND}").count("30.001 seconds") == 2
