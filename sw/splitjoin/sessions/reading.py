@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Condition, RLock
 from types import TracebackType
@@ -35,6 +35,7 @@ class ReadingSession(ABC, Generic[Gate]):
         self._punctuation = punctuation
         self._lock = Condition(RLock())  # held while the pipeline works
         self._closed = False
+        self._reserved: str | None = None  # why nobody may poll
 
     @property
     def schema(self) -> pa.Schema:
@@ -46,6 +47,7 @@ class ReadingSession(ABC, Generic[Gate]):
 
         If there are none, the batch is empty. A poll also continues with input that a limit had held up.
         """
+        self._check_unreserved()
         return self._rows(*self._take())
 
     def poll_items(self) -> tuple[Items, pa.RecordBatch]:
@@ -55,6 +57,7 @@ class ReadingSession(ABC, Generic[Gate]):
         """
         if not self._punctuation:
             raise InputError("poll_items needs a session opened with punctuation=True")
+        self._check_unreserved()
         batch, items = self._take()
         return items, self._rows(batch, items)
 
@@ -63,6 +66,7 @@ class ReadingSession(ABC, Generic[Gate]):
 
         Raises `InputError` if they do not fit one batch of 1 GiB; no row is lost then, and `poll` returns them.
         """
+        self._check_unreserved()
         with self._usable():
             self._end_input()
             self._work(unlimited=True)
@@ -134,6 +138,35 @@ class ReadingSession(ABC, Generic[Gate]):
                  trace: TracebackType | None) -> None:
         self.close()
 
+    def reserve(self, why: str | None) -> None:
+        """Refuse polls with the reason ``why``, or None: let all poll again; `EpochWriter` calls this."""
+        with self._lock:
+            if why is not None:
+                self._check_unreserved()
+            self._reserved = why
+
+    def found_rows(self) -> int:
+        """Let the joins work, and return the number of rows that wait for a poll; `EpochWriter` calls this."""
+        with self._usable():
+            self._work()
+            return self._pipeline.results.rows
+
+    def take_found(self) -> tuple[pa.Table, Callable[[], None]]:
+        """Take all rows that wait; what is returned with them puts them back. `EpochWriter` calls this."""
+        taken: list[tuple[pa.RecordBatch, Items]] = []
+
+        def undo() -> None:
+            while taken:
+                self._pipeline.results.put_back(*taken.pop())
+
+        try:
+            while self._pipeline.results.rows:
+                taken.append(self._pipeline.results.take())
+            return pa.Table.from_batches([self._schemas.rows(batch) for batch, _ in taken], self.schema), undo
+        except BaseException:
+            undo()
+            raise
+
     @abstractmethod
     def _take(self) -> tuple[pa.RecordBatch, Items]:
         """Take a batch from the queue of results, and let the pipeline work."""
@@ -187,6 +220,13 @@ class ReadingSession(ABC, Generic[Gate]):
     def _check_open(self) -> None:
         if self._closed:
             raise DeviceError("the session is closed")
+
+    def _check_unreserved(self) -> None:
+        if self._reserved is not None:
+            if self._pipeline.failure is not None:
+                raise self._pipeline.failed()
+            raise InputError(f"{self._reserved}, so they cannot be polled too; read the files there, or close their "
+                             f"writer first")
 
     def _check_usable(self) -> None:
         self._check_open()

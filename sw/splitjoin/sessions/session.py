@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time as clocks
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -15,10 +16,11 @@ from splitjoin.joins.statement import Select
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
+from .epochs import Cut, EpochWriter, epoch_length
 from .gate import Source, Watermark, check_side
 from .gate.times import Idle, Lateness, time_value
 from .pipeline import Limit, Pipeline, PushGate, make_gate
-from .reading import ReadingSession
+from .reading import POLL_SECONDS, ReadingSession
 from .schemas import SessionSchemas
 
 __all__ = ["StreamJoin"]
@@ -64,10 +66,11 @@ class StreamJoin(ReadingSession[PushGate]):
         if when_full not in ("raise", "block"):
             raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
         limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
-        self._blocks = when_full == "block"
+        self._blocks, self._clock = when_full == "block", clock
         self._pipeline = Pipeline(self._schemas, device, limit=limit, punctuation=punctuation, gate=lambda: make_gate(
             self._schemas, lateness=lateness, watermark=watermark, idle=idle, clock=clock, keep_late=limit.late))
         self._blocked = 0  # pushes that wait for room on the lock, or are about to
+        self._delivered: dict[Side, list[int]] = {"r": [], "s": []}  # tuples of each source
 
     def push_r(self, data: Any) -> None:
         """Deliver tuples of R: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
@@ -181,10 +184,25 @@ class StreamJoin(ReadingSession[PushGate]):
         changes nothing.
         """
         with self._opened():
+            self._check_unreserved()
             fresh, old = self._pipeline.restored(snapshot), self._pipeline
             self._pipeline = fresh
             old.close()
             self._lock.notify_all()
+
+    def write_to(self, folder: str | os.PathLike[str], *, every: Lateness | None = None, rows: int | None = None,
+                 delay: float | None = None) -> EpochWriter:
+        """Write the results to ``folder`` as Parquet files, an epoch each, instead of having them polled.
+
+        An epoch ends when event time has advanced by ``every`` (as in `lateness`), when ``rows`` rows wait, or after
+        ``delay`` seconds, whichever comes first; by default at a million rows or after ten seconds. If the folder has
+        epochs of a session of the same query, this session continues from the last one. Call it before the first push.
+        Raises `InputError` for a folder that cannot be written or that another process writes, and `SnapshotError` for
+        epochs of another query.
+        """
+        time = self._schemas.query.time
+        return EpochWriter(_Epochs(self), folder, every=epoch_length(every, time), rows=rows, delay=delay,
+                           clock=self._clock)
 
     def source_at(self, stream: Side, index: int) -> Source:
         """The source ``index`` of ``stream``, in the order in which they were added, for example after `restore`."""
@@ -196,7 +214,11 @@ class StreamJoin(ReadingSession[PushGate]):
     def _push(self, side: Side, index: int | None, data: Any) -> None:
         table = self._schemas.batch(side, data)
         with self._room(side, index):
-            self._pipeline.gate.deliver(side, self._pipeline.default_source(side) if index is None else index, table)
+            index = self._pipeline.default_source(side) if index is None else index
+            self._pipeline.gate.deliver(side, index, table)
+            counts = self._delivered[side]
+            counts += [0] * (index + 1 - len(counts))
+            counts[index] += len(table)
             self._work()
 
     def _end_input(self) -> None:
@@ -252,3 +274,41 @@ class StreamJoin(ReadingSession[PushGate]):
             finally:
                 self._blocked -= 1
             yield
+
+
+class _Epochs:
+    """What the epochs of a session are written of."""
+
+    def __init__(self, of: StreamJoin):
+        self._of = of
+        self.reserve, self.ready_rows = of.reserve, of.found_rows
+
+    def reached(self) -> int | None:
+        with self._of._lock:
+            return self._of._pipeline.frontier
+
+    def delivered(self) -> dict[str, list[int]]:
+        with self._of._lock:
+            return {side: list(counts) for side, counts in self._of._delivered.items()}
+
+    def cut(self) -> Cut:
+        with self._of._usable():
+            table, undo = self._of.take_found()
+            try:
+                return Cut({"": table}, self._of.snapshot(), self.delivered(), self.reached(), undo)
+            except BaseException:
+                undo()
+                raise
+
+    def resume(self, state: bytes, delivered: Mapping[str, Sequence[int]]) -> None:
+        self._of.restore(state)
+        self._of._delivered = {side: list(delivered.get(side, [])) for side in SIDES}
+
+    def input_ended(self) -> bool:
+        with self._of._usable():
+            return self._of._pipeline.ended
+
+    def wait_for_work(self, seconds: float) -> None:
+        with self._of._lock:
+            if not self._of._pipeline.ended:
+                self._of._lock.wait(POLL_SECONDS if self._of.lags else seconds)

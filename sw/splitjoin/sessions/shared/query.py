@@ -42,6 +42,11 @@ class SharedQuery(ReadingSession[Reader]):
         self._pipeline.gate.close()
         self._forget(self)
 
+    @property
+    def drained(self) -> bool:
+        """True if the streams have ended, and all rows are found; they may wait for a poll."""
+        return self._pipeline.ended or self._pipeline.failure is not None
+
     def state(self) -> bytes:
         """The query's part of a snapshot, at the place that the streams have reached; `SharedStreams` asks for it."""
         with self._opened():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time as clocks
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from splitjoin.lang.windows import WindowSpec
 from splitjoin.tables.inputs import as_batch
 
 from ..envelope import Envelope, damaged
+from ..epochs import EpochWriter, epoch_length
 from ..gate import GateState, Reader, ReadySequence, Source, Watermark, check_side
 from ..gate.times import Idle, Lateness
 from ..pipeline import Limit, Pipeline, PushGate, make_gate
@@ -32,6 +34,7 @@ from ..results import ResultQueue
 from ..retained import RetainedWindows
 from ..schemas import SessionSchemas, arrow_schema
 from ..snapshot import Snapshot, identity
+from .epochs import StreamsEpochs
 from .history import History
 from .query import SharedQuery, opened_pipeline
 
@@ -91,6 +94,8 @@ class SharedStreams:
         self._queries: dict[str, SharedQuery] = {}
         self._lock = Condition(RLock())
         self._closed = False
+        self._delivered: dict[Side, list[int]] = {"r": [], "s": []}  # tuples of each source
+        self._reserved: str | None = None  # why no query may be polled
 
     def query(self, *, on: Predicate, window: WindowSpec, order: str | Order = "total", how: str = "inner",
               direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
@@ -194,14 +199,20 @@ class SharedStreams:
     def snapshot(self) -> bytes:
         """The state of the streams and of all their queries as bytes, from which `restore` continues."""
         with self._opened():
-            self._collect()
-            parts = {f"query {name}": query.state() for name, query in self._queries.items()}
-            windows = RetainedWindows(self._base.query, self._base.streams) if self._input.history is None else (
-                self._input.history.windows)
-            parts[_STREAMS] = Snapshot.of(
-                self._identity, self._input.gate.state(), self._input.default, windows, [],
-                ResultQueue(self._base.gathered, False), settled=(0, 0), ended=False, restarts=0, kind={}).to_bytes()
-            return _ENVELOPE.packed(parts)
+            return self._state()
+
+    def write_to(self, folder: str | os.PathLike[str], *, every: Lateness | None = None, rows: int | None = None,
+                 delay: float | None = None) -> EpochWriter:
+        """Write the results of all queries to ``folder``, those of each to a folder of its name, as
+        `StreamJoin.write_to` does: an epoch ends for all queries at the same place of the streams.
+
+        To go on from the epochs of a folder, add the queries under the same names first. Queries may be added and
+        closed later; rows of one that is closed before they are in an epoch are lost.
+        """
+        of = StreamsEpochs(self._lock, lambda: self.queries, self._delivered, lambda: self._input.sequence.frontier,
+                           lambda: self._closed, self._state, self.restore, self.reserve)
+        return EpochWriter(of, folder, every=epoch_length(every, self._base.query.time), rows=rows, delay=delay,
+                           clock=self._options["clock"])
 
     def restore(self, snapshot: bytes) -> None:
         """Continue from a snapshot of streams with the same schemas and queries, by name; devices may be others.
@@ -265,6 +276,13 @@ class SharedStreams:
         """Deliver tuples of one source; `Source.push` calls this."""
         self._push(side, index, data)
 
+    def reserve(self, why: str | None) -> None:
+        """Refuse polls of all queries, as `ReadingSession.reserve`; `EpochWriter` calls this."""
+        with self._lock:
+            for query in self._queries.values():
+                query.reserve(why)
+            self._reserved = why
+
     def promise(self, side: Side, index: int, time: Any) -> None:
         """Record the promise of one source; `Source.heartbeat` calls this."""
         with self._opened():
@@ -284,6 +302,17 @@ class SharedStreams:
                 self._input.gate.remove(side, index)
                 self._collect()
 
+    def _state(self) -> bytes:
+        """The bytes of `snapshot`. The caller holds the lock."""
+        self._collect()
+        parts = {f"query {name}": query.state() for name, query in self._queries.items()}
+        windows = RetainedWindows(self._base.query, self._base.streams) if self._input.history is None else (
+            self._input.history.windows)
+        parts[_STREAMS] = Snapshot.of(
+            self._identity, self._input.gate.state(), self._input.default, windows, [],
+            ResultQueue(self._base.gathered, False), settled=(0, 0), ended=False, restarts=0, kind={}).to_bytes()
+        return _ENVELOPE.packed(parts)
+
     def _query(self, **parts: Any) -> Query:
         return Query.make(self._streams["r"], self._streams["s"], time=self._time, **parts)
 
@@ -302,6 +331,7 @@ class SharedStreams:
             pipeline = opened_pipeline(self._input.sequence, schemas, chosen, limit, punctuation,
                                        self._past(schemas, punctuation) if history else None)
             self._queries[name] = made = SharedQuery(self._forget, name, schemas, pipeline, limit, punctuation)
+            made.reserve(self._reserved)
             return made
 
     def _forget(self, query: SharedQuery) -> None:
@@ -344,7 +374,11 @@ class SharedStreams:
         schema.check(table)
         with self._lock:
             self._wait_for_room(side, index)
-            self._input.gate.deliver(side, self._default_source(side) if index is None else index, table)
+            index = self._default_source(side) if index is None else index
+            self._input.gate.deliver(side, index, table)
+            counts = self._delivered[side]
+            counts += [0] * (index + 1 - len(counts))
+            counts[index] += len(table)
             self._collect()
 
     def _wait_for_room(self, side: Side, index: int | None) -> None:

@@ -1,0 +1,202 @@
+"""`EpochWriter`: writes the rows of a session, or of all queries of shared streams, to a folder of epochs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from splitjoin.base.errors import InputError, WindowError
+from splitjoin.lang.time_columns import TimeColumns
+
+from ..gate.times import parse_lateness
+from .folder import EpochFolder
+
+__all__ = ["Cut", "EpochSource", "EpochWriter", "epoch_length"]
+
+#: Bounds of an epoch if none is given.
+_ROWS, _DELAY = 1_000_000, 10.0
+#: Seconds after which `EpochWriter.run` looks again whether an epoch is due.
+_PATIENCE = 0.05
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One place in the sequence of results: the rows before it, and the state behind it.
+
+    Attributes:
+        tables: The rows by the name of their query ("" if there is one).
+        state: The snapshot behind them.
+        delivered: For each stream, the tuples that each of its sources has delivered to that state.
+        frontier: The event time in ticks below which no later row lies, or None.
+        undo: Puts the rows back, if they could not be written.
+    """
+
+    tables: Mapping[str, pa.Table]
+    state: bytes
+    delivered: Mapping[str, Sequence[int]]
+    frontier: int | None
+    undo: Callable[[], None]
+
+
+class EpochSource(Protocol):
+    """What epochs are written of."""
+
+    def reserve(self, why: str | None) -> None:
+        """Refuse polls with the reason ``why``; None: let all poll again."""
+
+    def ready_rows(self) -> int:
+        """Let the joins work; the most rows that wait for any one query."""
+
+    def reached(self) -> int | None:
+        """The event time in ticks below which no later row lies, or None."""
+
+    def delivered(self) -> dict[str, list[int]]:
+        """For each stream, the tuples that each of its sources has delivered."""
+
+    def cut(self) -> Cut:
+        """Take all rows that wait, and the state behind them."""
+
+    def resume(self, state: bytes, delivered: Mapping[str, Sequence[int]]) -> None:
+        """Go on from the state behind an epoch."""
+
+    def input_ended(self) -> bool:
+        """True if there will be no more rows than those that wait."""
+
+    def wait_for_work(self, seconds: float) -> None:
+        """Wait until there may be more rows, at most this long."""
+
+
+class EpochWriter:
+    """Writes rows to a folder as epochs: Parquet files that appear as a whole; `StreamJoin.write_to` makes it.
+
+    Every row is in exactly one epoch, and the epochs one after the other are what polls would have given, also if the
+    process is killed at any moment and another one goes on: the state behind each epoch is committed with it. So to go
+    on, open a session of the same query, call `write_to` with the same folder, and push the input from `delivered` on.
+    Use as a context manager, which ends the last epoch unless an exception is on its way.
+
+    An epoch ends when one of these holds, and there is anything new: ``rows`` rows wait; event time has advanced by
+    ``every``; ``delay`` seconds have passed.
+    """
+
+    def __init__(self, of: EpochSource, folder: str | os.PathLike[str], *, every: int | None, rows: int | None,
+                 delay: float | None, clock: Callable[[], float]):
+        if rows is not None and (type(rows) is not int or rows < 1):
+            raise InputError(f"rows of an epoch must be a whole number from 1, or None, not {rows!r}")
+        if delay is not None and (isinstance(delay, bool) or not isinstance(delay, (int, float)) or not delay > 0):
+            raise InputError(f"the delay of an epoch must be seconds above 0, or None, not {delay!r}")
+        if every is None and rows is None and delay is None:
+            rows, delay = _ROWS, _DELAY
+        if any(n for counts in of.delivered().values() for n in counts):
+            raise InputError("epochs must begin with the first tuple, but tuples were pushed already; call write_to "
+                             "before the first push")
+        self._of, self._every, self._rows, self._delay, self._clock = of, every, rows, delay, clock
+        self._folder = EpochFolder(folder)
+        self._closed = False
+        self._began_at: int | None = None
+        try:
+            state = self._folder.state()
+            if state is not None:
+                of.resume(state, self._folder.manifest.delivered)
+            of.reserve(f"the rows go to {self._folder.path}")
+        except BaseException:
+            self._folder.close()
+            raise
+        self._new_epoch(of.delivered())
+
+    @property
+    def delivered(self) -> dict[str, tuple[int, ...]]:
+        """For each stream, how many tuples each of its sources has delivered to the last epoch's state: a process that
+        goes on pushes from there. A stream without a source yet has none; the default source is a stream's first,
+        unless others were added before.
+        """
+        return {side: tuple(counts) for side, counts in self._folder.manifest.delivered.items()}
+
+    @property
+    def epochs(self) -> int:
+        """The number of epochs in the folder."""
+        return self._folder.manifest.epochs
+
+    def write(self) -> bool:
+        """Write an epoch if one is due. Returns whether it did."""
+        rows = self._of.ready_rows()
+        due = self._rows is not None and rows >= self._rows
+        if self._every is not None and not due:
+            frontier = self._of.reached()
+            if self._began_at is None:
+                self._began_at = frontier
+            due = frontier is not None and self._began_at is not None and frontier >= self._began_at + self._every
+        if self._delay is not None and not due:
+            due = self._clock() - self._began >= self._delay
+        return due and self.commit()
+
+    def commit(self) -> bool:
+        """End the epoch now. Returns False, and writes nothing, if nothing has come since the last one.
+
+        Raises `InputError` if it cannot be written; the rows are kept then, and the next call tries again.
+        """
+        self._check_open()
+        if not self._of.ready_rows() and self._of.delivered() == self._pushed:
+            self._new_epoch(self._pushed)
+            return False
+        cut = self._of.cut()
+        try:
+            self._folder.commit(cut.tables, cut.state, delivered=cut.delivered, frontier=cut.frontier)
+        except BaseException:
+            cut.undo()
+            raise
+        self._new_epoch(cut.delivered)
+        return True
+
+    def run(self) -> None:
+        """Write epochs until both streams are closed, then the last one: with the pushes in other threads."""
+        while not self._of.input_ended():
+            self.write()
+            self._of.wait_for_work(_PATIENCE)
+        self.commit()
+
+    def close(self) -> None:
+        """Let other processes write the folder. Rows that are in no epoch stay in the session."""
+        if not self._closed:
+            self._closed = True
+            self._of.reserve(None)
+            self._folder.close()
+
+    def __enter__(self) -> EpochWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        try:
+            if kind is None and not self._closed:
+                self.commit()
+        finally:
+            self.close()
+
+    def _new_epoch(self, pushed: Mapping[str, Sequence[int]]) -> None:
+        """Begin an epoch behind the state to which so many tuples were delivered."""
+        self._began, self._began_at, self._pushed = self._clock(), self._of.reached(), pushed
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InputError("the writer of epochs is closed; call write_to of a new session to go on")
+
+
+def epoch_length(every: Any, time: TimeColumns | None) -> int | None:
+    """The ticks of ``every``, a length as of a RANGE window; None is None."""
+    if every is None:
+        return None
+    if time is None:
+        raise InputError("epochs by event time need a time column, but the query has none; give rows= or delay=")
+    try:
+        ticks = parse_lateness(every, time)
+    except WindowError as error:
+        raise InputError(f"every must be the length of an epoch in event time, but {every!r} is none: "
+                         f"{error}") from None
+    if not ticks:
+        raise InputError(f"every must be a length above 0, not {every!r}")
+    return ticks

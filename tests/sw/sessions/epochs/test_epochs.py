@@ -1,0 +1,292 @@
+"""Epochs: every row in exactly one file, whatever ends the process, and whatever it goes on with."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import splitjoin
+from splitjoin.base.errors import DeviceError, InputError, SnapshotError
+from splitjoin.sessions.epochs import EpochWriter, epoch_files
+
+from ....support.sampling import examples
+
+A = pa.schema([("ts", pa.int64()), ("x", pa.int32())])
+B = pa.schema([("ts", pa.int64()), ("a", pa.int32())])
+R = pa.table({"ts": [i // 2 for i in range(120)], "x": [i * 7 % 20 for i in range(120)]}, schema=A)
+S = pa.table({"ts": [i // 3 for i in range(150)], "a": [i * 5 % 20 for i in range(150)]}, schema=B)
+ON: dict[str, Any] = {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 5", "time": "ts"}
+
+
+def opened(how: str = "left", **options: Any) -> splitjoin.StreamJoin:
+    return splitjoin.open(splitjoin.query(A, B, how=how, **ON), **options)
+
+
+def wanted(how: str = "left") -> list[Any]:
+    return splitjoin.join(R, S, how=how, device="golden", **ON).table.to_pylist()
+
+
+def rows(folder: Path, query: str = "") -> list[Any]:
+    """What a reader of the folder sees that knows nothing of epochs."""
+    files = epoch_files(folder, query)
+    assert files == sorted(map(Path, pa.dataset.dataset(files[0].parent).files)) if files else True
+    return [row for file in files for row in pa.parquet.read_table(file).to_pylist()]
+
+
+def behind(writer: EpochWriter) -> tuple[int, int]:
+    return sum(writer.delivered.get("r", ())), sum(writer.delivered.get("s", ()))
+
+
+class Killed(BaseException):
+    """Ends a run as a kill would: nothing is cleaned up."""
+
+
+@given(st.data())
+@settings(max_examples=examples(12), deadline=None)
+def test_runs_that_end_anywhere_give_every_row_once(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject,
+                                                    ) -> None:
+    folder = tmp_path_factory.mktemp("epochs")
+    for device in data.draw(st.lists(st.sampled_from(["cpu", "golden"]), min_size=1, max_size=4)):
+        session = opened(device=device)
+        writer = session.write_to(folder, rows=data.draw(st.sampled_from([1, 30, 1000])), delay=1000.0)
+        at = list(behind(writer))
+        for side, size in data.draw(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 60)), max_size=8)):
+            part = (R, S)[side].slice(at[side], size)
+            (session.push_s if side else session.push_r)(part)
+            at[side] += len(part)
+            writer.write()
+        if data.draw(st.booleans()):
+            writer.commit()
+        writer.close()  # as the end of a process does; what is in no epoch is lost with the session
+        session.close()
+    with opened() as session, session.write_to(folder) as writer:
+        pushed = behind(writer)
+        session.push_r(R.slice(pushed[0]))
+        session.push_s(S.slice(pushed[1]))
+        session.close_r()
+        session.close_s()
+        writer.run()
+    assert rows(folder) == wanted()
+
+
+def test_a_kill_between_any_two_steps_of_a_commit_leaves_whole_epochs(tmp_path: Path,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    replace, sync, ends = os.replace, os.fsync, 0
+    for step in range(1, 100):
+        folder = tmp_path / str(step)
+        left = [step]
+
+        def act(real: Callable[..., Any], left: list[int] = left) -> Callable[..., Any]:
+            def acting(*arguments: Any) -> Any:
+                left[0] -= 1
+                if not left[0]:
+                    raise Killed
+                return real(*arguments)
+            return acting
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", act(replace))
+            patch.setattr(os, "fsync", act(sync))
+            session = opened()
+            writer = session.write_to(folder, rows=100)
+            try:
+                for at in range(0, 150, 50):
+                    session.push_r(R.slice(at, 50))
+                    session.push_s(S.slice(at, 50))
+                    writer.write()
+                session.close_r()
+                session.close_s()
+                writer.run()
+                ends += 1
+            except Killed:
+                pass
+            writer._folder.close()
+        before = rows(folder)
+        assert before == wanted()[:len(before)]
+        with opened() as again, again.write_to(folder) as writer:
+            assert rows(folder)[:len(before)] == before
+            if not again.finished:  # the state may be the one behind the end
+                pushed = behind(writer)
+                again.push_r(R.slice(pushed[0]))
+                again.push_s(S.slice(pushed[1]))
+                again.close_r()
+                again.close_s()
+            writer.run()
+        assert rows(folder) == wanted()
+        assert not [name for name in os.listdir(folder) if name.startswith("_epoch") or name.endswith(".new")]
+        if ends:
+            break
+    assert step > 15
+
+
+def test_rows_that_cannot_be_written_are_kept(tmp_path: Path) -> None:
+    with opened("inner") as session, session.write_to(tmp_path, rows=1) as writer:
+        session.push_r(R)
+        session.push_s(S.slice(0, 30))
+        assert writer.write()
+        session.push_s(S.slice(30))
+        (tmp_path / "_state-000000000001").mkdir()
+        message = r"^epoch 1 cannot be written to .*; its rows are kept, make room there and write again$"
+        with pytest.raises(InputError, match=message):
+            writer.write()
+        (tmp_path / "_state-000000000001").rmdir()
+        assert writer.write()
+        session.close_r()
+        session.close_s()
+    assert rows(tmp_path) == wanted("inner")
+
+
+def test_an_epoch_ends_by_rows_by_event_time_or_by_delay(tmp_path: Path) -> None:
+    now = [0.0]
+    for options, expected in (({"rows": 10}, [10, 10]), ({"every": 4}, [4, 4]), ({"delay": 3}, [3, 3])):
+        folder = tmp_path / next(iter(options))
+        with opened("inner", clock=lambda: now[0]) as session, session.write_to(folder, **options) as writer:
+            sizes = [0]
+            for at in range(14):
+                session.push_r(pa.table({"ts": [at], "x": [1]}, schema=A))
+                session.push_s(pa.table({"ts": [at], "a": [50 if options != {"rows": 10} else 1]}, schema=B))
+                now[0] += 1
+                sizes[-1] += 1
+                if writer.write():
+                    sizes.append(0)
+            if "rows" not in options:
+                assert sizes[1:3] == expected
+                assert writer.epochs >= 2
+                assert rows(folder) == []  # epochs without rows have no file, but a state
+    assert [len(pa.parquet.read_table(file)) >= 10 for file in epoch_files(tmp_path / "rows")][:-1] == [True] * (
+        len(epoch_files(tmp_path / "rows")) - 1)
+
+
+def test_without_anything_new_there_is_no_epoch(tmp_path: Path) -> None:
+    with opened() as session, session.write_to(tmp_path, delay=0.0001) as writer:
+        assert not writer.write()
+        assert not writer.commit()
+        session.push_r(R.slice(0, 1))
+        assert writer.commit()
+        assert not writer.commit()
+        assert writer.delivered == {"r": (1,), "s": ()}
+    assert json.loads((tmp_path / "_manifest.json").read_text())["epochs"] == 1
+
+
+def test_an_epoch_says_in_its_file_where_it_begins(tmp_path: Path) -> None:
+    with opened("inner") as session, session.write_to(tmp_path, rows=50) as writer:
+        for at in range(0, 150, 10):
+            session.push_r(R.slice(at, 10))
+            session.push_s(S.slice(at, 10))
+            writer.write()
+    at = 0
+    for n, file in enumerate(epoch_files(tmp_path)):
+        read = pa.parquet.read_metadata(file)
+        about = json.loads(read.metadata[b"splitjoin.epoch"])
+        assert (about["first_row"], about["epoch"] >= n, type(about["frontier"])) == (at, True, int)
+        at += read.num_rows
+    assert at > 200
+
+
+def test_only_the_writer_reads(tmp_path: Path) -> None:
+    with opened() as session:
+        with session.write_to(tmp_path) as writer:
+            for read in (session.poll, session.flush, lambda: next(iter(session))):
+                with pytest.raises(InputError, match=r"^the rows go to .*, so they cannot be polled too; read the "
+                                                     r"files there, or close their writer first$"):
+                    read()
+            with pytest.raises(InputError, match="so they cannot be polled too"):
+                session.restore(session.snapshot())
+            with pytest.raises(InputError, match="but another one writes"):
+                opened().write_to(tmp_path)
+            with pytest.raises(InputError, match="so they cannot be polled too"):
+                session.write_to(tmp_path / "other")
+            session.push_r(R.slice(0, 3))
+            session.push_s(S)
+        with pytest.raises(InputError, match="the writer of epochs is closed"):
+            writer.commit()
+        with pytest.raises(InputError, match="call write_to before the first push"):
+            session.write_to(tmp_path)
+        assert len(session.flush())  # rows behind the last epoch
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"rows": 0}, "rows of an epoch must be a whole number from 1, or None, not 0"),
+    ({"delay": 0}, "the delay of an epoch must be seconds above 0, or None, not 0"),
+    ({"every": 0}, "every must be a length above 0, not 0"),
+    ({"every": "5 SECONDS"}, "every must be the length of an epoch in event time, but '5 SECONDS' is none"),
+])
+def test_what_is_no_bound_of_an_epoch(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}"), opened() as session:
+        session.write_to(tmp_path, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_that_do_not_fit(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"^epochs need a folder that can be written, but .*file cannot be made"):
+        opened().write_to(tmp_path / "file")
+    with opened() as session, session.write_to(tmp_path / "a"):
+        session.push_r(R.slice(0, 3))
+    with pytest.raises(SnapshotError, match="of another query"):
+        opened("inner").write_to(tmp_path / "a")
+    (tmp_path / "a" / "_state-000000000000").unlink()
+    with pytest.raises(SnapshotError, match=r"^the state of epoch 0 must be in .*; restore the whole folder"):
+        opened().write_to(tmp_path / "a")
+    for text in ("", "[]", '{"format": 2, "epochs": 1, "rows": {}, "delivered": {}, "frontier": null}'):
+        (tmp_path / "a" / "_manifest.json").write_text(text)
+        with pytest.raises(SnapshotError, match="must be a manifest of epochs of format 1, but is none"):
+            opened().write_to(tmp_path / "a")
+    query = splitjoin.query(A, B, on="r.x = s.a", window="ROWS 3")
+    with pytest.raises(InputError, match="epochs by event time need a time column"), splitjoin.open(query) as session:
+        session.write_to(tmp_path / "b", every=3)
+
+
+def test_shared_streams_write_all_queries_at_the_same_places(tmp_path: Path) -> None:
+    def shared() -> tuple[splitjoin.SharedStreams, list[str]]:
+        streams = splitjoin.share(A, B, time="ts")
+        for name, on in (("near", "abs(r.x - s.a) <= 3"), ("_a/b", "r.x = s.a")):
+            streams.query(on=on, window="RANGE 5", name=name)
+        return streams, ["near", "_a/b"]
+
+    for upto in (40, 90, 150):
+        streams, names = shared()
+        with streams, streams.write_to(tmp_path, rows=20) as writer:
+            with pytest.raises(InputError, match="so they cannot be polled too"):
+                streams.queries["near"].poll()
+            at = list(behind(writer))
+            assert at[1] == {40: 0, 90: 40, 150: 90}[upto]
+            while at[1] < upto:
+                streams.push_r(R.slice(at[0], 10))
+                streams.push_s(S.slice(at[1], 10))
+                at = [min(at[0] + 10, 120), at[1] + 10]
+                writer.write()
+            if upto == 150:
+                streams.close()
+                writer.run()
+    for name, on in zip(names, ("abs(r.x - s.a) <= 3", "r.x = s.a"), strict=True):
+        assert rows(tmp_path, name) == splitjoin.join(R, S, **(ON | {"on": on}), device="golden").table.to_pylist()
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["%5Fa%2Fb", "near"]
+
+
+def test_a_query_whose_device_fails_holds_no_other_back(tmp_path: Path) -> None:
+    streams = splitjoin.share(A, B, time="ts")
+    with streams, streams.write_to(tmp_path, rows=1) as writer:
+        good = streams.query(on="r.x = s.a", window="RANGE 5", name="good")
+        bad = streams.query(on="r.x = s.a", window="RANGE 5", name="bad", device="golden")
+        bad._pipeline.device_session.close()
+        streams.push_r(R)
+        streams.push_s(S)
+        bad._pipeline.failure = DeviceError("it is gone")
+        assert writer.write()
+        with pytest.raises(DeviceError, match="the device failed"):
+            bad.poll()
+        bad.restart("cpu")
+        streams.close()
+        writer.run()
+        assert good.finished
+    assert rows(tmp_path, "good") == rows(tmp_path, "bad") == splitjoin.join(
+        R, S, **(ON | {"on": "r.x = s.a"}), device="golden").table.to_pylist()
