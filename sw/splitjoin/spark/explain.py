@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from splitjoin.base.errors import InputError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import DeviceOption, merged_options
@@ -24,6 +22,7 @@ from .streaming.group import GroupJoin
 from .streaming.plan import StreamingJoin, StreamOptions
 from .text import WHICH, duration, extent
 from .untimed import UntimedJoin
+from .views import Frame, frames
 
 __all__ = ["explain"]
 
@@ -31,7 +30,7 @@ __all__ = ["explain"]
 MODES = ("PLAN", "NOT_ON_DEVICE", "ALL")
 
 
-def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None = None,
+def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | None = None,
             time: TimeSpec | None = None, ties: Ties = (), order: str | Order = "none",
             select: Sequence[str] | None = None, device: str | Device = "cpu",
             device_options: Mapping[str, Any] | None = None,
@@ -57,13 +56,14 @@ def explain(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowS
     streaming = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     joined: PartitionedJoin | UntimedJoin | StreamingJoin
-    if check_kinds(left, right, streaming, partitions):
-        joined = made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order,
+    r, s = frames(left, right)
+    if check_kinds(r, s, streaming, partitions):
+        joined = made_streaming_join(r, s, on=on, window=window, time=time, ties=ties, order=order,
                                      select=select, device=device, device_options=device_options,
                                      fail_on_fallback=fail_on_fallback, metrics=None, options=streaming, kind=kind)
         query, its_device, its_options = joined.join.query, joined.join.device, joined.join.options
     else:
-        joined = made_batch_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+        joined = made_batch_join(r, s, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                  device=device, device_options=device_options,
                                  partitions=partitions if mode == "PLAN" else 1, fail_on_fallback=fail_on_fallback,
                                  kind=kind)

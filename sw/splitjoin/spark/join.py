@@ -40,6 +40,7 @@ from .streaming.plan import StreamingJoin, StreamOptions
 from .task import HOME, PARTITION, Task
 from .untimed import UntimedJoin
 from .versions import arrow_type, type_named
+from .views import Frame, frames
 from .windows import ANY_WINDOW, windowed
 from .workers import check_workers, cores, shipped, task_cpus
 
@@ -54,7 +55,7 @@ Ties = Union[str, Sequence[str], Mapping[str, Union[str, Sequence[str]]]]
 Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
 
 
-def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None = None,
+def stream_join(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | None = None,
                 time: TimeSpec | None = None, ties: Ties = (), order: str | Order = "none",
                 select: Sequence[str] | None = None,
                 device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
@@ -74,7 +75,7 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
     tasks or the query fail and run again.
 
     Args:
-        left: The stream R. Its columns may have any type that Spark can convert to Arrow.
+        left: The stream R, or the name of a table or a view. Columns may have any type that Spark converts to Arrow.
         right: The stream S, likewise.
         on: The condition, as for `splitjoin.join`: SQL over ``r`` and ``s``, or a Python function; or a Spark
             `Column` over ``F.col("r.x")`` and ``F.col("s.x")``, or ``left["x"]`` and ``right["x"]``.
@@ -153,16 +154,17 @@ def stream_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: Win
     device_options = merged_options(device_options, options, device, stream_join)
     streaming = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
-    if check_kinds(left, right, streaming, partitions):
-        return made_streaming_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+    r, s = frames(left, right)
+    if check_kinds(r, s, streaming, partitions):
+        return made_streaming_join(r, s, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                    device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
                                    metrics=metrics, options=streaming, kind=kind).plan()
-    return made_batch_join(left, right, on=on, window=window, time=time, ties=ties, order=order, select=select,
+    return made_batch_join(r, s, on=on, window=window, time=time, ties=ties, order=order, select=select,
                            device=device, device_options=device_options, partitions=partitions,
                            fail_on_fallback=fail_on_fallback, kind=kind).plan(metrics)
 
 
-def joined_with(right: DataFrame, **arguments: Any) -> Callable[[DataFrame], DataFrame]:
+def joined_with(right: Frame, **arguments: Any) -> Callable[[DataFrame], DataFrame]:
     """A function for ``left.transform(…)`` that joins ``left`` with ``right``.
 
     ``arguments`` are those of `stream_join`, so that these two are the same::
@@ -251,7 +253,8 @@ def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Parti
     if left.isStreaming != right.isStreaming:
         streams, batch = ("left", "right") if left.isStreaming else ("right", "left")
         raise UnsupportedError(f"{streams} is a streaming DataFrame and {batch} is a batch one, but stream_join needs "
-                               f"two of one kind; read {batch} with spark.readStream too")
+                               f"two of one kind; read {batch} with spark.readStream too, or, to look rows up in it, "
+                               f"join both in plain SQL, with splitjoin.SplitJoinExtensions")
     if left.isStreaming and partitions is not None:
         raise InputError("partitions cuts batch DataFrames by time; for streaming DataFrames give groups=… instead")
     if not left.isStreaming and options.given():

@@ -83,6 +83,8 @@ def test_options_beside_a_device_object(left: DataFrame) -> None:
 
 @pytest.mark.usefixtures("no_jobs")
 def test_what_is_not_a_dataframe(left: DataFrame) -> None:
+    with pytest.raises(PySparkException, match=r"TABLE_OR_VIEW_NOT_FOUND.*no_such_view"):
+        stream_join("no_such_view", left, **QUERY)
     with pytest.raises(InputError, match="left must be a Spark DataFrame, not list; splitjoin"):
         stream_join([(1, 2)], left, **QUERY)  # type: ignore[arg-type]  # wrong on purpose
 

@@ -46,6 +46,16 @@ def test_any_number_of_partitions(frames: Frames, tables: Tables, window: str, p
     assert rows(got) == rows(answer(*tables, on=ON, window=window, time="ts"))
 
 
+def test_views_by_name(frames: Frames, tables: Tables) -> None:
+    for frame, name in zip(frames, ("orders", "offers"), strict=True):
+        frame.createOrReplaceTempView(name)
+    query = {"on": ON, "window": "RANGE 4", "time": "ts"}
+    for left, right in (("orders", "offers"), (frames[0], "offers"), ("orders", frames[1])):
+        got = stream_join(left, right, partitions=1, **query).toArrow()
+        assert rows(got) == rows(answer(*tables, **query))
+    assert explain("orders", "offers", partitions=1, **query).startswith("device     cpu")
+
+
 @pytest.mark.parametrize("length", [0, 11])
 def test_equals_sparks_nested_loop(frames: Frames, length: int) -> None:
     left, right = frames

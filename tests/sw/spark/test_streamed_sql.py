@@ -107,6 +107,20 @@ def test_operators_of_spark_on_joined_rows(spark: SparkSession, streams: Streams
     assert distinct == rows_of(streams.whole(pairs).distinct())
 
 
+def test_rows_looked_up_in_static_tables(spark: SparkSession, streams: Streams) -> None:
+    """A micro-batch is joined with a table as a batch is, in splitjoin."""
+    spark.range(40).selectExpr("cast(id * 2 AS int) low", "cast(id * 2 + 4 AS int) high", "concat('b', id) band"
+                               ).createOrReplaceTempView("bands")
+    text = "SELECT l.id, band FROM l {} JOIN bands b ON l.x BETWEEN b.low AND b.high AND l.id % 3 <> b.low % 5"
+    streams.feed(1)
+    for kind in ("", "LEFT"):
+        assert "splitjoin[" in optimized(spark, text.format(kind))
+        assert streams.run(spark.sql(text.format(kind)), f"looked up {kind}") == rows_of(streams.whole(
+            text.format(kind))) != []
+    with settings(spark, spark__splitjoin__sql__minComparisons=10**6):  # some 40 rows and about 10,000
+        assert "left to Spark by splitjoin: about 10000 × " in optimized(spark, text.format(""))
+
+
 def optimized(spark: SparkSession, text: str) -> str:
     """The plan of a micro-batch."""
     with settings(spark, spark__splitjoin__sql__enabled=True):

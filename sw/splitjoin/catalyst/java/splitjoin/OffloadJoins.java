@@ -24,6 +24,9 @@ final class OffloadJoins extends Rule<LogicalPlan> {
   /** A full join without an equality is one task. */
   private static final double MOST_ROWS_OF_FULL = 4e6;
 
+  /** Spark does not tell how many there are. */
+  private static final double ROWS_OF_MICRO_BATCH = 10_000;
+
   private final SparkContext context;
   /** The number of joins that were replaced. */
   private int taken;
@@ -43,12 +46,18 @@ final class OffloadJoins extends Rule<LogicalPlan> {
 
   /** A streaming plan with the joins of two streams replaced that Spark refuses; {@code wanted}: as of `replaced`. */
   private LogicalPlan streamed(LogicalPlan plan, AttributeSet wanted, StreamedJoin.Query query) {
+    if (!plan.isStreaming()) {
+      return replaced(plan, wanted);
+    }
     AttributeSet read = plan instanceof Project ? plan.references() : null;
     LogicalPlan made = (LogicalPlan) plan.mapChildren(child -> streamed((LogicalPlan) child, read, query));
-    if (!(made instanceof Join) || !((Join) made).left().isStreaming() || !((Join) made).right().isStreaming()) {
+    if (!(made instanceof Join)) {
       return made;
     }
     Join join = (Join) made;
+    if (!join.left().isStreaming() || !join.right().isStreaming()) {
+      return decided(join, wanted); // each micro-batch is joined with a table, as a batch is
+    }
     String hint = SplitJoinHints.chosen(join.hint());
     boolean hasEquality = ExtractEquiJoinKeys.unapply(join).isDefined();
     if (hint.equals(SplitJoinHints.LEAVE) || hasEquality && !hint.equals(SplitJoinHints.TAKE)
@@ -184,6 +193,9 @@ final class OffloadJoins extends Rule<LogicalPlan> {
   }
 
   private static double rows(LogicalPlan plan) {
+    if (plan.isStreaming()) {
+      return ROWS_OF_MICRO_BATCH;
+    }
     Statistics stats = plan.stats();
     if (stats.rowCount().isDefined()) {
       return stats.rowCount().get().doubleValue();
