@@ -154,7 +154,7 @@ def measure(out: Recorder, case: Case, back_ends: tuple[str, ...], *, mapped: bo
         result = splitjoin.join(case.r, case.s, on=case.on, window=f"ROWS {WINDOW}", device=_device(name))
         agree[name] = bool(np.array_equal(result.items, golden.items))
         if name != "cpu":
-            candidates = result.counters.get("candidates", result.counters["matches"])
+            candidates = result.counters.get("unverified", result.counters["matches"])
     query = case.query()
     plan = plan_for(query, PARAMETERS)
     config = {"predicate": case.name, "group": case.group, "on": case.on, "agree": agree, "plan": summary(plan),

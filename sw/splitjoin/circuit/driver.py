@@ -300,9 +300,9 @@ class CircuitSession(Session):
     def counters(self) -> dict[str, int]:
         found = {name: self._read(name) for name in self._config.structure.counters}
         if self._verifier is not None:
-            # The circuit counts candidates as matches. A candidate becomes a match only after the host has verified it.
+            # What the circuit counts as matches becomes one only after the host has verified it.
             if "matches" in found:
-                found["candidates"] = found["matches"]
+                found["unverified"] = found["matches"]
             found["matches"] = self._verifier.matches
         return found | self._transport.counters()
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from splitjoin.base.errors import DeviceError, SchemaError
 from splitjoin.circuit.registers import REGION_COUNTERS
 from splitjoin.engines.device import Device
+from splitjoin.engines.effectiveness import effectiveness_text
 from splitjoin.engines.registry import device
 from splitjoin.joins.join import join
 from splitjoin.joins.statement import explain_sql, sql
@@ -87,8 +88,10 @@ def _run(args: argparse.Namespace, out: IO[str]) -> None:
     print(f"comparisons            {counters['comparisons']:,}")
     if result.plan:
         print(f"engine                 {result.plan}")
-    if "candidates" in counters and kind in _HOST:
+    if "candidates" in counters:
         print(f"pairs looked at        {counters['candidates']:,}")
+    if (share := result.effectiveness) is not None:
+        print(f"results per comparison {effectiveness_text(share)}")
     if counters.get("cycles"):
         print(f"comparisons per cycle  {counters['comparisons'] / counters['cycles']:.3f}")
         print(f"cycles input waited    {counters['input_stalls']:,}")

@@ -15,6 +15,7 @@ from splitjoin.base.errors import InputError, SchemaError, plural
 from splitjoin.base.memory import check_memory
 from splitjoin.base.safe_text import printable
 from splitjoin.engines.device import Items
+from splitjoin.engines.effectiveness import effectiveness, effectiveness_text
 from splitjoin.lang.layouts import empty_table
 from splitjoin.lang.schema import suggest
 from splitjoin.tables import StoredTable
@@ -55,6 +56,11 @@ class JoinResult:
     def path(self) -> Path | None:
         """The file that holds the rows; None if they are in memory."""
         return self._rows.path if isinstance(self._rows, StoredTable) else None
+
+    @property
+    def effectiveness(self) -> float | None:
+        """Pairs that are results per pair that was compared (ESJ's ϱ); None where the device does not count both."""
+        return effectiveness(self.counters)
 
     @property
     def items(self) -> Items:
@@ -214,6 +220,8 @@ class JoinResult:
         if "comparisons" in self.counters:
             pairs = self.counters["comparisons"]
             yield f"{pairs:,} {plural(pairs, 'pair')} within the windows"
+        if (share := self.effectiveness) is not None:
+            yield f"{effectiveness_text(share)} results per comparison"
         if self.counters.get("cycles"):
             yield f"{self.counters['cycles']:,} {plural(self.counters['cycles'], 'cycle')}"
         if self.plan:

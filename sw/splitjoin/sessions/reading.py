@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from splitjoin.base.errors import DeviceError, InputError, SplitJoinError
 from splitjoin.engines.device import Device, Items
+from splitjoin.engines.effectiveness import effectiveness
 from splitjoin.engines.registry import device as find_device, merged_options
 
 from .pipeline import Gate, Pipeline
@@ -109,6 +110,14 @@ class ReadingSession(ABC, Generic[Gate]):
         """
         with self._lock:
             return self._pipeline.counters()
+
+    @property
+    def effectiveness(self) -> float | None:
+        """Pairs that are results per pair that the device session has compared (ESJ's ϱ); None where it does not count
+        both.
+        """
+        return effectiveness({name.removeprefix("device_"): n for name, n in self.counters().items()
+                              if name.startswith("device_")})
 
     def restart(self, device: str | Device | None = None, *, device_options: Mapping[str, Any] | None = None,
                 **options: object) -> None:

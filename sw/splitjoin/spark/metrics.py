@@ -10,6 +10,7 @@ import numpy.typing as npt
 from pyspark.accumulators import AccumulatorParam
 
 from splitjoin.base.errors import UnsupportedError
+from splitjoin.engines.effectiveness import effectiveness
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,6 +94,11 @@ class JoinMetrics:
     def counters(self) -> dict[str, int]:
         """The devices' counters (``cycles``, ``comparisons``, …), summed over the partitions, warm rows included."""
         return dict(self._group("counters"))
+
+    @property
+    def effectiveness(self) -> float | None:
+        """Pairs that are results per pair that was compared (ESJ's ϱ); None where the devices do not count both."""
+        return effectiveness(self.counters)
 
     @property
     def latencies(self) -> Latencies:

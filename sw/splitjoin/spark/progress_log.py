@@ -15,10 +15,12 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from splitjoin.engines.effectiveness import effectiveness, effectiveness_text
+
 __all__ = ["ProgressLog", "observed"]
 
 #: The beginnings of the names of counters that add up over micro-batches.
-_SUMMED = "pairs", "comparisons", "tuples_", "late_", "null_", "reloads", "device_us", "pushed"
+_SUMMED = "pairs", "comparisons", "compared", "matches", "tuples_", "late_", "null_", "reloads", "device_us", "pushed"
 
 
 class ProgressLog(StreamingQueryListener):
@@ -45,8 +47,8 @@ class ProgressLog(StreamingQueryListener):
 
     @property
     def totals(self) -> dict[str, int]:
-        """The sums, over all micro-batches, of pairs, comparisons, tuples, late rows, rows without a time, reloads,
-        device time and rows pushed.
+        """The sums, over all micro-batches, of pairs, comparisons, pairs compared and matching, tuples, late rows, rows
+        without a time, reloads, device time and rows pushed.
         """
         found: dict[str, int] = {}
         for row in self.rows:
@@ -69,9 +71,11 @@ class ProgressLog(StreamingQueryListener):
         with self._lock:
             self._rows.append(row)
         if self._say is not None:
+            share = effectiveness({"matches": row["matches"], "candidates": row["compared"]})
+            effective = "" if share is None else f", {effectiveness_text(share)} results per comparison"
             self._say(f"micro-batch {row['batch']}: {row['tuples_r']} + {row['tuples_s']} rows, {row['pairs']} pairs, "
                       f"{row['late_r'] + row['late_s']} late, {row['stored_rows']} stored, "
-                      f"{row['milliseconds']} ms")
+                      f"{row['milliseconds']} ms{effective}")
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802  # Spark's name
         """Do nothing: an idle query has no counters."""

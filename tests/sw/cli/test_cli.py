@@ -67,8 +67,8 @@ def test_prints_pairs_and_counters(folder: Path, capsys: pytest.CaptureFixture[s
     assert join(*CIRCUIT) == DONE
     printed = capsys.readouterr()
     words = {line.rsplit(None, 1)[0].strip(): line.rsplit(None, 1)[1] for line in printed.out.splitlines()}
-    assert list(words) == ["pairs", "cycles", "comparisons", "comparisons per cycle", "cycles input waited",
-                           "cycles output waited"]
+    assert list(words) == ["pairs", "cycles", "comparisons", "results per comparison", "comparisons per cycle",
+                           "cycles input waited", "cycles output waited"]
     assert int(words["pairs"].replace(",", "")) == pyarrow.parquet.read_table("O.parquet").num_rows
     ratio = int(words["comparisons"].replace(",", "")) / int(words["cycles"].replace(",", ""))
     assert float(words["comparisons per cycle"]) == pytest.approx(ratio, abs=1e-3)

@@ -173,6 +173,8 @@ def test_counts_and_metrics(spark: SparkSession, filled: Files, tables: tuple[pa
     assert total["pairs"] == metrics.pairs == pairs
     assert total["tuples_r"] + total["tuples_s"] == metrics.tuples == len(tables[0]) + len(tables[1]) + 2
     assert total["comparisons"] > pairs
+    assert total["comparisons"] >= total["compared"] >= total["matches"] >= pairs
+    assert metrics.effectiveness == total["matches"] / total["compared"]
     last = run.recentProgress[-1].observedMetrics["pairs-of-both"]
     assert last["stored_rows"] == 2
     assert last["state_bytes"] > 0

@@ -37,7 +37,7 @@ class FoldedGroupRows(OrderedGroupRows):
     def __init__(self, device: Device):
         self._device = device
         self._session: NumberedSession | None = None
-        self._comparisons = 0
+        self._counted: dict[str, int] = {}
         self._fresh = True
 
     @classmethod
@@ -79,8 +79,8 @@ class FoldedGroupRows(OrderedGroupRows):
         found = [operator.take(items, settled)]
         if batch.watermark is not None:
             found.append(operator.advance(batch.watermark))
-        before, self._comparisons = self._comparisons, operator.counters(session).get("comparisons", 0)
-        counts.comparisons += self._comparisons - before
+        before, self._counted = self._counted, operator.counters(session)
+        counts.add({name: n - before.get(name, 0) for name, n in self._counted.items()})
         counts.seconds += perf_counter() - began
         return found
 
@@ -99,7 +99,7 @@ class FoldedGroupRows(OrderedGroupRows):
         if self._session is not None:
             self._session.close()
         first, stored = self._batch.first, self._batch.stored
-        self._comparisons = 0
+        self._counted = {}
         self._session = session = self._operator.open(self._device, first, first)
         items = np.concatenate([session.push(stored), session.settle()])
         counts.pushed += len(stored)

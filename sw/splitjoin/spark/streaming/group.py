@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from splitjoin.engines.arrival import interleave
 from splitjoin.engines.device import Device, pairs
+from splitjoin.engines.effectiveness import compared
 from splitjoin.engines.registry import device as find_device
 from splitjoin.joins.statement import Projection
 from splitjoin.lang.query import Query
@@ -80,14 +81,22 @@ class GroupState:
 
 @dataclass
 class Counts:
-    """Counts of a step: pairs found, comparisons that the windows asked for, tuples pushed to the device, seconds on
-    it.
+    """Counts of a step: rows, comparisons that the windows asked for, pairs that the devices compared and those of them
+    that were matches, tuples pushed to them, seconds on them.
     """
 
     pairs: int = 0
     comparisons: int = 0
+    compared: int = 0
+    matches: int = 0
     pushed: int = 0
     seconds: float = 0.0
+
+    def add(self, counters: Mapping[str, int]) -> None:
+        """Add what a device session has counted for the step."""
+        self.comparisons += counters.get("comparisons", 0)
+        self.compared += compared(counters)
+        self.matches += counters.get("matches", 0)
 
 
 @dataclass(frozen=True)
@@ -335,7 +344,7 @@ class GroupJoin:
             if part is None:
                 break
             yield self._inside(*part, step)
-        counts.comparisons += kept.comparisons()
+        counts.add(kept.counted())
         counts.pushed, kept.pushed = counts.pushed + kept.pushed, 0
 
     def _reached(self, side: Side, stored: Rows, probes: Rows) -> Rows:
@@ -364,7 +373,7 @@ class GroupJoin:
                 r_at, s_at = pairs(session.flush() if last else session.poll())
                 counts.seconds += perf_counter() - began
                 yield self._inside(one["r"], one["s"], r_at, s_at, step)
-            counts.comparisons += session.counters().get("comparisons", 0)
+            counts.add(session.counters())
 
     def _inside(self, r: Rows, s: Rows, r_at: Numbers, s_at: Numbers,
                 step: Step) -> tuple[Rows, Rows, Numbers, Numbers]:

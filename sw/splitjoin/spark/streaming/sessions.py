@@ -68,7 +68,8 @@ class KeptSession:
         self._first = dict.fromkeys(SIDES, 0)  # session's row ids of the first of `_rows`
         self._last: int | None = None
         self.token = ""
-        self.pushed = self._comparisons = 0
+        self.pushed = 0
+        self._counted: dict[str, int] = {}
 
     @classmethod
     def opened(cls, query: Query, device: Device, key: str, slack: int) -> KeptSession:
@@ -95,7 +96,7 @@ class KeptSession:
             resumed._rows[side], resumed._times[side] = stored[side], stored[side].ts
             resumed._first[side] = counters[f"tuples_{side}"] - len(stored[side])
         resumed._last = max((int(stored[side].ts[-1]) for side in SIDES if len(stored[side])), default=None)
-        resumed._comparisons = counters.get("comparisons", 0)
+        resumed._counted = counters
         return resumed
 
     def attached(self, device: Device) -> bool:
@@ -121,7 +122,7 @@ class KeptSession:
         """Push tuples that have met each other before."""
         for _ in self.join(stored):
             continue
-        self.comparisons()
+        self.counted()
 
     def join(self, new: Mapping[Side, Rows]) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
         """Push the tuples ``new``, by time, and yield the pairs that they complete: tuples of R, of S, and positions.
@@ -153,11 +154,11 @@ class KeptSession:
             yield rows["r"], rows["s"], r_at, s_at
         self._trim()
 
-    def comparisons(self) -> int:
-        """Comparisons since the last call."""
+    def counted(self) -> dict[str, int]:
+        """What the device's counters have counted since the last call."""
         assert self._session is not None
-        before, self._comparisons = self._comparisons, self._session.counters().get("comparisons", 0)
-        return self._comparisons - before
+        before, self._counted = self._counted, self._session.counters()
+        return {name: n - before.get(name, 0) for name, n in self._counted.items()}
 
     def detach(self, token: str, *, resumable: bool) -> None:
         """Leave the session, which has the tuples of the version ``token``, until `attached`.

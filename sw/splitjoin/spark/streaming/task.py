@@ -39,8 +39,8 @@ __all__ = ["COUNTS", "METRICS", "GroupTask"]
 #: The column beside the result's own ones: NULL in result rows, and in one row of each task what the task counted.
 METRICS = "__splitjoin"
 #: The fields of `METRICS`, all int64.
-COUNTS = ("pairs", "comparisons", "tuples_r", "tuples_s", "late_r", "late_s", "null_r", "null_s", "stored_rows",
-          "waiting_rows", "state_bytes", "reloads", "device_us", "pushed_rows")
+COUNTS = ("pairs", "comparisons", "compared", "matches", "tuples_r", "tuples_s", "late_r", "late_s", "null_r",
+          "null_s", "stored_rows", "waiting_rows", "state_bytes", "reloads", "device_us", "pushed_rows")
 _COUNTS_TYPE = pa.struct([(name, pa.int64()) for name in COUNTS])
 
 #: States that a Python worker keeps: (root, query, join, group, groups) → the version and the state.
@@ -239,7 +239,8 @@ class GroupTask:
             whole = dict.fromkeys(whole, 0)  # every group gets the same tuples; they count once
         stored = sum(len(step.state.stored[side]) for side in SIDES)
         made = {
-            "pairs": counts.pairs, "comparisons": counts.comparisons, **whole,
+            "pairs": counts.pairs, "comparisons": counts.comparisons, "compared": counts.compared,
+            "matches": counts.matches, **whole,
             **{f"late_{side}": len(step.late[side]) for side in SIDES},
             **{f"null_{side}": len(new.timeless[side]) for side in SIDES},
             "stored_rows": stored, "waiting_rows": sum(len(step.state.waiting[side]) for side in SIDES),
@@ -247,7 +248,8 @@ class GroupTask:
             "pushed_rows": counts.pushed,
         }
         if self.metrics is not None:
-            self.metrics.add({"comparisons": counts.comparisons}, None, partitions=1, pairs=counts.pairs,
+            self.metrics.add({"comparisons": counts.comparisons, "candidates": counts.compared,
+                              "matches": counts.matches}, None, partitions=1, pairs=counts.pairs,
                              tuples=sum(whole.values()), warm=0)
         return made
 
