@@ -44,6 +44,7 @@ with _quiet_interrupts():
         MultiwayJoin,
         SharedQuery,
         SharedStreams,
+        Shedding,
         StreamJoin,
         open as open,  # noqa: A004  # called as splitjoin.open
         open_async,
@@ -61,11 +62,12 @@ if TYPE_CHECKING:
 # `open` is public too, but not here: a star import must not hide Python's own.
 __all__ = ["AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
            "MultiwayJoin", "MultiwaySelect", "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate",
-           "Schema", "SchemaError", "Select", "SharedQuery", "SharedStreams", "SnapshotError", "SplitJoinError",
-           "StatementError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError", "WindowOverflow",
-           "aggregate", "coalesce", "component", "date_diff", "date_trunc", "field", "fixed", "function", "greatest",
-           "join", "least", "measured", "open_async", "open_multiway", "open_unsorted", "parquet_schema", "predicate",
-           "query", "share", "signed", "sql", "tune", "unsigned", "where"]
+           "Schema", "SchemaError", "Select", "SharedQuery", "SharedStreams", "Shedding", "SnapshotError",
+           "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError",
+           "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "field",
+           "fixed", "function", "greatest", "join", "least", "measured", "open_async", "open_multiway",
+           "open_unsorted", "parquet_schema", "predicate", "query", "share", "signed", "sql", "tune",
+           "unsigned", "where"]
 
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.
 _register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoin.spark.columns", function="condition")

@@ -156,6 +156,9 @@ class CircuitDevice(CircuitParameters, Device):
         """The configuration that ``query`` needs on this device, by its parameter ``fold``."""
         return chosen_circuit(query, self).config
 
+    def window_room(self, query: Query) -> int | None:
+        return self.configuration(query).window_capacity
+
     @abstractmethod
     def _connect(self, config: Configuration) -> Transport:
         """A transport to a freshly reset circuit of ``config``."""

@@ -185,6 +185,12 @@ class Device(ABC):
                                f"without a window; give a window, such as window='RANGE 900', or use device='cpu' or "
                                f"'golden'")
 
+    def window_room(self, query: Query) -> int | None:
+        """The most tuples of a stream that a window of ``query`` may hold on the device; None without a bound, or where
+        it is not known before a session is open.
+        """
+        return None
+
     def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | None:
         """The pairs that decide the rows of ``query`` over ``arrivals``, which are whole tables, found at once; None
         where a session is expected to take less, or where more than ``room`` may come.

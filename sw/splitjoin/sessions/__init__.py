@@ -25,6 +25,7 @@ from .opening import open as open, open_async, open_multiway, open_unsorted, que
 from .pipeline import Limit
 from .session import StreamJoin
 from .shared import SharedQuery, SharedStreams
+from .shedding import Shedding
 
-__all__ = ["AsyncSource", "AsyncStreamJoin", "Limit", "MultiwayJoin", "SharedQuery", "SharedStreams", "StreamJoin",
-           "open_async", "open_multiway", "open_unsorted", "query", "share"]
+__all__ = ["AsyncSource", "AsyncStreamJoin", "Limit", "MultiwayJoin", "SharedQuery", "SharedStreams", "Shedding",
+           "StreamJoin", "open_async", "open_multiway", "open_unsorted", "query", "share"]

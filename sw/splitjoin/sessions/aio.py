@@ -27,8 +27,8 @@ class AsyncStreamJoin:
     """A `StreamJoin` whose methods are awaited; `splitjoin.open_async` makes it.
 
     A push waits while the session is full, and the event loop runs meanwhile; all work is done in one thread. A push
-    that is cancelled while it waits has taken no tuple. ``session`` must have been opened with ``when_full="raise"``,
-    and must not be used by others.
+    that is cancelled while it waits has taken no tuple. ``session`` must not have been opened with
+    ``when_full="block"``, and must not be used by others.
     """
 
     def __init__(self, session: StreamJoin):
@@ -112,6 +112,14 @@ class AsyncStreamJoin:
     async def late_s(self) -> pa.Table:
         """S's late tuples since the last call (see `StreamJoin.late_s`)."""
         return await self._change(self._session.late_s)
+
+    async def shed_r(self) -> pa.Table:
+        """R's tuples that were dropped under load since the last call (see `StreamJoin.shed_r`)."""
+        return await self._change(self._session.shed_r)
+
+    async def shed_s(self) -> pa.Table:
+        """S's tuples that were dropped under load since the last call (see `StreamJoin.shed_s`)."""
+        return await self._change(self._session.shed_s)
 
     async def counters(self) -> dict[str, int]:
         """Counters of the session (see `StreamJoin.counters`)."""

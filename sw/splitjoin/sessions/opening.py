@@ -25,6 +25,7 @@ from .pipeline import Limit
 from .schemas import arrow_schema
 from .session import StreamJoin
 from .shared import SharedStreams
+from .shedding import Shedding
 
 if TYPE_CHECKING:
     from .unsorted import UnsortedJoin
@@ -53,7 +54,7 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | N
 def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called
          lateness: Lateness | None = None, watermark: Watermark | None = None,  # as splitjoin.open
          idle: Idle | None = None, early: bool = False, limit: Limit | int | None = None,
-         when_full: Literal["raise", "block"] = "raise",
+         when_full: Literal["raise", "block", "shed"] = "raise", shedding: Shedding | None = None,
          punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic,
          device_options: Mapping[str, Any] | None = None, **options: object) -> StreamJoin:
     """Start ``query`` as a streaming session; `StreamJoin` documents its arguments and methods.
@@ -64,7 +65,7 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequenc
         raise InputError("a statement over three streams and more is run by splitjoin.open_multiway")
     chosen = find_device(device, **merged_options(device_options, options, device, open))
     return StreamJoin(query, chosen, select=select, lateness=lateness, watermark=watermark, idle=idle, early=early,
-                      limit=limit, when_full=when_full, punctuation=punctuation, clock=clock)
+                      limit=limit, when_full=when_full, shedding=shedding, punctuation=punctuation, clock=clock)
 
 
 def open_multiway(select: MultiwaySelect, device: str | Device = "cpu", *,
@@ -84,13 +85,18 @@ def open_multiway(select: MultiwaySelect, device: str | Device = "cpu", *,
 
 def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,
                lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
-               early: bool = False, limit: Limit | int | None = None, punctuation: bool = False,
+               early: bool = False, limit: Limit | int | None = None, when_full: Literal["raise", "shed"] = "raise",
+               shedding: Shedding | None = None, punctuation: bool = False,
                clock: Callable[[], float] = clocks.monotonic, device_options: Mapping[str, Any] | None = None,
                **options: object) -> AsyncStreamJoin:
-    """Start ``query`` as a streaming session for asyncio, like `open`: a push waits while the session is full."""
+    """Start ``query`` as a streaming session for asyncio, like `open`: a push waits while the session is full, or, with
+    ``when_full="shed"``, drops tuples.
+    """
+    if when_full not in ("raise", "shed"):
+        raise InputError(f"when_full must be 'raise', by which a push waits, or 'shed' with asyncio, not {when_full!r}")
     return AsyncStreamJoin(open(query, device, select=select, lateness=lateness, watermark=watermark, idle=idle,
-                                early=early, limit=limit, when_full="raise", punctuation=punctuation, clock=clock,
-                                device_options=device_options, **options))
+                                early=early, limit=limit, when_full=when_full, shedding=shedding,
+                                punctuation=punctuation, clock=clock, device_options=device_options, **options))
 
 
 def share(r_schema: Any, s_schema: Any, *, time: TimeSpec | None = None, names: tuple[str, str] = ("r", "s"),

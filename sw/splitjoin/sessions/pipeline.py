@@ -26,6 +26,7 @@ from .gate import PushOrder, ReadyGate, ScaleGate, UnorderedGate
 from .results import ResultQueue
 from .retained import RetainedWindows
 from .schemas import SessionSchemas
+from .shedding import Shedder, Shedding
 from .snapshot import Snapshot, identity
 
 __all__ = ["Gate", "Limit", "Pipeline", "PushGate", "make_gate"]
@@ -51,7 +52,8 @@ class Limit:
         nbytes: Their bytes.
         waiting: Number of input rows that are not ready because another source is behind. The bound never holds up a
             source that others wait for.
-        late: Number of late rows of a stream that are kept until they are taken; beyond it the oldest are forgotten.
+        late: Number of late rows of a stream, and of dropped ones, that are kept until they are taken; beyond it the
+            oldest are forgotten.
 
     A push is held up only after a bound is reached, so one push may exceed it: the result rows by those of one slice of
     arrival order, the waiting rows by the batch itself.
@@ -92,7 +94,7 @@ class Pipeline(Generic[Gate]):
     """
 
     def __init__(self, schemas: SessionSchemas, device: Device, *, gate: Callable[[], Gate],
-                 limit: Limit, punctuation: bool, snapshot: Snapshot | None = None):
+                 limit: Limit, punctuation: bool, snapshot: Snapshot | None = None, shedding: Shedding | None = None):
         query = schemas.query
         self._query, self._schemas, self._make_gate = query, schemas, gate
         self._limit, self._punctuation = limit, punctuation
@@ -110,6 +112,8 @@ class Pipeline(Generic[Gate]):
                        if not self.gate.in_order else None)
         self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES},
                                        in_order=self._times is None)
+        #: Chooses the tuples that are dropped under load; None if none are.
+        self.shedder = None if shedding is None else Shedder(shedding, query, device, in_order=self._times is None)
         self.results = ResultQueue(schemas.gathered, punctuation)
         self._gather: Gather = lambda side, names, rows: self.windows.streams[side].gather(names, rows)
         self._operator = self._operator_for(device)
@@ -144,6 +148,14 @@ class Pipeline(Generic[Gate]):
             self._default[side] = self.gate.add(side).index
         return self._default[side]
 
+    def deliver(self: Pipeline[PushGate], side: Side, index: int | None, table: pa.Table) -> None:
+        """Give tuples of source ``index`` (None: the stream's default source) to the gate, but for those to drop."""
+        shedder, held = self.shedder, sum(len(arrivals.table(side)) for arrivals in self._ready)
+        number = self.windows.streams[side].end + held + self.gate.shed_count(side)
+        self.gate.deliver(side, self.default_source(side) if index is None else index, table, None if shedder is None
+                          else lambda n, waiting: shedder.dropped(side, number + waiting, n, held + waiting
+                                                                  + self.windows.live(side)))
+
     def heartbeat(self: Pipeline[PushGate], time: Any, sides: Sequence[Side]) -> None:
         """Promise for every open source of ``sides`` that it delivers no more tuples below ``time``."""
         for side in sides:
@@ -175,6 +187,8 @@ class Pipeline(Generic[Gate]):
     def full(self: Pipeline[PushGate], side: Side, index: int | None) -> str | None:
         """The reason why a batch of source ``index`` (None: the stream's default source) must wait now, or None."""
         limit = self._limit
+        if self.shedder is not None:
+            return None  # it drops what there is no room for
         if index is None:
             index = self._default.get(side)
         if self._results_full():
@@ -218,10 +232,13 @@ class Pipeline(Generic[Gate]):
         found = Snapshot.from_bytes(snapshot)
         found.check(self._identity)
         return Pipeline(self._schemas, self.device, gate=self._make_gate, limit=self._limit,
-                        punctuation=self._punctuation, snapshot=found)
+                        punctuation=self._punctuation, snapshot=found,
+                        shedding=None if self.shedder is None else self.shedder.rule)
 
     def restart(self, device: Device) -> None:
         """Continue in a fresh session of ``device``, to which the live windows are replayed."""
+        if self.shedder is not None:
+            self.shedder.move(device)
         self._move(device)
         self.failure = None
         self.results.recover()
@@ -472,4 +489,4 @@ def make_gate(schemas: SessionSchemas, *, lateness: Any, watermark: str | None, 
     for name, value in (("a lateness", lateness), ("a watermark", watermark), ("idle", idle)):
         if value is not None:
             raise InputError(f"{name} needs a query with a time column; without one, tuples arrive as they are pushed")
-    return PushOrder(r, s, columns=schemas.kept)
+    return PushOrder(r, s, columns=schemas.kept, keep_shed=keep_late)

@@ -22,6 +22,7 @@ from .gate.times import Idle, Lateness, time_value
 from .pipeline import Limit, Pipeline, PushGate, make_gate
 from .reading import POLL_SECONDS, ReadingSession
 from .schemas import SessionSchemas
+from .shedding import Shedding
 
 __all__ = ["StreamJoin"]
 
@@ -52,23 +53,29 @@ class StreamJoin(ReadingSession[PushGate]):
         clock: A function that returns seconds, which never fall; silence is measured by it.
         limit: Bounds on the rows that the session holds; a whole number is short for ``Limit(rows=…)``.
         when_full: ``"raise"``: a push beyond them raises `BackPressure`; ``"block"``: it blocks until another thread
-            makes room.
+            makes room; ``"shed"``: it drops tuples, which `shed_r` and `shed_s` return (semantics, section 6).
+        shedding: With ``"shed"``, which tuples are dropped; by default as `Shedding` says.
         punctuation: True if `poll_items` is to give row ids and stars too.
     """
 
     def __init__(self, query: Query | Select, device: Device, *, select: Sequence[str] | None = None,
                  lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
                  early: bool = False, limit: Limit | int | None = None,
-                 when_full: Literal["raise", "block"] = "raise",
+                 when_full: Literal["raise", "block", "shed"] = "raise", shedding: Shedding | None = None,
                  punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic):
         super().__init__(punctuation=punctuation)
         self._schemas = SessionSchemas(query, select, early=early)
-        if when_full not in ("raise", "block"):
-            raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
+        if when_full not in ("raise", "block", "shed"):
+            raise InputError(f"when_full must be 'raise', 'block' or 'shed', not {when_full!r}")
+        if shedding is not None and (when_full != "shed" or not isinstance(shedding, Shedding)):
+            raise InputError(f"shedding must be a splitjoin.Shedding, with when_full='shed', not {shedding!r} with "
+                             f"{when_full!r}")
+        shedding = (shedding or Shedding()) if when_full == "shed" else None
         limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
         self._blocks, self._clock = when_full == "block", clock
-        self._pipeline = Pipeline(self._schemas, device, limit=limit, punctuation=punctuation, gate=lambda: make_gate(
-            self._schemas, lateness=lateness, watermark=watermark, idle=idle, clock=clock, keep_late=limit.late))
+        self._pipeline = Pipeline(
+            self._schemas, device, limit=limit, punctuation=punctuation, shedding=shedding, gate=lambda: make_gate(
+                self._schemas, lateness=lateness, watermark=watermark, idle=idle, clock=clock, keep_late=limit.late))
         self._blocked = 0  # pushes that wait for room on the lock, or are about to
         self._delivered: dict[Side, list[int]] = {"r": [], "s": []}  # tuples of each source
 
@@ -167,6 +174,14 @@ class StreamJoin(ReadingSession[PushGate]):
         """S's late tuples since the last call; see `late_r`."""
         return self._schemas.without_computed("s", self._pipeline.gate.late("s"))
 
+    def shed_r(self) -> pa.Table:
+        """R's tuples that were dropped under load since the last call, with all columns, as they were delivered."""
+        return self._schemas.without_computed("r", self._pipeline.gate.shed("r"))
+
+    def shed_s(self) -> pa.Table:
+        """S's tuples that were dropped under load since the last call; see `shed_r`."""
+        return self._schemas.without_computed("s", self._pipeline.gate.shed("s"))
+
     def snapshot(self) -> bytes:
         """The state of the session as bytes, from which `restore` continues on any device.
 
@@ -215,7 +230,7 @@ class StreamJoin(ReadingSession[PushGate]):
         table = self._schemas.batch(side, data)
         with self._room(side, index):
             index = self._pipeline.default_source(side) if index is None else index
-            self._pipeline.gate.deliver(side, index, table)
+            self._pipeline.deliver(side, index, table)
             counts = self._delivered[side]
             counts += [0] * (index + 1 - len(counts))
             counts[index] += len(table)

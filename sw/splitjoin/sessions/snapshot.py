@@ -36,11 +36,11 @@ __all__ = ["VERSION", "Snapshot", "identity"]
 
 MAGIC = b"SPLJSNAP"
 #: Version of the layout and its contents; a reader accepts its own version only.
-VERSION = 5
+VERSION = 6
 ENVELOPE = Envelope(MAGIC, VERSION, "a streaming session")
 #: Blobs that every snapshot has, beside those of its sources and of its `KindOperator`.
 _BLOBS = {"seen", "stored", "inbox", "rows", "items",
-          *(f"{name}_{side}" for name in ("retained", "late", "inbox") for side in SIDES)}
+          *(f"{name}_{side}" for name in ("retained", "late", "shed", "inbox") for side in SIDES)}
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Snapshot:
             "about": identity, "default": dict(default), "frontier": gate.frontier,
             "finished": gate.finished, "passed": gate.passed, "silent": gate.silent, "now": windows.now,
             "ended": ended, "restarts": restarts, "total": results.total, "settled": settled, "first": {},
-            "sources": {}, "late": {},
+            "sources": {}, "late": {}, "shed": {},
         }
         for side in SIDES:
             table = windows.streams[side].table()
@@ -89,6 +89,9 @@ class Snapshot:
             count, forgotten, late = gate.late[side]
             header["late"][side] = [count, forgotten]
             blobs[f"late_{side}"] = ipc_bytes(late)
+            count, forgotten, shed = gate.shed.get(side, (0, 0, late.slice(0, 0)))
+            header["shed"][side] = [count, forgotten]
+            blobs[f"shed_{side}"] = ipc_bytes(shed)
             blobs[f"inbox_{side}"] = ipc_bytes(pa.concat_tables([table.slice(0, 0),
                                                                  *(a.table(side) for a in arrivals)]))
         blobs["seen"] = windows.streams["r"].s_before.values.astype("<i8").tobytes()
@@ -133,9 +136,9 @@ class Snapshot:
         """Raise `SnapshotError` unless its tables have the columns that sessions of ``schemas`` write."""
         for name in self.blobs:
             kind, _, rest = name.partition("_")
-            if kind in ("retained", "waiting", "late", "inbox") and rest:
+            if kind in ("retained", "waiting", "late", "shed", "inbox") and rest:
                 side: Side = "r" if rest[0] == "r" else "s"
-                want = schemas.streams[side] if kind == "late" else schemas.kept_schema(side)
+                want = schemas.streams[side] if kind in ("late", "shed") else schemas.kept_schema(side)
             elif name == "rows":
                 want = schemas.gathered
             else:
@@ -197,7 +200,8 @@ class Snapshot:
                         self.header["sources"][side])] for side in SIDES},
             {side: (*self.header["late"][side], self._table(f"late_{side}")) for side in SIDES},
             {side: None if passed is None else (passed[0], passed[1])
-             for side, passed in self.header["passed"].items()}, self.header["silent"])
+             for side, passed in self.header["passed"].items()}, self.header["silent"],
+            {side: (*self.header["shed"][side], self._table(f"shed_{side}")) for side in SIDES})
 
     def retained(self, query: Query) -> dict[Side, RetainedState]:
         """The retained rows of both streams."""
@@ -312,6 +316,7 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
         "ended": type(header.get("ended")) is bool,
         "restarts": _is_int(header.get("restarts")), "total": _is_int(header.get("total")),
         "settled": counts(header.get("settled")), "first": sides("first", _is_int), "late": sides("late", counts),
+        "shed": sides("shed", counts),
         "blobs": isinstance(blobs, dict) and all(map(_is_int, blobs.values())) and sum(blobs.values()) == nbytes,
     }.items() if not right]
     if not wrong:

@@ -333,7 +333,7 @@ def test_sliding_arrays_keep_what_is_appended_and_not_dropped() -> None:
 
 def test_what_open_refuses() -> None:
     made = query()
-    refused(InputError, "when_full must be 'raise' or 'block', not 'drop'",
+    refused(InputError, "when_full must be 'raise', 'block' or 'shed', not 'drop'",
             lambda: splitjoin.open(made, when_full="drop"))  # type: ignore[arg-type]  # wrong on purpose
     refused(InputError, "a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes it, "
             "or a Select, as splitjoin.sql makes it of schemas, not 5",

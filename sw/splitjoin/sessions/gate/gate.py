@@ -20,7 +20,7 @@ from splitjoin.tables.inputs import as_batch
 from .late import LateRows
 from .lateness import LatenessRule
 from .readers import Reader, ReadySequence
-from .source import GateState, Source, SourceState, check_side, check_unfinished
+from .source import GateState, Shed, Source, SourceState, check_side, check_unfinished
 from .source_queue import Run, SourceQueue, take_rows
 from .times import to_ticks
 
@@ -51,8 +51,8 @@ class ScaleGate:
             ``"30 SECONDS"``; a pair or a mapping gives each stream its own, or None for never. What it then delivers is
             late if it precedes what was ready.
         clock: A function that returns seconds, which never fall; silence is measured by it.
-        keep_late: Largest number of late tuples of a stream that are kept until `late` takes them; beyond it the oldest
-            are dropped.
+        keep_late: Largest number of late tuples of a stream that are kept until `late` takes them, and of dropped ones
+            until `shed` does; beyond it the oldest are forgotten.
         columns: The columns of each stream that `ready` returns, ``{"r": …, "s": …}``; all by default. The time column
             must be among them.
     """
@@ -74,6 +74,7 @@ class ScaleGate:
         self._queues: dict[Side, list[SourceQueue]] = {"r": [], "s": []}
         self._finished: dict[Side, bool] = {"r": False, "s": False}
         self._late: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
+        self._shed: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
         self._frontier: _Place | None = None
         self._lock = RLock()
         self._sequence: ReadySequence | None = None
@@ -120,8 +121,11 @@ class ScaleGate:
             queues.append(queue)
             return Source(self, side, len(queues) - 1)
 
-    def deliver(self, side: Side, index: int, data: Any) -> None:
-        """Take the next tuples of source ``index`` of stream ``side``; `Source.push` calls this."""
+    def deliver(self, side: Side, index: int, data: Any, shed: Shed | None = None) -> None:
+        """Take the next tuples of source ``index`` of stream ``side``; `Source.push` calls this.
+
+        ``shed`` says which of so many tuples that are not late to drop, bool (n,), while so many of the stream wait.
+        """
         table = as_batch(data, side, self._schemas[side])
         with self._lock:
             queue = self._open_queue(side, index)
@@ -131,6 +135,12 @@ class ScaleGate:
             if late.any():
                 self._late[side].add(take_rows(table, np.flatnonzero(late)))
                 kept = np.flatnonzero(~late)
+                ts, table = ts[kept], take_rows(table, kept)
+            if shed is not None and len(ts):
+                dropped = shed(len(ts), sum(q.waiting for q in self._queues[side]))
+                self._shed[side].add(take_rows(table, np.flatnonzero(dropped)))
+                queue.reach(ts)  # time goes on with dropped tuples too, else a full window would never empty
+                kept = np.flatnonzero(~dropped)
                 ts, table = ts[kept], take_rows(table, kept)
             queue.add(ts, table.select(self._columns[side]))
             self._advance()
@@ -232,14 +242,26 @@ class ScaleGate:
         with self._lock:
             return self._late[side].take()
 
+    def shed(self, side: Side) -> pa.Table:
+        """The tuples of stream ``side`` that were dropped under load since the last call, in their order."""
+        with self._lock:
+            return self._shed[side].take()
+
+    def shed_count(self, side: Side) -> int:
+        """The number of tuples of stream ``side`` that were dropped under load."""
+        return self._shed[side].count
+
     def counters(self) -> dict[str, int]:
-        """Counters by name. ``waiting``: tuples not yet returned; ``late_r``, ``late_s``: tuples refused;
-        ``forgotten_r``, ``forgotten_s``: late tuples that were dropped before they were taken.
+        """Counters by name. ``waiting``: tuples not yet returned; ``late_r``, ``late_s``: tuples refused; ``shed_r``,
+        ``shed_s``: tuples dropped under load; ``forgotten_r``, ``forgotten_s``: those of both that were not kept until
+        they were taken.
         """
         with self._lock:
             out = {"waiting": self.waiting}
             for side, late in self._late.items():
-                out |= {f"late_{side}": late.count, f"forgotten_{side}": late.forgotten}
+                shed = self._shed[side]
+                out |= {f"late_{side}": late.count, f"shed_{side}": shed.count,
+                        f"forgotten_{side}": late.forgotten + shed.forgotten}
             return out
 
     def state(self) -> GateState:
@@ -253,7 +275,8 @@ class ScaleGate:
                                     pa.concat_tables([run.table for run in q.runs] or [self._kept[side]]))
                         for q in queues] for side, queues in self._queues.items()},
                 {side: (late.count, late.forgotten, late.peek()) for side, late in self._late.items()},
-                silent=0.0 if now is None else float(now - self._began))
+                silent=0.0 if now is None else float(now - self._began), shed={
+                    side: (shed.count, shed.forgotten, shed.peek()) for side, shed in self._shed.items()})
 
     def restore(self, state: GateState) -> None:
         """Continue from ``state`` of a gate with the same arguments, instead of this one's."""
@@ -269,6 +292,8 @@ class ScaleGate:
                     queue.idle, queue.was_idle = source.idle, source.was_idle
                     self._queues[side].append(queue)
                 self._late[side].restore(*state.late[side])
+                if side in state.shed:
+                    self._shed[side].restore(*state.shed[side])
 
     def is_closed(self, side: Side, index: int) -> bool:
         """True if a source is closed. Raises `InputError` if no source has this index."""

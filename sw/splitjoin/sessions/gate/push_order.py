@@ -14,8 +14,10 @@ from splitjoin.engines.arrival import Arrivals, R, S
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.tables.inputs import as_batch
 
+from .late import LateRows
 from .readers import ReadySequence
-from .source import GateState, Source, SourceState, check_unfinished
+from .source import GateState, Shed, Source, SourceState, check_unfinished
+from .source_queue import take_rows
 
 __all__ = ["PushOrder"]
 
@@ -25,12 +27,14 @@ class PushOrder:
     once.
     """
 
-    def __init__(self, r: pa.Schema, s: pa.Schema, *, columns: Mapping[Side, Sequence[str]] | None = None):
+    def __init__(self, r: pa.Schema, s: pa.Schema, *, columns: Mapping[Side, Sequence[str]] | None = None,
+                 keep_shed: int = 1 << 16):
         self._schemas: dict[Side, pa.Schema] = {"r": r, "s": s}
         self._columns: Mapping[Side, Sequence[str]] = columns or {"r": r.names, "s": s.names}
         self._kept = {side: schema.empty_table().select(self._columns[side]) for side, schema in self._schemas.items()}
         self._closed: dict[Side, list[bool]] = {"r": [], "s": []}
         self._finished: dict[Side, bool] = {"r": False, "s": False}
+        self._shed: dict[Side, LateRows] = {side: LateRows(schema, keep_shed) for side, schema in self._schemas.items()}
         self._pushed: list[tuple[Side, pa.Table]] = []
         self._lock = Lock()  # pushes and readers of the sequence may be in different threads
 
@@ -57,14 +61,18 @@ class PushOrder:
         self._closed[side].append(False)
         return Source(self, side, len(self._closed[side]) - 1)
 
-    def deliver(self, side: Side, index: int, data: Any) -> None:
-        """Append tuples to arrival order."""
+    def deliver(self, side: Side, index: int, data: Any, shed: Shed | None = None) -> None:
+        """Append tuples to arrival order, but for those that ``shed`` drops (`ScaleGate.deliver`)."""
         table = as_batch(data, side, self._schemas[side])
         closed = self.is_closed(side, index)
         check_unfinished(side, self._finished[side])
         if closed:
             raise InputError(f"source {side}[{index}] is closed and takes no more; add a new one")
         with self._lock:
+            if shed is not None and len(table):
+                dropped = shed(len(table), sum(len(t) for of, t in self._pushed if of == side))
+                self._shed[side].add(take_rows(table, np.flatnonzero(dropped)))
+                table = take_rows(table, np.flatnonzero(~dropped))
             self._pushed.append((side, table.select(self._columns[side])))
 
     def promise(self, side: Side, index: int, time: Any) -> None:
@@ -119,21 +127,35 @@ class PushOrder:
         """No tuples: nothing is ever late."""
         return self._schemas[side].empty_table()
 
+    def shed(self, side: Side) -> pa.Table:
+        """The tuples of stream ``side`` that were dropped under load since the last call."""
+        return self._shed[side].take()
+
+    def shed_count(self, side: Side) -> int:
+        """The number of tuples of stream ``side`` that were dropped under load."""
+        return self._shed[side].count
+
     def counters(self) -> dict[str, int]:
         """The counters of a gate in which no tuple waits or is late."""
-        return {"waiting": 0, "late_r": 0, "forgotten_r": 0, "late_s": 0, "forgotten_s": 0}
+        out = {"waiting": 0}
+        for side, shed in self._shed.items():
+            out |= {f"late_{side}": 0, f"shed_{side}": shed.count, f"forgotten_{side}": shed.forgotten}
+        return out
 
     def state(self) -> GateState:
         """The state: the closed sources. Ready tuples must have been taken."""
         assert not self._pushed
         return GateState(None, dict(self._finished), {
             side: [SourceState(None, None, c, False, False, 0.0, self._kept[side]) for c in closed]
-            for side, closed in self._closed.items()}, {side: (0, 0, self.late(side)) for side in self._schemas})
+            for side, closed in self._closed.items()}, {side: (0, 0, self.late(side)) for side in self._schemas},
+            shed={side: (shed.count, shed.forgotten, shed.peek()) for side, shed in self._shed.items()})
 
     def restore(self, state: GateState) -> None:
         """Continue from ``state``."""
         self._pushed = []
         self._finished = dict(state.finished)
+        for side, shed in state.shed.items():
+            self._shed[side].restore(*shed)
         self._closed = {side: [source.closed for source in sources] for side, sources in state.sources.items()}
 
     def count(self, side: Side) -> int:

@@ -4,15 +4,18 @@ values.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError
 from splitjoin.lang.schema import SIDES, Side
 
-__all__ = ["GateState", "Source", "SourceOwner", "SourceState", "check_side", "check_unfinished"]
+__all__ = ["GateState", "Shed", "Source", "SourceOwner", "SourceState", "check_side", "check_unfinished"]
 
 
 class SourceOwner(Protocol):
@@ -29,6 +32,10 @@ class SourceOwner(Protocol):
 
     def remove(self, side: Side, index: int) -> None:
         """Close a source."""
+
+
+#: Chooses the tuples that are dropped under load, bool (n,), of so many, while so many of the stream wait.
+Shed = Callable[[int, int], npt.NDArray[np.bool_]]
 
 
 class Source:
@@ -100,6 +107,7 @@ class GateState:
         late: For each stream the number of late tuples, the number of forgotten ones, and the kept ones.
         passed: For each stream how far an `UnorderedGate` has got: event time in ticks, then the source; None at first.
         silent: For how many seconds a stream that has had no source has been silent.
+        shed: As ``late``, of the tuples that were dropped under load; empty in a gate that drops none.
     """
 
     frontier: tuple[int, tuple[int, int]] | None
@@ -108,6 +116,7 @@ class GateState:
     late: dict[Side, tuple[int, int, pa.Table]] = field(default_factory=dict)
     passed: dict[Side, tuple[int, int] | None] = field(default_factory=lambda: dict.fromkeys(SIDES))
     silent: float = 0.0
+    shed: dict[Side, tuple[int, int, pa.Table]] = field(default_factory=dict)
 
 
 def check_side(side: str) -> None:

@@ -96,12 +96,16 @@ class SourceQueue:
         away: npt.NDArray[np.bool_] = ts < max(self.promise, _MIN)
         return away
 
+    def reach(self, ts: Ticks) -> None:
+        """Note that the source has got to the event times ``ts``, of at least one tuple."""
+        highest = int(ts.max())
+        self.highest = highest if self.highest is None else max(highest, self.highest)
+
     def add(self, ts: Ticks, table: pa.Table) -> None:
         """Add tuples that are not late, in the order of the source."""
         if not len(ts):
             return
-        highest = int(ts.max())
-        self.highest = highest if self.highest is None else max(highest, self.highest)
+        self.reach(ts)
         self.waiting += len(ts)
         self._runs.append(_sorted(ts, table))
         while len(self._runs) > 1:

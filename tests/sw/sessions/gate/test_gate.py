@@ -189,7 +189,8 @@ def test_late_tuples_are_kept_within_a_bound() -> None:
     r = gate.add("r")
     r.push(table([(9, "in time"), (1, "a"), (2, "b")]))
     r.push(table([(3, "c"), (4, "d"), (9, "in time too")]))
-    assert gate.counters() == {"waiting": 2, "late_r": 4, "forgotten_r": 1, "late_s": 0, "forgotten_s": 0}
+    assert gate.counters() == {"waiting": 2, "late_r": 4, "shed_r": 0, "forgotten_r": 1, "late_s": 0, "shed_s": 0,
+                               "forgotten_s": 0}
     assert gate.late("r")["name"].to_pylist() == ["b", "c", "d"]
     assert gate.late("r").schema == SCHEMA
 
