@@ -148,13 +148,12 @@ class Pipeline(Generic[Gate]):
             self._default[side] = self.gate.add(side).index
         return self._default[side]
 
-    def deliver(self: Pipeline[PushGate], side: Side, index: int | None, table: pa.Table) -> None:
-        """Give tuples of source ``index`` (None: the stream's default source) to the gate, but for those to drop."""
+    def deliver(self: Pipeline[PushGate], side: Side, index: int, table: pa.Table) -> None:
+        """Give tuples of source ``index`` to the gate, but for those to drop."""
         shedder, held = self.shedder, sum(len(arrivals.table(side)) for arrivals in self._ready)
         number = self.windows.streams[side].end + held + self.gate.shed_count(side)
-        self.gate.deliver(side, self.default_source(side) if index is None else index, table, None if shedder is None
-                          else lambda n, waiting: shedder.dropped(side, number + waiting, n, held + waiting
-                                                                  + self.windows.live(side)))
+        self.gate.deliver(side, index, table, None if shedder is None else lambda n, waiting: shedder.dropped(
+            side, number + waiting, n, held + waiting + self.windows.live(side)))
 
     def heartbeat(self: Pipeline[PushGate], time: Any, sides: Sequence[Side]) -> None:
         """Promise for every open source of ``sides`` that it delivers no more tuples below ``time``."""
