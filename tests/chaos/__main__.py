@@ -1,11 +1,13 @@
 """Kill a streaming join again and again, and compare what it gave with the right rows.
 
 Run: python -m tests.chaos [--kills N] [--seed N] [--daemon] [--sql] [--how KIND] [--idle TIME]
-    [--watermark RULE] [--early]
+    [--watermark RULE] [--early] [--endless] [--folder FOLDER]
 """
 
 import argparse
+import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from .kills import run
@@ -23,10 +25,18 @@ def main() -> None:
                         "not wait for it, as in '300 MILLISECONDS'; the rows that are late then are counted")
     parser.add_argument("--watermark", help="the rule of lateness: source, min, max or spark")
     parser.add_argument("--early", action="store_true", help="rows come early, and are taken back")
+    parser.add_argument("--endless", action="store_true", help="an as-of join by a key, without a window")
+    parser.add_argument("--folder", type=Path, help="a new folder for inputs, results, checkpoint and logs, which "
+                        "stays (default: a temporary one, which stays if the run fails)")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        done = run(Path(folder), kills=args.kills, seed=args.seed, daemon=args.daemon, sql=args.sql,
-                   how=args.how, idle=args.idle, watermark=args.watermark, early=args.early, say=print)
+    folder = args.folder or Path(tempfile.mkdtemp(prefix="chaos-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    print(f"in {folder}", flush=True)
+    done = run(folder, kills=args.kills, seed=args.seed, daemon=args.daemon, sql=args.sql, how=args.how,
+               idle=args.idle, watermark=args.watermark, early=args.early, endless=args.endless,
+               say=partial(print, flush=True))
+    if args.folder is None:
+        shutil.rmtree(folder)
     print(f"{done.pairs} rows, all of them right, in {done.batches} micro-batches and {done.starts} starts of the "
           f"job, after {done.jvms} kills of the JVM, {done.workers} of Python workers and {done.daemons} of the "
           f"daemon; {done.late} rows were late")

@@ -1,7 +1,7 @@
 """The streaming job that is killed: files of two streams → join → a folder of Parquet for each micro-batch.
 
-Run: python -m tests.chaos.app FOLDER DEVICE OPTIONS (JSON) HOW IDLE WATERMARK EARLY. It ends when FOLDER/stop is there
-and all input is joined.
+Run: python -m tests.chaos.app FOLDER ARGUMENTS, those of `stream_join` as JSON. It ends when FOLDER/stop is there and
+all input is joined.
 """
 
 import json
@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -20,20 +21,11 @@ from ..support.spark_settings import SETTINGS
 
 #: The settings of tests but for Spark's own way of writing checkpoints, which has to survive kills.
 _SETTINGS = {name: value for name, value in SETTINGS.items() if "checkpoint" not in name}
-#: The join, whose answer the killing process computes too.
-JOIN = {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "time": "ts"}
-#: The same join in plain SQL, for the device "sql".
-PLAIN = """SELECT r.n n_r, s.n n_s FROM r JOIN s ON abs(r.x - s.a) <= 3
-    AND r.at BETWEEN s.at - INTERVAL 40 SECONDS AND s.at + INTERVAL 40 SECONDS"""
 
 
-def main(folder: Path, device: str, options: dict[str, object], how: str, idle: str,
-         watermark: str, early: str) -> None:
-    """Run the job in ``folder``, with a join of the kind ``how``. It ends with the process that started it.
+def main(folder: Path, arguments: dict[str, Any]) -> None:
+    """Run the job in ``folder``, with these ``arguments`` of `stream_join`. It ends with the process that started it.
 
-    ``device``: one of ``stream_join``, or "sql" for plain SQL, which has none of the following.
-    ``idle``: after what silence a stream does not count, ``watermark``: the rule of lateness; empty for the defaults.
-    ``early``: not empty if rows come early.
     Late rows are written to FOLDER/late.
     """
     parent = os.getppid()
@@ -44,15 +36,13 @@ def main(folder: Path, device: str, options: dict[str, object], how: str, idle: 
         "spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions"})
     left, right = (spark.readStream.schema(f"ts bigint, {name} int, n bigint").option("maxFilesPerTrigger", 2)
                    .parquet(str(folder / side)) for side, name in (("r", "x"), ("s", "a")))
-    if device == "sql":
+    if "sql" in arguments:
         for name, stream in (("r", left), ("s", right)):
             stream.selectExpr("*", "timestamp_seconds(ts) at").withWatermark("at", "0 seconds"
                                                                              ).createOrReplaceTempView(name)
-        joined = spark.sql(PLAIN)
+        joined = spark.sql(arguments["sql"])
     else:
-        joined = stream_join(left, right, **JOIN, late=0, groups=2, device=device, device_options=options,
-                             how=how, idle=idle or None, watermark=watermark or None, early=bool(early),
-                             late_to=str(folder / "late"))
+        joined = stream_join(left, right, **arguments, late=0, groups=2, late_to=str(folder / "late"))
 
     def write(frame: DataFrame, batch: int) -> None:
         frame.write.mode("overwrite").parquet(str(folder / "out" / f"batch={batch:06d}"))
@@ -71,4 +61,4 @@ def main(folder: Path, device: str, options: dict[str, object], how: str, idle: 
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]), *sys.argv[4:])
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

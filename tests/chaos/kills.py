@@ -22,13 +22,17 @@ import splitjoin
 from splitjoin.base.errors import DeviceError
 from splitjoin.link.daemon.client import daemon_status
 
-from .app import JOIN
-
 __all__ = ["Chaos", "run"]
 
 ROOT = Path(__file__).parents[2]
-#: Rows of each stream in a file, and seconds in which the job must have joined all input that is there.
-_ROWS, _PATIENCE = 200, 300
+#: The join, and one without a window.
+JOIN, ENDLESS = {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "time": "ts"}, {"on": "r.x = s.a", "time": "ts"}
+#: The former in plain SQL.
+PLAIN = """SELECT r.n n_r, s.n n_s FROM r JOIN s ON abs(r.x - s.a) <= 3
+    AND r.at BETWEEN s.at - INTERVAL 40 SECONDS AND s.at + INTERVAL 40 SECONDS"""
+#: Rows of each stream in a file, and the seconds in which the job must finish a micro-batch, its start included. They
+#: are many, as the machine may be busy with other work: a job that only is slow has not failed.
+_ROWS, _PATIENCE = 200, 900
 
 
 @dataclass
@@ -47,15 +51,12 @@ class Chaos:
 
 
 class Job:
-    """The streaming job in ``folder``, which joins by the kind ``how``, ``idle``, ``watermark`` and ``early``, and with
-    ``daemon`` the daemon that owns its devices; with ``sql`` in plain SQL.
+    """The streaming job in ``folder``, which joins by these ``arguments`` of `stream_join`, and with ``daemon`` the
+    daemon that owns its devices.
     """
 
-    def __init__(self, folder: Path, daemon: bool, sql: bool, how: str, idle: str | None, watermark: str | None,
-                 early: bool):
-        self.folder, self.starts = folder, 0
-        self._device = ["sql" if sql else "cpu", "{}"]
-        self._how = [how, idle or "", watermark or "", "early" if early else ""]
+    def __init__(self, folder: Path, daemon: bool, arguments: dict[str, Any]):
+        self.folder, self.starts, self._arguments = folder, 0, arguments
         self._socket = folder / "private" / "daemon.sock"
         self._daemon: subprocess.Popen[bytes] | None = None
         for side in "rs":
@@ -68,8 +69,8 @@ class Job:
     def start(self) -> None:
         """Start the job."""
         self.starts += 1
-        device = self._device if self._daemon is None else ["daemon", json.dumps({"socket": str(self._socket)})]
-        self.process = self._run("tests.chaos.app", str(self.folder), *device, *self._how)
+        device: dict[str, Any] = {} if self._daemon is None else {"device": "daemon", "socket": str(self._socket)}
+        self.process = self._run("tests.chaos.app", str(self.folder), json.dumps(self._arguments | device))
 
     def start_daemon(self) -> None:
         """Start the daemon, and wait until it answers."""
@@ -116,18 +117,20 @@ class Job:
 
 
 def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool = False, how: str = "inner",
-        idle: str | None = None, watermark: str | None = None, early: bool = False,
+        idle: str | None = None, watermark: str | None = None, early: bool = False, endless: bool = False,
         say: Callable[[str], None] = lambda _: None) -> Chaos:
     """Run the job in ``folder``, kill it ``kills`` times, and check its rows.
 
-    ``daemon``: the join runs on devices of a daemon, which is killed too. ``sql``: it is in plain SQL. ``how``: its
-    kind. ``idle``: the time after which a silent stream does not count; then S is silent for longer before each kill,
-    and some of its rows, which follow, are late. ``watermark``: the rule of lateness. ``early``: rows come early, and
-    those that are not taken back count. Raises `AssertionError` if a row is missing, wrong or there twice.
+    ``daemon``: the join runs on devices of a daemon, which is killed too. ``sql``: it is in plain SQL, which has none
+    of the following. ``how``: its kind. ``idle``: the time after which a silent stream does not count; then S is silent
+    for longer before each kill, and some of its rows, which follow, are late. ``watermark``: the rule of lateness.
+    ``early``: rows come early, and those that are not taken back count. ``endless``: the join, an as-of join by a key,
+    has no window. Raises `AssertionError` if a row is missing, wrong or there twice.
     """
     chance = random.Random(seed)
     done, files = Chaos(), 0
-    job = Job(folder, daemon, sql, how, idle, watermark, early)
+    join = (ENDLESS if endless else JOIN) | {"how": how}
+    job = Job(folder, daemon, {"sql": PLAIN} if sql else join | {"idle": idle, "watermark": watermark, "early": early})
     try:
         for n in range(kills):
             files = _feed(folder, files, 1, seed)
@@ -145,8 +148,7 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
                 job.kill_daemon()
                 done.daemons += 1
                 say(f"{n + 1}: the daemon was killed")
-            elif workers and kind < 0.6:
-                os.kill(chance.choice(workers), signal.SIGKILL)
+            elif workers and kind < 0.6 and _killed(chance.choice(workers)):
                 done.workers += 1
                 say(f"{n + 1}: a Python worker was killed")
             else:
@@ -157,9 +159,9 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
         _go_on(job)
         _end(folder, files)
         (folder / "stop").touch()
-        if job.process.wait(_PATIENCE) != 0:  # killed before, and noticed only now
+        if _ended(job) != 0:  # killed before, and noticed only now
             job.start()
-            if job.process.wait(_PATIENCE) != 0:
+            if _ended(job) != 0:
                 raise AssertionError(f"the job failed: {_log(folder)}")
     finally:
         job.close()
@@ -171,7 +173,7 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
     r, s = (table.filter(pa.compute.invert(pa.compute.is_in(table["n"], late[side])))
             for side, table in (("r", r), ("s", s)))
     columns = ["n"] if how in ("semi", "anti") else ["n_r", "n_s"]
-    want = _counted(splitjoin.join(r, s, **JOIN, how=how, select=columns).to_arrow())
+    want = _counted(splitjoin.join(r, s, **join, select=columns).to_arrow())
     batches = sorted((folder / "out").iterdir())
     found = pa.concat_tables(pq.ParquetDataset(str(b), partitioning=None).read([*columns, *["operation"] * early])
                              for b in batches)
@@ -183,7 +185,9 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
         got = given - back
     # The rows that end the input, of kinds that give rows that met nothing.
     got = Counter({row: count for row, count in got.items() if -1 not in row})
-    assert got == want, f"{(want - got).total()} rows are missing, {(got - want).total()} should not be there"
+    missing, surplus = want - got, got - want
+    assert got == want, (f"{missing.total()} rows are missing, such as {sorted(missing, key=str)[:9]}; "
+                         f"{surplus.total()} should not be there, such as {sorted(surplus, key=str)[:9]}")
     done.starts, done.batches, done.pairs = job.starts, len(batches), got.total()
     return done
 
@@ -239,6 +243,18 @@ def _go_on(job: Job) -> None:
         time.sleep(0.02)
 
 
+def _ended(job: Job) -> int:
+    """Wait until the job has ended, which finishes micro-batches meanwhile; its exit status."""
+    before, end = -2, 0.0
+    while (status := job.process.poll()) is None:
+        if (now := _finished(job.folder)) != before:
+            before, end = now, time.monotonic() + _PATIENCE
+        if time.monotonic() > end:
+            raise AssertionError(f"the job neither goes on nor ends: {_log(job.folder)}")
+        time.sleep(0.1)
+    return status
+
+
 def _finished(folder: Path) -> int:
     """The number of the last micro-batch that Spark has committed, or -1."""
     return max((int(p.name) for p in (folder / "checkpoint" / "commits").glob("[0-9]*")), default=-1)
@@ -254,6 +270,15 @@ def _workers(job: int) -> list[int]:
         if "pyspark.daemon" in _command(one):
             found += [c for c in children.get(one, []) if "pyspark.daemon" in _command(c)]
     return found
+
+
+def _killed(process: int) -> bool:
+    """Kill ``process``; False if it has ended by itself meanwhile."""
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _children() -> dict[int, list[int]]:

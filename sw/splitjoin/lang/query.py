@@ -120,7 +120,7 @@ class Query:
                              f"choose 'backward' or 'forward'")
         made = cls(r, s, condition, extents[0], extents[1], times, order, chosen)
         if window is None:
-            _check_unbounded(made, has_aggregates=aggregate is not None)
+            check_unbounded(made, has_aggregates=aggregate is not None)
         if aggregate is None:
             if by is not None:
                 raise InputError(f"by={by!r} belongs to aggregate; give both, such as by='r', aggregate="
@@ -200,7 +200,7 @@ class Query:
         return self.r if side == "r" else self.s
 
 
-def _check_unbounded(query: Query, *, has_aggregates: bool) -> None:
+def check_unbounded(query: Query, *, has_aggregates: bool) -> None:
     """Raise `WindowError` unless ``query``, which has no window, needs little of what has come."""
     give, kind = "such as window='RANGE 15 MINUTES'", query.kind
     if not kind.is_asof or has_aggregates:

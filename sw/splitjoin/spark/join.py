@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the n
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from splitjoin.base.errors import InputError, OrderError, SchemaError, UnsupportedError
+from splitjoin.base.errors import InputError, OrderError, SchemaError, UnsupportedError, WindowError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import DeviceOption, device as find_device, merged_options
 from splitjoin.joins.join import result_columns
@@ -82,7 +82,8 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec 
         window: ``"RANGE 15 MINUTES"``, ``"ROWS 4096"``, or both in one text; a pair or mapping gives one per stream. It
             may be left out if the condition itself bounds the times of a pair, as in ``s.ts BETWEEN r.ts AND r.ts +
             INTERVAL '1 HOUR'``: then the windows are as long as the condition needs. A RANGE that is shorter than that
-            gets a warning.
+            gets a warning. A backward as-of join of streaming DataFrames needs none: it keeps the last row of right of
+            each key, and its condition must consist of equalities and of conditions on one of both.
         time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Batch DataFrames
             may be joined without ``time`` and ``window``: every row of left meets every row of right.
         ties: Columns that order rows of one stream with equal times, ascending, NULL first. The order of such rows
@@ -270,7 +271,11 @@ def check_metrics(metrics: Any) -> None:
 
 
 def check_windows(query: Query) -> None:
-    """Raise `UnsupportedError` unless time partitions can decide the rows of ``query``."""
+    """Raise a `SplitJoinError` unless time partitions can decide the rows of ``query``."""
+    if query.is_unbounded:
+        raise WindowError("a time partition of batch DataFrames cannot look back without end, so an as-of join of them "
+                          "needs a window, such as window='RANGE 1 DAY', as long as the oldest partner may be; "
+                          "streaming DataFrames need none")
     if not query.is_pairs and any(query.window(side).rows is not None for side in SIDES):
         what = "with aggregates" if query.aggregates else f"of kind {query.kind.how!r}"
         raise UnsupportedError(f"a join {what} of batch DataFrames needs RANGE windows without ROWS, as a partition "

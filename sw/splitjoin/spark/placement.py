@@ -59,7 +59,9 @@ def choose_device(query: Query, device: str | Device, options: Mapping[str, Any]
     """
     try:
         chosen = _made(device, options)
-        if (circuit := states_leave(query, chosen)) is not None:
+        if query.is_unbounded:
+            chosen.open_latest(query).close()
+        elif (circuit := states_leave(query, chosen)) is not None:
             cast(CircuitDevice, chosen).start(circuit).close()
         elif isinstance(chosen, GpuDevice):
             chosen.check(query)
@@ -98,7 +100,8 @@ def parts(query: Query, device: str | Device, options: Mapping[str, Any], refuse
     """
     name = device_name(device)
     parts = [Part("device", False, f"{FALLBACK} in place of the one asked for: {refused}")] if refused else []
-    parts.append(Part("windows", not refused, f"{name}: both windows, arrival order and expiry"))
+    kept = "the last row of each key of right" if query.is_unbounded else "both windows, arrival order and expiry"
+    parts.append(Part("windows", not refused, f"{name}: {kept}"))
     chosen = _made(device, options)
     keys, condition = "computed once for each tuple, with NumPy, in the Spark task", text(query.predicate)
     if isinstance(chosen, CircuitDevice):

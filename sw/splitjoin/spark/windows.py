@@ -6,7 +6,7 @@ import warnings
 from dataclasses import replace
 
 from splitjoin.base.errors import WindowError
-from splitjoin.lang.query import Query
+from splitjoin.lang.query import Query, check_unbounded
 from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.lang.windows import Extent, WindowSpec
 from splitjoin.plan.time_band import time_band
@@ -20,14 +20,19 @@ ANY_WINDOW = "ROWS 1"
 
 
 def windowed(query: Query, window: WindowSpec | None, stacklevel: int) -> Query:
-    """``query``, made with the argument ``window``: if that is None, with the RANGE windows that its condition needs.
+    """``query``, made with the argument ``window``: if that is None, with the RANGE windows that its condition needs;
+    an as-of join that looks backward has no window then, if its condition has no time band (`Query.is_unbounded`).
 
     Warns, at the caller ``stacklevel`` calls up, of a RANGE that is shorter than the condition's time band. Raises
-    `WindowError` where there is no window and the condition has no time band.
+    `WindowError` where another join has no window and no time band.
     """
     assert query.time is not None
     band = time_band(query.predicate, query.time)
     if window is None:
+        if None in band.values() and query.kind.is_asof and query.kind.direction == "backward":
+            query = replace(query, window_r=Extent(None, None), window_s=Extent(None, None))
+            check_unbounded(query, has_aggregates=bool(query.aggregates))
+            return query
         return replace(query, window_r=_needed(query, "r", band["r"]), window_s=_needed(query, "s", band["s"]))
     for side in SIDES:
         length, needed = query.window(side).length, band[side]

@@ -76,6 +76,27 @@ def test_pairs_across_restarts(files: Files, tables: tuple[pa.Table, pa.Table], 
     assert list((states / of_query).glob("*.state"))
 
 
+def test_as_of_joins_without_a_window_across_restarts(files: Files, tables: tuple[pa.Table, pa.Table]) -> None:
+    """By a call and by a statement, which have one state; the partner may be in a file of long ago."""
+    query: dict[str, Any] = {"time": "ts", "late": 0, "groups": 2, "state": files.state}
+    for n, (r, s) in enumerate(zip(parts(tables[0], [30]), parts(tables[1], [30]), strict=True)):
+        files.add(r, s)
+        left, right = files.frame("r"), files.frame("s")
+        joined = (stream_join(left, right, on="r.name = s.name", how="asof_left", select=["r.n", "s.n"], **query)
+                  if n != 1 else
+                  stream_sql("SELECT r.n AS n_r, s.n AS n_s FROM r ASOF LEFT JOIN s ON r.name = s.name AND r.ts >= "
+                             "s.ts", r=left, s=right, **query))
+        run = files.run(joined)
+    want = answer(*tables, on="r.name = s.name", time="ts", how="asof_left", select=["r.n", "s.n"])
+    assert rows(files.found().filter(pc.field("n_r").is_valid())) == rows(want)
+    assert counts([run])["stored_rows"] == len(tables[1]["name"].drop_null().unique())
+    said = explain(left, right, on="r.name = s.name", how="asof", time="ts", late=0)
+    assert "s: the last row of each key\n" in said
+    with pytest.raises(WindowError, match=r"cannot look back without end, so an as-of join of them needs a window"):
+        stream_join(*(files.spark.read.parquet(str(files.root / side)) for side in "rs"), on="r.x = s.x", how="asof",
+                    time="ts")
+
+
 def test_total_order_within_and_across_micro_batches(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
     joined = stream_join(filled.frame("r"), filled.frame("s"), on=ON, window="RANGE 9", time="ts", order="total",
                          late=0, state=filled.state)
@@ -270,6 +291,10 @@ def test_two_joins_in_one_query_need_two_names(filled: Files, tables: tuple[pa.T
     ({"early": True}, InputError, "early=True needs how='left', 'right', 'full' or 'anti' without aggregates"),
     ({"early": True, "how": "asof"}, InputError, r"but the join is of kind 'asof backward' in order 'none'; leave"),
     ({"early": True, "how": "left", "order": "total"}, InputError, "in order 'total'; leave early out"),
+    ({"window": None, "how": "asof"}, WindowError, "must consist of equalities between r and s and of conditions on"),
+    ({"window": None, "how": "asof", "direction": "nearest"}, WindowError, "needs window=…, such as 'RANGE 15 MIN"),
+    ({"window": None, "how": "asof", "on": "r.x = s.x", "device": "sim"}, UnsupportedError, "or use device='cpu'"),
+    ({"window": None, "how": "asof", "on": "r.x = s.x", "device": "daemon"}, UnsupportedError, "of bounded size"),
 ])
 def test_refused_before_the_query_starts(filled: Files, change: dict[str, Any], kind: type[Exception],
                                          reason: str) -> None:

@@ -30,7 +30,7 @@ from .group import Counts, GroupJoin, Step
 from .group_rows import FoundPairs, GroupRows, StepRows
 from .rows import Numbers, Rows
 
-__all__ = ["GroupBatch", "OrderedGroupRows", "PairedGroupRows"]
+__all__ = ["GroupBatch", "OrderedGroupRows", "PairedGroupRows", "in_arrival_order"]
 
 _MAX = 2**63 - 1
 
@@ -58,12 +58,12 @@ class GroupBatch:
     @cached_property
     def stored(self) -> Arrivals:
         """The tuples that are stored before it, in arrival order."""
-        return _in_arrival_order(self.before["r"], self.before["s"])
+        return in_arrival_order(self.before["r"], self.before["s"])
 
     @cached_property
     def known(self) -> Arrivals:
         """These and the new tuples, in arrival order."""
-        return _in_arrival_order(self.after["r"], self.after["s"])
+        return in_arrival_order(self.after["r"], self.after["s"])
 
     @cached_property
     def tables(self) -> dict[Side, pa.Table]:
@@ -89,7 +89,7 @@ class OrderedGroupRows(GroupRows):
         undecided = step.state.undecided
         done = np.array(undecided["done"] if undecided else [0, 0]).tolist()
         first = {side: before + len(new[side]) - len(known[side]) for side, before in zip(SIDES, done, strict=True)}
-        batch = GroupBatch((first["r"], first["s"]), stored, known, _in_arrival_order(new["r"], new["s"]),
+        batch = GroupBatch((first["r"], first["s"]), stored, known, in_arrival_order(new["r"], new["s"]),
                            step.state.progress.watermark, lambda: _items(found, known, first))
         rows = TableRows.of(RowBatch.joined(self.join(join.query, batch, undecided, counts)))
         state = replace(step.state, undecided=self.state())
@@ -167,7 +167,7 @@ def _items(found: Iterable[FoundPairs], known: dict[Side, Rows],
     return items[order]
 
 
-def _in_arrival_order(r: Rows, s: Rows) -> Arrivals:
+def in_arrival_order(r: Rows, s: Rows) -> Arrivals:
     """The tuples of both streams in arrival order."""
     return interleave(r.table, s.table, (r.ts, s.ts), np.searchsorted(s.ts, r.ts, side="left"))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from time import perf_counter
 
 import numpy as np
@@ -22,8 +23,10 @@ import pyarrow as pa
 from splitjoin.engines.arrival import interleave
 from splitjoin.engines.device import Device, pairs
 from splitjoin.engines.effectiveness import compared
+from splitjoin.engines.latest import KeyNumbers
 from splitjoin.engines.registry import device as find_device
 from splitjoin.joins.statement import Projection
+from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.device_times import widened
@@ -154,6 +157,21 @@ class GroupJoin:
     nulls_are_late: bool = False
     early: bool = False
 
+    @cached_property
+    def _keys(self) -> KeyNumbers:
+        return KeyNumbers(self.query)
+
+    @cached_property
+    def _ties(self) -> dict[Side, list[str]]:
+        """The columns by which tuples with equal times are numbered: `ties`, and those that the condition reads.
+
+        If a task runs again, its tuples may come in another order, but the numbers must be the same: versions of the
+        state name undecided tuples by them, and the second run may replace the file of the first one after later
+        versions were made from it. Tuples that are equal in these columns have the same partners.
+        """
+        read = {side: [c.name for c in columns(self.query.predicate) if c.side == side] for side in SIDES}
+        return {side: list(dict.fromkeys([*self.ties[side], *read[side]])) for side in SIDES}
+
     @property
     def waits(self) -> bool:
         """True if tuples wait for the watermark before they are joined."""
@@ -216,15 +234,12 @@ class GroupJoin:
             new = new.where(~behind)
             # Until a tuple is joined, its id holds its slot, which is the same in every group.
             taken = Rows(new.table, new.ts, slots[~behind].astype(np.int64))
+            waiting[side] = state.waiting[side]
             if self.waits:
                 pool = Rows.concat([state.waiting[side], taken])
                 ready = np.zeros(len(pool), np.bool_) if passed is None else pool.ts < passed
-                waiting[side] = pool.where(~ready)
-                pool = pool.where(ready)
-                taken = arrival_order(pool, self.ties[side], pool.ids)
-            else:
-                waiting[side] = state.waiting[side]
-                taken = taken.sorted()
+                waiting[side], taken = pool.where(~ready), pool.where(ready)
+            taken = arrival_order(taken, self._ties[side], taken.ids) if self.numbered else taken.sorted()
             mine = taken.ids % self.groups == group
             fresh[side] = taken.numbered(tuples[side])
             own[side] = fresh[side].where(mine)
@@ -279,6 +294,8 @@ class GroupJoin:
         """
         if needed is not None:
             return rows.slice(int(np.searchsorted(rows.ids, needed[side])), len(rows))
+        if self.query.is_unbounded:
+            return rows.slice(0, 0) if side == "r" else rows.where(self._keys.last_of_each(rows.table))
         window, passed = self.query.window(side), state.progress.watermark
         if self.counts_rows and not self.query.is_pairs:
             return rows  # nothing is decided yet

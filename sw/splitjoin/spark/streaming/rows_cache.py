@@ -12,6 +12,7 @@ from .decisions import PairedGroupRows
 from .folding import FoldedGroupRows
 from .group import GroupJoin
 from .group_rows import GroupRows
+from .latest import LatestRows
 from .matched import MatchedRows
 
 __all__ = ["RowsCache"]
@@ -24,6 +25,8 @@ def _chosen(join: GroupJoin) -> GroupRows:
     """What decides the rows of a group of ``join``, which is no inner join."""
     if join.by_matches:
         return MatchedRows()
+    if join.query.is_unbounded:
+        return LatestRows(find_device(join.device, **leased(join.device, join.options)))
     if join.query.aggregates:
         folded = FoldedGroupRows.of(join.query, find_device(join.device, **leased(join.device, join.options)))
         if folded is not None:

@@ -42,8 +42,9 @@ _MAX_HEADER = 256 << 20
 #: The most versions in a chain, as many files are read when a state is loaded; and the most where fewer versions are
 #: kept than this number.
 _LONGEST_CHAIN, _SHORT_CHAIN = 64, 8
-#: Bytes in a chain for each byte that a version with all live tuples would have, before a version holds them again.
-_MOST_BYTES = 2
+#: A chain may have as many times the tuples of a version with all live ones, before a version holds them again; and the
+#: number of tuples that take about as many bytes as the schemas of a version.
+_MOST_TUPLES, _FRAME = 2, 64
 #: Columns beside the stream's own ones, which are numbered: names may be anything.
 _TS, _ID = "ts", "id"
 
@@ -84,7 +85,7 @@ class Version:
         stored = [_encoded(own[side], join.numbered) for side in SIDES]
         link = batch, sum(len(own[side]) for side in SIDES), sum(map(len, stored))
         if not chain or len(chain) >= min(_LONGEST_CHAIN, max(retained, _SHORT_CHAIN)) or _is_wasteful(
-                [*chain, link], sum(len(state.stored[side]) for side in SIDES), join):
+                [*chain, link], sum(len(state.stored[side]) for side in SIDES)):
             chain = []
             stored = [_encoded(state.stored[side], join.numbered) for side in SIDES]
             link = batch, sum(len(state.stored[side]) for side in SIDES), sum(map(len, stored))
@@ -142,12 +143,13 @@ class Version:
             raise _damaged(where, f"its contents cannot be read ({first_line(error)})") from error
 
 
-def _is_wasteful(chain: Sequence[tuple[int, int, int]], live: int, join: GroupJoin) -> bool:
-    """True if one version with all ``live`` tuples would have less than half of the bytes of ``chain``."""
-    frame = sum(len(_encoded(Rows.empty(join.schemas[side]), join.numbered)) for side in SIDES)  # schemas
-    rows, size = sum(n for _, n, _ in chain), sum(n for _, _, n in chain)
-    of_tuples = max(size - frame * len(chain), 0) * live // max(rows, 1)
-    return size > _MOST_BYTES * (frame + of_tuples)
+def _is_wasteful(chain: Sequence[tuple[int, int, int]], live: int) -> bool:
+    """True if one version with all ``live`` tuples would take less than half of what ``chain`` takes.
+
+    It counts tuples: bytes depend on the parts in which tuples came, but each run of a task must decide alike, as a
+    later version may be made from the first run's file and read with the second one's.
+    """
+    return sum(n for _, n, _ in chain) + _FRAME * len(chain) > _MOST_TUPLES * (live + _FRAME)
 
 
 def _header(data: bytes | memoryview, where: str, *, whole: bool) -> tuple[dict[str, Any], int]:

@@ -31,6 +31,12 @@ KINDS: list[dict[str, Any]] = [
     *({"how": "asof", "direction": direction} for direction in ("backward", "forward", "nearest")),
     {"how": "asof_left", "allow_exact": False}, {"how": "inner", "aggregate": AGGREGATE},
     {"how": "left", "aggregate": AGGREGATE}, *({"how": how, "aggregate": FOLDED} for how in ("left", "inner", "left"))]
+#: As-of joins without a window.
+LATEST: list[dict[str, Any]] = [
+    {"how": "asof_left", "window": None, "on": "r.name = s.name"},
+    {"how": "asof", "window": None, "on": "r.x = s.x AND s.n > 5 AND r.n > 3"},
+    {"how": "asof_left", "window": None, "on": "s.y = r.y", "allow_exact": False},
+    {"how": "asof_left", "window": None, "on": "s.n % 3 = 0"}]
 #: Windows, and whether they count rows.
 WINDOWS: list[tuple[Any, bool]] = [
     ("RANGE 7", False), ({"r": "RANGE 3", "s": "RANGE 12"}, False), ({"r": "RANGE 0", "s": "RANGE 9"}, False),
@@ -48,7 +54,7 @@ def ended(table: pa.Table) -> pa.Table:
 
 
 @settings(max_examples=examples(30))
-@given(seed=st.integers(0, 2**32), kind=st.sampled_from(KINDS), window=st.sampled_from(WINDOWS),
+@given(seed=st.integers(0, 2**32), kind=st.sampled_from(KINDS + LATEST), window=st.sampled_from(WINDOWS),
        groups=st.integers(1, 3), order=st.sampled_from(["none", "total"]), on=st.sampled_from([ON, "r.name = s.name"]),
        cuts=st.lists(st.integers(-1, 45), max_size=5).map(sorted), kept=st.booleans(),
        devices=st.lists(st.sampled_from(["golden", "cpu"]), min_size=1, max_size=2), early=st.booleans())
@@ -176,6 +182,48 @@ def test_as_of_rows_come_when_the_watermark_has_passed_what_decides_them(
     assert found == steps
 
 
+@settings(max_examples=examples(10))
+@given(seed=st.integers(0, 2**32), kind=st.sampled_from(LATEST), groups=st.integers(1, 3),
+       order=st.sampled_from(["none", "total"]), cuts=st.lists(st.integers(-1, 45), max_size=5).map(sorted))
+@example(seed=1, kind=LATEST[3], groups=2, order="none", cuts=[*range(5, 36, 5)])  # the partner is another group's
+def test_as_of_joins_without_a_window(tmp_path_factory: pytest.TempPathFactory, seed: int, kind: dict[str, Any],
+                                      groups: int, order: str, cuts: list[int]) -> None:
+    """However old the partner is, and over restarts."""
+    chance = random.Random(seed)
+    query: dict[str, Any] = {"time": "ts", **kind}
+    join = MicroBatches(str(tmp_path_factory.mktemp("state")), R.schema, S.schema, 0, {**query, "order": order},
+                        1 if order == "total" else groups, "golden", TIES)
+    old = S.set_column(0, "ts", pc.subtract(S["ts"], 50_000))
+    s = pa.concat_tables([old, S])
+    got = run(join, [R.slice(0, 0), *cut(ended(R), cuts)], [old, *cut(ended(S), cuts)], chance,
+              devices=["golden", "cpu"])
+    got = got.filter(pc.less(got["ts_r"], LAST))
+    want = answer(R, s, **query)
+    assert rows(got) == rows(want)
+    if order == "total":
+        assert list(map(repr, got.to_pylist())) == list(map(repr, want.to_pylist()))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_as_of_joins_without_a_window_store_a_row_of_each_key(tmp_path: Path, groups: int) -> None:
+    def table(at: int, ks: range) -> pa.Table:
+        return pa.table({"ts": [at] * len(ks), "k": ks, "n": [at] * len(ks)})
+
+    join = MicroBatches(str(tmp_path), table(0, range(1)).schema, table(0, range(1)).schema, 0,
+                        {"on": "r.k = s.k", "window": None, "time": "ts", "how": "asof_left", "order": "none"}, groups,
+                        "cpu", {"r": ("k", "n"), "s": ("k", "n")})
+    sizes = []
+    for at in range(40):
+        got = join.run([table(at, range(at, at + 9))], [table(at, range(20))])
+        join = join.restarted()
+        if at:  # the watermark has passed the micro-batch before
+            assert join.counts["stored_rows"] == 20
+            assert sorted(zip(got["k_r"].to_pylist(), got["ts_s"].to_pylist(), strict=True)) == [
+                (k, at - 1 if k < 20 else None) for k in range(at - 1, at + 8)]
+            sizes.append(join.counts["state_bytes"])
+    assert max(sizes[20:]) <= max(sizes[:20])
+
+
 def test_a_silent_stream(tmp_path: Path) -> None:
     """Pairs that were found come at once, and after the idle time also what is decided."""
     rule = WatermarkRule({"r": 0, "s": 0}, {"r": None, "s": 100})
@@ -195,7 +243,7 @@ def test_a_silent_stream(tmp_path: Path) -> None:
 
 
 @settings(max_examples=examples(16))
-@given(seed=st.integers(0, 2**32), kind=st.sampled_from(KINDS[:11]), window=st.sampled_from(WINDOWS[:3]),
+@given(seed=st.integers(0, 2**32), kind=st.sampled_from(KINDS[:11] + LATEST), window=st.sampled_from(WINDOWS[:3]),
        groups=st.integers(1, 3), on=st.sampled_from([ON, "r.name = s.name"]), idle=st.sampled_from([None, 10, 25]),
        policy=st.sampled_from(["min", "max"]), delays=st.sampled_from([(3, 3), (0, 9), (5, None)]))
 def test_streams_that_are_silent_or_late_give_the_rows_of_those_in_time(

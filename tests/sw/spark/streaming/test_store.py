@@ -81,7 +81,7 @@ def test_the_bytes_of_a_state_stay_as_its_rows_do(tmp_path: Path, order: str) ->
 
 @pytest.mark.parametrize(("retained", "longest"), [(100, 64), (3, 8), (20, 20)])
 def test_chains_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retained: int, longest: int) -> None:
-    monkeypatch.setattr("splitjoin.spark.streaming.state._MOST_BYTES", 10**6)
+    monkeypatch.setattr("splitjoin.spark.streaming.state._MOST_TUPLES", 10**6)
     join = query(str(tmp_path), retained=retained)
     chains = []
     for n in range(longest + 2):
