@@ -42,7 +42,7 @@ def main(folder: Path, arguments: dict[str, Any]) -> None:
                                                                              ).createOrReplaceTempView(name)
         joined = spark.sql(arguments["sql"])
     else:
-        joined = stream_join(left, right, **arguments, late=0, groups=2, late_to=str(folder / "late"))
+        joined = stream_join(left, right, **arguments, late=0, late_to=str(folder / "late"))
 
     def write(frame: DataFrame, batch: int) -> None:
         frame.write.mode("overwrite").parquet(str(folder / "out" / f"batch={batch:06d}"))
