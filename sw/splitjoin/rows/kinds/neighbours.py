@@ -16,8 +16,8 @@ from splitjoin.engines.whole_times import float_of_code
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
+from .decisions import OrderedRows
 from .undecided import NONE, Ints
-from .whole import OrderedRows
 
 __all__ = ["neighbour_rows", "reference_neighbours"]
 

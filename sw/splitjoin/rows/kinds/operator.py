@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,27 +14,13 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
 from ..operator import RowBatch, RowOperator
+from .decisions import Decisions, choice_limits, deciding_arrivals, ordered, places_before
 from .own_side import OwnSide
-from .undecided import NEVER, NONE, Ints, Undecided, later
+from .undecided import NEVER, NONE, Ints, Undecided
 
 __all__ = ["KindOperator"]
 
 _MAX = 2**63 - 1
-
-
-@dataclass(frozen=True)
-class _Decisions:
-    """Tuples of one stream that are decided, by row id, and their partners, `NONE` for those without.
-
-    ``at``: the positions of the arrivals that decide them. ``last``: for those that time decides, the last event time
-    at which they could still have changed; `NEVER` for those that an arrival decides.
-    """
-
-    side: Side
-    rows: Ints
-    partners: Ints
-    at: Ints
-    last: Ints
 
 
 class KindOperator(RowOperator):
@@ -249,7 +234,7 @@ class KindOperator(RowOperator):
             closed = len(tuples) if now is None else tuples.before(now)
             end = closed if not self._as_of or self._kind.direction == "forward" else len(tuples)
             if self._waits(side) and end and len(at := np.flatnonzero(tuples["open"][:end])):
-                last = self._last_times(side, at)
+                last = self._limits(side, at)[1]
                 if now is not None:
                     at, last = at[last < now], last[last < now]
                 back = tuples["back"][at] if "back" in tuples.numbers else np.full(len(at), NONE)
@@ -272,7 +257,7 @@ class KindOperator(RowOperator):
         r, s = self._undecided["r"], self._undecided["s"]
         if new:
             left = np.arange(s.closed(times))
-            gone = np.minimum(_first_after(times, s.last_times(left), base, n), s.pushed_out(left))
+            gone, _ = deciding_arrivals(s.pushed_out(left), s.last_times(left), times, base, n)
             r["s_first"][-new:] = s.first + np.searchsorted(gone, r["position"][-new:], side="right")
 
     def _note(self, items: Items, at: Ints) -> tuple[npt.NDArray[np.bool_], tuple[Ints, Ints] | None]:
@@ -326,7 +311,7 @@ class KindOperator(RowOperator):
         return found_at, partner
 
     def _decided(self, side: Side, closed: int, ruled_out: npt.NDArray[np.uint8], chosen: tuple[Ints, Ints] | None,
-                 times: Ints | None, base: int, n: int) -> _Decisions:
+                 times: Ints | None, base: int, n: int) -> Decisions:
         """The tuples of ``side`` that the ``n`` arrivals from position ``base`` on decide.
 
         ``closed``: on how many the window has closed. ``ruled_out``: of its new tuples. ``chosen``: as `_choose` gives
@@ -345,75 +330,54 @@ class KindOperator(RowOperator):
             at = np.flatnonzero(some)
         if not len(at):
             return self._close(side, at, at, at, at)
-        position, partner = tuples["position"][at], np.full(len(at), NONE)
-        last = self._last_times(side, at)
-        by_time, by_arrival = _first_after(times, last, base, n), tuples.pushed_out(at)
-        if ruled_out.any():
-            alone = at >= new
-            alone[alone] = ruled_out[at[alone] - new] == 1
-            by_arrival[alone] = position[alone]
-        if self._as_of:
-            if "back" in tuples.numbers:
-                partner = tuples["back"][at]
-            if direction == "backward" and not (self._timed and self._kind.allow_exact):
-                by_arrival = position.copy()
-            if direction == "nearest" and not self._timed:
-                near = self._nearest(at)
-                by_arrival = np.where(near < base + n, np.minimum(by_arrival, near), by_arrival)
-            if chosen is not None:
-                found_at = chosen[0][at]
-                wins = (found_at <= by_arrival) & (found_at < by_time)
-                by_arrival = np.minimum(by_arrival, found_at)
-                partner = np.where(wins, chosen[1][at], partner)
-        decides = np.minimum(by_time, by_arrival)
+        partner = tuples["back"][at] if "back" in tuples.numbers else np.full(len(at), NONE)
+        alone = at >= new
+        alone[alone] = ruled_out[at[alone] - new] == 1
+        by, last = self._limits(side, at, alone)
+        decides, last = deciding_arrivals(by, last, times, base, n)
+        if chosen is not None:
+            found_at = chosen[0][at]
+            wins = (found_at < decides) | ((found_at == decides) & (last == NEVER) & (found_at < NEVER))
+            partner = np.where(wins, chosen[1][at], partner)
+            decides, last = np.minimum(decides, found_at), np.where(wins, NEVER, last)
         done = decides < NEVER
-        last = np.where(by_time <= by_arrival, last, NEVER)
         return self._close(side, at[done], partner[done], decides[done], last[done])
 
-    def _close(self, side: Side, index: Ints, partner: Ints, at: Ints, last: Ints) -> _Decisions:
+    def _close(self, side: Side, index: Ints, partner: Ints, at: Ints, last: Ints) -> Decisions:
         """Note that the tuples ``index`` of ``side`` are decided, and give those that are rows."""
         tuples = self._undecided[side]
         tuples["open"][index] = 0
         if not self._bases and not self._kind.gives_unmatched(side):
             some = partner != NONE
             index, partner, at, last = index[some], partner[some], at[some], last[some]
-        return _Decisions(side, tuples.first + index, partner, at, last)
+        return Decisions(side, tuples.first + index, partner, at, last)
 
-    def _last_times(self, side: Side, at: Ints) -> Ints:
-        """The last event times at which the open tuples ``at`` of ``side`` may still change; `NEVER` without one."""
-        tuples = self._undecided[side]
-        last = tuples.last_times(at)
-        if self._as_of and self._timed and side == "r" and self._kind.direction == "nearest":
-            last = np.minimum(last, self._nearest(at))
-        return last  # of a tuple that looks backward its own time, to which its window is narrowed
-
-    def _nearest(self, at: Ints) -> Ints:
-        """The last times at which a partner behind the tuples ``at`` of R would be nearer than the one before them, or
-        one could come at their own time.
+    def _limits(self, side: Side, at: Ints, alone: npt.NDArray[np.bool_] | None = None) -> tuple[Ints, Ints]:
+        """What decides the open tuples ``at`` of ``side``, as `deciding_arrivals` takes it. ``alone``: True for those
+        that their own side rules out; None if there are none.
         """
-        r = self._undecided["r"]
-        time, back = r["time"][at], r["back"][at]
-        apart = time.view(np.uint64) - r["back_time"][at].view(np.uint64)
-        return np.where(back == NONE, NEVER, later(time, np.maximum(apart, 1) - np.uint64(1)))
+        tuples = self._undecided[side]
+        by, last, position = tuples.pushed_out(at), tuples.last_times(at), tuples["position"][at]
+        if alone is not None:
+            by[alone] = position[alone]
+        if not self._as_of:
+            return by, last
+        behind = back_time = np.empty(0, np.int64)
+        if self._kind.direction == "nearest":
+            behind = np.flatnonzero(tuples["back"][at] != NONE)
+            back_time = tuples["back_time"][at[behind]]
+        return choice_limits(self._kind, self._timed, position, tuples["time"][at], by, last, behind, back_time)
 
-    def _in_order(self, parts: Sequence[_Decisions]) -> tuple[Items, Ints]:
+    def _in_order(self, parts: Sequence[Decisions]) -> tuple[Items, Ints]:
         """The rows of all ``parts`` in total order, and the positions of the arrivals that decide them."""
         parts = [part for part in parts if len(part.rows)]
         if not parts:
             return np.empty(0, ITEM), np.empty(0, np.int64)
-        at, last = (np.concatenate([getattr(part, name) for part in parts]) for name in ("at", "last"))
-        order = np.argsort(at, kind="stable")  # stable: R before S, by row id
-        if len(parts) > 1 or (self._as_of and self._kind.direction == "nearest"):  # else their times are in order too
-            same = at[order[1:]] == at[order[:-1]]
-            some = np.flatnonzero(np.append(same, False) | np.append(False, same))
-            order[some] = order[some][np.lexsort((last[order[some]], at[order[some]]))]
-        rows = np.empty(len(at), ITEM)
-        rows["kind"] = PAIR
-        rows["side"] = np.repeat(np.array([SIDES.index(part.side) for part in parts], np.uint8),
-                                 [len(part.rows) for part in parts])[order]
-        for side in SIDES:
-            rows[side] = np.concatenate([part.rows if part.side == side else part.partners for part in parts])[order]
-        return rows, at[order]
+        rows = ordered(parts)
+        at, sides = rows.places()
+        items = np.empty(len(at), ITEM)
+        items["kind"], items["side"], items["r"], items["s"] = PAIR, sides, rows.r, rows.s
+        return items, at
 
 
 def _merged(items: Items, at: Ints, rows: Items, waited: Ints) -> Items:
@@ -421,19 +385,7 @@ def _merged(items: Items, at: Ints, rows: Items, waited: Ints) -> Items:
     if not len(rows):
         return items
     out = np.empty(len(items) + len(rows), ITEM)
-    mine = np.searchsorted(at, waited, side="left") + np.arange(len(rows))
-    others = np.ones(len(out), np.bool_)
-    others[mine] = False
+    mine, others = places_before(at, waited)
     whole = f"V{ITEM.itemsize}"  # as bytes, since NumPy copies records field by field
     out.view(whole)[mine], out.view(whole)[others] = rows.view(whole), np.ascontiguousarray(items).view(whole)
     return out
-
-
-def _first_after(times: Ints | None, last: Ints, base: int, n: int) -> Ints:
-    """The positions of the first of ``n`` arrivals from ``base`` on, at event ``times``, that are later than ``last``;
-    `NEVER` where there is none, or no time column.
-    """
-    if times is None:
-        return np.full(len(last), NEVER)
-    at = np.searchsorted(times, last, side="right")
-    return np.where(at < n, base + at, NEVER)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from splitjoin.engines.device import ITEM, PAIR, Items
 from splitjoin.lang.schema import SIDES, Side
 
+from .decisions import nearest_until
 from .undecided import NEVER, NONE, Ints, later
 from .unordered import UnorderedKindOperator
 
@@ -73,9 +74,7 @@ class UnorderedAsOfOperator(UnorderedKindOperator):
         if kind.direction == "backward" and not kind.allow_exact:
             passed |= r["time"] <= time
         elif kind.direction == "nearest":
-            gap = r["time"].view(np.uint64) - r["back_time"].view(np.uint64)
-            near = later(r["time"], np.maximum(gap, 1) - np.uint64(1))
-            passed |= (r["back"] != NONE) & (near < time)
+            passed |= (r["back"] != NONE) & (nearest_until(r["time"], r["back_time"]) < time)
         return passed
 
     def _best(self, at: Ints) -> Ints:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,64 +9,22 @@ import numpy.typing as npt
 
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu.sorting import stable_order
-from splitjoin.engines.device import ITEM, PAIR, Items, TablePairs, stars
+from splitjoin.engines.device import TablePairs
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
+from .decisions import Decisions, OrderedRows, Places, choice_limits, deciding_arrivals, ordered, places_before
 from .own_side import OwnSide
 from .undecided import NEVER, NONE, Ints, later
 
-__all__ = ["OrderedRows", "table_rows"]
-
-
-@dataclass(frozen=True)
-class OrderedRows:
-    """The rows of a query over whole tables, by row ids.
-
-    Attributes:
-        r, s: The row ids (n,), −1 for NULL.
-        places: Finds, for each row, the arrival that brings it, or whose results it precedes, the number of arrivals at
-            the end: int64 (n,); and its stream, as of `ITEM`.
-    """
-
-    r: Ints
-    s: Ints
-    places: Callable[[], tuple[Ints, npt.NDArray[np.uint8]]]
-
-    def items(self, query: Query, incoming: Arrivals) -> Items:
-        """The rows as items, with a star for each arrival where the order of ``query`` has them."""
-        has_stars = query.order.kind != "left" and not (query.is_pairs and query.order.kind == "none")
-        at, side = self.places()
-        others = stars(incoming.stream) if has_stars else np.empty(0, ITEM)
-        items = np.empty(len(self.r) + len(others), ITEM)
-        mine = np.arange(len(self.r)) + (at if has_stars else 0)
-        rest = np.ones(len(items), np.bool_)
-        rest[mine] = False
-        items[rest] = others
-        items["kind"][mine], items["side"][mine], items["r"][mine], items["s"][mine] = PAIR, side, self.r, self.s
-        return items
-
-
-@dataclass(frozen=True)
-class _Waiting:
-    """Tuples of one stream whose rows wait for a decision, by row id, which rise, and their partners (n,).
-
-    ``at``: the arrivals that decide them, twice, and one more where the arrival itself does, not its time. ``last``:
-    the last event time at which they could still have changed, 0 for those that an arrival itself decides.
-    """
-
-    side: Side
-    rows: Ints
-    partner: Ints
-    at: Ints
-    last: Ints
+__all__ = ["table_rows"]
 
 
 def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRows:
     """The rows of ``query`` over all ``incoming`` arrivals, whose pairs, or those that decide, are ``found``."""
     kind, r, s, at = query.kind, found.r, found.s, found.at
 
-    def places() -> tuple[Ints, npt.NDArray[np.uint8]]:
+    def places() -> Places:
         when = np.maximum(incoming.positions("r")[r], incoming.positions("s")[s]) if at is None else at
         return when, incoming.stream[when]
 
@@ -87,24 +43,24 @@ def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRo
                 alone.append(_waiting(query, incoming, side, np.flatnonzero(~matched), None))
         if not alone:
             return pairs
-        waited = _ordered(alone)
+        waited = ordered(alone, len(incoming))
         return _merged(pairs, waited) if len(pairs.r) else waited
     rows, partner = r, s
     if kind.how == "asof_left":
         rows, partner = np.arange(len(incoming.r)), np.full(len(incoming.r), NONE)
         partner[r] = s
 
-    def ordered() -> OrderedRows:
-        return _ordered([_waiting(query, incoming, "r", rows, partner)])
+    def decided() -> OrderedRows:
+        return ordered([_waiting(query, incoming, "r", rows, partner)], len(incoming))
 
     if kind.direction == "backward" and (
             kind.how == "asof" or not OwnSide.of(query, "r").ruled_out(incoming.r).any()):
         # Windows close on tuples as these come, and times rise: tuples of R are decided in their order.
-        return OrderedRows(rows, partner, lambda: ordered().places())
+        return OrderedRows(rows, partner, lambda: decided().places())
     if kind.how == "asof" and kind.direction == "forward":  # the partner decides, which comes within both windows
         order = stable_order(partner)
-        return OrderedRows(rows[order], partner[order], lambda: ordered().places())
-    return ordered()
+        return OrderedRows(rows[order], partner[order], lambda: decided().places())
+    return decided()
 
 
 def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows) -> OrderedRows:
@@ -127,7 +83,7 @@ def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows) -> OrderedRow
     def among(values: npt.NDArray[Any], alone: Ints | int, ends: Ints | int) -> npt.NDArray[Any]:
         return np.concatenate([np.insert(values, places, alone), np.broadcast_to(ends, some)])
 
-    def sides() -> tuple[Ints, npt.NDArray[np.uint8]]:
+    def sides() -> Places:
         at, side = pairs.places()
         if kind.is_asof:  # whose rows are those of R's tuples
             side = np.zeros_like(side)
@@ -137,70 +93,39 @@ def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows) -> OrderedRow
     return OrderedRows(among(pairs.r, alone, NONE), among(pairs.s, NONE, ends), sides)
 
 
-def _waiting(query: Query, incoming: Arrivals, side: Side, rows: Ints, partner: Ints | None) -> _Waiting:
-    """When the tuples ``rows`` of stream ``side`` are decided. ``partner``: those that an as-of join has chosen."""
-    kind, n = query.kind, len(incoming)
+def _waiting(query: Query, incoming: Arrivals, side: Side, rows: Ints, partner: Ints | None) -> Decisions:
+    """When the tuples ``rows`` of stream ``side``, which rise, are decided. ``partner``: those that an as-of join has
+    chosen.
+    """
+    kind, timed = query.kind, incoming.is_timed
     positions = {name: incoming.positions(name) for name in SIDES}
     of = positions[side]
-    timed = incoming.is_timed
     times = {name: incoming.times(name) if timed else p for name, p in positions.items()}
-    extent, own, time = query.window(side), of[rows], times[side][rows]
+    extent, own, time = query.narrowed.window(side), of[rows], times[side][rows]
     last = np.full(len(rows), NEVER) if extent.length is None else later(
         time, np.uint64(min(extent.length, 2**64 - 1)))
-    by = np.full(len(rows), n)  # the arrival that decides by itself
+    by = np.full(len(rows), NEVER)
     if extent.rows is not None and extent.rows < len(of):
         there = np.flatnonzero(rows < len(of) - extent.rows)
         by[there] = of[rows[there] + extent.rows]
     ruled_out = OwnSide.of(query, side).ruled_out(incoming.table(side))[rows]
     by[ruled_out] = own[ruled_out]
-    by_time: Ints | slice = slice(None)
     if partner is not None:
         has = np.flatnonzero(partner != NONE)
-        mate = partner[has]
-        met = np.maximum(own[has], positions["s"][mate])
-        if kind.direction == "backward":
-            last = np.minimum(last, time)
-            by = np.minimum(by, own) if not timed or not kind.allow_exact else by
-        elif kind.direction == "forward":
-            by[has] = np.minimum(by[has], met)
-        else:
-            ahead = times["s"][mate] > time[has]
-            by[has[ahead]] = np.minimum(by[has[ahead]], met[ahead])
-            by_time = np.concatenate([np.flatnonzero(partner == NONE), has[~ahead]])  # others before windows close
-            behind, mate = has[~ahead], mate[~ahead]
-            gap = time[behind].view(np.uint64) - times["s"][mate].view(np.uint64)
-            until = later(time[behind], np.maximum(gap, np.uint64(1)) - np.uint64(1))
-            if timed:
-                last[behind] = np.minimum(last[behind], until)
-            else:
-                by[behind] = np.minimum(by[behind], until)
-    at_time = np.full(len(rows), n)
-    if len(last) and int(last.min()) < NEVER and incoming.ts is not None:
-        at_time[by_time] = np.searchsorted(incoming.ts, last[by_time], side="right")
-    itself = by < at_time
-    return _Waiting(side, rows, np.full(len(rows), NONE) if partner is None else partner,
-                    np.minimum(by, at_time) * 2 + itself, np.where(itself, 0, last))
-
-
-def _ordered(waiting: list[_Waiting]) -> OrderedRows:
-    """The rows in order: by the arrival that decides, by time before itself, by the last time, R's before S's."""
-    at, last = (np.concatenate([getattr(w, name) for w in waiting]) for name in ("at", "last"))
-    r, s = (np.concatenate([w.rows if w.side == side else w.partner for w in waiting]) for side in SIDES)
-    sides = np.concatenate([np.full(len(w.rows), SIDES.index(w.side), np.uint8) for w in waiting])
-    rises = (at[1:] > at[:-1]) | ((at[1:] == at[:-1]) & (last[1:] >= last[:-1]))
-    if rises.all():
-        return OrderedRows(r, s, lambda: (at >> 1, sides))
-    order = stable_order(last.view(np.uint64) ^ np.uint64(2**63))  # the order of times with a sign
-    order = order[stable_order(at[order])]
-    return OrderedRows(r[order], s[order], lambda: (at[order] >> 1, sides[order]))
+        back = times["s"][partner[has]] <= time[has] if kind.direction == "nearest" else np.zeros(len(has), np.bool_)
+        by, last = choice_limits(kind, timed, own, time, by, last, has[back], times["s"][partner[has[back]]])
+        if kind.direction != "backward":  # a partner behind a tuple comes before time decides
+            has = has[~back]
+            by[has] = np.minimum(by[has], np.maximum(own[has], positions["s"][partner[has]]))
+            last[has] = NEVER
+    at, last = deciding_arrivals(by, last, incoming.ts, 0, len(incoming))
+    return Decisions(side, rows, np.full(len(rows), NONE) if partner is None else partner, at, last)
 
 
 def _merged(pairs: OrderedRows, alone: OrderedRows) -> OrderedRows:
     """``alone``, each before the first of ``pairs`` from its arrival on."""
     (at, side), (at_alone, side_alone) = pairs.places(), alone.places()
-    mine = np.searchsorted(at, at_alone, side="left") + np.arange(len(at_alone))
-    others = np.ones(len(at) + len(mine), np.bool_)
-    others[mine] = False
+    mine, others = places_before(at, at_alone)
 
     def both(of_pairs: npt.NDArray[Any], of_alone: npt.NDArray[Any]) -> npt.NDArray[Any]:
         out = np.empty(len(others), of_pairs.dtype)
