@@ -17,7 +17,7 @@ from amaranth.sim import Simulator
 
 from splitjoin.base.errors import CapacityError, DeviceError, UnsupportedError
 from splitjoin.circuit.axi import AxiShape
-from splitjoin.circuit.driver import CircuitSession
+from splitjoin.circuit.driver import CircuitSession, Transport
 from splitjoin.circuit.encode import decode, single_items
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import pairs_circuit
@@ -213,6 +213,8 @@ def test_what_several_sources_refuse(tmp_path: Any, monkeypatch: pytest.MonkeyPa
         assert isinstance(session, CircuitSession)
         with pytest.raises(UnsupportedError, match="a core is masked between two tuples"):
             session.mask([0])
+        with pytest.raises(UnsupportedError, match="in simulations only, not by PysimTransport"):
+            Transport.transfer_from(session._transport, np.zeros((0, 1), np.uint32), np.zeros(0, int), until_end=True)
         with pytest.raises(DeviceError, match="sources must be a number from 0 to 1 for each of the 4 tuples"):
             session.push_from(part, np.array([0, 1, 2, 0]))
     with PysimDevice(cores=2, capacity=64).open(query) as session:

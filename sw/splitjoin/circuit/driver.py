@@ -59,9 +59,10 @@ class Transport(ABC):
     def transfer_from(self, records: Words, sources: Sources, *, until_end: bool) -> Items:
         """As `transfer`, each of the ``records`` (n, words) from its source (n,), and those of a source in their order.
 
-        Only simulations have it: elsewhere the sources are not in one process.
+        Only simulations have it: elsewhere the sources are not in one process. Raises `UnsupportedError` there.
         """
-        raise NotImplementedError
+        raise UnsupportedError(f"one process feeds several sources of a circuit in simulations only, not by "
+                               f"{type(self).__name__}; build it with sources=1, or use device='sim' or 'pysim'")
 
     def received(self) -> Items:
         """The items that a `transfer` received before it raised `DeviceLost`."""

@@ -266,10 +266,11 @@ class _Steps:
             node, exp.Column) else node)
 
     def _column(self, named: Named, at: int, left: TableName, node: exp.Expr | None = None) -> exp.Expr:
-        """The tree of a column in step ``at``, at the place in the text that ``node`` has."""
+        """The tree of a column in step ``at``, which stands for ``node`` of the text."""
         right = self._statement.tables[at].label
         made = named_column(named if named[0] == right else (left.label, ".".join(named)))
         if node is not None:
+            made.meta["written"] = node.copy()
             for of, part in zip(node.find_all(exp.Identifier), made.find_all(exp.Identifier), strict=False):
                 part.meta.update(of.meta)
         return made

@@ -109,19 +109,22 @@ _END = re.compile(r"\bEND\b", re.IGNORECASE)
 
 
 class ConditionText:
-    """The places of parts in ``text``, which they were parsed from."""
+    """The places of parts in ``text``, which they were parsed from. A node in place of one that was parsed has that in
+    its meta data, as ``written``.
+    """
 
     def __init__(self, text: str):
         self.text = text
 
     def quote(self, e: exp.Expr) -> str:
         """The user's own text of ``e`` where it can be found, else equivalent SQL."""
+        e = _as_written(e)
         span, exact = self._span(e)
         return " ".join(self.text[span].split()) if exact else sql_of(e)
 
     def mark(self, e: exp.Expr) -> str:
         """The line of the user's text in which ``e`` begins, on a line of its own, and a mark under ``e``."""
-        span, _ = self._span(e)
+        span, _ = self._span(_as_written(e))
         if span.stop == 0:
             return ""
         begin = self.text.rfind("\n", 0, span.start) + 1
@@ -145,6 +148,13 @@ class ConditionText:
             if _same(self.text[begin:stop], e):
                 return slice(begin, stop), True
         return slice(start, end), False
+
+
+def _as_written(e: exp.Expr) -> exp.Expr:
+    if not any("written" in node.meta for node in e.walk()):
+        return e
+    written: exp.Expr = e.transform(lambda node: node.meta.get("written", node))
+    return written
 
 
 def _same(text: str, e: exp.Expr) -> bool:

@@ -140,20 +140,10 @@ def ordered(parts: Sequence[Decisions], end: int = NEVER) -> OrderedRows:
 
 def _order(at: Ints, last: Ints) -> Ints | None:
     """The stable order by ``at``, then by ``last``; None if they are in it."""
-    if not _falls(at, last) and bool((at[1:] >= at[:-1]).all()):
+    if bool(((at[1:] > at[:-1]) | ((at[1:] == at[:-1]) & (last[1:] >= last[:-1]))).all()):
         return None
-    order = stable_order(at)
-    at, last = at[order], last[order]
-    if _falls(at, last):
-        same = at[1:] == at[:-1]
-        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-        order[tied] = order[tied][np.lexsort((last[tied], at[tied]))]
-    return order
-
-
-def _falls(at: Ints, last: Ints) -> bool:
-    """True if ``last`` falls from one to the next at the same ``at``."""
-    return bool(((last[1:] < last[:-1]) & (at[1:] == at[:-1])).any())
+    order = stable_order(last.view(np.uint64) ^ np.uint64(2**63))  # the order of times with a sign
+    return order[stable_order(at[order])]
 
 
 def places_before(at: Ints, waited: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
-from splitjoin.base.errors import InputError, OrderError, SchemaError, StatementError, WindowError
+from splitjoin.base.errors import InputError, OrderError, PredicateError, SchemaError, StatementError, WindowError
 from tests.support.multiway import combinations
 from tests.support.sampling import examples
 
@@ -103,6 +103,8 @@ def test_into_a_file_and_sorted(tmp_path: Path) -> None:
     ("SELECT va FROM a, b, c", {"order": "outer(3)"}, OrderError, "takes order 'total' or 'none'"),
     ("SELECT va FROM a, b, c", {"sort": True}, InputError, "sort=True needs a time column"),
     ("SELECT va, vb AS va FROM a, b, c", {}, StatementError, "must have distinct names"),
+    ("SELECT va FROM a, b, c WHERE a.k AND  b.k = c.k", {}, PredicateError, r"^'\(a\.k\)': a condition .* needed"),
+    ("SELECT va FROM a, b, c WHERE a.k  + TRUE = c.k", {}, PredicateError, r"^'a\.k \+ TRUE': .*\n.*\n +\^{3}$"),
 ])
 def test_refused(text: str, options: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
