@@ -16,7 +16,7 @@ from splitjoin.lang.query import ComputedColumn, Query
 from splitjoin.lang.schema import SIDES, Column, Schema, Side
 from splitjoin.lang.types import column_type
 
-from .statement import OneTableTerms, ask, connection, parse, read_condition
+from .statement import OneTableTerms, ask, connection, parse, read_condition, row_of_nulls
 
 __all__ = ["make_query", "with_computed"]
 
@@ -68,7 +68,7 @@ def _read(on: str, schemas: dict[Side, Schema]) -> tuple[Expr, list[ComputedColu
     """The condition ``on``, and the columns that it reads beside those of ``schemas``."""
     statement = parse(_STATEMENT)
     with connection() as db:
-        terms = OneTableTerms(db, statement, {side: _arrow(schemas[side]).empty_table() for side in SIDES})
+        terms = OneTableTerms(db, statement, {side: row_of_nulls(_arrow(schemas[side])) for side in SIDES})
         tree = terms.read(on, "ON")
     made = {(side, name): ComputedColumn(side, text, terms.tables[side].schema.field(name).with_name(text))
             for (side, text), name in terms.computed.items()}

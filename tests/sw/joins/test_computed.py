@@ -88,6 +88,7 @@ REFUSED = [
     ("r.word || s.name = 'ab'", "concatenation"), ("random() < r.x AND r.x = s.a", "random"),
     ("frobnicate(r.x) = s.a", "frobnicate"), ("lower(r.word) = lower(s.nam)", "has no column 'nam'"),
     ("sin(r.lat - s.lon) < 1", "sin"), ("r.x IN (SELECT 1)", "subquery|IN with anything"),
+    ("r.x = 'text' AND r.x = s.a", "int64 and string cannot be compared"),
 ]
 
 

@@ -4,7 +4,7 @@ before it and after it.
 
 from .api import explain_sql, sql
 from .multiway_select import MultiwaySelect
-from .one_table_terms import OneTableTerms, ask, connection
+from .one_table_terms import OneTableTerms, ask, connection, row_of_nulls
 from .ordering import refuse_ordering
 from .parts import parse
 from .projection import Projection
@@ -12,4 +12,4 @@ from .reader import read_condition
 from .select import Select
 
 __all__ = ["MultiwaySelect", "OneTableTerms", "Projection", "Select", "ask", "connection", "explain_sql", "parse",
-           "read_condition", "refuse_ordering", "sql"]
+           "read_condition", "refuse_ordering", "row_of_nulls", "sql"]

@@ -28,13 +28,14 @@ from splitjoin.tables.inputs import ArrowSchema, Rows, table_or_files
 from ..arranged import arranged, sorts, whole_window
 from ..execution import Output, run
 from .checks import SeveralTables
-from .clauses import named_columns, table_names
+from .clauses import named_columns, selected_tables, table_names
 from .inputs import bind_tables, check_named, check_options, is_schema, read_columns, schema_of
 from .multiway import MultiwayStatement, parse_multiway
 from .multiway_rows import multiway_rows
 from .multiway_select import MultiwaySelect
 from .ordering import sorted_rows
 from .parts import Statement, parse
+from .remainder import NotDuckDBs
 from .select import Select
 from .with_duckdb import REFUSED, Surroundings
 
@@ -108,6 +109,11 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
     except StatementError as refused:
         return rest.answered(refused)
     check_named(statement, unnamed)
+    joined = {t.name.lower() for t in statement.tables}
+    nested = selected_tables(text) - joined
+    if any(name.lower() in nested for name in (*(tables or ()), *streams)):
+        return rest.answered(StatementError("a SELECT within a SELECT is for whole tables, as DuckDB reads them again; "
+                                            "streams take one SELECT over two tables"))
     given, options = bind_tables(statement, tables, streams)
     schemas = [is_schema(data) for data in given]
     if all(schemas):
@@ -224,7 +230,7 @@ class _Rest:
         except StatementError:
             raise refused from None
         given = {**(self._tables or {}), **{n: v for n, v in self._streams.items() if n.lower() in names}}
-        if not given or any(is_schema(data) for data in given.values()):
+        if any(is_schema(data) for data in given.values()):
             raise refused
         options = {n: v for n, v in self._streams.items() if n not in given}
         wrong = [n for n in options if n not in option_names(self._device)]
@@ -254,9 +260,10 @@ class _Rest:
             said, *mark = str(refused).split("\n")
             raise type(refused)("\n".join([f"{said}; or {error}", *mark])) from None
         except (PredicateError, SchemaError) as error:
-            if isinstance(error, StatementError) and not isinstance(refused, SchemaError):
-                raise
-            raise refused from None
+            here = isinstance(error, StatementError) or type(refused) is StatementError
+            if isinstance(refused, SchemaError) or isinstance(error, NotDuckDBs) or not here:
+                raise refused from None  # it has the place in the text
+            raise
         self.lines = answer.lines
         told: dict[str, Any] = {"counters": joined[-1].counters, "plan": f"{joined[-1].plan}; the rest by DuckDB"}
         if path is None:
@@ -299,6 +306,8 @@ def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort:
         rows["r"] = read_columns(tables["r"], declared["r"].names)
     for side, schema in measured.items():
         schema.check(rows[side])
+    if window is None and how.get("time") is None:  # times that the statement alone names need no order
+        sort = sort or statement.how.startswith("asof")
     tables_in_order = arranged(select.query, rows["r"], rows["s"], sort=sort)
     groups = identical_rows(tables_in_order.incoming.r) if same else None
     output = Output(select.projection.gathered, select.projection.rows, select.schema)

@@ -15,13 +15,17 @@ from splitjoin.lang.sql.source import sql_tokens, untokenizable
 from .checks import StatementText
 from .parts import is_distinct, outer_tokens, written
 
-__all__ = ["Clauses", "Nested", "clauses", "common_tables", "conjuncts", "item_names", "named_columns",
-           "nested_tables", "on_condition", "quoted", "table_names", "using", "words"]
+__all__ = ["Clauses", "CommonTable", "clauses", "common_tables", "conjuncts", "item_names", "named_columns", "quoted",
+           "select_first", "selected_tables", "set_operands", "table_names", "tokens_of", "words"]
 
 T = TokenType
 #: Words that begin a clause behind FROM and WHERE.
 _BEHIND = {T.GROUP_BY, T.HAVING, T.QUALIFY, T.WINDOW, T.ORDER_BY, T.LIMIT, T.OFFSET, T.FETCH}
-_SETS = {T.UNION, T.EXCEPT, T.INTERSECT, T.INTO}
+_SETS = {T.UNION, T.EXCEPT, T.INTERSECT}
+#: Words behind the last SELECT of several, which are of them all.
+_ENDING = {T.ORDER_BY, T.LIMIT, T.OFFSET, T.FETCH}
+#: Words behind the first table of joins in parentheses.
+_BEHIND_FIRST = {T.JOIN, T.LEFT, T.RIGHT, T.FULL, T.INNER, T.CROSS, T.NATURAL, T.SEMI, T.ANTI, T.ASOF, T.ALIAS, T.VAR}
 _BEFORE_TABLE = {T.FROM, T.JOIN, T.COMMA, T.STRAIGHT_JOIN}
 
 
@@ -43,22 +47,14 @@ class Clauses:
         """The tokens of ``pieces``."""
         return [t for p in pieces for t in self.tokens if p.start <= t.start < p.stop]
 
-    @property
-    def is_join(self) -> bool:
-        """True if FROM holds more than one table."""
-        return any(t.token_type in (T.COMMA, T.JOIN, T.STRAIGHT_JOIN) for t in self.within(self.source))
-
 
 @dataclass(frozen=True)
-class Nested:
-    """A SELECT within a statement: its ``name`` as a table (empty for a subquery), its text, and the place of the
-    parentheses around it.
-    """
+class CommonTable:
+    """A table that WITH names: its ``name``, the names of its ``columns`` in parentheses (empty without), its text."""
 
     name: str
+    columns: str
     text: str
-    start: int
-    end: int
 
 
 def quoted(name: str) -> str:
@@ -81,25 +77,45 @@ def _tokens(text: str) -> tuple[list[Token], list[Token]]:
     return tokens, outer
 
 
-def common_tables(text: str) -> tuple[list[Nested], str]:
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of ``text``, without semicolons at its end. Raises `StatementError` for what is no SQL."""
+    return _tokens(text)[0]
+
+
+def select_first(text: str) -> str:
+    """``text``, where it begins with FROM as DuckDB allows it, with SELECT first."""
+    tokens, outer = _tokens(text)
+    if not outer or outer[0].token_type != T.FROM:
+        return text
+    at = next((t for t in outer if t.token_type == T.SELECT), None)
+    if at is None:
+        return f"SELECT * {text}"
+    behind = [t.start for t in outer if t.start > at.start and (t.token_type in _BEHIND or t.token_type == T.WHERE)]
+    stop = behind[0] if behind else tokens[-1].end + 1
+    return f"{text[at.start:stop]} {text[:at.start]} {text[stop:]}"
+
+
+def common_tables(text: str) -> tuple[list[CommonTable], str]:
     """The tables that WITH names, and the SELECT behind them. Raises `StatementError` for recursion."""
     _, outer = _tokens(text)
     if not outer or outer[0].token_type != T.WITH:
         return [], text
-    tables, at, source = list[Nested](), 1, StatementText(text, outer)
+    tables, at, source = list[CommonTable](), 1, StatementText(text, outer)
     if outer[1].token_type == T.RECURSIVE:
         raise source.at("WITH RECURSIVE is not supported: its steps are joins without end; write WITH and tables that "
                         "do not name themselves", (T.RECURSIVE,))
     while True:
-        name, at = outer[at], at + 1
+        name, at, columns = outer[at], at + 1, ""
+        if at + 1 < len(outer) and outer[at].token_type == T.L_PAREN:
+            columns, at = text[outer[at].start:outer[at + 1].end + 1], at + 2
+        begin = at
         while at < len(outer) and outer[at].text.upper() in ("AS", "NOT", "MATERIALIZED"):
             at += 1
-        before = outer[at - 1]
-        if at + 1 >= len(outer) or outer[at].token_type != T.L_PAREN or before is name:
-            raise source.error("WITH takes a name, AS and a SELECT in parentheses, such as WITH c AS (SELECT …); name "
-                               "its columns within the SELECT", name.start, name.end + 1)
+        if at + 1 >= len(outer) or outer[at].token_type != T.L_PAREN or at == begin:
+            raise source.error("WITH takes a name, AS and a SELECT in parentheses, such as WITH c AS (SELECT …)",
+                               name.start, name.end + 1)
         opened, closed = outer[at], outer[at + 1]
-        tables.append(Nested(name.text, text[opened.end + 1:closed.start], opened.start, closed.end + 1))
+        tables.append(CommonTable(name.text, columns, text[opened.end + 1:closed.start]))
         at += 2
         if at >= len(outer) or outer[at].token_type != T.COMMA:
             break
@@ -107,15 +123,34 @@ def common_tables(text: str) -> tuple[list[Nested], str]:
     return tables, text[outer[at].start:] if at < len(outer) else ""
 
 
+def set_operands(text: str) -> list[slice]:
+    """The places of the SELECTs between UNION, EXCEPT and INTERSECT; none without these words."""
+    tokens, outer = _tokens(text)
+    cuts = [n for n, t in enumerate(outer) if t.token_type in _SETS]
+    if not cuts:
+        return []
+    into = [t for t in outer if t.token_type == T.INTO]
+    if into:
+        raise StatementText(text, outer).error("INTO is not supported: the rows are what is returned", into[0].start,
+                                               into[0].end + 1)
+    found, begin = list[slice](), 0
+    for n in [*cuts, len(outer)]:
+        while begin < n and outer[begin].text.upper() in ("ALL", "DISTINCT", "BY", "NAME"):
+            begin += 1
+        last = n == len(outer)
+        stop = next((m for m in range(begin, n) if last and outer[m].token_type in _ENDING), n)
+        end = tokens[-1].end + 1 if stop == len(outer) else outer[stop - 1].end + 1
+        whole = stop - begin == 2 and outer[begin].token_type == T.L_PAREN
+        found.append(slice(outer[begin].end + 1, outer[begin + 1].start) if whole else slice(outer[begin].start, end))
+        begin = n + 1
+    return found
+
+
 def clauses(text: str) -> Clauses:
     """The pieces of the SELECT ``text``. Raises `StatementError` unless it is one SELECT, with FROM."""
     tokens, outer = _tokens(text)
     source = StatementText(text, outer)
     source.check_begin()
-    wrong = [t for t in outer if t.token_type in _SETS]
-    if wrong:
-        raise source.error(f"{wrong[0].text.upper()} is not supported behind a join: run the statements one by one and "
-                           f"put their rows together", wrong[0].start, wrong[0].end + 1)
     carets = [t for t in tokens if t.token_type == T.CARET]
     if carets:
         raise source.error("^ is XOR in a condition and a power in DuckDB, which computes what is not a join here; "
@@ -134,43 +169,6 @@ def clauses(text: str) -> Clauses:
     where = slice(wheres[0].end + 1, stop) if wheres else slice(stop, stop)
     return Clauses(text, tokens, slice(tokens[0].start, begin.start),
                    slice(begin.end + 1, wheres[0].start if wheres else stop), where, slice(stop, end))
-
-
-def nested_tables(select: Clauses) -> list[Nested]:
-    """The SELECTs in parentheses that FROM has for tables."""
-    inside = select.within(select.source)
-    outer, _ = outer_tokens(inside)
-    nested = []
-    for before, opened, closed in zip([None, *outer], outer, outer[1:], strict=False):
-        first = next((t for t in inside if t.start > opened.end), None)
-        if opened.token_type == T.L_PAREN and (before is None or before.token_type in _BEFORE_TABLE) and (
-                first is not None and first.token_type in (T.SELECT, T.WITH)):
-            nested.append(Nested("", select.text[opened.end + 1:closed.start], opened.start, closed.end + 1))
-    return nested
-
-
-def using(select: Clauses) -> tuple[list[str], str]:
-    """The names in USING, and the text of FROM with ON in its place."""
-    outer, _ = outer_tokens(select.within(select.source))
-    source = select.text[select.source]
-    at = next((n for n, t in enumerate(outer) if t.token_type == T.USING), None)
-    if at is None or at + 2 >= len(outer):
-        return [], source
-    opened, closed = outer[at + 1], outer[at + 2]
-    names = [t.text for t in select.within(slice(opened.end + 1, closed.start)) if t.token_type != T.COMMA]
-    begin = select.source.start
-    return names, f"{source[:outer[at].start - begin]}ON TRUE {source[closed.end + 1 - begin:]}"
-
-
-def on_condition(select: Clauses) -> tuple[list[str], str]:
-    """The conditions behind ON, and the text of FROM with TRUE in their place; as it is where there is not one ON."""
-    outer, _ = outer_tokens(select.within(select.source))
-    source, begin = select.text[select.source], select.source.start
-    ons = [t for t in outer if t.token_type == T.ON]
-    if len(ons) != 1:
-        return [], source
-    end = ons[0].end + 1
-    return list(conjuncts(select, slice(end, select.source.stop))), f"{source[:end - begin]} TRUE "
 
 
 def conjuncts(select: Clauses, piece: slice) -> Iterator[str]:
@@ -241,7 +239,13 @@ def words(tokens: Sequence[Token]) -> dict[str, list[tuple[Any, Any]]]:
 def table_names(text: str) -> set[str]:
     """The names in ``text`` that may be those of tables, in lower case."""
     tokens, _ = _tokens(text)
-    return {name for name, at in words(tokens).items() if any(before in _BEFORE_TABLE for before, _ in at)}
+    return {name for name, at in words(tokens).items() if any(
+        before in _BEFORE_TABLE or (before == T.L_PAREN and after in _BEHIND_FIRST) for before, after in at)}
+
+
+def selected_tables(text: str) -> set[str]:
+    """The names behind FROM and JOIN in ``text``, in lower case."""
+    return {name for name, at in words(_tokens(text)[0]).items() if any(before in (T.FROM, T.JOIN) for before, _ in at)}
 
 
 def named_columns(text: str, names: Sequence[str]) -> set[str]:

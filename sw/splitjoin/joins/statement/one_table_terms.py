@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,8 @@ from .clauses import quoted
 from .parts import Statement
 from .reader import Tables, TreeReader, read_condition
 
-__all__ = ["REFUSED", "OneTableTerms", "ask", "connection"]
+__all__ = ["REFUSED", "OneTableTerms", "ask", "asked_term", "check_constant", "connection",
+           "row_of_nulls"]
 
 #: The beginning of the error for a statement that DuckDB refuses.
 REFUSED = "DuckDB, which computes what is no join in a statement, refuses it"
@@ -62,44 +64,52 @@ class OneTableTerms:
         Raises `PredicateError` or `SchemaError` for a condition on both tables that is not in the language.
         """
         with contextlib.suppress(PredicateError, SchemaError):
-            tree = parse_tree(condition)
-            read_condition(self._statement, self._schemas(), tree, clause)
+            tree = self.resolved(parse_tree(condition))
+            read_condition(replace(self._statement, text=condition), self._schemas(), tree, clause)
             return _unmarked(tree)
         try:
-            tree = sqlglot.parse_one(condition, dialect="duckdb")
+            tree = self.resolved(sqlglot.parse_one(condition, dialect="duckdb"))
         except SqlglotError as error:
             raise PredicateError(first_line(error)) from None
         if any(tree.find(kind) for kind in (exp.Query, exp.AggFunc, exp.Window, exp.Star)):
             raise PredicateError(f"{condition!r} is no condition on a pair")
-        made = parse_tree(self._hosted(tree).sql("duckdb"))
-        read_condition(self._statement, self._schemas(), made, clause)
+        text = self._hosted(tree).sql("duckdb")
+        made = parse_tree(text)
+        read_condition(replace(self._statement, text=text), self._schemas(), made, clause)
         return _unmarked(made)
+
+    def resolved(self, tree: Any) -> Any:
+        """``tree``, as the user has it, over the columns of `tables`."""
+        return tree
+
+    def ranked(self, tree: Any) -> exp.Expr | None:
+        """A comparison of ranks in place of ``tree``, a part of a condition on both tables; None for none."""
+        return None
 
     def _hosted(self, tree: Any) -> Any:
         """``tree`` with a column of DuckDB for each largest part that is of one table and not in the language."""
         if self._is_ours(tree):
             return tree
-        sides = {self._side(c) for c in tree.find_all(exp.Column)}
+        sides = {self.side_of(c) for c in tree.find_all(exp.Column)}
         if len(sides) == 1 and not isinstance(tree, (exp.Column, exp.Tuple, exp.If)):
-            return self._computed(tree, *sides)
+            return self.computed_column(tree, *sides)
+        if (ranked := self.ranked(tree)) is not None:
+            return ranked
         tree = tree.copy()
         for child in list(tree.iter_expressions()):
             if child.find(exp.Column):
                 child.replace(self._hosted(child))
         return tree
 
-    def _computed(self, tree: Any, side: Side) -> exp.Expr:
-        changing = _changing(self._db)
-        for call in tree.find_all(exp.Func):
-            names = [call.name] if isinstance(call, exp.Anonymous) else list(call.sql_names())
-            if any(name.lower() in changing for name in names):
-                raise PredicateError(f"{tree.sql('duckdb')}: {names[0]} has other values at other times")
+    def computed_column(self, tree: Any, side: Side) -> exp.Expr:
+        """The column that DuckDB computes of ``tree``, over the columns of ``side``."""
+        check_constant(self._db, tree)
         table, text = self.tables[side], tree.sql("duckdb")
         if (side, text) in self.computed:
             return self.column(side, self.computed[side, text])
         used = {c.name.lower() for c in tree.find_all(exp.Column)}
         source = table.select([n for n in self._own[side] if n.lower() in used])
-        made = ask(self._db, f"SELECT {text} FROM {self.named(side)}", {f"splitjoin_{side}": source})
+        made = asked_term(self._db, text, self.named(side), {f"splitjoin_{side}": source})
         name = f"splitjoin_{len(table.column_names)}"
         self.tables[side] = table.append_column(name, made.column(0))
         self.computed[side, text] = name
@@ -111,7 +121,7 @@ class OneTableTerms:
             return True
         return False
 
-    def _side(self, column: exp.Column) -> Side:
+    def side_of(self, column: exp.Column) -> Side:
         return TreeReader(self._statement, self._schemas(), "ON").find(column)[0].side
 
     def _schemas(self) -> Tables:
@@ -126,9 +136,13 @@ def _unmarked(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def ask(db: Any, text: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The rows of ``text`` by DuckDB, over ``tables``. Raises `StatementError` or `InputError` for what it refuses."""
+def ask(db: Any, text: str, tables: Mapping[str, pa.Table], said: str | None = None) -> pa.Table:
+    """The rows of ``text`` by DuckDB, over ``tables``; ``said``: what errors show for ``text``.
+
+    Raises `StatementError`, `PredicateError` or `InputError` for what it refuses.
+    """
     duckdb = importlib.import_module("duckdb")
+    given = f"it was given {' '.join((text if said is None else said).split())}"
     try:
         for name, table in tables.items():
             to_duckdb(table, db).create_view(name, replace=True)
@@ -137,10 +151,32 @@ def ask(db: Any, text: str, tables: Mapping[str, pa.Table]) -> pa.Table:
     except duckdb.ParserException as error:
         raise PredicateError(f"DuckDB does not read it: {first_line(error)}") from None
     except (duckdb.BinderException, duckdb.CatalogException) as error:
-        raise StatementError(f"{REFUSED}: {first_line(error)}; it was given {' '.join(text.split())}") from None
+        raise StatementError(f"{REFUSED}: {first_line(error)}; {given}") from None
     except duckdb.Error as error:
         raise InputError(f"DuckDB, which computes what is no join in a statement, gives no rows: {first_line(error)}; "
-                         f"it was given {' '.join(text.split())}") from None
+                         f"{given}") from None
+
+
+def asked_term(db: Any, text: str, source: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """The values of the expression ``text`` over ``source``, FROM's text for ``tables``.
+
+    Raises `PredicateError` for one that has no value for any rows, such as a number compared with ``'text'``.
+    """
+    try:
+        return ask(db, f"SELECT {text} FROM {source}", tables, text)
+    except InputError as failed:
+        empty = {name: row_of_nulls(table.schema) for name, table in tables.items()}
+        try:
+            ask(db, f"SELECT {text} FROM {source}", empty)
+        except InputError:
+            said = str(failed).split("gives no rows: ")[1].split("; it was given")[0]
+            raise PredicateError(f"{text!r} has no value for any row, says DuckDB, which computes it: {said}") from None
+        raise
+
+
+def row_of_nulls(schema: pa.Schema) -> pa.Table:
+    """A table of one row, in which all columns are NULL."""
+    return pa.table({field.name: pa.nulls(1, field.type) for field in schema})
 
 
 @contextlib.contextmanager
@@ -154,6 +190,15 @@ def connection() -> Iterator[Any]:
     with duckdb.connect(config={"enable_external_access": "false"}) as db:
         db.execute("SET TimeZone = 'UTC'")
         yield db
+
+
+def check_constant(db: Any, tree: Any) -> None:
+    """Raise `PredicateError` for a function in ``tree`` that has other values at other times, such as random()."""
+    changing = _changing(db)
+    for call in tree.find_all(exp.Func):
+        names = [call.name] if isinstance(call, exp.Anonymous) else list(call.sql_names())
+        if any(name.lower() in changing for name in names):
+            raise PredicateError(f"{tree.sql('duckdb')}: {names[0]} has other values at other times")
 
 
 def _changing(db: Any) -> set[str]:

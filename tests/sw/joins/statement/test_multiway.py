@@ -90,11 +90,15 @@ def test_into_a_file_and_sorted(tmp_path: Path) -> None:
     assert sorted(map(str, free.to_arrow().to_pylist())) == sorted(map(str, rows.to_arrow().to_pylist()))
 
 
+WINDOW = {"window": "RANGE 3", "time": "t"}
+
+
 @pytest.mark.parametrize(("text", "options", "error", "said"), [
-    ("SELECT * FROM a JOIN b ON a.k = b.k LEFT JOIN c ON b.k = c.k", {}, StatementError, "a join that is not inner"),
-    ("SELECT * FROM a JOIN b USING (k) JOIN c ON a.k = c.k", {}, StatementError, "USING is not supported"),
-    ("SELECT count(*) FROM a LEFT JOIN b ON a.k = b.k, c GROUP BY a.k", {}, StatementError, "GROUP BY is not sup"),
+    ("SELECT * FROM a JOIN b ON a.k = b.k LEFT JOIN c ON b.k = c.k", WINDOW, StatementError, "a join that is not inn"),
+    ("SELECT * FROM a JOIN b USING (k) JOIN c ON a.k = c.k", WINDOW, StatementError, "USING is not supported"),
     ("SELECT a.t FROM a, b, c, a", {}, StatementError, "two tables are called 'a'"),
+    ("SELECT va FROM a, b, c WHERE a.k = b.k AND sin(a.t) < sin(c.t - b.t)", WINDOW, PredicateError, r"'sin\(a\.t\)': f"),
+    ("SELECT b.t + 'x' FROM a, b, c WHERE a.k = b.k", WINDOW, PredicateError, r"'b\.t \+ 'x'': '\+' needs num"),
     ("SELECT a.q FROM a, b, c", {}, SchemaError, "table a has no column 'q'"),
     ("SELECT va FROM a, b, c WHERE k = 1", {}, SchemaError, "'k' is ambiguous"),
     ("SELECT va FROM a, b, c", {"window": "ROWS 3", "time": "t"}, WindowError, "takes windows of RANGE"),

@@ -1,0 +1,178 @@
+"""The FROM of a SELECT as pieces of the user's own text: its tables, and the joins between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from splitjoin.base.errors import StatementError
+
+from .checks import StatementText
+from .clauses import Clauses, conjuncts
+from .parts import outer_tokens
+
+__all__ = ["FromItem", "FromJoin", "FromTree", "from_trees"]
+
+T = TokenType
+#: Words that may stand before JOIN.
+_BEFORE_JOIN = {"NATURAL", "ASOF", "LEFT", "RIGHT", "FULL", "INNER", "OUTER", "CROSS", "SEMI", "ANTI", "POSITIONAL"}
+_BEHIND_TABLE = {T.ON, T.USING, T.MATCH_CONDITION}
+_QUERIES = {T.SELECT, T.WITH, T.VALUES, T.FROM}
+
+
+@dataclass(frozen=True)
+class FromItem:
+    """One table in FROM: the ``name`` of a table that is given, a SELECT in parentheses (``query``), joins in
+    parentheses (``tree``), or anything else that DuckDB makes rows of, with its ``text``.
+
+    ``columns``: the names behind the ``label``, if it has a list of them.
+    """
+
+    text: str
+    label: str
+    name: str | None = None
+    query: str | None = None
+    tree: FromTree | None = None
+    columns: str = ""
+
+
+@dataclass(frozen=True)
+class FromJoin:
+    """A join with ``item``: its ``how`` ("inner", "left", …, "asof", "asof_left", "asof_right", …), the conditions
+    behind ON, MATCH_CONDITION's, and the names in USING; None for those that both sides have (NATURAL).
+    """
+
+    how: str
+    item: FromItem
+    on: tuple[str, ...] = ()
+    using: tuple[str, ...] | None = ()
+    match: str | None = None
+
+
+@dataclass(frozen=True)
+class FromTree:
+    """A table and the joins behind it, from left to right."""
+
+    first: FromItem
+    joins: tuple[FromJoin, ...]
+
+    def items(self) -> list[FromItem]:
+        """The tables that it is made of, from left to right; those in parentheses too."""
+        return [leaf for item in (self.first, *(join.item for join in self.joins))
+                for leaf in (item.tree.items() if item.tree is not None else [item])]
+
+
+def from_trees(found: Clauses) -> list[FromTree]:
+    """The trees between the commas of FROM. Raises `StatementError` for joins that are none by a condition."""
+    return _Reader(found).trees(found.source)
+
+
+class _Reader:
+    def __init__(self, found: Clauses):
+        self._found = found
+
+    def trees(self, piece: slice) -> list[FromTree]:
+        outer, _ = outer_tokens(self._found.within(piece))
+        commas = [n for n, t in enumerate(outer) if t.token_type == T.COMMA]
+        cuts = [-1, *commas, len(outer)]
+        return [self._tree(outer[a + 1:b]) for a, b in pairwise(cuts)]
+
+    def _tree(self, outer: Sequence[Token]) -> FromTree:
+        if not outer:
+            raise StatementError("a comma in FROM must stand between two tables")
+        begins = []
+        for n, token in enumerate(outer):
+            if token.token_type in (T.JOIN, T.STRAIGHT_JOIN):
+                begin = n
+                while begin and outer[begin - 1].text.upper() in _BEFORE_JOIN and outer[begin - 1].token_type != (
+                        T.IDENTIFIER):
+                    begin -= 1
+                begins.append((begin, n))
+        first = self._item(outer[:begins[0][0]] if begins else outer)
+        ends = [begin for begin, _ in begins[1:]] + [len(outer)]
+        return FromTree(first, tuple(self._join(outer[begin:at + 1], outer[at + 1:end])
+                                     for (begin, at), end in zip(begins, ends, strict=False)))
+
+    def _join(self, words: Sequence[Token], rest: Sequence[Token]) -> FromJoin:
+        said = [w.text.upper() for w in words]
+        at = next((n for n, t in enumerate(rest) if t.token_type in _BEHIND_TABLE), len(rest))
+        item, behind = self._item(rest[:at]), rest[at:]
+        if "POSITIONAL" in said:
+            raise self._error("POSITIONAL JOIN is not supported: it has no condition; number the rows, and join by "
+                              "their numbers", words)
+        how = self._how(said, words)
+        match = None
+        if behind and behind[0].token_type == T.MATCH_CONDITION:
+            match, behind = self._inside(behind, "MATCH_CONDITION"), behind[3:]
+            how = {"asof": "asof_left"}.get(how, how)
+        if not behind:
+            if said[:1] != ["NATURAL"] and not {"CROSS"} & {*said} and match is None:
+                raise self._error("a JOIN needs ON and a condition, such as ON r.x = s.a; without a condition write "
+                                  "CROSS JOIN", words)
+            return FromJoin(how, item, using=None if "NATURAL" in said else (), match=match)
+        if behind[0].token_type == T.USING:
+            names = self._found.within(slice(behind[1].end + 1, behind[2].start)) if len(behind) > 2 else []
+            if len(behind) > 3 or not names:
+                raise self._error("USING takes names in parentheses, and nothing behind them", behind)
+            return FromJoin(how, item, using=tuple(t.text for t in names if t.token_type != T.COMMA), match=match)
+        again = [t for t in behind[1:] if t.token_type == T.ON]
+        if behind[0].token_type != T.ON or again:
+            raise self._error("each JOIN needs its own ON right behind its table; or put parentheses around the joins "
+                              "that come first", again or behind)
+        stop = behind[-1].end + 1
+        return FromJoin(how, item, on=tuple(conjuncts(self._found, slice(behind[0].end + 1, stop))), match=match)
+
+    def _how(self, said: list[str], words: Sequence[Token]) -> str:
+        left = [w for w in said if w not in ("NATURAL", "INNER", "OUTER", "JOIN", "CROSS")]
+        kind = "_".join(w.lower() for w in left if w != "LEFT" or left[-1] not in ("SEMI", "ANTI"))
+        if kind in ("", "straight_join"):
+            return "inner"
+        if kind not in ("left", "right", "full", "semi", "anti", "asof", "asof_left", "asof_right", "asof_full",
+                        "asof_semi", "asof_anti"):
+            raise self._error(f"{' '.join(said)} is not supported: write INNER, LEFT, RIGHT, FULL, SEMI or ANTI, each "
+                              f"with or without ASOF", words)
+        return kind
+
+    def _item(self, outer: Sequence[Token]) -> FromItem:
+        text = self._found.text
+        if not outer:
+            raise StatementError("a JOIN needs a table on each side")
+        first, stop, label, columns = outer[0], len(outer), "", ""
+        if first.token_type == T.LATERAL:
+            raise self._error("LATERAL is not supported: its rows are others for each row of the tables before it; "
+                              "write a join and a condition", outer[:1])
+        if outer[-1].token_type == T.R_PAREN and len(outer) > 3 and outer[-2].token_type == T.L_PAREN and (
+                outer[-4].token_type in (T.ALIAS, T.R_PAREN) or len(outer) == 4):
+            columns = text[outer[-2].start:outer[-1].end + 1]  # t(a, b)
+            stop -= 2
+        called = stop - 1
+        if called > 0 and outer[called].token_type != T.R_PAREN and outer[called - 1].token_type != T.DOT:
+            label, stop = outer[called].text, called
+            if outer[stop - 1].token_type == T.ALIAS:
+                stop -= 1
+        said = outer[:stop]
+        inside = self._found.within(slice(first.end + 1, said[-1].start)) if first.token_type == T.L_PAREN else []
+        item = text[first.start:said[-1].end + 1]
+        if len(said) == 2 and inside and first.token_type == T.L_PAREN:
+            piece = slice(first.end + 1, said[1].start)
+            if inside[0].token_type in _QUERIES and inside[0].token_type != T.VALUES:
+                return FromItem(item, label, query=text[piece], columns=columns)
+            if inside[0].token_type != T.VALUES and not label:
+                trees = self.trees(piece)
+                if len(trees) == 1:
+                    return FromItem(item, label, tree=trees[0])
+        if len(said) == 1 and not columns:
+            return FromItem(item, label or first.text, name=first.text)
+        whole = text[first.start:outer[-1].end + 1]
+        return FromItem(whole, label or (first.text if first.token_type != T.L_PAREN else ""))
+
+    def _inside(self, outer: Sequence[Token], word: str) -> str:
+        if len(outer) < 3 or outer[1].token_type != T.L_PAREN:
+            raise self._error(f"{word} takes a condition in parentheses", outer)
+        return self._found.text[outer[1].end + 1:outer[2].start]
+
+    def _error(self, said: str, at: Sequence[Token]) -> StatementError:
+        return StatementText(self._found.text, ()).error(said, at[0].start, at[-1].end + 1)

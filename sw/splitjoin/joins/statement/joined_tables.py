@@ -1,0 +1,290 @@
+"""Joins of a statement, table by table, whose conditions DuckDB completes: terms of one table before the join, terms of
+both that are not in the language on the pairs that the other terms let through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from splitjoin.base.errors import PredicateError, SchemaError, StatementError
+from splitjoin.lang.kind import How
+from splitjoin.lang.layouts import take
+from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.time_columns import time_columns
+
+from .clauses import quoted
+from .from_clause import FromJoin
+from .one_table_terms import OneTableTerms, ask, asked_term, check_constant
+from .parts import SelectItem, Statement, TableName
+from .reader import TreeReader
+
+__all__ = ["JoinedTables", "RunJoin", "TableJoin", "coalesced", "conjunction", "merged_names"]
+
+#: Runs a statement that is a join alone, over R and S.
+RunJoin = Callable[[Statement, Mapping[Side, pa.Table]], pa.Table]
+Ints = npt.NDArray[np.int64]
+#: The column that numbers the rows of a side.
+_ROW = "splitjoin row"
+_COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_INEQUALITIES = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+
+@dataclass(frozen=True)
+class JoinedTables:
+    """Rows of a join: for each of its tables, by the label that the statement has for it, its part of them."""
+
+    parts: Mapping[str, pa.Table]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.parts.values())))
+
+    def taken(self, rows: pa.Array) -> dict[str, pa.Table]:
+        """The parts of the rows of these numbers; NULL for rows that lack this side."""
+        return {label: pa.table([take(column, rows) for column in table.columns],
+                                schema=_nullable(table.schema) if rows.null_count else table.schema)
+                for label, table in self.parts.items()}
+
+    def flat(self) -> pa.Table:
+        """All columns in one table, under the names that `column_of` gives them, and the numbers of the rows."""
+        columns = {self.column_of(label, name): table.column(name) for label, table in self.parts.items()
+                   for name in table.column_names}
+        return pa.table({**columns, _ROW: pa.array(np.arange(len(self)))})
+
+    @property
+    def label(self) -> str:
+        """The label of `flat`."""
+        return ", ".join(self.parts)
+
+    def column_of(self, label: str, name: str) -> str:
+        """The name in `flat` of a column."""
+        return name if len(self.parts) == 1 else f"{label}.{name}"
+
+    def views(self) -> tuple[str, dict[str, pa.Table]]:
+        """FROM for these rows, for DuckDB, and the tables that it names; those without columns are left out."""
+        named = {f"splitjoin_{n}": table for n, table in enumerate(self.parts.values()) if table.num_columns}
+        source = " POSITIONAL JOIN ".join(f"splitjoin_{n} AS {quoted(label)}" for n, (label, table) in enumerate(
+            self.parts.items()) if table.num_columns)
+        return source, named
+
+
+class TableJoin(OneTableTerms):
+    """One join: of the rows so far, R, with more, S, by the conditions of ``join``.
+
+    ``scope``: the tables that a subquery in a condition may name. After `run`, ``said`` is the condition.
+    """
+
+    def __init__(self, db: Any, left: JoinedTables, right: JoinedTables, join: FromJoin,
+                 scope: Mapping[str, pa.Table]):
+        names = (TableName(left.label, left.label, 0), TableName(right.label, right.label, 0))
+        super().__init__(db, Statement("", (), names, None, None), {"r": left.flat(), "s": right.flat()})
+        self._both: dict[Side, JoinedTables] = {"r": left, "s": right}
+        self._join, self._scope = join, scope
+        self._on, self._rest = list[exp.Expr](), list[str]()
+        self._parts = [(TableName(label, label, 0), Schema.from_table(side, table)) for side in SIDES
+                       for label, table in self._both[side].parts.items()]
+
+    @property
+    def said(self) -> str:
+        """The join and its condition, as text."""
+        word = {"inner": "", **{how: how.upper().replace("_", " ") + " " for how in ("left", "right", "full", "semi",
+                "anti", "asof_left", "asof_right", "asof_full", "asof_semi", "asof_anti", "asof")}}[self._join.how]
+        on = " AND ".join(c.sql("duckdb") for c in self._on) or "TRUE"
+        behind = f"; and {' AND '.join(self._rest)}, by DuckDB on the pairs" if self._rest else ""
+        return f"{self._label['r']} {word}JOIN {self._label['s']} ON {on}{behind}"
+
+    def add(self, condition: str, clause: str) -> None:
+        """Read one condition. Raises what DuckDB raises for it where it is not in the language."""
+        try:
+            self._on.append(self.read(condition, clause))
+        except (PredicateError, SchemaError):
+            if self._join.how.startswith("asof"):
+                raise
+            with contextlib.suppress(SqlglotError):
+                check_constant(self._db, sqlglot.parse_one(condition, dialect="duckdb"))
+            self._rest.append(condition)
+
+    def add_where(self, condition: str) -> None:
+        """Read a condition of WHERE. Raises `PredicateError` or `SchemaError` if it is not in the language."""
+        self._on.append(self.read(condition, "WHERE"))
+
+    def add_equal(self, names: Iterable[tuple[str, str]]) -> None:
+        """The equalities of USING: of these columns of R and S; in an as-of join the last pair is its times."""
+        names = list(names)
+        for n, (r, s) in enumerate(names):
+            kind = exp.GTE if self._join.how.startswith("asof") and n == len(names) - 1 else exp.EQ
+            tree = kind(this=self.column("r", r), expression=self.column("s", s))
+            try:
+                self._on.append(self.read(tree.sql("duckdb"), "USING"))
+            except (PredicateError, SchemaError):
+                if kind is exp.GTE:
+                    raise
+                self._rest.append(tree.sql("duckdb"))
+
+    def resolved(self, tree: Any) -> Any:
+        """``tree`` with the columns of the flat tables."""
+        if all(len(rows.parts) == 1 for rows in self._both.values()):
+            return tree
+        reader = TreeReader(self._statement, self._parts, "the statement")
+
+        def flat(node: Any) -> Any:
+            if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+                return node
+            if node.args.get("table") is not None and node.table in (self._label["r"], self._label["s"]) and (
+                    node.name in self.tables["r" if node.table == self._label["r"] else "s"].column_names):
+                return node
+            schema, found = reader.find(node)
+            label = next(t.label for t, known in self._parts if known is schema)
+            made = self.column(schema.side, self._both[schema.side].column_of(label, found.name))
+            made.meta["written"] = node.copy()
+            return made
+
+        return tree.transform(flat)
+
+    def ranked(self, tree: Any) -> exp.Expr | None:
+        """``tree``, a comparison of values of one type of R and S, as one of their ranks in DuckDB's order."""
+        if not isinstance(tree, _COMPARED):
+            return None
+        sides = [{self.side_of(c) for c in part.find_all(exp.Column)} for part in (tree.this, tree.expression)]
+        if [len(found) for found in sides] != [1, 1] or sides[0] == sides[1]:
+            return None
+        a, b = (next(iter(found)) for found in sides)
+        texts = {a: tree.this.sql("duckdb"), b: tree.expression.sql("duckdb")}
+        views = {f"splitjoin_{side}": self.tables[side] for side in SIDES}
+        types = ask(self._db, "SELECT " + ", ".join(
+            f"(SELECT any_value(typeof({texts[side]})) FROM {self.named(side)})" for side in SIDES), views)
+        of_r, of_s = (column[0].as_py() for column in types.columns)
+        if of_r is None or of_s is None or not (of_r == of_s or all(map(_is_number, (of_r, of_s))) or (
+                {of_r.split("_")[0], of_s.split("_")[0]} == {"DATE", "TIMESTAMP"})):
+            return None  # DuckDB converts them for a comparison, but not so for a column
+        union = " UNION ALL ".join(f"SELECT {n} AS side, {quoted(_ROW)} AS row, ({texts[side]}) AS v FROM "
+                                   f"{self.named(side)}" for n, side in enumerate(SIDES))
+        ranks = ask(self._db, f"SELECT CASE WHEN v IS NOT NULL THEN dense_rank() OVER (ORDER BY v NULLS LAST) END "
+                              f"FROM ({union}) ORDER BY side, row", views).column(0)
+        made, cut = dict[Side, exp.Column](), len(self.tables["r"])
+        for side, values in zip(SIDES, (ranks.slice(0, cut), ranks.slice(cut)), strict=True):
+            name = f"splitjoin_{self.tables[side].num_columns}"
+            self.tables[side] = self.tables[side].append_column(name, values)
+            self.computed[side, f"the rank of {texts[side]} in both tables"] = name
+            made[side] = self.column(side, name)
+        compared: exp.Expr = type(tree)(this=made[a], expression=made[b])
+        return compared
+
+    def run(self, run: RunJoin) -> JoinedTables:
+        """The rows of the join."""
+        how, match = self._join.how, None
+        if self._join.match is not None:
+            match = self.read(self._join.match, "MATCH_CONDITION")
+        if how.startswith("asof") and match is None:
+            self._on = [self._times(condition) for condition in self._on]
+        elif match is not None:
+            match = self._times(match)
+        direct = how in get_args(How) and not self._rest
+        base: Any = how if direct else "asof" if how.startswith("asof") else "inner"
+        sides: tuple[Side, ...] = ("r",) if base in ("semi", "anti") else SIDES
+        items = tuple(SelectItem(self.column(side, _ROW), side, side, 0, 0) for side in sides)
+        rows = run(replace(self._statement, items=items, on=conjunction(self._on), how=base, match=match), self.tables)
+        r, s = (rows.column(side).combine_chunks() if side in sides else None for side in SIDES)
+        if not direct:
+            r, s = self._completed(how.removeprefix("asof_"), *self._verified(r, s))
+        left, right = self._both["r"], self._both["s"]
+        return JoinedTables({**left.taken(r), **(right.taken(s) if s is not None else {})})
+
+    def _times(self, condition: exp.Expr) -> exp.Expr:
+        """``condition`` of an as-of join, with a column on each side where it compares other values of both."""
+        if not isinstance(condition, _INEQUALITIES):
+            return condition
+        made = condition.copy()
+        for part in (made.this, made.expression):
+            sides = {self.side_of(c) for c in part.find_all(exp.Column)}
+            if len(sides) == 1 and not isinstance(part.unnest(), exp.Column):
+                part.replace(self.computed_column(part, *sides))
+        schemas = {schema.side: schema for _, schema in self._schemas()}
+        columns = {self.side_of(c): c.name for c in (made.this, made.expression) if isinstance(c, exp.Column)}
+        if len(columns) < len(SIDES):
+            return made
+        try:
+            time_columns(schemas["r"], schemas["s"], (columns["r"], columns["s"]), whole=True)
+        except SchemaError:
+            return self.ranked(made) or made
+        return made
+
+    def _verified(self, r: pa.Array, s: pa.Array) -> tuple[Ints, Ints]:
+        """Those of the pairs for which DuckDB finds the rest of the conditions true."""
+        pairs = r.to_numpy(zero_copy_only=False), s.to_numpy(zero_copy_only=False)
+        if not self._rest:
+            return pairs
+        source, views = JoinedTables({**self._both["r"].taken(r), **self._both["s"].taken(s)}).views()
+        rest = " AND ".join(f"({text})" for text in self._rest)
+        found = asked_term(self._db, rest, source, {**self._scope, **views}).column(0).combine_chunks()
+        at = np.flatnonzero(found.fill_null(False).to_numpy(zero_copy_only=False))
+        return pairs[0][at], pairs[1][at]
+
+    def _completed(self, how: str, r: Ints, s: Ints) -> tuple[pa.Array, pa.Array | None]:
+        """The rows of a join of kind ``how`` by the numbers of its pairs."""
+        alone = {side: np.setdiff1d(np.arange(len(self._both[side])), of)
+                 for side, of in zip(SIDES, (r, s), strict=True)}
+        if how in ("semi", "anti"):
+            return pa.array(alone["r"] if how == "anti" else np.unique(r)), None
+        of_r = [pa.array(r, pa.int64()), pa.array(alone["r"], pa.int64()) if how in ("left", "full") else None,
+                pa.nulls(len(alone["s"]), pa.int64()) if how in ("right", "full") else None]
+        of_s = [pa.array(s, pa.int64()), pa.nulls(len(alone["r"]), pa.int64()) if how in ("left", "full") else None,
+                pa.array(alone["s"], pa.int64()) if how in ("right", "full") else None]
+        made = [pa.concat_arrays([a for a in of if a is not None]) for of in (of_r, of_s)]
+        return made[0], made[1]
+
+
+def merged_names(left: JoinedTables, right: JoinedTables, using: Sequence[str] | None) -> list[tuple[str, str, str]]:
+    """The columns that USING, or NATURAL by None, merges: the label of the table on the left that has it, its name
+    there, and its name on the right. Raises `StatementError` for names that are not on both sides, or more than once.
+    """
+    of_left = [(label, name) for label, table in left.parts.items() for name in table.column_names]
+    of_right = [name for table in right.parts.values() for name in table.column_names]
+    names = using if using is not None else [n for n in dict.fromkeys(name for _, name in of_left) if n.lower() in {
+        other.lower() for other in of_right}]
+    if not names:
+        raise StatementError(f"a NATURAL JOIN needs columns of one name on both sides, but {left.label} and "
+                             f"{right.label} have none; say ON which condition")
+    made = []
+    for name in names:
+        found = [(label, own) for label, own in of_left if own.lower() == name.lower()]
+        other = [own for own in of_right if own.lower() == name.lower()]
+        if len(found) != 1 or len(other) != 1:
+            where = left.label if len(found) != 1 else right.label
+            raise StatementError(f"USING ({name}) needs one column of this name on each side, but {where} has "
+                                 f"{len(found) if len(found) != 1 else len(other)}; write ON with the tables' names")
+        made.append((*found[0], other[0]))
+    return made
+
+
+def coalesced(db: Any, r: pa.ChunkedArray, s: pa.ChunkedArray, how: str) -> pa.ChunkedArray:
+    """A column of USING: R's value, or S's where rows may lack R."""
+    if how.removeprefix("asof_") not in ("right", "full"):
+        return r
+    both = pa.table({"r": r, "s": s})
+    return ask(db, f"SELECT coalesce({'s, r' if how.endswith('right') else 'r, s'}) AS c FROM splitjoin_both",
+               {"splitjoin_both": both}).column(0)
+
+
+def conjunction(conditions: Sequence[exp.Expr]) -> exp.Expr | None:
+    """All ``conditions`` as one; None without any."""
+    parts: list[exp.Expr] = [exp.Paren(this=c) for c in conditions]
+    return reduce(lambda a, b: exp.And(this=a, expression=b), parts) if parts else None
+
+
+def _is_number(type_: str) -> bool:
+    return type_.startswith("DECIMAL") or type_ in ("FLOAT", "DOUBLE") or type_.endswith("INT") or type_ == "INTEGER"
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema])
