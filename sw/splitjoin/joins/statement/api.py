@@ -230,7 +230,7 @@ class _Rest:
         except StatementError:
             raise refused from None
         given = {**(self._tables or {}), **{n: v for n, v in self._streams.items() if n.lower() in names}}
-        if any(is_schema(data) for data in given.values()):
+        if (self._streams and not given) or any(is_schema(data) for data in given.values()):
             raise refused
         options = {n: v for n, v in self._streams.items() if n not in given}
         wrong = [n for n in options if n not in option_names(self._device)]
