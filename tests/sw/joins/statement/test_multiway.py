@@ -106,7 +106,7 @@ WINDOW = {"window": "RANGE 3", "time": "t"}
     ("SELECT va FROM a, b, c", {"order": "outer(3)"}, OrderError, "takes order 'total' or 'none'"),
     ("SELECT va FROM a, b, c", {"sort": True}, InputError, "sort=True needs a time column"),
     ("SELECT va, vb AS va FROM a, b, c", {}, StatementError, "must have distinct names"),
-    ("SELECT va FROM a, b, c WHERE a.k AND  b.k = c.k", {}, PredicateError, r"^'\(a\.k\)': a condition .* needed"),
+    ("SELECT va FROM a, b, c WHERE a.k AND  b.k = c.k", WINDOW, PredicateError, r"^'\(a\.k\)': a condition .* needed"),
     ("SELECT va FROM a, b, c WHERE a.k  + TRUE = c.k", {}, PredicateError, r"^'a\.k \+ TRUE': .*\n.*\n +\^{3}$"),
 ])
 def test_refused(text: str, options: dict[str, Any], error: type[Exception], said: str) -> None:
