@@ -157,6 +157,9 @@ class CircuitDevice(CircuitParameters, Device):
         """The configuration that ``query`` needs on this device, by its parameter ``fold``."""
         return chosen_circuit(query, self).config
 
+    def gives_all_pairs(self, query: Query) -> bool:
+        return super().gives_all_pairs(query) and (self.fold == "never" or not query.needs_few_pairs)
+
     def window_room(self, query: Query) -> int | None:
         return self.configuration(query).window_capacity
 

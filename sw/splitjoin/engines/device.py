@@ -15,13 +15,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.base.errors import DeviceError, UnsupportedError
+from splitjoin.base.errors import DeviceError, OrderError, UnsupportedError
+from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 
 from .arrival import Arrivals
 
 __all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "TableNeighbours", "TablePairs", "check_inner",
-           "check_masked", "chosen_items", "joined_items", "pairs", "stars"]
+           "check_masked", "checked_precision", "chosen_items", "joined_items", "pairs", "stars"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -185,6 +186,10 @@ class Device(ABC):
                                f"without a window; give a window, such as window='RANGE 900', or use device='cpu' or "
                                f"'golden'")
 
+    def gives_all_pairs(self, query: Query) -> bool:
+        """True if `open_deciding` of ``query``, or `open_latest`, leaves out no pair of `Query.narrowed`."""
+        return not query.is_unbounded
+
     def window_room(self, query: Query) -> int | None:
         """The most tuples of a stream that a window of ``query`` may hold on the device; None without a bound, or where
         it is not known before a session is open.
@@ -208,6 +213,14 @@ def check_inner(query: Query) -> None:
         asked = "has aggregates" if query.aggregates else f"is of kind {query.kind.how!r}"
         raise UnsupportedError(f"a device gives the pairs of an inner join, but the query {asked}; open query.pairs, "
                                f"and decide its rows as splitjoin.join does")
+
+
+def checked_precision(order: Order, n: int) -> int:
+    """``n`` as the precision of ``order`` from some tuple on. Raises `OrderError` unless the order has one."""
+    if order.kind not in ("outer", "inner"):
+        raise OrderError(f"a precision is of orders 'outer(N)' and 'inner(n)', but the order is '{order}'; open the "
+                         f"query with one of these")
+    return Order(order.kind, n).n
 
 
 def check_masked(masked: Collection[int], cores: int) -> frozenset[int]:

@@ -27,7 +27,7 @@ from splitjoin.lang.types import FLOAT32, Date, Decimal, Duration, Timestamp, Ty
 from splitjoin.lang.windows import Extent
 
 from .arrival import Arrivals, R
-from .device import ITEM, PAIR, STAR, Device, Items, Session, check_inner, check_masked
+from .device import ITEM, PAIR, STAR, Device, Items, Session, check_inner, check_masked, checked_precision
 
 __all__ = ["GoldenDevice", "GoldenSession", "row_values"]
 
@@ -79,6 +79,7 @@ class _Stream:
     window: deque[tuple[int, int | None, Row]] = field(default_factory=deque)  # (row id, event time, values)
     tuples: int = 0
     open_probes: int = 0  # probes since the last star
+    every: int = 1  # probes between stars
 
 
 class GoldenSession(Session):
@@ -90,7 +91,9 @@ class GoldenSession(Session):
         self._masked = frozenset(masked)
         self.rotation = cores if masked else 1
         self._condition = compile_condition(query.predicate)
-        self._streams = {side: _Stream(query.window(side)) for side in SIDES}
+        #: What groups of order outer(N), or slices of order inner(n), have from the next star on.
+        self._precision = query.order.n
+        self._streams = {side: _Stream(query.window(side), every=query.order.n) for side in SIDES}
         self._names = {side: [c.name for c in columns(query.predicate) if c.side == side] for side in SIDES}
         self._items: list[tuple[int, int, int, int]] = []
         self._last_ts: int | None = None
@@ -136,6 +139,15 @@ class GoldenSession(Session):
         self._masked = check_masked(cores, self._cores)
         self.rotation = self._cores if self._masked else self.rotation
 
+    def precision(self, n: int) -> None:
+        """From the next star on, groups have ``n`` probes (order outer); from the next probe on, slices ``n``
+        comparisons of each sub-window (inner). Raises `OrderError` in other orders.
+        """
+        self._precision = checked_precision(self._query.order, n)
+        for stream in self._streams.values():
+            if not stream.open_probes:
+                stream.every = n
+
     def counters(self) -> dict[str, int]:
         """``tuples_r``, ``tuples_s``, ``comparisons`` (pairs on which the condition was evaluated), ``matches``."""
         return {"tuples_r": self._streams["r"].tuples, "tuples_s": self._streams["s"].tuples,
@@ -160,7 +172,7 @@ class GoldenSession(Session):
         order = self._query.order
         for i, (stored, _, other) in enumerate(opposite.window):
             # Tuples fill k sub-windows in turn, so n comparisons in each cover the n·k oldest tuples.
-            if order.kind == "inner" and i > 0 and i % (order.n * self._cores) == 0:
+            if order.kind == "inner" and i > 0 and i % (self._precision * self._cores) == 0:
                 self._star(side)
             if stored % self._cores in self._masked:
                 continue
@@ -169,12 +181,13 @@ class GoldenSession(Session):
             if self._condition(r[1], s[1]) is True:
                 self._matches += 1
                 self._items.append((PAIR, SIDES.index(side), r[0], s[0]))
-        every = {"none": None, "outer": order.n, "inner": 1, "total": 1}[order.kind]
+        own = self._streams[side]
+        every = {"none": None, "outer": own.every, "inner": 1, "total": 1}[order.kind]
         if every is None:
-            self._streams[side].open_probes = 0
-        elif self._streams[side].open_probes >= every:
+            own.open_probes = 0
+        elif own.open_probes >= every:
             self._star(side)
-            self._streams[side].open_probes = 0
+            own.open_probes, own.every = 0, self._precision
 
     def _star(self, side: Side) -> None:
         """A star for the last probe of stream ``side``."""

@@ -15,6 +15,7 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
+from .changes import Changes
 from .device_times import DeviceTimes
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ class NumberedSession:
     Attributes:
         pushed: The row ids (R's, S's) of the next tuples.
         stored_s: The row ids of the tuples of S that are pushed first; None if those from ``first`` on are.
+        changes: Masks and precisions, which apply to the items of any device.
     """
 
     def __init__(self, query: Query, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0), *,
-                 folds: bool = False, times: DeviceTimes | None = None):
+                 folds: bool = False, times: DeviceTimes | None = None, changes: Changes | None = None):
         if times is not None:
             query = times.query
         self._order = query.pairs.order
@@ -54,6 +56,7 @@ class NumberedSession:
         self._immediate, self._times = device.immediate, times
         opened = device.open if folds else device.open_latest if query.is_unbounded else device.open_deciding
         self._session = opened(query)
+        self.changes = changes or Changes(self._order.n)
         self._first = dict(zip(SIDES, first, strict=True))
         self._given_out = np.array(settled, np.int64)  # by earlier sessions
         self._settled = np.array(settled, np.int64)
@@ -124,7 +127,7 @@ class NumberedSession:
         items = self._settle(items)
         ends = [self.pushed[side] for side in SIDES]
         last = [(STAR, n, -1 if n else end - 1, end - 1 if n else -1) for n, end in enumerate(ends)
-                if self._order.kind == "outer" and end % self._order.n]
+                if self._order.kind == "outer" and self.changes.is_open(n, end)]
         return np.concatenate([items, np.array(last, ITEM)]) if last else items
 
     def states(self, end: int | None = None) -> FoldedStates:
@@ -161,7 +164,7 @@ class NumberedSession:
 
     def _settle(self, items: Items) -> Items:
         """The settled items among ``items`` and those held back before, without the stars that are not due."""
-        items = self._numbered(items)
+        items = self.changes.visible(self._numbered(items))
         if self._immediate:
             self._settled = np.maximum(self._settled, [self.pushed[side] for side in SIDES])
             if len(self._unsettled):
@@ -198,12 +201,16 @@ class NumberedSession:
 
     def _without_early_stars(self, items: Items) -> Items:
         """``items`` without the stars that are not due by the query's order."""
-        kind, n = self._order.kind, self._order.n
-        if kind in ("inner", "total") or (kind == "outer" and n == 1) or not len(items):
+        kind = self._order.kind
+        if kind in ("inner", "total") or (kind == "outer" and self.changes.closes_each) or not len(items):
             return items
         stars = items["kind"] == STAR
         if kind == "outer":
-            stars &= (_probes(items) + 1) % n != 0
+            at = np.flatnonzero(stars)
+            sides, probes = items["side"][at], _probes(items[at])
+            for side in range(len(SIDES)):
+                mine = sides == side
+                stars[at[mine][self.changes.due(side, probes[mine])]] = False
         return items[~stars] if stars.any() else items
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.errors import UnsupportedError
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Device, Items, chosen_items, joined_items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 
+from .changes import Changes
 from .device_times import DeviceTimes
 from .numbered import NumberedSession, RowIds
 
@@ -60,13 +63,23 @@ class RowOperator(ABC):
     that brings it (semantics, section 7). Stars stay where they are.
     """
 
+    #: True if it gets pairs from the device.
+    _gets_pairs: ClassVar[bool] = True
+
     def __init__(self, query: Query):
         self._query = query
 
     def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
-             times: DeviceTimes | None = None) -> NumberedSession:
+             times: DeviceTimes | None = None, changes: Changes | None = None) -> NumberedSession:
         """Start a session of ``device`` for what this operator takes, as of `NumberedSession`."""
-        return NumberedSession(self._query, device, first, settled, times=times)
+        return NumberedSession(self._query, device, first, settled, times=times, changes=changes)
+
+    def check_pairs(self, device: Device, what: str) -> None:
+        """Raise `UnsupportedError`, which says ``what`` needs them, unless ``device`` gives the operator all pairs."""
+        if not self._gets_pairs or not device.gives_all_pairs(self._query):
+            raise UnsupportedError(f"{what} needs all pairs, but the device {device.name!r} gives aggregates, or only "
+                                   f"the pairs that decide; use a circuit with fold='never', or for aggregates an "
+                                   f"engine that makes pairs, such as device='cpu', engine='index'")
 
     def close(self) -> None:  # noqa: B027  # most have nothing to release
         """Release what the operator holds; it cannot be used afterwards."""

@@ -20,9 +20,9 @@ bytes.
 """
 
 from .aio import AsyncSource, AsyncStreamJoin
+from .limit import Limit
 from .multiway import MultiwayJoin
 from .opening import open as open, open_async, open_multiway, open_unsorted, query, share  # noqa: A004  # called as splitjoin.open
-from .pipeline import Limit
 from .session import StreamJoin
 from .shared import SharedQuery, SharedStreams
 from .shedding import Shedding

@@ -22,7 +22,7 @@ from splitjoin.tables.inputs import as_batch
 
 from .envelope import Envelope, damaged, ipc_bytes
 from .gate import Watermark
-from .pipeline import Limit
+from .limit import Limit
 from .session import StreamJoin
 
 __all__ = ["MultiwayJoin"]

@@ -20,8 +20,8 @@ from splitjoin.lang.windows import WindowSpec
 from .aio import AsyncStreamJoin
 from .gate import Watermark
 from .gate.times import Idle, Lateness
+from .limit import Limit
 from .multiway import MultiwayJoin
-from .pipeline import Limit
 from .schemas import arrow_schema
 from .session import StreamJoin
 from .shared import SharedStreams

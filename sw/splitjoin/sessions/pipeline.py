@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.base.errors import DeviceError, DeviceLost, InputError, plural
+from splitjoin.base.errors import DeviceError, DeviceLost, OrderError, UnsupportedError, plural
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import PAIR, Device, Items
+from splitjoin.engines.device import PAIR, Device, Items, check_masked, checked_precision
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import Gather
 from splitjoin.rows.answers import row_operator
-from splitjoin.rows.device_times import DeviceTimes, is_unordered
+from splitjoin.rows.changes import Changes
+from splitjoin.rows.device_times import DeviceTimes
 from splitjoin.rows.numbered import NumberedSession
 from splitjoin.rows.operator import RowBatch, RowOperator
+from splitjoin.rows.overlapped import OverlappedSession
 
-from .gate import PushOrder, ReadyGate, ScaleGate, UnorderedGate
+from .gate import ReadyGate
+from .gate_choice import PushGate
+from .limit import Limit
 from .results import ResultQueue
 from .retained import RetainedWindows
 from .schemas import SessionSchemas
 from .shedding import Shedder, Shedding
 from .snapshot import Snapshot, identity
 
-__all__ = ["Gate", "Limit", "Pipeline", "PushGate", "make_gate"]
+__all__ = ["Gate", "Pipeline"]
 
 #: Rows of a slice of arrival order, which a device gets at once: few at first, more if they have few results.
 _MIN_SLICE, _MAX_SLICE = 256, 1 << 16
@@ -43,37 +46,6 @@ _ATTEMPTS = 3
 _KEPT = ("what was pushed is kept: restart() goes on in a fresh device session, restart('cpu') on another device")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limit:
-    """Bounds at which `push` blocks or raises; None is no bound.
-
-    Attributes:
-        rows: Number of result rows that were not polled.
-        nbytes: Their bytes.
-        waiting: Number of input rows that are not ready because another source is behind. The bound never holds up a
-            source that others wait for.
-        late: Number of late rows of a stream, and of dropped ones, that are kept until they are taken; beyond it the
-            oldest are forgotten.
-
-    A push is held up only after a bound is reached, so one push may exceed it: the result rows by those of one slice of
-    arrival order, the waiting rows by the batch itself.
-    """
-
-    rows: int | None = 1 << 20
-    nbytes: int | None = 1 << 30
-    waiting: int | None = 1 << 22
-    late: int = 1 << 16
-
-    def __post_init__(self) -> None:
-        for name, value in (("rows", self.rows), ("nbytes", self.nbytes), ("waiting", self.waiting)):
-            if value is not None and (type(value) is not int or value < 1):
-                raise InputError(f"the limit of {name} must be a whole number from 1, or None, not {value!r}")
-        if type(self.late) is not int or self.late < 0:
-            raise InputError(f"the limit of late must be a whole number from 0, not {self.late!r}")
-
-
-#: The gates of sessions that are pushed to.
-PushGate = ScaleGate | PushOrder
 Gate = TypeVar("Gate", bound=ReadyGate)
 
 
@@ -117,6 +89,8 @@ class Pipeline(Generic[Gate]):
         self.results = ResultQueue(schemas.gathered, punctuation)
         self._gather: Gather = lambda side, names, rows: self.windows.streams[side].gather(names, rows)
         self._operator = self._operator_for(device)
+        #: Masks and precisions, and from which tuples on they hold.
+        self.changes = Changes(query.order.n)
         self.restarts = 0
         self.ended = False
         self.failure: Exception | None = None
@@ -124,7 +98,7 @@ class Pipeline(Generic[Gate]):
         self._replayed_to = (0, 0)
         self._identity = identity(query, schemas.gathered, str(self.gate.rule), punctuation)
         self.device_session = (
-            self._again_if_lost(lambda: self._operator.open(device, times=self._times))
+            self._again_if_lost(lambda: self._operator.open(device, times=self._times, changes=self.changes))
             if snapshot is None else self._resumed(snapshot))
 
     @property
@@ -224,7 +198,7 @@ class Pipeline(Generic[Gate]):
         self.windows.prune()
         return Snapshot.of(self._identity, self.gate.state(), self._default, self.windows, self._ready, self.results,
                            settled=self.device_session.settled, ended=self.ended, restarts=self.restarts,
-                           kind=self._operator.state()).to_bytes()
+                           kind=self._operator.state(), changes=self.changes).to_bytes()
 
     def restored(self, snapshot: bytes) -> Pipeline[Gate]:
         """A fresh pipeline of the same query and device in the state of ``snapshot``. Raises `SnapshotError`."""
@@ -233,6 +207,47 @@ class Pipeline(Generic[Gate]):
         return Pipeline(self._schemas, self.device, gate=self._make_gate, limit=self._limit,
                         punctuation=self._punctuation, snapshot=found,
                         shedding=None if self.shedder is None else self.shedder.rule)
+
+    def mask(self, cores: Collection[int], of: int) -> tuple[int, int]:
+        """Hide the pairs of `StreamJoin.mask` from the next tuples on, and return their row ids."""
+        self._collect()
+        self._operator.check_pairs(self.device, "a mask")
+        self.changes.mask(self._next, check_masked(cores, of), of)
+        return self._next
+
+    def precision(self, n: int) -> tuple[int, int]:
+        """Change the precision of order ``outer`` from the next tuples on, and return their row ids."""
+        self._collect()
+        order = self._query.order
+        checked_precision(order, n)
+        if order.kind != "outer":
+            raise OrderError(f"slices of order '{order}' are made on the device, as it compares; take a snapshot, and "
+                             f"go on in a session with order 'inner({n})', or use order 'outer({n})'")
+        self.changes.precision(self._next, n)
+        return self._next
+
+    def move(self, device: Device) -> None:
+        """Go on on ``device`` from the next tuples on, while the old device session serves what it has stored."""
+        self.work(unlimited=True)  # so that the old session has all that is ready
+        old, place = self.device_session, self._next
+        if self.ended or self._times is not None or self._query.order.kind == "inner" or (
+                isinstance(old, OverlappedSession) or old.rotation > 1):
+            raise UnsupportedError("a session moves without a replay while input comes in arrival order, not in order "
+                                   "'inner', with no core masked in the device, and with no move before under way; use "
+                                   "restart(), which replays the windows")
+        for one in (self.device, device):
+            self._operator.check_pairs(one, "a move without a replay")
+        if self.shedder is not None:
+            self.shedder.move(device)
+        fresh = self._operator.open(device, place, place, changes=self.changes)
+        self.device_session, self.device = OverlappedSession(old, fresh, place), device
+        self.restarts += 1
+
+    @property
+    def _next(self) -> tuple[int, int]:
+        """The row ids (R's, S's) of the next tuples that become ready."""
+        r, s = (self.windows.streams[side].end + sum(len(part.table(side)) for part in self._ready) for side in SIDES)
+        return r, s
 
     def restart(self, device: Device) -> None:
         """Continue in a fresh session of ``device``, to which the live windows are replayed."""
@@ -318,6 +333,9 @@ class Pipeline(Generic[Gate]):
                 self._put(self._operator.advance_streams(passed))
                 self.windows.advance(passed)
                 self._trim()
+            if isinstance(session := self.device_session, OverlappedSession):
+                self.device_session, items = session.successor(self.windows.needed)
+                self._emit(items, self.device_session)
             if self.gate.done:
                 self._end()
 
@@ -367,6 +385,8 @@ class Pipeline(Generic[Gate]):
             old.close()  # before the next one opens: a board has one user
         else:
             operator, state = self._operator_for(device), self._operator.state()
+            if self.changes.has_masks:
+                operator.check_pairs(device, "a mask")
             self._operator.close()
             self._operator = operator
             self._restore_operator(state)
@@ -388,6 +408,9 @@ class Pipeline(Generic[Gate]):
             self.ended, self.restarts = snapshot.ended, snapshot.restarts
             self.windows.restore(snapshot.retained(self._query), snapshot.now)
             snapshot.check_ends(*(self.windows.streams[side].end for side in SIDES))
+            self.changes.restore(snapshot.changes)
+            if self.changes.has_masks:
+                self._operator.check_pairs(self.device, "a mask")
             self._restore_operator(snapshot.kind_state())
             session = self._again_if_lost(lambda: self._replayed(self.device, self._furthest(snapshot.settled)))
             self._trim(session)
@@ -417,7 +440,7 @@ class Pipeline(Generic[Gate]):
         rest = None if self.ended else self.windows.arrivals()
         if self._times is not None:
             self._times.begin(rest)
-        session = self._operator.open(device, self.windows.first, settled, times=self._times)
+        session = self._operator.open(device, self.windows.first, settled, times=self._times, changes=self.changes)
         session.stored_s = self.windows.stored_s
         try:
             while rest is not None and len(rest):
@@ -434,6 +457,7 @@ class Pipeline(Generic[Gate]):
     def _trim(self, session: NumberedSession | None = None) -> None:
         """Drop the retained rows that nothing needs any more."""
         session = session or self.device_session
+        self.changes.forget(session.settled)
         self.windows.trim(session.settled, self._operator.needed, session.rotation)
 
     def _emit(self, items: Items, session: NumberedSession) -> int:
@@ -470,22 +494,3 @@ class Pipeline(Generic[Gate]):
                 for column in values]
         return pa.RecordBatch.from_arrays([*(arrays[c.side, c.source] for c in columns), *flat],
                                           schema=self._schemas.gathered)
-
-
-def make_gate(schemas: SessionSchemas, *, lateness: Any, watermark: str | None, idle: Any,
-              clock: Callable[[], float], keep_late: int) -> PushGate:
-    """The gate of a session's streams. Raises `InputError` for arguments that need a time column."""
-    r, s = schemas.streams["r"], schemas.streams["s"]
-    query = schemas.query
-    if query.time is not None:
-        options = {"time": query.time, "lateness": lateness, "watermark": watermark, "idle": idle, "clock": clock,
-                   "keep_late": keep_late, "columns": schemas.kept}
-        if is_unordered(query, early=schemas.early):
-            lengths = {side: query.narrowed.window(side).length or 0 for side in SIDES}
-            return UnorderedGate(r, s, lengths=None if schemas.early else lengths,
-                                 sorts_s=query.kind.is_asof or bool(query.aggregates), **options)
-        return ScaleGate(r, s, **options)
-    for name, value in (("a lateness", lateness), ("a watermark", watermark), ("idle", idle)):
-        if value is not None:
-            raise InputError(f"{name} needs a query with a time column; without one, tuples arrive as they are pushed")
-    return PushOrder(r, s, columns=schemas.kept, keep_shed=keep_late)

@@ -65,12 +65,13 @@ class RetainedWindows:
         self.now: dict[Side, int | None] = dict.fromkeys(SIDES)
         #: After each slice: the number of rows (R's, S's) so far, and the first rows that later probes need.
         self._checkpoints: deque[tuple[tuple[int, int], tuple[int, int]]] = deque()
-        self._needed = (0, 0)  # the first rows that later probes need
+        #: The first rows (R's, S's) that later probes need.
+        self.needed = (0, 0)
 
     def live(self, side: Side) -> int:
         """The number of the stream's tuples that a later probe may see by its time; 0 where ROWS bounds the window."""
         return 0 if self._query.narrowed.window(side).rows is not None else (
-            self.streams[side].end - self._needed[SIDES.index(side)])
+            self.streams[side].end - self.needed[SIDES.index(side)])
 
     @property
     def first(self) -> tuple[int, int]:
@@ -151,8 +152,8 @@ class RetainedWindows:
         rows = [self.streams[side] for side in SIDES]
         if self._checkpoints and self._checkpoints[-1][0] == (rows[0].end, rows[1].end):
             self._checkpoints.pop()  # time advanced without tuples: heartbeats must not pile up
-        self._needed = rows[0].needed(self.now["r"]), rows[1].needed(self.now["s"])
-        self._checkpoints.append(((rows[0].end, rows[1].end), self._needed))
+        self.needed = rows[0].needed(self.now["r"]), rows[1].needed(self.now["s"])
+        self._checkpoints.append(((rows[0].end, rows[1].end), self.needed))
 
 
 class RetainedRows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time as clocks
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from splitjoin.base.errors import BackPressure, InputError, SplitJoinError
 from splitjoin.engines.device import Device, Items
+from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.statement import Select
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
@@ -19,7 +20,9 @@ from splitjoin.lang.schema import SIDES, Side
 from .epochs import Cut, EpochWriter, epoch_length
 from .gate import Source, Watermark, check_side
 from .gate.times import Idle, Lateness, time_value
-from .pipeline import Limit, Pipeline, PushGate, make_gate
+from .gate_choice import PushGate, make_gate
+from .limit import Limit
+from .pipeline import Pipeline
 from .reading import POLL_SECONDS, ReadingSession
 from .schemas import SessionSchemas
 from .shedding import Shedding
@@ -173,6 +176,44 @@ class StreamJoin(ReadingSession[PushGate]):
     def late_s(self) -> pa.Table:
         """S's late tuples since the last call; see `late_r`."""
         return self._schemas.without_computed("s", self._pipeline.gate.late("s"))
+
+    def mask(self, cores: Collection[int], *, of: int | None = None) -> tuple[int, int]:
+        """Leave out, from the next tuple on, the pairs whose stored tuple is in one of the sub-windows ``cores``, and
+        give those of the others again (semantics, section 6).
+
+        Sub-window i of ``of`` has the tuples whose row ids are i modulo ``of``; ``of`` is by default the number of the
+        device's cores. Tuples are numbered over the whole session, so the mask stays with them through restarts, moves
+        to other devices, and snapshots. Returns the row ids (R's, S's) of the first tuples for which it holds: what
+        had become ready before is not masked. Raises `UnsupportedError` where the device gives no pairs.
+        """
+        with self._usable():
+            if of is None:
+                of = getattr(self._pipeline.device, "cores", None)
+            if type(of) is not int or of < 1:
+                raise InputError(f"the number of sub-windows must be a whole number from 1, not {of!r}; the device "
+                                 f"{self._pipeline.device.name!r} has no cores by which to take it")
+            return self._pipeline.mask(cores, of)
+
+    def move(self, device: str | Device, *, device_options: Mapping[str, Any] | None = None, **options: object) -> None:
+        """Go on on ``device``, with another number of cores for example, without a pause for a replay.
+
+        From the next tuple on, a fresh session of ``device`` takes all tuples. The old one goes on beside it for those
+        that it has stored, until they have left the windows; the rows are as if nothing had changed. `restart` replays
+        the windows instead, and works for every query; this raises `UnsupportedError` in order ``inner``, where tuples
+        are joined as they come, and where a device folds or gives few pairs.
+        """
+        with self._usable():
+            self._pipeline.move(find_device(device, **merged_options(device_options, options, device, self.move)))
+            self._work()
+
+    def precision(self, n: int) -> tuple[int, int]:
+        """Let a star come after every ``n`` probes of a stream in order ``outer``, from its next star on.
+
+        Returns the row ids (R's, S's) of the first tuples that come after the change. Raises `OrderError` in other
+        orders.
+        """
+        with self._usable():
+            return self._pipeline.precision(n)
 
     def shed_r(self) -> pa.Table:
         """R's tuples that were dropped under load since the last call, with all columns, as they were delivered."""

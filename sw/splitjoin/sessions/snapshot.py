@@ -25,6 +25,7 @@ from splitjoin.engines.arrival import Arrivals, event_ticks
 from splitjoin.engines.device import ITEM, Items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.rows.changes import Changes
 
 from .envelope import Envelope, damaged, ipc_bytes
 from .gate import GateState, SourceState
@@ -36,7 +37,7 @@ __all__ = ["VERSION", "Snapshot", "identity"]
 
 MAGIC = b"SPLJSNAP"
 #: Version of the layout and its contents; a reader accepts its own version only.
-VERSION = 6
+VERSION = 7
 ENVELOPE = Envelope(MAGIC, VERSION, "a streaming session")
 #: Blobs that every snapshot has, beside those of its sources and of its `KindOperator`.
 _BLOBS = {"seen", "stored", "inbox", "rows", "items",
@@ -53,7 +54,7 @@ class Snapshot:
     @classmethod
     def of(cls, identity: Mapping[str, str], gate: GateState, default: Mapping[Side, int], windows: RetainedWindows,
            ready: Iterable[Arrivals], results: ResultQueue, *, settled: tuple[int, int], ended: bool,
-           restarts: int, kind: Mapping[str, npt.NDArray[np.int64]]) -> Snapshot:
+           restarts: int, kind: Mapping[str, npt.NDArray[np.int64]], changes: Changes | None = None) -> Snapshot:
         """The state of a session.
 
         Args:
@@ -67,6 +68,7 @@ class Snapshot:
             ended: True if the device's input was ended.
             restarts: The number of moves to a fresh device session.
             kind: The state of its `KindOperator`, empty for an inner join.
+            changes: Its masks and precisions; None for those that were never changed.
         """
         arrivals = list(ready)
         # The layout calls what is ready "inbox", how many S precede each R "seen", and the row ids of S "stored" where
@@ -76,7 +78,7 @@ class Snapshot:
             "about": identity, "default": dict(default), "frontier": gate.frontier,
             "finished": gate.finished, "passed": gate.passed, "silent": gate.silent, "now": windows.now,
             "ended": ended, "restarts": restarts, "total": results.total, "settled": settled, "first": {},
-            "sources": {}, "late": {}, "shed": {},
+            "changes": (changes or Changes()).state(), "sources": {}, "late": {}, "shed": {},
         }
         for side in SIDES:
             table = windows.streams[side].table()
@@ -189,6 +191,12 @@ class Snapshot:
     def restarts(self) -> int:
         """The number of moves to a fresh device session."""
         return int(self.header["restarts"])
+
+    @property
+    def changes(self) -> Mapping[str, Any]:
+        """The state of the masks and precisions."""
+        found: Mapping[str, Any] = self.header["changes"]
+        return found
 
     def gate(self) -> GateState:
         """The gate's state."""
@@ -316,7 +324,7 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
         "ended": type(header.get("ended")) is bool,
         "restarts": _is_int(header.get("restarts")), "total": _is_int(header.get("total")),
         "settled": counts(header.get("settled")), "first": sides("first", _is_int), "late": sides("late", counts),
-        "shed": sides("shed", counts),
+        "shed": sides("shed", counts), "changes": isinstance(header.get("changes"), dict),
         "blobs": isinstance(blobs, dict) and all(map(_is_int, blobs.values())) and sum(blobs.values()) == nbytes,
     }.items() if not right]
     if not wrong:

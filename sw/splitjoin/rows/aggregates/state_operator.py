@@ -17,6 +17,7 @@ from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 
+from ..changes import Changes
 from ..device_times import DeviceTimes
 from ..numbered import NumberedSession, RowIds
 from ..operator import RowBatch
@@ -46,6 +47,7 @@ class StateOperator(AggregateOperator):
 
     #: The streams whose probes find the partners that states hold.
     _folded_sides: ClassVar[tuple[int, ...]] = (0,)
+    _gets_pairs = False
 
     def __init__(self, query: Query, folding: FoldChoice, retained: Retained, gather: Gather):
         super().__init__(query, gather)
@@ -56,8 +58,8 @@ class StateOperator(AggregateOperator):
         self._states: dict[str, npt.NDArray[Any]] = {}
 
     def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
-             times: DeviceTimes | None = None) -> NumberedSession:
-        return NumberedSession(self._query, device, first, settled, folds=True, times=times)
+             times: DeviceTimes | None = None, changes: Changes | None = None) -> NumberedSession:
+        return NumberedSession(self._query, device, first, settled, folds=True, times=times, changes=changes)
 
     def follow(self, session: NumberedSession, end: int | None = None) -> None:
         self.note(session.states(end))

@@ -13,6 +13,7 @@ from splitjoin.engines.device import ITEM, PAIR, Device, Items, Session, stars
 from splitjoin.lang.query import Query
 
 from ..aggregates import Gather
+from ..changes import Changes
 from ..device_times import DeviceTimes
 from ..kinds import KindOperator
 from ..numbered import NumberedSession, RowIds
@@ -32,14 +33,16 @@ class IntervalOperator(KindOperator):
     columns of retained rows. ``stars``: True if rows have stars beside them.
     """
 
+    _gets_pairs = False
+
     def __init__(self, query: Query, choice: IntervalChoice, gather: Gather, stars: bool):
         super().__init__(query, bases=True)
         self._choice, self._gather, self._stars = choice, gather, stars
         self._folder = choice.folder()
 
     def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
-             times: DeviceTimes | None = None) -> NumberedSession:
-        return super().open(StarDevice(self._stars), first, settled, times)
+             times: DeviceTimes | None = None, changes: Changes | None = None) -> NumberedSession:
+        return super().open(StarDevice(self._stars), first, settled, times, changes)
 
     @property
     def needed(self) -> tuple[int, int]:

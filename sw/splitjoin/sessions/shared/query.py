@@ -10,7 +10,8 @@ from splitjoin.base.errors import SplitJoinError
 from splitjoin.engines.device import Device, Items
 
 from ..gate import Reader, ReadySequence
-from ..pipeline import Limit, Pipeline
+from ..limit import Limit
+from ..pipeline import Pipeline
 from ..reading import ReadingSession
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot, identity

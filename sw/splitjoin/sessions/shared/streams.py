@@ -29,7 +29,9 @@ from ..envelope import Envelope, damaged
 from ..epochs import EpochWriter, epoch_length
 from ..gate import GateState, Reader, ReadySequence, Source, Watermark, check_side
 from ..gate.times import Idle, Lateness
-from ..pipeline import Limit, Pipeline, PushGate, make_gate
+from ..gate_choice import PushGate, make_gate
+from ..limit import Limit
+from ..pipeline import Pipeline
 from ..results import ResultQueue
 from ..retained import RetainedWindows
 from ..schemas import SessionSchemas, arrow_schema

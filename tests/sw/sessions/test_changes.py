@@ -1,0 +1,240 @@
+"""Masks and precisions that change while a session runs: golden's answer with the same changes, on every device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import splitjoin
+from splitjoin import DeviceError, InputError, OrderError, Query, StreamJoin, UnsupportedError
+from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin.engines.device import Items
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.rows.numbered import NumberedSession
+
+from ...support.changes import Change, golden
+from ...support.feeding import stream_query
+from ...support.lagging import LaggingDevice
+from ...support.sampling import examples
+from ...support.sessions import query, r, s
+
+SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
+CORES = 3
+Turn = tuple[str, int, Any]
+
+
+def stream(rows: list[tuple[int, int]]) -> pa.Table:
+    rows = sorted(rows, key=lambda row: row[0])
+    return pa.table({"ts": [ts for ts, _ in rows], "x": [x for _, x in rows]}, schema=SCHEMA)
+
+
+def turns(order: str) -> st.SearchStrategy[list[Turn]]:
+    """What is done one after the other: pushes of a stream's next rows, changes, and what must change nothing."""
+    one = [st.tuples(st.just(side), st.integers(1, 6), st.none()) for side in "rs"]
+    one.append(st.tuples(st.just("mask"), st.just(0), st.sets(st.integers(0, CORES - 1))))
+    if order.startswith("outer"):
+        one.append(st.tuples(st.just("precision"), st.integers(1, 4), st.none()))
+    one.append(st.tuples(st.sampled_from(["poll", "restart", "snapshot"]), st.just(0), st.none()))
+    if not order.startswith("inner"):
+        one.append(st.tuples(st.just("move"), st.integers(0, 2), st.none()))
+    return st.lists(st.one_of(one), max_size=24)
+
+
+def run(make: Callable[[int], StreamJoin], tables: dict[str, pa.Table], how: list[Turn],
+        devices: Sequence[Any] = ()) -> tuple[Items, list[Change]]:
+    """The items of a session that ``how`` feeds, and the changes with the places that it told."""
+    session, opened, at, found = make(0), 0, dict.fromkeys("rs", 0), []
+    changes: list[Change] = []
+    for what, n, masked in [*how, ("r", 99, None), ("s", 99, None)]:
+        if what in tables:
+            (session.push_r if what == "r" else session.push_s)(tables[what].slice(at[what], n))
+            at[what] += n
+        elif what == "mask":
+            changes.append(Change(sum(session.mask(masked, of=CORES)), masked=tuple(masked)))
+        elif what == "precision":
+            changes.append(Change(sum(session.precision(n)), n=n))
+        elif what == "poll":
+            found.append(session.poll_items()[0])
+        elif what == "restart":
+            session.restart()
+        elif what == "move":
+            with suppress(UnsupportedError):  # a move is under way
+                session.move(devices[n])
+        else:
+            saved, opened = session.snapshot(), opened + 1
+            session.close()
+            session = make(opened)
+            session.restore(saved)
+    session.close_r()
+    session.close_s()
+    found.append(session.poll_items()[0])
+    session.close()
+    return np.concatenate(found), changes
+
+
+ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), min_size=4, max_size=24)
+
+
+@pytest.mark.parametrize("order", ["total", "outer(2)", "inner(1)"])
+@settings(max_examples=examples(40), deadline=None)
+@given(data=st.data(), a=ROWS, b=ROWS, window=st.sampled_from(["RANGE 7", "ROWS 5"]))
+def test_changes_are_golden_s(order: str, data: st.DataObject, a: list[tuple[int, int]], b: list[tuple[int, int]],
+                              window: str) -> None:
+    tables = {"r": stream(a), "s": stream(b)}
+    asked = stream_query(tables["r"], tables["s"], on="r.x <= s.x", window=window, time="ts", order=order)
+    how = data.draw(turns(order))
+    devices: list[Any] = [GoldenDevice(cores=CORES), LaggingDevice(lag=3), "cpu"]
+    if order == "inner(1)":
+        devices = [GoldenDevice(), LaggingDevice(lag=3)]  # slices are a device's own
+    for first in range(len(devices)):
+        found, changes = run(lambda n, first=first: splitjoin.open(
+            asked, devices[(first + n) % len(devices)] if order != "inner(1)" else devices[first], punctuation=True),
+            tables, how, devices)
+        if order == "inner(1)":  # each stream's items have their order
+            want = masked_only(asked, tables, changes)
+            found, want = (items[np.argsort(items["side"], kind="stable")] for items in (found, want))
+        else:
+            want = golden(asked, arrivals(asked, tables["r"], tables["s"]), changes, CORES)
+        assert found.tolist() == want.tolist(), devices[first]
+
+
+def masked_only(asked: Query, tables: dict[str, pa.Table], changes: list[Change]) -> Items:
+    """Golden's items on one core without the pairs that the masks of ``changes`` hide, one by one."""
+    whole = arrivals(asked, tables["r"], tables["s"])
+    position = {side: np.flatnonzero(whole.stream == side) for side in (0, 1)}
+    with GoldenDevice().open(asked) as session:
+        session.push(whole)
+        items = session.flush()
+    keep = []
+    for kind, side, r_id, s_id in items.tolist():
+        probe, stored = (r_id, s_id) if side == 0 else (s_id, r_id)
+        known = [c.masked for c in changes if c.masked is not None and c.at <= position[side][probe]]
+        keep.append(kind != 0 or not known or stored % CORES not in known[-1])
+    return items[np.array(keep, bool)]
+
+
+@pytest.mark.parametrize("how", ["left", "semi", "anti", "asof"])
+@pytest.mark.parametrize("device", ["golden", "cpu"])
+def test_rows_of_other_kinds_are_those_of_the_pairs_that_are_left(how: str, device: str) -> None:
+    asked = splitjoin.query(SCHEMA, SCHEMA, on="r.x = s.x", window="RANGE 5", time="ts", how=how)
+    table = stream([(n, n % 2) for n in range(20)])
+    with splitjoin.open(asked, device) as session, splitjoin.open(asked, GoldenDevice(cores=2, masked=[1])) as want:
+        session.mask([1], of=2)
+        for one in (session, want):
+            one.push_r(table)
+            one.push_s(table)
+        assert session.flush().to_pylist() == want.flush().to_pylist()
+
+
+def test_changes_stay_from_a_circuit_to_the_cpu() -> None:
+    asked = splitjoin.query(SCHEMA, SCHEMA, on="TRUE", window="ROWS 4", order="outer(2)")
+    table = stream([(0, n) for n in range(8)])
+    found, changes = run(lambda n: splitjoin.open(asked, "pysim" if n % 2 == 0 else "cpu", punctuation=True,
+                                                  **({"cores": 2, "capacity": 2} if n % 2 == 0 else {})),
+                         {"r": table, "s": table}, [("r", 3, None), ("s", 3, None), ("mask", 0, {1}), ("r", 2, None),
+                                                    ("s", 2, None), ("precision", 3, None), ("snapshot", 0, None),
+                                                    ("r", 2, None), ("mask", 0, set()), ("s", 2, None)])
+    order = [side for n, side in ((3, 0), (3, 1), (2, 0), (2, 1), (2, 0), (2, 1), (1, 0), (1, 1)) for _ in range(n)]
+    whole = Arrivals(np.array(order, np.uint8), None, table, table)
+    assert [change.at for change in changes] == [6, 10, 12]
+    assert found.tolist() != golden(asked, whole, [], 3).tolist()
+    want = golden(asked, whole, changes, CORES)
+    for n in range(8):  # the stars of each stream, and the pairs of each probe, are those of the golden model
+        for side, name in enumerate("rs"):
+            of = [sorted(i for i in items.tolist() if i[1] == side and i[2 + side] == n) for items in (found, want)]
+            assert of[0] == of[1], (name, n)
+
+
+def test_what_changes_refuse() -> None:
+    with splitjoin.open(query(order="outer(2)")) as session:
+        with pytest.raises(InputError, match="the number of sub-windows must be a whole number from 1, not None; the "
+                                             "device 'cpu' has no cores"):
+            session.mask([0])
+        with pytest.raises(DeviceError, match="masked cores must be numbers from 0 to 1, not 2"):
+            session.mask([2], of=2)
+        with pytest.raises(OrderError, match="the precision of order 'outer' must be 1 to"):
+            session.precision(0)
+    with splitjoin.open(query()) as session, pytest.raises(OrderError, match="a precision is of orders"):
+        session.precision(2)
+    with splitjoin.open(query(order="inner(2)"), "golden") as session, pytest.raises(
+            OrderError, match="slices of order"):
+        session.precision(1)
+    folded = query(aggregate={"n": "count(*)"}, how="left", on="r.x = s.a")
+    with splitjoin.open(folded, "cpu") as session, pytest.raises(UnsupportedError, match="a mask needs all pairs"):
+        session.mask([0], of=2)
+
+
+def test_a_masked_session_does_not_move_to_where_no_pairs_come() -> None:
+    folded = query(aggregate={"n": "count(*)"}, how="left", on="r.x = s.a")
+    with splitjoin.open(folded, "golden") as session:
+        session.mask([0], of=2)
+        with pytest.raises(UnsupportedError, match="a mask needs all pairs"):
+            session.restart("cpu")
+        session.push_r(r(1))
+        session.push_s(s(1))
+        assert session.flush()["n"].to_pylist() == [0]
+
+
+def test_masks_that_no_probe_needs_are_forgotten() -> None:
+    with splitjoin.open(query(window="RANGE 2"), "golden") as session:
+        for at in range(50):
+            session.mask([at % 2], of=2)
+            session.push_r(r(at))
+            session.push_s(s(at))
+        session.mask([], of=2)
+        session.heartbeat(60)
+        session.push_s(s(60))
+        session.push_r(r(60))
+        assert len(session._pipeline.changes.state()["masks"]) < 3
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "full", "semi", "anti", "asof"])
+def test_rows_of_all_kinds_are_the_same_through_a_move(how: str) -> None:
+    asked = splitjoin.query(SCHEMA, SCHEMA, on="r.x = s.x", window="RANGE 5", time="ts", how=how)
+    table = stream([(n // 2, n % 3) for n in range(40)])
+    device = LaggingDevice(lag=2)
+    with splitjoin.open(asked, "cpu") as session, splitjoin.open(asked, "golden") as want:
+        for at in range(0, 40, 4):
+            if at == 12:
+                place = session.counters()["tuples_r"]
+                session.move(device)
+                with pytest.raises(UnsupportedError, match="a session moves without a replay while"):
+                    session.move("golden")
+            if at == 32:
+                assert type(session._pipeline.device_session) is NumberedSession, "the old device session is gone"
+                mine = session._pipeline.device_session._session._session  # type: ignore[attr-defined]  # golden's
+                assert mine.counters()["tuples_r"] == session.counters()["tuples_r"] - place, "nothing was replayed"
+                session.move("golden")
+            for one in (session, want):
+                one.push_r(table.slice(at, 4))
+                one.push_s(table.slice(at, 4))
+        assert session.flush().to_pylist() == want.flush().to_pylist()
+
+
+def test_a_circuit_gets_more_cores_while_it_runs() -> None:
+    asked = splitjoin.query(SCHEMA, SCHEMA, on="r.x <= s.x", window="ROWS 4")
+    table = stream([(0, n % 5) for n in range(14)])
+    with splitjoin.open(asked, "pysim", cores=2, capacity=2) as session, splitjoin.open(asked, "golden") as want:
+        for at in range(14):
+            if at == 6:
+                session.move("pysim", cores=3, capacity=2)
+            for one in (session, want):
+                one.push_r(table.slice(at, 1))
+                one.push_s(table.slice(at, 1))
+        assert session.flush().to_pylist() == want.flush().to_pylist()
+        assert type(session._pipeline.device_session) is NumberedSession
+
+
+def test_where_a_move_is_refused() -> None:
+    folded = query(aggregate={"n": "count(*)"}, how="left", on="r.x = s.a")
+    with splitjoin.open(folded, "cpu") as session, pytest.raises(UnsupportedError, match="a move without a replay"):
+        session.move("golden")
+    for asked in (query(order="none"), query(order="inner(1)")):
+        with splitjoin.open(asked, "golden") as session, pytest.raises(UnsupportedError, match="use restart"):
+            session.move("golden")
