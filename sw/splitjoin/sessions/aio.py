@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -124,6 +124,18 @@ class AsyncStreamJoin:
     async def counters(self) -> dict[str, int]:
         """Counters of the session (see `StreamJoin.counters`)."""
         return await self._change(self._session.counters)
+
+    async def mask(self, cores: Collection[int], *, of: int | None = None) -> tuple[int, int]:
+        """Leave out pairs by the sub-windows of their stored tuples (see `StreamJoin.mask`)."""
+        return await self._change(lambda: self._session.mask(cores, of=of))
+
+    async def precision(self, n: int) -> tuple[int, int]:
+        """Change how often stars come in order ``outer`` (see `StreamJoin.precision`)."""
+        return await self._change(self._session.precision, n)
+
+    async def move(self, device: str | Device, **options: Any) -> None:
+        """Go on on another device without a replay (see `StreamJoin.move`)."""
+        await self._change(lambda: self._session.move(device, **options))
 
     async def snapshot(self) -> bytes:
         """The state of the session as bytes (see `StreamJoin.snapshot`)."""

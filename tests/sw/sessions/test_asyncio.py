@@ -94,3 +94,20 @@ def test_a_cancelled_push_that_waits_takes_nothing() -> None:
             assert isinstance((await asyncio.gather(closing, return_exceptions=True))[0], (DeviceError, type(None)))
 
     asyncio.run(run())
+
+
+def test_changes_and_dropped_tuples_are_those_of_the_session() -> None:
+    async def run() -> None:
+        async with splitjoin.open_async(query(order="outer(2)"), "golden", when_full="shed",
+                                        shedding=splitjoin.Shedding(capacity=3)) as session:
+            assert await session.mask([0], of=2) == (0, 0)
+            assert await session.precision(3) == (0, 0)
+            await session.move("cpu")
+            await session.push_r(r(1, 2, 3, 4, 5))
+            await session.push_s(s(6))
+            assert len(await session.shed_r()) == (await session.counters())["shed_r"] > 0
+            assert len(await session.shed_s()) == 0
+            rows = await session.flush()
+            assert rows["ts_r"].to_pylist() == [2], "r#0 and r#2 are hidden"
+
+    asyncio.run(run())
