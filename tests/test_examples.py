@@ -51,6 +51,11 @@ def test_feature_store(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.startswith("1,500 rows of features; offline and online ones are equal\n")
 
 
+def test_serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    in_process("serve.py", ("--rows", "1000"), monkeypatch)
+    assert capsys.readouterr().out == "23,078 rows followed\n[{'price': 49}]\n"
+
+
 def test_own_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     in_process("own_condition.py", ("--rows", "8", "--device", "pysim", "--output", str(tmp_path),
                                      "--testbench", "verilog"), monkeypatch)

@@ -29,10 +29,11 @@ MAY_IMPORT = {
     "rows": "base lang engines circuit tables",
     "joins": "base lang plan engines circuit hw tables rows",
     "sessions": "base lang engines tables rows joins",
+    "server": "base lang tables sessions",
     "qualify": "base lang plan",
     "catalyst": "base lang engines rows",
     "spark": "base lang plan engines circuit link rows joins sessions catalyst",
-    "cli": "base lang engines circuit link hw sim boards tables rows joins qualify catalyst",
+    "cli": "base lang engines circuit link hw sim boards tables rows joins server qualify catalyst",
 }
 #: The front of the package, the command ``python -m splitjoin``, and names that users know.
 FRONT = {"splitjoin", "splitjoin.__main__", "splitjoin.cpu", "splitjoin.frames"}

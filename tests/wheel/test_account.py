@@ -15,7 +15,7 @@ from .account import CHANGES, PAGES, PROGRAMS, accounted, run_of
 from .pages import ROOT, Block, blocks, commands, pages, words
 
 #: Languages of blocks that are not run: answers and drawings, and SQL, which the tests of its pages read.
-OTHERS = {"", "text", "sql"}
+OTHERS = {"", "text", "sql", "toml"}
 #: What a page writes where the reader must put something.
 LEFT_TO_THE_READER = re.compile(r"…|\.\.\.|<\w+>|(?<![\w.$-])[A-Z]{3,}(?![\w.=])")
 SHELL = [block for page in pages() for block in blocks(page) if block.language == "sh"]

@@ -1,5 +1,6 @@
 """The command line: ``splitjoin join``, ``sql``, ``verilog``, ``explain``, ``tune``, ``boards``, ``build``,
-``program``, ``emulate``, ``daemon``, ``spark-qualify``, ``spark-jar``, ``devices``, ``doctor``, ``completion``.
+``program``, ``emulate``, ``daemon``, ``serve``, ``spark-qualify``, ``spark-jar``, ``devices``, ``doctor``,
+``completion``.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ with quiet_interrupts():
     from .pipes import shown
     from .qualify import qualify_options, run_qualify
     from .running import run_join, run_sql
+    from .serve import run_serve, serve_options
     from .spark_jar import run_spark_jar
     from .verilog import verilog_options, write_circuit
     from .warmup import run_warmup, warmup_options
@@ -169,6 +171,9 @@ def command_parser() -> argparse.ArgumentParser:
     daemon = _command(commands, "daemon", "own the devices of this machine, and lease them to other processes",
                       run_daemon)
     daemon_options(daemon)
+
+    server = _command(commands, "serve", "run continuous joins behind Arrow Flight, with results that stay", run_serve)
+    serve_options(server)
 
     emulator = _command(commands, "emulate", "run a board's circuit behind a pseudo-terminal, for the device uart",
                         run_emulator)

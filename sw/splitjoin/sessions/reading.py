@@ -99,6 +99,11 @@ class ReadingSession(ABC, Generic[Gate]):
         """True if both streams are closed and all rows have been given out."""
         return self._pipeline.results.finished
 
+    @property
+    def failure(self) -> Exception | None:
+        """Why the device has failed, if it has; `restart` goes on."""
+        return self._pipeline.failure
+
     def counters(self) -> dict[str, int]:
         """Counters of the session since its beginning:
 
@@ -159,6 +164,11 @@ class ReadingSession(ABC, Generic[Gate]):
         with self._usable():
             self._work()
             return self._pipeline.results.rows
+
+    def found(self) -> pa.Table:
+        """The rows that wait for a poll, which stay there."""
+        batches, _ = self._pipeline.results.peek()
+        return pa.Table.from_batches([self._schemas.rows(batch) for batch in batches], self.schema)
 
     def take_found(self) -> tuple[pa.Table, Callable[[], None]]:
         """Take all rows that wait; what is returned with them puts them back. `EpochWriter` calls this."""

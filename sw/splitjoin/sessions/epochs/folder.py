@@ -73,7 +73,7 @@ class EpochFolder:
         self._lock = _locked(self.path)
         try:
             self.manifest = self._read()
-            self._recover()
+            self._recover(self.manifest.epochs)
         except BaseException:
             self._lock.release()
             raise
@@ -115,9 +115,9 @@ class EpochFolder:
                     path.unlink()
             raise InputError(f"epoch {n} cannot be written to {self.path}: {first_line(error)}; its rows are kept, "
                              f"make room there and write again") from error
-        self.manifest = manifest
         _sync(self.path)
-        self._recover()
+        self._recover(manifest.epochs)
+        self.manifest = manifest
 
     def close(self) -> None:
         """Let other processes write."""
@@ -140,9 +140,8 @@ class EpochFolder:
                                 f"none; restore the whole folder from a copy, or write to another folder")
         return made
 
-    def _recover(self) -> None:
-        """Give committed files their names, and remove what belongs to no committed epoch."""
-        end = self.manifest.epochs
+    def _recover(self, end: int) -> None:
+        """Give the files of ``end`` committed epochs their names, and remove what belongs to no committed epoch."""
         for folder in [self.path, *(one for one in self.path.iterdir() if one.is_dir())]:
             for path in list(folder.iterdir()):
                 if found := _FILE.fullmatch(path.name):
@@ -211,7 +210,8 @@ def _sync(folder: Path) -> None:
 
 def epoch_files(path: str | os.PathLike[str], query: str = "") -> list[Path]:
     """The files of the committed epochs in a folder, in order; of shared streams, those of one ``query``."""
-    return sorted(one for one in _folder(Path(path), query).iterdir() if _VISIBLE.fullmatch(one.name))
+    folder = _folder(Path(path), query)
+    return sorted(one for one in folder.iterdir() if _VISIBLE.fullmatch(one.name)) if folder.is_dir() else []
 
 
 def _folder(path: Path, query: str) -> Path:

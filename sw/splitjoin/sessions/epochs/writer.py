@@ -152,11 +152,15 @@ class EpochWriter:
         self._new_epoch(cut.delivered)
         return True
 
+    def wait(self, seconds: float) -> None:
+        """Wait until there may be more rows, at most this long."""
+        self._of.wait_for_work(seconds)
+
     def run(self) -> None:
         """Write epochs until both streams are closed, then the last one: with the pushes in other threads."""
         while not self._of.input_ended():
             self.write()
-            self._of.wait_for_work(_PATIENCE)
+            self.wait(_PATIENCE)
         self.commit()
 
     def close(self) -> None:

@@ -142,6 +142,23 @@ class SharedStreams:
         with self._lock:
             return dict(self._queries)
 
+    @property
+    def delivered(self) -> dict[str, tuple[int, ...]]:
+        """For each stream, how many tuples each of its sources has delivered, since the first epoch if there are
+        epochs.
+        """
+        with self._lock:
+            return {side: tuple(counts) for side, counts in self._delivered.items()}
+
+    @property
+    def ended(self) -> bool:
+        """True if both streams have ended."""
+        return self._closed or self._input.gate.done
+
+    def sources(self, stream: Side) -> int:
+        """The number of sources that a stream has had."""
+        return self._input.gate.count(stream)
+
     def push_r(self, data: Any) -> None:
         """Deliver tuples of R, as `StreamJoin.push_r`; no query runs before it is polled."""
         self._push("r", None, data)
@@ -212,7 +229,7 @@ class SharedStreams:
         closed later; rows of one that is closed before they are in an epoch are lost.
         """
         of = StreamsEpochs(self._lock, lambda: self.queries, self._delivered, lambda: self._input.sequence.frontier,
-                           lambda: self._closed, self._state, self.restore, self.reserve)
+                           lambda: self.ended, self._state, self.restore, self.reserve)
         return EpochWriter(of, folder, every=epoch_length(every, self._base.query.time), rows=rows, delay=delay,
                            clock=self._options["clock"])
 

@@ -1,0 +1,70 @@
+"""The command ``serve``: continuous joins behind Arrow Flight."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+
+from splitjoin.base.errors import InputError, ToolError, first_line
+from splitjoin.base.safe_text import printable
+
+__all__ = ["run_serve", "serve_options"]
+
+#: Seconds that calls of clients may take to end, when the server stops.
+_GRACE = 5.0
+
+
+def serve_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("file", metavar="FILE.toml", help="streams, queries, folder and limits; docs/server.md "
+                                                          "describes the file")
+    parser.add_argument("--check", action="store_true", help="check the file and its queries, and end")
+
+
+def run_serve(args: argparse.Namespace) -> None:
+    """Serve until SIGTERM or Ctrl-C. Raises `InputError` for a file that is wrong, `ToolError` without Arrow Flight."""
+    try:
+        from splitjoin.server.flight import FlightServer
+    except ImportError as error:
+        raise ToolError(f"a server needs Arrow Flight, which this pyarrow does not have: {first_line(error)}; install "
+                        f"pyarrow from PyPI") from None
+    from splitjoin.server import JoinService, read_config
+
+    config = read_config(args.file)
+    if args.check:
+        print(f"{args.file}: {len(config.queries)} queries over {' and '.join(one.name for one in config.streams)}")
+        return
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    service = JoinService(config, _log)
+    try:
+        server = FlightServer(service)
+    except BaseException as error:
+        service.stop()
+        if isinstance(error, OSError):
+            raise InputError(f"the server must listen on {config.host}:{config.port}, but {first_line(error)}; stop "
+                             f"what listens there, or choose another port") from None
+        raise
+    _log(f"serves on {config.host}:{server.port}, with {service.epochs()} epochs in {config.folder}")
+    while not stop.wait(0.5):  # short, as a signal before the wait does not end it
+        pass
+    service.stop()
+    _log(f"stopped, with {service.epochs()} epochs")
+    # Calls that wait for their clients would hold up the end for ever; what they put is committed already.
+    ending = threading.Thread(target=server.shutdown, daemon=True)
+    ending.start()
+    ending.join(_GRACE)
+    if ending.is_alive():
+        sys.stderr.flush()
+        sys.stdout.flush()
+        os._exit(0)
+
+
+def _log(line: str) -> None:
+    text = printable(line).replace("\n", r"\n")
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} splitjoin serve: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,216 @@
+"""The file of `splitjoin serve`: `ServerConfig`, read and checked by `read_config`."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from splitjoin.base.errors import InputError, first_line
+from splitjoin.lang.schema import suggest
+from splitjoin.tables.schema_text import parse_schema
+
+__all__ = ["Limits", "QueryConfig", "ServerConfig", "StreamConfig", "read_config"]
+
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+):(\d{1,5})")
+#: The least length of a token.
+_TOKEN = 16
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """A stream that clients put to: its name, schema, time column, and the names of its sources."""
+
+    name: str
+    schema: pa.Schema
+    time: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class QueryConfig:
+    """A continuous query: a SELECT over both streams, its window, and the device that it runs on."""
+
+    name: str
+    sql: str
+    window: Any
+    device: str
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of what clients may do.
+
+    Attributes:
+        subscriptions: Clients that may follow queries at once.
+        statements: One-time statements that may run at once.
+        statement_seconds: Seconds that one may take, with what its client takes to read it.
+        statement_memory: Memory of one, as DuckDB has it: ``"1GB"``.
+        unread: Tuples that the slowest query may have to join before clients' puts wait.
+    """
+
+    subscriptions: int = 64
+    statements: int = 4
+    statement_seconds: float = 30.0
+    statement_memory: str = "1GB"
+    unread: int = 1 << 20
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """All of a server: the file of `splitjoin serve`."""
+
+    host: str
+    port: int
+    folder: Path
+    streams: tuple[StreamConfig, StreamConfig]
+    queries: tuple[QueryConfig, ...]
+    token: str | None = None
+    certificate: bytes | None = None
+    key: bytes | None = None
+    limits: Limits = Limits()
+    input: Mapping[str, Any] = field(default_factory=dict)
+    epochs: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_config(path: str | os.PathLike[str]) -> ServerConfig:
+    """Read the file of a server. Raises `InputError` that names what is wrong, and where."""
+    place = Path(path)
+    try:
+        found = tomllib.loads(place.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"the file of a server must be TOML that can be read, but {place}: "
+                         f"{first_line(error)}") from None
+    return _Reader(place.parent).server(found)
+
+
+class _Reader:
+    """Reads values, whose paths are relative to ``folder``."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+
+    def server(self, found: Mapping[str, Any]) -> ServerConfig:
+        _keys("the file", found, {"folder", "streams", "queries"},
+              {"listen", "token_file", "tls", "limits", "input", "epochs"})
+        host, port = _address(_text("listen", found.get("listen", "127.0.0.1:8815")))
+        tls = _table("tls", found.get("tls", {}))
+        if tls:
+            _keys("[tls]", tls, {"certificate", "key"}, set())
+        token = self._token(found["token_file"]) if "token_file" in found else None
+        if not _is_loopback(host) and (token is None or not tls):
+            raise InputError(f"a server that other machines reach needs a token_file and [tls], but listen = "
+                             f"'{host}:{port}' lacks {'token_file' if token is None else '[tls]'}; add it, or listen "
+                             f"on 127.0.0.1")
+        streams = _table("streams", found["streams"])
+        if len(streams) != 2:
+            raise InputError(f"a server joins two streams, [streams.NAME] each, but the file has {len(streams)}")
+        first, second = (self._stream(name, value) for name, value in streams.items())
+        queries = tuple(self._query(name, value) for name, value in _table("queries", found["queries"]).items())
+        if not queries:
+            raise InputError("a server needs a query, [queries.NAME], but the file has none")
+        return ServerConfig(
+            host, port, self._folder / _text("folder", found["folder"]), (first, second), queries, token,
+            self._bytes("tls.certificate", tls["certificate"]) if tls else None,
+            self._bytes("tls.key", tls["key"]) if tls else None, _limits(_table("limits", found.get("limits", {}))),
+            _some("input", found, {"lateness", "watermark", "idle", "retain"}),
+            _some("epochs", found, {"rows", "delay", "every"}))
+
+    def _stream(self, name: str, value: Any) -> StreamConfig:
+        what = f"[streams.{name}]"
+        _keys(what, _table(f"streams.{name}", value), {"schema", "time"}, {"sources"})
+        text = _text(f"{what} schema", value["schema"])
+        schema = parse_schema(text if ":" in text else str(self._folder / text))
+        sources = value.get("sources", ["main"])
+        if (not isinstance(sources, list) or not sources or not all(isinstance(one, str) and one for one in sources)
+                or len(set(sources)) != len(sources)):
+            raise InputError(f"{what} sources must be a list of different names, not {sources!r}")
+        return StreamConfig(name, schema, _text(f"{what} time", value["time"]), tuple(sources))
+
+    def _query(self, name: str, value: Any) -> QueryConfig:
+        what = f"[queries.{name}]"
+        _keys(what, _table(f"queries.{name}", value), {"sql", "window"}, {"device", "options"})
+        return QueryConfig(name, _text(f"{what} sql", value["sql"]), value["window"],
+                           _text(f"{what} device", value.get("device", "cpu")),
+                           _table(f"queries.{name}.options", value.get("options", {})))
+
+    def _token(self, value: Any) -> str:
+        path = self._folder / _text("token_file", value)
+        text = self._bytes("token_file", value).decode("utf-8", "replace").strip()
+        if len(text) < _TOKEN or not text.isprintable() or not text.isascii() or " " in text:
+            raise InputError(f"a token must be one line of at least {_TOKEN} ASCII characters without blanks, but "
+                             f"{path} has another text; write a random one, as of `openssl rand -hex 32`")
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            raise InputError(f"only its owner may read a token, but {path} has the mode "
+                             f"{path.stat().st_mode & 0o777:03o}; run chmod 600 on it")
+        return text
+
+    def _bytes(self, what: str, value: Any) -> bytes:
+        path = self._folder / _text(what, value)
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{what} must be a file that can be read, but {first_line(error)}") from None
+
+
+def _keys(what: str, found: Mapping[str, Any], needed: set[str], more: set[str]) -> None:
+    if unknown := [name for name in found if name not in needed | more]:
+        raise InputError(f"{what} has the unknown entry {unknown[0]!r}{suggest(unknown[0], sorted(needed | more))}; it "
+                         f"may have {', '.join(sorted(needed | more))}")
+    if missing := sorted(needed - set(found)):
+        raise InputError(f"{what} must have {', '.join(sorted(needed))}, but has no {missing[0]}")
+
+
+def _table(what: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"[{what}] must be a table of TOML, not {value!r}")
+    return value
+
+
+def _text(what: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{what} must be a text, not {value!r}")
+    return value
+
+
+def _some(what: str, found: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    value = _table(what, found.get(what, {}))
+    _keys(f"[{what}]", value, set(), names)
+    return value
+
+
+def _limits(found: dict[str, Any]) -> Limits:
+    known = {name: type(getattr(Limits, name)) for name in ("subscriptions", "statements", "statement_seconds",
+                                                            "statement_memory", "unread")}
+    _keys("[limits]", found, set(), set(known))
+    for name, value in found.items():
+        kinds = (int, float) if known[name] is float else (known[name],)
+        if isinstance(value, bool) or not isinstance(value, kinds) or (not isinstance(value, str) and value <= 0):
+            raise InputError(f"[limits] {name} must be a {'text' if known[name] is str else 'number'} above 0, not "
+                             f"{value!r}")
+    memory = found.get("statement_memory", Limits.statement_memory)
+    if not re.fullmatch(r"\d{1,6} ?[KMGT]i?B", memory):
+        raise InputError(f"[limits] statement_memory must be like '500MB', not {memory!r}")
+    return Limits(**found)
+
+
+def _address(text: str) -> tuple[str, int]:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or int(match[2]) > 65535:
+        raise InputError(f"listen must be HOST:PORT, such as '127.0.0.1:8815', not {text!r}")
+    return match[1], int(match[2])
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

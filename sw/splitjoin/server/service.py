@@ -1,0 +1,280 @@
+"""`JoinService`: shared streams, their queries and their epochs, as a server has them: without the network."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from splitjoin.base.errors import InputError, SplitJoinError, plural
+from splitjoin.lang.schema import SIDES, Side, suggest
+from splitjoin.sessions import SharedStreams
+from splitjoin.sessions.epochs import EpochWriter, epoch_files
+from splitjoin.sessions.gate import Source
+
+from .config import ServerConfig
+
+__all__ = ["JoinService"]
+
+#: Seconds after which threads that wait look again.
+_PATIENCE = 0.2
+#: Seconds between two tries to write an epoch that could not be written.
+_RETRY = 1.0
+#: Rows of one batch that a subscriber gets.
+_BATCH = 1 << 16
+
+
+class JoinService:
+    """Takes tuples, runs the queries in a thread, and writes their rows as epochs. Use as a context manager.
+
+    Several threads may call its methods. What is committed survives any end of the process: `committed` says how many
+    tuples of a source are, and a client that pushes again what lies behind loses nothing and doubles nothing.
+
+    Args:
+        config: What the streams and queries are.
+        log: Gets a line for each event that an operator should see.
+    """
+
+    def __init__(self, config: ServerConfig, log: Callable[[str], None] = lambda line: print(line, file=sys.stderr)):
+        self.config, self._log = config, log
+        self._changed = threading.Condition()
+        self._writing = threading.Lock()  # held while an epoch is written
+        self._stopping = False
+        self._trouble: str | None = None
+        r, s = config.streams
+        given = dict(config.input)
+        self._streams = SharedStreams(r.schema, s.schema, time=(r.time, s.time), names=(r.name, s.name),
+                                      unread=config.limits.unread, when_full="block", **given)
+        self.schemas: dict[str, pa.Schema] = {}
+        writer: EpochWriter | None = None
+        try:
+            known = _known_queries(config.folder)
+            if lost := [name for name in known if name not in {query.name for query in config.queries}]:
+                raise InputError(f"{config.folder} has epochs of the query {lost[0]!r}, which is not in the file; put "
+                                 f"it back, or take another folder")
+            for query in config.queries:
+                if query.name in known:
+                    self._add(query)
+            writer = self._streams.write_to(config.folder, **dict(config.epochs))
+            for query in config.queries:  # new ones, from where the streams are
+                if query.name not in known:
+                    self._add(query)
+            self._writer = writer
+            self._sources = {(stream.name, name): self._source(side, n) for side, stream in zip(SIDES, config.streams,
+                                                                                                 strict=True)
+                             for n, name in enumerate(stream.sources)}
+            self._busy: set[tuple[str, str]] = set()
+        except BaseException:
+            if writer is not None:
+                writer.close()
+            self._streams.__exit__(None, None, None)
+            raise
+        self._thread = threading.Thread(target=self._run, name="splitjoin epochs", daemon=True)
+        self._thread.start()
+
+    def source(self, stream: str, source: str) -> Source:
+        """Take a source for one client; `release` gives it back. Raises `InputError` if another client has it."""
+        key = self._key(stream, source)
+        with self._changed:
+            if key in self._busy:
+                raise InputError(f"one client at a time puts to a source, but another one puts to {stream}/{source}; "
+                                 f"wait for it, or add sources in the file of the server")
+            self._check_running()
+            self._busy.add(key)
+        return self._sources[key]
+
+    def release(self, stream: str, source: str) -> None:
+        """Give a source back."""
+        with self._changed:
+            self._busy.discard((stream, source))
+
+    def position(self, stream: str, source: str) -> dict[str, int]:
+        """How many tuples a source has ``delivered``, and how many of them are ``committed``."""
+        key = self._key(stream, source)
+        side, index = self._side(stream), [name for name in self._sources if name[0] == stream].index(key)
+        return {"delivered": _at(self._streams.delivered[side], index),
+                "committed": _at(self._writer.delivered.get(side, ()), index)}
+
+    def heartbeat(self, stream: str, time: int) -> None:
+        """Promise that a stream delivers no more tuples below ``time``, in the unit of its time column."""
+        side = self._side(stream)
+        schema, name = self.config.streams[SIDES.index(side)].schema, self.config.streams[SIDES.index(side)].time
+        try:
+            value = pa.scalar(time, pa.int64()).cast(schema.field(name).type)
+        except (pa.ArrowException, TypeError, OverflowError):
+            raise InputError(f"the time of a heartbeat must be a whole number in the unit of {stream}.{name}, not "
+                             f"{time!r}") from None
+        self._streams.heartbeat(value if not pa.types.is_integer(value.type) else time, side)
+
+    def idle(self, stream: str) -> None:
+        """Declare a stream silent, until it delivers again."""
+        self._streams.idle(self._side(stream))
+
+    def finish(self, stream: str) -> None:
+        """End a stream for good."""
+        (self._streams.close_s if self._side(stream) == "s" else self._streams.close_r)()
+
+    def status(self) -> dict[str, Any]:
+        """Counters of the streams and queries, what fails, and how many epochs there are."""
+        queries = {}
+        for name, query in self._streams.queries.items():
+            failure = query.failure
+            queries[name] = query.counters() | ({} if failure is None else {"failure": str(failure)})
+        return {"epochs": self._writer.epochs, "streams": self._streams.counters(), "queries": queries,
+                "trouble": self._trouble}
+
+    def epochs(self) -> int:
+        """The number of epochs that are committed."""
+        return self._writer.epochs
+
+    def rows(self, query: str, *, epoch: int = 0, row: int = 0, follow: bool = True,
+             gone: Callable[[], bool] = lambda: False) -> Iterator[tuple[pa.RecordBatch, dict[str, int]]]:
+        """The committed rows of a query, each batch with its epoch and the place of its first row.
+
+        They begin with the epoch ``epoch``, and not before the ``row``-th row of the query. With ``follow``, the
+        iterator waits for further epochs, until the streams have ended, the service stops, or ``gone`` is true.
+        """
+        self._check_query(query)
+        seen = -1
+        while not gone():
+            with self._changed:
+                committed, last = self._writer.epochs, self._ended or self._stopping or not follow
+            for file in epoch_files(self.config.folder, query):
+                number = int(file.name[6:18])
+                if number <= seen or number >= committed:
+                    continue
+                seen = number
+                if number >= epoch:
+                    yield from _batches(file, number, row)
+            if last:
+                return
+            with self._changed:
+                if self._writer.epochs == committed and not self._ended and not self._stopping:
+                    self._changed.wait(_PATIENCE)
+
+    def tables(self) -> dict[str, tuple[list[Path], pa.Table]]:
+        """For each query its committed files, and the rows that are in no epoch yet: one place in the sequence."""
+        with self._writing:
+            return {name: (epoch_files(self.config.folder, name), query.found())
+                    for name, query in self._streams.queries.items()}
+
+    def stop(self) -> None:
+        """Take no more tuples, end the last epoch, and let followers end."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        self._thread.join()
+        self._writer.close()
+        self._streams.__exit__(None, None, None)
+
+    def __enter__(self) -> JoinService:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def stopping(self) -> bool:
+        """True once `stop` was called."""
+        return self._stopping
+
+    @property
+    def _ended(self) -> bool:
+        return self._streams.ended and not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            wrote = self._write(final=False)
+            with self._changed:
+                if wrote or self._trouble:
+                    self._changed.notify_all()
+                if self._stopping or (self._streams.ended and self._trouble is None):
+                    break
+                if self._trouble:
+                    self._changed.wait(_RETRY)
+            self._writer.wait(_PATIENCE)
+        self._write(final=True)
+        with self._changed:
+            self._changed.notify_all()
+
+    def _write(self, *, final: bool) -> bool:
+        """Write an epoch if one is due, or in any case; trouble is said once, and tried again."""
+        try:
+            with self._writing:
+                wrote = self._writer.commit() if final else self._writer.write()
+        except SplitJoinError as error:
+            if str(error) != self._trouble:
+                self._log(str(error))
+            self._trouble = str(error)
+            return False
+        if self._trouble is not None:
+            self._log("epochs are written again")
+        self._trouble = None
+        return wrote
+
+    def _add(self, query: Any) -> None:
+        made = self._streams.sql(query.sql, window=query.window, name=query.name, device=query.device,
+                                 device_options=query.options)
+        self.schemas[query.name] = made.schema
+
+    def _source(self, side: Side, n: int) -> Source:
+        have, stream = self._streams.sources(side), self.config.streams[SIDES.index(side)]
+        if have > len(stream.sources):
+            raise InputError(f"{self.config.folder} has epochs of a stream {stream.name} with {have} sources, but the "
+                             f"file names {len(stream.sources)}; name all of them, in the same order")
+        if n < self._streams.sources(side):
+            return self._streams.source_at(side, n)
+        return self._streams.source(side)
+
+    def _side(self, stream: str) -> Side:
+        names = [one.name for one in self.config.streams]
+        if stream not in names:
+            raise InputError(f"there is no stream {stream!r}{suggest(str(stream), names)}; there are "
+                             f"{', '.join(names)}")
+        return SIDES[names.index(stream)]
+
+    def _key(self, stream: str, source: str) -> tuple[str, str]:
+        names = self.config.streams[SIDES.index(self._side(stream))].sources
+        if source not in names:
+            raise InputError(f"stream {stream} has no source {source!r}{suggest(str(source), names)}; its "
+                             f"{plural(len(names), 'source')} {'is' if len(names) == 1 else 'are'} {', '.join(names)}")
+        return stream, source
+
+    def _check_query(self, name: str) -> None:
+        if name not in self.schemas:
+            raise InputError(f"there is no query {name!r}{suggest(str(name), list(self.schemas))}; there are "
+                             f"{', '.join(self.schemas)}")
+
+    def _check_running(self) -> None:
+        if self._stopping:
+            raise InputError("the server stops and takes no more tuples; put them again when it runs")
+
+
+def _known_queries(folder: Path) -> list[str]:
+    """The queries of the state in ``folder``; none if there is no state. `EpochFolder` checks the manifest."""
+    try:
+        return list(json.loads((folder / "_manifest.json").read_bytes())["rows"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _batches(file: Path, number: int, row: int) -> Iterator[tuple[pa.RecordBatch, dict[str, int]]]:
+    with pq.ParquetFile(file) as source:
+        at = int(json.loads(source.metadata.metadata[b"splitjoin.epoch"])["first_row"])
+        if at + source.metadata.num_rows <= row:
+            return
+        for batch in source.iter_batches(_BATCH):
+            skip = min(max(row - at, 0), len(batch))
+            if skip < len(batch):
+                yield batch.slice(skip), {"epoch": number, "row": at + skip}
+            at += len(batch)
+
+
+def _at(counts: Any, index: int) -> int:
+    return counts[index] if index < len(counts) else 0

@@ -1,0 +1,119 @@
+"""Clients of a server: plain pyarrow, as anybody has them."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+__all__ = ["ROOT", "A", "B", "Server", "act", "config", "offers", "orders", "put", "rows"]
+
+ROOT = Path(__file__).parents[3]
+A = pa.schema([pa.field("ts", pa.int64(), False), pa.field("price", pa.int32(), False)])
+B = pa.schema([pa.field("ts", pa.int64(), False), pa.field("ask", pa.int32(), False)])
+_FILE = """\
+listen = "127.0.0.1:0"
+folder = "results"
+{top}
+[epochs]
+rows = 500
+delay = 0.2
+[streams.orders]
+schema = "ts:int64, price:int32"
+time = "ts"
+sources = {sources}
+[streams.offers]
+schema = "ts:int64, ask:int32"
+time = "ts"
+[queries.near]
+sql = "SELECT o.ts, o.price, f.ask FROM orders o JOIN offers f ON abs(o.price - f.ask) <= 3"
+window = "RANGE 20"
+[queries.equal]
+sql = "SELECT o.ts, f.ts AS t FROM orders o JOIN offers f ON o.price = f.ask"
+window = ["RANGE 20", "ROWS 9"]
+{more}
+"""
+
+
+def config(folder: Path, *, top: str = "", more: str = "", sources: str = '["main"]') -> Path:
+    """The file of a server in ``folder``."""
+    path = folder / "join.toml"
+    path.write_text(_FILE.format(top=top, more=more, sources=sources))
+    return path
+
+
+def orders(first: int, end: int) -> pa.RecordBatch:
+    return pa.record_batch({"ts": range(first, end), "price": [i * 7 % 50 for i in range(first, end)]}, schema=A)
+
+
+def offers(first: int, end: int) -> pa.RecordBatch:
+    return pa.record_batch({"ts": range(first, end), "ask": [i * 11 % 50 for i in range(first, end)]}, schema=B)
+
+
+def act(client: Any, action: str, **body: Any) -> Any:
+    """The answer to an action."""
+    (found,) = client.do_action(fl.Action(action, json.dumps(body).encode()))
+    return json.loads(found.body.to_pybytes())
+
+
+def put(client: Any, batch: pa.RecordBatch, stream: str, **more: Any) -> None:
+    """Put one batch, and wait until it was taken."""
+    command = json.dumps({"stream": stream, "acknowledge": True} | more).encode()
+    writer, reader = client.do_put(fl.FlightDescriptor.for_command(command), batch.schema)
+    writer.write_batch(batch)
+    reader.read()
+    writer.close()
+
+
+def rows(client: Any, query: str, **more: Any) -> list[dict[str, Any]]:
+    """The rows of a query that are committed now, or that come with ``follow``; their places are checked."""
+    more = {"follow": False} | more
+    at, found = more.get("row"), []
+    for chunk in client.do_get(fl.Ticket(json.dumps({"query": query} | more).encode())):
+        place = json.loads(chunk.app_metadata.to_pybytes())
+        assert at is None or place["row"] == at
+        at = place["row"] + len(chunk.data)
+        found += chunk.data.to_pylist()
+    return found
+
+
+class Server:
+    """A server in a process of its own. Use as a context manager, which ends it by SIGTERM."""
+
+    def __init__(self, path: Path):
+        self._log = open(path.parent / "log", "w+")  # noqa: SIM115  # closed by `end`
+        self._process = subprocess.Popen([sys.executable, "-m", "splitjoin", "serve", str(path)], cwd=ROOT,
+                                         stderr=self._log)
+        while (found := re.search(r"serves on (.*):(\d+), with", self.log())) is None:
+            if self._process.poll() is not None:
+                raise AssertionError(self.log())
+        self.port = int(found[2])
+
+    def log(self) -> str:
+        return (Path(self._log.name)).read_text()
+
+    def client(self, **options: Any) -> Any:
+        return fl.connect(f"grpc://127.0.0.1:{self.port}", **options)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self._process.send_signal(number)
+        try:
+            return self._process.wait(60)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._log.close()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self.end()
