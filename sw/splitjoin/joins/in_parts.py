@@ -16,6 +16,7 @@ from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals, event_ticks, timed_arrivals
 from splitjoin.engines.device import Device
 from splitjoin.lang.ir import columns
+from splitjoin.lang.layouts import is_encoded
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.result import JoinResult
@@ -24,6 +25,7 @@ from splitjoin.tables import TableFiles, TableWriter
 
 from .computed import with_computed
 from .execution import Output, gathered, rows_schema
+from .sorted_parts import sorted_parts
 
 __all__ = ["join_in_parts", "suits_parts"]
 
@@ -39,26 +41,31 @@ _WRITTEN = 1 << 20
 _FIRST = 1 << 14
 
 
-def suits_parts(query: Query, files: Mapping[Side, TableFiles], output: Output) -> bool:
+def suits_parts(query: Query, files: Mapping[Side, TableFiles], output: Output, *, sort: bool = False) -> bool:
     """True if the files are large, and times after times of them can be joined: by windows of RANGE alone, in an order
-    of arrival.
+    of arrival. ``sort``: True if they are to be sorted first, for which their columns must have no dictionaries.
     """
     windows = [query.window(side) for side in SIDES]
     if query.time is None or not query.time.has_ticks or query.order.kind not in ("total", "none") or any(
             w.rows is not None or w.length is None for w in windows) or query.chooses_by_distance:
+        return False
+    if sort and any(is_encoded(files[side].schema().field(name).type) for side in SIDES
+                    for name in _needed(query, side, output)):
         return False
     return all(f.columnar for f in files.values()) and sum(
         files[side].nbytes(_needed(query, side, output)) for side in SIDES) > LARGE
 
 
 def join_in_parts(query: Query, files: Mapping[Side, TableFiles], output: Output, device: Device,
-                  to: Path) -> JoinResult:
-    """Join ``files``, which are sorted by their time columns, to the file ``to``. Memory holds what both windows reach
-    back to, some parts of the tables, and the rows of as many tuples as give few enough.
+                  to: Path, *, sort: bool = False) -> JoinResult:
+    """Join ``files``, which are sorted by their time columns, or with ``sort`` are sorted first, to the file ``to``.
+    Memory holds what both windows reach back to, some parts of the tables, and the rows of as many tuples as give few
+    enough.
 
-    Raises `InputError` for NULL in a time column and for times that decrease.
+    Raises `InputError` for NULL in a time column and, without ``sort``, for times that decrease.
     """
-    readers = {side: _Reader(query, side, files[side], _needed(query, side, output)) for side in SIDES}
+    readers = {side: _Reader(query, side, files[side], _needed(query, side, output), to.parent if sort else None)
+               for side in SIDES}
     reach = sum(query.window(side).length or 0 for side in SIDES)
     facts: dict[str, Any] = {}
     counters: dict[str, int] = {}
@@ -146,7 +153,8 @@ def _needed(query: Query, side: Side, output: Output) -> list[str]:
 
 
 class _Reader:
-    """The rows of one table that are read and not forgotten, and their times in ticks.
+    """The rows of one table that are read and not forgotten, and their times in ticks. ``folder``: where they are to be
+    sorted; None if they are.
 
     Attributes:
         rows: The number of rows so far.
@@ -154,10 +162,12 @@ class _Reader:
         is_done: True if there are no more.
     """
 
-    def __init__(self, query: Query, side: Side, files: TableFiles, names: Sequence[str]):
+    def __init__(self, query: Query, side: Side, files: TableFiles, names: Sequence[str], folder: Path | None):
         self._query, self._side = query, side
         self._parts = files.batches(names, PART)
         schema = pa.schema([files.schema().field(name) for name in names])
+        if folder is not None:
+            self._parts = sorted_parts(self._parts, schema, self._ticks, folder, PART)
         self._table = with_computed(query, side, schema.empty_table())
         self._times = np.empty(0, np.int64)
         self.rows, self.is_done = 0, False
@@ -172,17 +182,23 @@ class _Reader:
         query, time = self._query, self._query.time
         assert time is not None
         query.schema(self._side).check(part)
-        ticks = event_ticks(time, self._side, part)
+        ticks = self._ticks(part)
         known = ticks if self.last is None else np.concatenate([[self.last], ticks])
         falls = np.flatnonzero(known[1:] < known[:-1])
         if len(falls):
             row = self.rows + int(falls[0]) + 1 - (len(known) - len(ticks))
             raise InputError(f"the time column {self._side}.{time.name(self._side)} must not decrease, but row {row} "
-                             f"has a lesser time than the row before it; sort stream {self._side} by it first")
+                             f"has a lesser time than the row before it; sort stream {self._side} by it first, or pass "
+                             f"sort=True")
         self._table = pa.concat_tables([self._table, with_computed(query, self._side, part)])
         self._times = np.concatenate([self._times, ticks])
         self.rows += len(ticks)
         self.last = int(ticks[-1]) if len(ticks) else self.last
+
+    def _ticks(self, part: pa.Table) -> Ints:
+        """The times of the rows of ``part`` in ticks."""
+        assert self._query.time is not None
+        return event_ticks(self._query.time, self._side, part)
 
     def between(self, start: int | None, end: int | None) -> Ints:
         """The times from ``start`` to before ``end``."""

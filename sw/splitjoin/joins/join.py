@@ -103,13 +103,13 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
         return query, Output(columns)
 
     files = {side: data for side, data in zip(SIDES, (left, right), strict=True) if isinstance(data, TableFiles)}
-    if path is not None and window is not None and not sort and len(files) == len(SIDES):
+    if path is not None and window is not None and len(files) == len(SIDES):
         declared = None
         with suppress(SplitJoinError):  # the rows show more than the schemas of files
             declared = made(Schema.from_arrow("r", files["r"].schema()), Schema.from_arrow("s", files["s"].schema()),
                             window)
-        if declared is not None and suits_parts(declared[0], files, declared[1]):
-            return join_in_parts(declared[0], files, declared[1], chosen, path)
+        if declared is not None and suits_parts(declared[0], files, declared[1], sort=sort):
+            return join_in_parts(declared[0], files, declared[1], chosen, path, sort=sort)
     tr = left.read() if isinstance(left, TableFiles) else left
     ts = tr if right is left else right.read() if isinstance(right, TableFiles) else right
     query, output = made(Schema.from_table("r", tr), Schema.from_table("s", ts),

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import InputError
-from splitjoin.joins import in_parts
+from splitjoin.joins import in_parts, sorted_parts
 
 from ...support.kinds import KINDS
 from ...support.sampling import examples
@@ -22,9 +22,10 @@ from ...support.sampling import examples
 WINDOWS = ("RANGE 3", ("RANGE 0", "RANGE 9"), "RANGE 200")
 
 
-def table(seed: int, n: int, value: str, ties: int = 1) -> pa.Table:
+def table(seed: int, n: int, value: str, ties: int = 1, *, unsorted: bool = False) -> pa.Table:
     chance = np.random.default_rng(seed)
-    return pa.table({"ts": np.sort(chance.integers(0, max(1, n // ties), n)), "k": chance.integers(0, 3, n),
+    ts = chance.integers(0, max(1, n // ties), n)
+    return pa.table({"ts": ts - n // 4 if unsorted else np.sort(ts), "k": chance.integers(0, 3, n),
                      value: chance.integers(0, 9, n), "word": [f"w{k}" for k in chance.integers(0, 5, n)]})
 
 
@@ -40,7 +41,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_rows_of_the_join_in_memory(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     folder = tmp_path_factory.mktemp("parts")
     sizes = data.draw(st.tuples(st.integers(0, 60), st.integers(0, 60)))
-    r, s = (table(seed, n, value, data.draw(st.sampled_from([1, 5, 100])))
+    sort = data.draw(st.booleans())
+    r, s = (table(seed, n, value, data.draw(st.sampled_from([1, 5, 100])), unsorted=sort)
             for seed, n, value in zip((1, 2), sizes, "xa", strict=True))
     pq.write_table(r, folder / "r.parquet", row_group_size=data.draw(st.integers(1, 40)))
     pyarrow.feather.write_feather(s, folder / "s.feather", chunksize=data.draw(st.integers(1, 40)))
@@ -50,10 +52,13 @@ def test_the_rows_of_the_join_in_memory(tmp_path_factory: pytest.TempPathFactory
     how: dict[str, Any] = {
         "on": data.draw(st.sampled_from(["r.k = s.k", "abs(r.x - s.a) <= 2", "r.x < s.a",
                                          "upper(r.word) = upper(s.word)"])),
-        "window": data.draw(st.sampled_from(WINDOWS)), "time": "ts", "device": "golden", **kind}
+        "window": data.draw(st.sampled_from(WINDOWS)), "time": "ts", "device": "golden",
+        "sort": sort, **kind}
     with pytest.MonkeyPatch.context() as patch:
         for name, size in (("LARGE", 0), ("PART", data.draw(st.integers(1, 64))), ("_FIRST", 4)):
             patch.setattr(in_parts, name, size)
+        patch.setattr(sorted_parts, "RUN", data.draw(st.integers(1, 1500)))
+        patch.setattr(sorted_parts, "BATCHES", data.draw(st.integers(1, 5)))
         found = splitjoin.join(folder / "r.parquet", folder / "s.feather", to=folder / "out.parquet", **how)
     assert found.plan.startswith("in parts, by time") or not any(sizes)
     want = splitjoin.join(r, s, **how)
@@ -94,11 +99,41 @@ def test_refused(tmp_path: Path, times: list[Any], message: str) -> None:
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("how", [{"window": "ROWS 3"}, {"order": "left"}, {"sort": True}, {"to": None},
-                                 {"order": "outer(2)"}], ids=str)
+@pytest.mark.parametrize("how", [{"window": "ROWS 3"}, {"order": "left"}, {"to": None}, {"order": "outer(2)"}],
+                         ids=str)
 def test_what_is_joined_in_memory(tmp_path: Path, how: dict[str, Any]) -> None:
     pq.write_table(table(1, 50, "x"), tmp_path / "r.parquet")
     pq.write_table(table(2, 50, "a"), tmp_path / "s.parquet")
     found = splitjoin.join(tmp_path / "r.parquet", tmp_path / "s.parquet", **{
         "on": "r.x = s.a", "window": "RANGE 3", "time": "ts", "to": tmp_path / "out.parquet", **how})
     assert not found.plan.startswith("in parts")
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_sorting_a_column_with_a_dictionary_is_left_to_memory(tmp_path: Path) -> None:
+    r, s = table(1, 90, "x", unsorted=True), table(2, 90, "a", unsorted=True)
+    r = r.set_column(3, "word", r.column("word").dictionary_encode())
+    for name, rows in (("r", r), ("s", s)):
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+    options: dict[str, Any] = {"on": "r.x = s.a", "window": "RANGE 3", "time": "ts", "sort": True}
+    files = tmp_path / "r.parquet", tmp_path / "s.parquet"
+    found = splitjoin.join(*files, to=tmp_path / "out.parquet", **options)
+    assert not found.plan.startswith("in parts")
+    assert found.to_pylist() == splitjoin.join(r, s, **options).to_pylist()
+    without = splitjoin.join(*files, to=tmp_path / "o.parquet", select=["x", "a"], **options)
+    assert without.plan.startswith("in parts")
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_no_room_for_the_rows_to_be_sorted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("r", "x"), ("s", "a")):
+        pq.write_table(table(1, 50, value, unsorted=True), tmp_path / f"{name}.parquet")
+
+    def full(*of: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sorted_parts, "_written", full)
+    with pytest.raises(InputError, match=r"beside the output, but .* cannot be written: No space left"):
+        splitjoin.join(tmp_path / "r.parquet", tmp_path / "s.parquet", on="r.x = s.a", window="RANGE 3", time="ts",
+                       sort=True, to=tmp_path / "out.parquet")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.parquet", "s.parquet"]
