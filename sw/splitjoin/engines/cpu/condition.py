@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.lang.eval.vector import Vector
+from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.field import measured
-from splitjoin.lang.ir import Expr, columns, distinct, rebuilt
+from splitjoin.lang.ir import Col, Expr, columns, distinct, rebuilt
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side, other_side
 from splitjoin.plan.encoding import Coder
 from splitjoin.plan.keys import Codes, ExactKey, FloatKey, UnitKey, WideKey
+from splitjoin.plan.linear import ExactRelation
 from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.plan import Plan, Test
 
 from ..arrival import Arrivals
 from .pairs import PairTest, column_arrays
@@ -71,13 +73,18 @@ class Condition:
         self._values: dict[str, list[Vector]] = {}
         self._keys: dict[str, list[Codes]] = {}
         self._ends: dict[str, tuple[list[Codes], list[Codes]]] = {}
-        lows, highs = self._ends_of("r")
         self.possible_r, self.possible_s = np.ones(len(incoming.r), np.bool_), np.ones(len(incoming.s), np.bool_)
         self.points: list[tuple[Codes, Codes]] = []
         ranged: dict[tuple[int, int], list[int]] = {}
         self._has_units = False
         for j in plan.required:
             test = plan.tests[j]
+            if _always(plan, test):
+                continue
+            if (codes := self._plain(test)) is not None:
+                self.points.append(codes)
+                continue
+            lows, highs = self._ends_of("r")
             self._work.map(partial(_narrow, self.possible_r, lows[j], highs[j]), self._work.slices(len(incoming.r)))
             if plan.slots_s[test.s].null_code:
                 self.possible_s &= self.keys("s", test.s) != 0
@@ -92,6 +99,30 @@ class Condition:
         self._test = PairTest(query.predicate)
         self._columns = None if self.decided else {
             side: column_arrays(query.predicate, side, incoming.table(side)) for side in SIDES}
+
+    def _plain(self, test: Test) -> tuple[Codes, Codes] | None:
+        """Codes of both streams that are equal where ``test`` is true, if it is an equality of two columns of whole
+        numbers without NULL: the columns themselves, so that no ends are computed.
+        """
+        slots = self.plan.slots_r[test.r], self.plan.slots_s[test.s]
+        if len(test.relations) > 1 or any(slot.guards or not isinstance(slot.key, ExactKey) or slot.key.nullable
+                                          or len(slot.key.terms) > 1 for slot in slots):
+            return None
+        relation, found = test.relations[0], list[Codes]()
+        if not isinstance(relation, ExactRelation) or relation.op != "=" or relation.c or (
+                relation.g != -relation.h):
+            return None
+        for side, slot in zip(SIDES, slots, strict=True):
+            assert isinstance(slot.key, ExactKey)
+            (term,) = slot.key.terms
+            if not isinstance(term.expr, Col) or not term.factor == term.scale == 1:
+                return None
+            column = evaluate(term.expr, self._incoming.table(side))
+            if column.denominator != 1 or column.values.dtype != np.int64 or not column.valid.all():
+                return None
+            least = slots[1].key.low % 2**64  # type: ignore[union-attr]  # S's, so that its codes are near 0
+            found.append(column.values.view(np.uint64) - np.uint64(least))
+        return found[0], found[1]
 
     def _is_point(self, tests: list[int], slot: int) -> bool:
         """True if ``tests`` together, such as <= and >= of one key, are an equality, which is noted."""
@@ -186,6 +217,12 @@ class Condition:
             # no such key, may each be another key.
             return Groups(self.points, np.ones_like(self.possible_r), self.possible_s, self._work)
         return Groups(self.points, self.possible_r, self.possible_s, self._work)
+
+
+def _always(plan: Plan, test: Test) -> bool:
+    """True if ``test`` is true of each pair, as in the condition TRUE."""
+    slots = plan.slots_r[test.r], plan.slots_s[test.s]
+    return not any(slot.guards or not isinstance(slot.key, UnitKey) for slot in slots)
 
 
 def _narrow(possible: Mask, low: Codes, high: Codes, mine: slice) -> None:

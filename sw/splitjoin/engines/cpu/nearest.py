@@ -26,7 +26,7 @@ def last_partners(upto: Rows, floor: Rows | None, groups: Groups, work: Work) ->
     on: int64 (r,), −1 for none. ``floor``: None for 0.
     """
     if groups.is_one:
-        return np.where(upto > (0 if floor is None else floor), upto - 1, -1)
+        return upto - 1 if floor is None else np.where(upto > floor, upto - 1, -1)
     parts = _parts(len(upto), groups.count, work)
     seen = [0, *(int(upto[part.start]) for part in parts[1:])]
     noted = _noted(list(pairwise(seen)), 1, groups, work)

@@ -38,6 +38,8 @@ _SAMPLE = 4096
 _TRIED, _MADE, _COMPARED, _STARTED = 60.0, 100.0, 0.2, 3e6
 #: Rows of a run up to which, on average, all are looked at for the least.
 _FEW = 32
+#: How much earlier and later a partner may be, where windows limit rows.
+_NO_LIMITS = np.uint64(2**64 - 1), np.uint64(2**64 - 1)
 #: Bytes of a pair until its rows are decided, about.
 _PAIR_BYTES = 60
 
@@ -71,8 +73,7 @@ def neighbours_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Con
     find = _finder(groups, search)
     none = np.empty((len(incoming.r), 0), np.int64)
     found = {"back": none, "fore": none}
-    # Those of a tuple's own time are before it, where it looks in both directions.
-    for name, start, end in _looked(kind, incoming, visible, work, both=kind.direction == "nearest"):
+    for name, start, end in _looked(kind, incoming, visible, work):
         columns = list[Rows]()
         while len(columns) < kind.k:
             one = find(start, end, name == "back")
@@ -172,8 +173,11 @@ def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, sear
     find = _finder(groups, search)
     if not kind.is_asof:
         return find(visible.start, visible.end, False)
-    found = _passed(kind, incoming, visible, groups, work) if search.is_direct and work.loops is not None else {
-        name: find(start, end, name == "back") for name, start, end in _looked(kind, incoming, visible, work)}
+    limits = _NO_LIMITS
+    if search.is_direct and work.loops is not None:
+        found, limits = _passed(kind, incoming, visible, groups, work)
+    else:
+        found = {name: find(start, end, name == "back") for name, start, end in _looked(kind, incoming, visible, work)}
     if kind.direction != "nearest":
         return found["back" if kind.direction == "backward" else "fore"]
     back, fore = found["back"], found["fore"]
@@ -182,7 +186,7 @@ def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, sear
     times, times_s = (aligned(incoming.times(of) if incoming.is_timed else incoming.positions(of)) for of in SIDES)
     if work.loops is not None:
         loops, nearer = work.loops, np.empty(len(times), np.int64)
-        work.map(lambda mine: loops["nearer"](times[mine], times_s, back[mine], fore[mine], nearer[mine]),
+        work.map(lambda mine: loops["nearer"](times[mine], times_s, back[mine], fore[mine], *limits, nearer[mine]),
                  work.slices(len(times)))
         return nearer
     # As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
@@ -191,27 +195,33 @@ def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, sear
     return np.where((back >= 0) & ((fore < 0) | (to_back <= to_fore)), back, fore)
 
 
-def _passed(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, work: Work) -> dict[str, Rows]:
-    """The last partners before each tuple of R, "back", and the first ones behind it, "fore", by equal keys alone."""
+def _passed(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups,
+            work: Work) -> tuple[dict[str, Rows], tuple[np.uint64, np.uint64]]:
+    """The last partners before each tuple of R, "back", and the first ones behind it, "fore", by equal keys alone; and
+    how much earlier and later than it those of a join in both directions may be.
+    """
     assert work.loops is not None
     lengths, found = visible.lengths, dict[str, Rows]()
-    if lengths is None or visible.hold_all:
+    if lengths is None or not visible.limits:
         every = visible.hold_all
         for name, start, end in _looked(kind, incoming, visible, work):
             found[name] = last_partners(end, None if every else start, groups, work) if name == "back" else (
                 first_partners(start, None if every else end, groups, work))
-        return found
+        return found, _NO_LIMITS
     # Only times limit the windows: the nearest is looked at alone.
-    loops, limits = work.loops, [np.uint64(min(length, 2**64 - 1)) for length in lengths]
+    earlier, later = (np.uint64(min(length, 2**64 - 1)) for length in lengths)
+    behind, ahead = _split(kind, incoming, work)
+    if behind is not None:
+        found["back"] = last_partners(behind, None, groups, work)
+    if ahead is not None:
+        found["fore"] = first_partners(ahead, None, groups, work)
+    if kind.direction == "nearest":
+        return found, (earlier, later)
+    loops, (partner,) = work.loops, found.values()
     times, times_s = (aligned(incoming.times(of)) for of in SIDES)
-    if kind.direction != "forward":
-        found["back"] = last_partners(work.counts_below(times_s, times, equal=kind.allow_exact), None, groups, work)
-    if kind.direction != "backward":
-        found["fore"] = first_partners(work.counts_below(times_s, times, equal=not kind.allow_exact), None, groups,
-                                       work)
-    parts = [(partner, mine) for partner in found.values() for mine in work.slices(len(partner))]
-    work.map(lambda of: loops["drop_far"](times[of[1]], times_s, *limits, of[0][of[1]]), parts)
-    return found
+    work.map(lambda mine: loops["drop_far"](times[mine], times_s, earlier, later, partner[mine]),
+             work.slices(len(partner)))
+    return found, _NO_LIMITS
 
 
 def _finder(groups: Groups, search: PartnerSearch) -> Callable[[Rows, Rows, bool], Rows]:
@@ -228,20 +238,29 @@ def _finder(groups: Groups, search: PartnerSearch) -> Callable[[Rows, Rows, bool
     return find
 
 
-def _looked(kind: Kind, incoming: Arrivals, visible: Spans, work: Work, *,
-            both: bool = False) -> Iterator[tuple[str, Rows, Rows]]:
+def _looked(kind: Kind, incoming: Arrivals, visible: Spans, work: Work) -> Iterator[tuple[str, Rows, Rows]]:
     """Where an as-of join looks: "back" and "fore", each from one of S's row ids to before another, for each tuple of
-    R. ``both``: partners at its own time are before it only.
+    R.
+    """
+    every, (behind, ahead) = visible.hold_all, _split(kind, incoming, work)
+    if behind is not None:
+        yield "back", visible.start, behind if every else np.minimum(visible.end, behind)
+    if ahead is not None:
+        yield "fore", ahead if every else np.maximum(visible.start, ahead), visible.end
+
+
+def _split(kind: Kind, incoming: Arrivals, work: Work) -> tuple[Rows | None, Rows | None]:
+    """For each tuple of R the row id of S before which an as-of join looks back, and from which on it looks ahead; None
+    where it does not. Partners at the time of a tuple are before it, if it looks in both directions.
     """
     def below(equal: bool) -> Rows:
         if not incoming.is_timed:
             return incoming.positions("r") - np.arange(len(incoming.r))  # tuples of S before each of R
         return work.counts_below(incoming.times("s"), incoming.times("r"), equal=equal)
 
-    every = visible.hold_all
-    if kind.direction != "forward":
-        behind = below(kind.allow_exact)
-        yield "back", visible.start, behind if every else np.minimum(visible.end, behind)
-    if kind.direction != "backward":
-        ahead = below(both or not kind.allow_exact)
-        yield "fore", ahead if every else np.maximum(visible.start, ahead), visible.end
+    if kind.direction == "backward":
+        return below(kind.allow_exact), None
+    if kind.direction == "forward":
+        return None, below(not kind.allow_exact)
+    behind = below(kind.allow_exact)
+    return behind, behind if kind.allow_exact else below(True)

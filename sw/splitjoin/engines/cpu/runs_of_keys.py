@@ -42,7 +42,7 @@ class Groups:
         self.is_one, self.count = not points and bool(possible_r.all() and possible_s.all()), 1
         if self.is_one:
             return
-        r, s = (np.where(possible, 0, -1) for possible in (possible_r, possible_s))
+        r, s = (np.subtract(possible, 1, dtype=np.int64) for possible in (possible_r, possible_s))  # 0, or −1
         for codes in points:
             if self._work.loops is not None:
                 more = self._add(codes, (r, s))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from splitjoin.lang.query import Query
 
 from ..arrival import Arrivals
-from .table_work import Work, plain_work
+from .table_work import Work, aligned, plain_work
 
 __all__ = ["Spans"]
 
@@ -30,7 +30,7 @@ class Spans:
     @cached_property
     def hold_all(self) -> bool:
         """True if every range is that of all rows of S."""
-        if not self._limits:
+        if not self.limits:
             return True
         return not self._rows[0] or (int(self.start.max()) == 0 and int(self.end.min()) == self._rows[1])
 
@@ -46,9 +46,21 @@ class Spans:
     @property
     def pairs(self) -> int:
         """The number of pairs in the ranges."""
-        if not self._limits:
+        if not self.limits:
             return self._rows[0] * self._rows[1]
+        if self.lengths is not None and self._work.loops is not None and "start" not in self.__dict__:
+            return sum(self._work.map(self._pairs_within, self._work.slices(self._rows[0])))
         return int(np.maximum(self.end - self.start, 0).sum())
+
+    def _pairs_within(self, mine: slice) -> int:
+        """The number of pairs of some tuples of R, where only times limit the ranges."""
+        assert self.lengths is not None
+        assert self._work.loops is not None
+        times, times_s = self._incoming.times("r")[mine], aligned(self._incoming.times("s"))
+        counts = np.empty((2, len(times)), np.int64)
+        for end, by in enumerate((-self.lengths[0], self.lengths[1])):
+            self._work.loops["merged_counts"](times_s, aligned(_moved(times, by)), end, counts[end])
+        return int((counts[1] - counts[0]).sum())
 
     @cached_property
     def start(self) -> Rows:
@@ -75,7 +87,7 @@ class Spans:
         return end
 
     @cached_property
-    def _limits(self) -> bool:
+    def limits(self) -> bool:
         """False if no window leaves out a tuple, as it has as many rows and is as long as what there is."""
         ts = self._incoming.ends
         for extent, rows in zip((self._query.window_r, self._query.window_s), self._rows, strict=True):

@@ -1,74 +1,28 @@
-"""Compiled loops over whole tables. Each has one signature, so all are compiled once for a machine, for any condition.
+"""Compiled loops over whole tables, by keys: partitions, pairs and groups (`table_loop` tells how they are compiled).
 
-Arrays have one dimension and lie contiguously: codes of keys are uint64, numbers of rows, groups and places int64. An
-empty array of group numbers stands for one group of all rows; −1 is a row without a group. `partitions` tells what
+An empty array of group numbers stands for one group of all rows; −1 is a row without a group. `partitions` tells what
 fine buckets, partitions and directories are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import update_wrapper
-from threading import Lock
 from typing import Any
 
 import numpy as np
-from numba import types
 
+from . import table_time_loops  # noqa: F401  # whose loops are among `LOOPS`
 from .jit import compiled
+from .table_loop import LOOPS, loop
 
-__all__ = ["LOOPS", "Loop"]
+__all__ = ["LOOPS"]
 
 #: Tuples that are compared one by one before a directory is asked for the end of a range.
 _STEPS = 8
 #: Numbers up to which insertion sorts fastest.
 _FEW = 24
 
-_READ, _WRITE = ({name: types.Array(kind, 1, "C", readonly=readonly, aligned=True) for name, kind in (
-    ("u", types.uint64), ("i", types.int64), ("b", types.uint8))} for readonly in (True, False))
-_compiling = Lock()
-_KINDS: dict[str, Any] = {**_READ, **{name.upper(): kind for name, kind in _WRITE.items()},
-                          "n": types.int64, "w": types.uint64}
 
-
-class Loop:
-    """A function with one signature, which is compiled, or read from the cache, at its first call, or by `ready`."""
-
-    def __init__(self, function: Callable[..., Any], signature: str):
-        self._function: Any = compiled(function)
-        self._signature = tuple(_KINDS[kind] for kind in signature)
-        self._is_ready = not hasattr(self._function, "compile")  # with NUMBA_DISABLE_JIT
-        update_wrapper(self, function)
-
-    def ready(self) -> Any:
-        """The function, compiled."""
-        if not self._is_ready:
-            with _compiling:
-                if not self._is_ready:
-                    self._function.compile(self._signature)
-                    self._function.disable_compile()
-                    self._is_ready = True
-        return self._function
-
-    def __call__(self, *args: Any) -> Any:
-        return self.ready()(*args)
-
-
-#: All loops, by name.
-LOOPS: dict[str, Loop] = {}
-
-
-def _loop(signature: str) -> Callable[[Callable[..., Any]], Loop]:
-    """A loop whose arguments are of the kinds in ``signature``: u, i, b for arrays of uint64, int64 and uint8 that are
-    read, U, I, B for those that are written, n for an int64 and w for a uint64.
-    """
-    def made(function: Callable[..., Any]) -> Loop:
-        LOOPS[function.__name__] = found = Loop(function, signature)
-        return found
-    return made
-
-
-@_loop("iuwwwI")
+@loop("iuwwwI")
 def stored_counts(numbers: Any, keys: Any, least: Any, stride: Any, shift: Any, counts: Any) -> None:
     """Count in ``counts`` the tuples of each fine bucket."""
     for i in range(len(keys)):
@@ -80,7 +34,7 @@ def stored_counts(numbers: Any, keys: Any, least: Any, stride: Any, shift: Any, 
         counts[place >> shift] += 1
 
 
-@_loop("iuwwwinIUI")
+@loop("iuwwwinIUI")
 def stored_scatter(numbers: Any, keys: Any, least: Any, stride: Any, shift: Any, parts: Any, first: Any, offsets: Any,
                    places: Any, rows: Any) -> None:
     """Write the tuples, whose rows begin at ``first``, into their partitions, from ``offsets`` on, which move."""
@@ -97,7 +51,7 @@ def stored_scatter(numbers: Any, keys: Any, least: Any, stride: Any, shift: Any,
         rows[at] = first + i
 
 
-@_loop("iuuwwwwI")
+@loop("iuuwwwwI")
 def probe_counts(numbers: Any, low: Any, high: Any, least: Any, most: Any, stride: Any, shift: Any,
                  counts: Any) -> None:
     """Count in ``counts`` the probes of each fine bucket, which is that of the low end of their interval, or of the
@@ -114,7 +68,7 @@ def probe_counts(numbers: Any, low: Any, high: Any, least: Any, most: Any, strid
         counts[place >> shift] += 1
 
 
-@_loop("iuuwwwwinIUUI")
+@loop("iuuwwwwinIUUI")
 def probe_scatter(numbers: Any, low: Any, high: Any, least: Any, most: Any, stride: Any, shift: Any, parts: Any,
                   first: Any, offsets: Any, lows: Any, highs: Any, rows: Any) -> None:
     """Write the probes, whose rows begin at ``first``, into their partitions, as `stored_scatter`."""
@@ -180,7 +134,7 @@ def _sort_places(places: Any, rows: Any) -> None:
             y[i] = b[i]
 
 
-@_loop("UIwwI")
+@loop("UIwwI")
 def sort_partition(places: Any, rows: Any, base: Any, shift: Any, directory: Any) -> None:
     """Sort ``places`` and with them ``rows``, and write for each bucket of 2^``shift`` places from ``base`` on how many
     are below it.
@@ -213,7 +167,7 @@ def _found(place: Any, shift: Any, parts: Any, bases: Any, shifts: Any, starts: 
     return low
 
 
-@_loop("uuwwiuuiiiuII")
+@loop("uuwwiuuiiiuII")
 def probe_ranges(lows: Any, highs: Any, top: Any, shift: Any, parts: Any, bases: Any, shifts: Any, starts: Any,
                  begins: Any, directory: Any, places: Any, first: Any, behind: Any) -> Any:
     """The positions of ``places`` from each of ``lows`` to each of ``highs``; returns how many there are in all."""
@@ -232,7 +186,7 @@ def probe_ranges(lows: Any, highs: Any, top: Any, shift: Any, parts: Any, bases:
     return total
 
 
-@_loop("iiiiII")
+@loop("iiiiII")
 def expand(first: Any, behind: Any, rows: Any, order: Any, probe: Any, stored: Any) -> None:
     """All pairs of the probes ``rows`` with the positions of ``order`` from ``first`` to before ``behind``."""
     at = 0
@@ -253,7 +207,7 @@ def _position(row: Any, of: Any, common: Any, is_s: Any) -> Any:
     return 2 * row + is_s if row < common else row + common
 
 
-@_loop("iiiinnI")
+@loop("iiiinnI")
 def pack(r: Any, s: Any, of_r: Any, of_s: Any, common: Any, bits: Any, packed: Any) -> None:
     """For each pair the position of its later tuple, and in the low ``bits`` the row of the other."""
     for i in range(len(r)):
@@ -261,14 +215,14 @@ def pack(r: Any, s: Any, of_r: Any, of_s: Any, common: Any, bits: Any, packed: A
         packed[i] = at_r << bits | s[i] if at_r > at_s else at_s << bits | r[i]
 
 
-@_loop("inI")
+@loop("inI")
 def packed_counts(packed: Any, shift: Any, counts: Any) -> None:
     """Count in ``counts`` the pairs of each part of arrival order."""
     for i in range(len(packed)):
         counts[packed[i] >> shift] += 1
 
 
-@_loop("inII")
+@loop("inII")
 def packed_scatter(packed: Any, shift: Any, offsets: Any, ordered: Any) -> None:
     """Write the pairs into their parts of arrival order, from ``offsets`` on, which move."""
     for i in range(len(packed)):
@@ -278,7 +232,7 @@ def packed_scatter(packed: Any, shift: Any, offsets: Any, ordered: Any) -> None:
         ordered[at] = packed[i]
 
 
-@_loop("inbinnIII")
+@loop("inbinnIII")
 def unpack(packed: Any, bits: Any, stream: Any, number: Any, common: Any, common_s: Any, r: Any, s: Any,
            at: Any) -> None:
     """The rows of each pair and the position of its later tuple, which is of ``stream`` and has a ``number`` there;
@@ -298,101 +252,7 @@ def unpack(packed: Any, bits: Any, stream: Any, number: Any, common: Any, common
         s[i] = row if is_s else stored
 
 
-@compiled
-def _count_below(ordered: Any, wanted: Any, equal: Any) -> Any:
-    """How many of ``ordered``, which rise, are below ``wanted``, or with ``equal`` not above it."""
-    low, high = 0, len(ordered)
-    while low < high:
-        middle = (low + high) >> 1
-        if ordered[middle] < wanted or (equal and ordered[middle] == wanted):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@_loop("iinI")
-def merged_counts(ordered: Any, wanted: Any, equal: Any, counts: Any) -> None:
-    """For each of ``wanted`` how many of ``ordered`` are below it, or with ``equal`` not above it; both rise."""
-    if not len(wanted):
-        return
-    at, last = _count_below(ordered, wanted[0], equal), np.int64(len(ordered))
-    for i in range(len(wanted)):
-        most = wanted[i]
-        if equal:
-            while at < last and ordered[at] <= most:
-                at += 1
-        else:
-            while at < last and ordered[at] < most:
-                at += 1
-        counts[i] = at
-
-
-@_loop("iinnnIB")
-def merge_positions(times: Any, others: Any, equal: Any, first: Any, side: Any, of: Any, stream: Any) -> None:
-    """The positions ``of`` rows from ``first`` on, with ``times``, when they are merged with ``others``, of which those
-    at the same time come first if ``equal``; and in the merged order the ``stream`` of each.
-    """
-    if not len(times):
-        return
-    at, last = _count_below(others, times[0], equal), np.int64(len(others))
-    for i in range(len(times)):
-        most = times[i]
-        while at < last and (others[at] < most or (equal and others[at] == most)):
-            at += 1
-        position = first + i + at
-        of[i] = position
-        stream[position] = side
-
-
-@_loop("iiiinII")
-def last_of_group(upto: Any, floor: Any, groups_r: Any, groups_s: Any, seen: Any, last: Any, partner: Any) -> None:
-    """For each tuple of R the last row of S of its group before row ``upto``, which rises, and from ``floor`` on, if
-    that is not empty; −1 for none. ``last``: for each group its last row before row ``seen``.
-    """
-    at = seen
-    for i in range(len(upto)):
-        end = upto[i]
-        while at < end:
-            group = groups_s[at]
-            if group >= 0:
-                last[group] = at
-            at += 1
-        group = groups_r[i]
-        row = last[group] if group >= 0 else -1
-        partner[i] = row if len(floor) == 0 or row >= floor[i] else -1
-
-
-@_loop("iiiinII")
-def first_of_group(start: Any, ceiling: Any, groups_r: Any, groups_s: Any, seen: Any, first: Any,
-                   partner: Any) -> None:
-    """For each tuple of R the first row of S of its group from row ``start`` on, which rises, and before ``ceiling``,
-    if that is not empty; −1 for none. ``first``: for each group its first row from row ``seen`` on.
-    """
-    at = seen
-    for i in range(len(start) - 1, -1, -1):
-        begin = start[i]
-        while at > begin:
-            at -= 1
-            group = groups_s[at]
-            if group >= 0:
-                first[group] = at
-        group = groups_r[i]
-        row = first[group] if group >= 0 else -1
-        partner[i] = row if len(ceiling) == 0 or row < ceiling[i] else -1
-
-
-@_loop("innI")
-def note_rows(groups_s: Any, begin: Any, step: Any, rows: Any) -> None:
-    """Note in ``rows`` for each group its last row, or with ``step`` −1 its first one; rows begin at ``begin``."""
-    n = len(groups_s)
-    for k in range(n):
-        i = k if step > 0 else n - 1 - k
-        if groups_s[i] >= 0:
-            rows[groups_s[i]] = begin + i
-
-
-@_loop("uiU")
+@loop("uiU")
 def extremes(keys: Any, numbers: Any, ends: Any) -> None:
     """Widen ``ends``, the least and the greatest key, by the ``keys`` whose number is not negative."""
     least, most = ends[0], ends[1]
@@ -402,7 +262,7 @@ def extremes(keys: Any, numbers: Any, ends: Any) -> None:
     ends[0], ends[1] = least, most
 
 
-@_loop("uwwnI")
+@loop("uwwnI")
 def add_dense(keys: Any, least: Any, most: Any, count: Any, numbers: Any) -> None:
     """Combine ``numbers`` with keys from ``least`` to ``most``, of which there may be ``count``; −1 for others."""
     for i in range(len(keys)):
@@ -424,7 +284,7 @@ def _slot(key: Any, known: Any, taken: Any) -> Any:
     return at
 
 
-@_loop("ui")
+@loop("ui")
 def hash_table(keys: Any, numbers: Any) -> Any:
     """A table of the different ``keys`` whose number is not negative: them, and numbers from 0 for them, −1 for a free
     slot; and how many there are.
@@ -448,7 +308,7 @@ def hash_table(keys: Any, numbers: Any) -> Any:
     return known, taken, count
 
 
-@_loop("uuinI")
+@loop("uuinI")
 def add_hashed(keys: Any, known: Any, taken: Any, count: Any, numbers: Any) -> None:
     """Combine ``numbers`` with those of ``keys`` in a `hash_table` of so many; −1 for keys that it does not have."""
     for i in range(len(keys)):
@@ -457,31 +317,7 @@ def add_hashed(keys: Any, known: Any, taken: Any, count: Any, numbers: Any) -> N
             numbers[i] = numbers[i] * count + number if number >= 0 else -1
 
 
-@_loop("iiiiI")
-def nearer(times: Any, times_s: Any, back: Any, fore: Any, partner: Any) -> None:
-    """Of the rows ``back``, before each of ``times``, and ``fore``, behind it, the nearer; of equally near ones the
-    former. As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
-    """
-    for i in range(len(times)):
-        b, f = back[i], fore[i]
-        if b < 0 or f < 0:
-            partner[i] = f if b < 0 else b
-        else:
-            partner[i] = b if np.uint64(times[i] - times_s[b]) <= np.uint64(times_s[f] - times[i]) else f
-
-
-@_loop("iiwwI")
-def drop_far(times: Any, times_s: Any, earlier: Any, later: Any, partner: Any) -> None:
-    """Have no ``partner`` that is more than so much ``earlier`` or ``later`` than ``times``."""
-    for i in range(len(times)):
-        if partner[i] >= 0:
-            time_s = times_s[partner[i]]
-            far = np.uint64(times[i] - time_s) > earlier if time_s < times[i] else np.uint64(time_s - times[i]) > later
-            if far:
-                partner[i] = -1
-
-
-@_loop("iiiII")
+@loop("iiiII")
 def by_row(rows: Any, first: Any, behind: Any, starts: Any, ends: Any) -> None:
     """Write the ranges of the probes ``rows`` to their places."""
     for i in range(len(rows)):
@@ -489,7 +325,7 @@ def by_row(rows: Any, first: Any, behind: Any, starts: Any, ends: Any) -> None:
         ends[rows[i]] = behind[i]
 
 
-@_loop("iiiI")
+@loop("iiiI")
 def least_rows(order: Any, first: Any, behind: Any, found: Any) -> None:
     """The least of ``order`` from each of ``first`` to before each of ``behind``; 0 where that is none."""
     for i in range(len(first)):

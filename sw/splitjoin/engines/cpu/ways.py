@@ -11,9 +11,11 @@ verified. The way with the fewest candidates, by a sample, is taken.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import TypeVar
 
 import numpy as np
@@ -29,7 +31,7 @@ from .runs_of_keys import Groups
 from .spans import Spans
 from .table_work import Work
 
-__all__ = ["Way", "pairs_of", "ways"]
+__all__ = ["TooMany", "Way", "pairs_of", "ways"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -40,6 +42,10 @@ T = TypeVar("T")
 _PROBES, _STORED = 4096, 1 << 14
 #: Candidates that are made at once.
 _CHUNK = 1 << 21
+
+
+class TooMany(Exception):
+    """A way has more candidates than were allowed."""
 
 
 @dataclass(frozen=True)
@@ -161,12 +167,12 @@ def _by_arrival(groups: Groups, visible: Spans) -> Ranges:
 
 
 def pairs_of(way: Way, condition: Condition, groups: Groups, visible: Spans, take: Callable[[Rows, Rows], T],
-             work: Work) -> tuple[list[T], int]:
+             work: Work, most: float = math.inf) -> tuple[list[T], int]:
     """What ``take`` makes of the row ids (r, s) of all pairs, part by part, by ``way``; and the number of candidates.
 
-    Threads call ``take`` at the same time.
+    Threads call ``take`` at the same time. Raises `TooMany` once there are more candidates than ``most``.
     """
-    tried, taken = 0, list[T]()
+    tried, taken, made_ever, lock = 0, list[T](), [0], Lock()
     every = visible.hold_all
     for search, left in zip(way.searches or (None,), way.left(condition), strict=True):
         probing: Side = "r" if search is None else other_side(search.stored)
@@ -179,6 +185,10 @@ def pairs_of(way: Way, condition: Condition, groups: Groups, visible: Spans, tak
             for probe, stored in task():
                 r, s = (probe, stored) if probing == "r" else (stored, probe)
                 seen += len(r)
+                with lock:
+                    made_ever[0] += len(r)
+                if made_ever[0] > most:
+                    raise TooMany
                 true = _verified(condition, left, r, s)
                 if not inside:
                     within = (s >= visible.start[r]) & (s < visible.end[r])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from threading import Lock
 
 import numpy as np
@@ -12,13 +14,13 @@ from splitjoin.lang.query import Query
 from ..arrival import Arrivals
 from ..device import TableNeighbours, TablePairs
 from .condition import Condition
-from .pair_order import NO_PAIR, PairOrder, place
+from .pair_order import NO_PAIR, PairOrder, decided_by_times, place
 from .partners import neighbours_of, partners_of
 from .reach import Reach
 from .runs_of_keys import Groups
 from .spans import Spans
 from .table_work import Work
-from .ways import Way, pairs_of, ways
+from .ways import TooMany, Way, pairs_of, ways
 
 __all__ = ["suits_ranges", "table_neighbours", "table_pairs"]
 
@@ -26,6 +28,8 @@ Rows = npt.NDArray[np.int64]
 
 #: Nanoseconds: a candidate that is made and verified, and what a tuple takes less than in a session.
 _CANDIDATE, _SESSION = 30.0, 750.0
+#: Times as many candidates as a sample has told, from which on another way is looked for.
+_WRONG = 4
 #: Nanoseconds of compiled loops: a tuple; a candidate, and its row.
 _TUPLE, _PAIR = 40.0, 60.0
 
@@ -42,19 +46,35 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
     groups = condition.groups()
     found = None if not kind.needs_few_pairs else partners_of(kind, incoming, visible, condition, groups, work)
     if found is not None:
-        if kind.how != "asof" or kind.direction == "nearest":
+        if kind.how != "asof" or (kind.direction == "nearest" and not decided_by_times(query, incoming)):
             place(incoming, work)  # the order of rows depends on it
         partner = reach.within(incoming, found.partner)
-        mine = np.flatnonzero(partner >= 0)
-        return _of_partners(query, incoming, visible, mine, partner[mine],
+        has = partner >= 0
+        mine = np.arange(len(partner)) if has.all() else np.flatnonzero(has)
+        return _of_partners(query, incoming, visible, mine, partner if len(mine) == len(partner) else partner[mine],
                             f"rows without pairs, {found.how}{work.text}", found.tried, work)
     if kind.is_asof:
         return None
-    way = ways(condition, groups, visible)[0]
-    if not suits_ranges(way, condition, incoming, visible) or way.candidates > room:
-        return None
-    work.share(len(incoming) * _TUPLE + way.candidates * _PAIR)
-    return _of_pairs(query, incoming, visible, way, condition, groups, work)
+    left = [way for way in ways(condition, groups, visible) if way.candidates <= room]
+    while left:
+        way = left.pop(0)
+        if not suits_ranges(way, condition, incoming, visible):
+            break
+        work.share(len(incoming) * _TUPLE + way.candidates * _PAIR)
+        with suppress(TooMany):  # the sample told too little: the next way, from the beginning
+            return _of_pairs(query, incoming, visible, way, condition, groups, work,
+                             _allowed(way, left, condition, incoming, visible))
+    return None
+
+
+def _allowed(way: Way, others: list[Way], condition: Condition, incoming: Arrivals, visible: Spans) -> float:
+    """The candidates of ``way`` up to which it goes on: what is little work, or not many times what was expected, or
+    less than what one of the ``others`` or a session is expected to take.
+    """
+    better = others[0].candidates if others else math.inf
+    if not _is_exact(way, condition, visible):
+        better = min(better, len(incoming) * _SESSION / _CANDIDATE)
+    return max(len(incoming), _WRONG * way.candidates, better)
 
 
 def table_neighbours(query: Query, incoming: Arrivals, work: Work) -> TableNeighbours:
@@ -74,9 +94,12 @@ def suits_ranges(way: Way, condition: Condition, incoming: Arrivals, visible: Sp
     """True if ``way`` is expected to take less than a session."""
     if not way.searches and not condition.points:
         return False  # every pair, which compiled loops compare far faster
-    whole = not way.searches or visible.hold_all
-    exact = condition.decided and whole and not any(way.left(condition))
-    return exact or way.candidates * _CANDIDATE < len(incoming) * _SESSION
+    return _is_exact(way, condition, visible) or way.candidates * _CANDIDATE < len(incoming) * _SESSION
+
+
+def _is_exact(way: Way, condition: Condition, visible: Spans) -> bool:
+    """True if all candidates of ``way`` are pairs."""
+    return condition.decided and (not way.searches or visible.hold_all) and not any(way.left(condition))
 
 
 def _of_partners(query: Query, incoming: Arrivals, visible: Spans, r: Rows, s: Rows, plan: str,
@@ -90,12 +113,12 @@ def _of_partners(query: Query, incoming: Arrivals, visible: Spans, r: Rows, s: R
 
 
 def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, way: Way, condition: Condition,
-              groups: Groups, work: Work) -> TablePairs:
-    """The pairs by ``way``."""
+              groups: Groups, work: Work, most: float) -> TablePairs:
+    """The pairs by ``way``. Raises `TooMany` once it has more candidates than ``most``."""
     plan = f"rows of whole tables, by sorted keys, {way.name}{work.text}"
     order = PairOrder(query, incoming, work)
     if not query.kind.needs_few_pairs:
-        parts, tried = pairs_of(way, condition, groups, visible, order.packed, work)
+        parts, tried = pairs_of(way, condition, groups, visible, order.packed, work, most)
         return _made(incoming, visible, *order.unpacked(parts), plan, tried, work)
     lock = Lock()
     first = np.full(len(incoming.r), NO_PAIR)  # the first pair of each tuple of R
@@ -105,7 +128,7 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, way: Way, condit
         with lock:
             np.minimum.at(first, r, packed)
 
-    _, tried = pairs_of(way, condition, groups, visible, note, work)
+    _, tried = pairs_of(way, condition, groups, visible, note, work, most)
     return _made(incoming, visible, *order.unpacked([first[first < NO_PAIR]]), plan, tried, work)
 
 

@@ -14,6 +14,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
 from .decisions import Decisions, OrderedRows, Places, choice_limits, deciding_arrivals, ordered, places_before
+from .nearest_order import order_by_times
 from .own_side import OwnSide
 from .undecided import NEVER, NONE, Ints, later
 
@@ -60,6 +61,8 @@ def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRo
     if kind.how == "asof" and kind.direction == "forward":  # the partner decides, which comes within both windows
         order = stable_order(partner)
         return OrderedRows(rows[order], partner[order], lambda: decided().places())
+    if kind.direction == "nearest" and (by_times := order_by_times(query, incoming, rows, partner)) is not None:
+        return OrderedRows(rows[by_times], partner[by_times], lambda: decided().places())
     return decided()
 
 

@@ -33,9 +33,11 @@ WINDOWS = (None, "ROWS 3", ("ROWS 1", "ROWS 5"), "RANGE 4", ("RANGE 0", "RANGE 9
 
 @st.composite
 def tables(draw: st.DrawFn) -> pa.Table:
-    n = draw(st.integers(0, 14))
-    columns = {name: draw(st.lists(st.sampled_from(values), min_size=n, max_size=n)) for name, values in VALUES.items()}
-    ts = sorted(draw(st.lists(st.sampled_from([-2**63, 0, 1, 2, 3, 5, 8, 2**63 - 1]), min_size=n, max_size=n)))
+    n, first = draw(st.integers(0, 14)), draw(st.integers(0, 1))  # with NULL, which is first, or without
+    columns = {name: draw(st.lists(st.sampled_from(values[first:]), min_size=n, max_size=n))
+               for name, values in VALUES.items()}
+    times = draw(st.sampled_from([[-2**63, 0, 1, 2, 3, 5, 8, 2**63 - 1], [-9, -7, -6, -2, 0, 1, 1, 3]]))
+    ts = sorted(draw(st.lists(st.sampled_from(times), min_size=n, max_size=n)))
     return pa.table({"ts": pa.array(ts, pa.int64()),
                      **{name: pa.array(values, TYPES[name]) for name, values in columns.items()}})
 
@@ -127,3 +129,30 @@ def test_items_in_the_order_of_r_are_goldens(how: Any, direction: Any) -> None:
                      for device in ("cpu", "golden"))
     assert found.items.tolist() == wanted.items.tolist()
     assert found.table.equals(wanted.table)
+
+
+def crowded(seed: int, n: int = 70) -> pa.Table:
+    """Times that many rows of both tables share, keys of which some are NULL, and others that are not."""
+    chance = np.random.default_rng(seed)
+    key = chance.integers(0, 5, n)
+    return pa.table({"ts": np.sort(chance.integers(-12, 12, n)), "k": pa.array(key, mask=chance.random(n) < 0.1),
+                     "n": key})
+
+
+@pytest.mark.parametrize("how", ["asof", "asof_left"])
+@pytest.mark.parametrize("window", [None, "RANGE 1", ("RANGE 0", "RANGE 3"), ("RANGE 2", "RANGE 1")], ids=str)
+def test_nearest_partners_at_times_of_many_rows_are_goldens(how: str, window: Any) -> None:
+    """Rows that one time decides are ordered by what decides them: times that pass, tuples of R, and partners."""
+    r, s = crowded(1), crowded(2)
+    for on, allow_exact, loops in (("r.k = s.k", True, LOOPS), ("r.n = s.n", False, LOOPS), ("r.k = s.n", True, None),
+                                   ("TRUE", False, LOOPS), ("r.n = s.n AND r.k <= 3", True, None)):
+        call: dict[str, Any] = {"on": on, "window": window, "time": "ts", "how": how, "direction": "nearest",
+                                "allow_exact": allow_exact}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TableCompilation, "for_rows", lambda *_, loops=loops: loops)
+            patch.setattr(table_work, "_SLICE", 5)
+            patch.setattr(partners, "suits_search", lambda *_: True)
+            found = join(r, s, **call)
+        expected = join(r, s, device="golden", **call)
+        assert found.items.tolist() == expected.items.tolist()
+        assert rows_of(found.table) == rows_of(expected.table)

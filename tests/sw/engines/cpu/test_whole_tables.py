@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -116,6 +118,30 @@ def test_a_way_counts_its_candidates_about() -> None:
     made = join(r, s, on="r.c = s.c AND r.st < s.en AND s.st < r.en").counters["candidates"]
     assert 0.8 * made < best.candidates < 1.25 * made
     assert all(way.candidates > 100 * made for way in others)
+
+
+@pytest.mark.parametrize("loops", [LOOPS, None], ids=["loops", "numpy"])
+@pytest.mark.parametrize("how", ["inner", "left", "semi"])
+def test_a_way_with_far_more_candidates_than_expected_is_left(how: str, loops: Any) -> None:
+    r, s = intervals(7, 3000), intervals(8, 2500)
+    call: dict[str, Any] = {"on": "r.c = s.c AND r.st < s.en AND s.st < r.en", "how": how, "threads": 3}
+    expected = join(r, s, **call, engine="nested")
+
+    def misled(alone: bool, *of: Any) -> list[Any]:
+        best, *_, worst = ways(*of)
+        return [replace(worst, candidates=1.0), *([] if alone else [best])]
+
+    for alone in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
+            patch.setattr(table_work, "_SHARE", 1)
+            patch.setattr(table_ways, "_CHUNK", 1 << 12)
+            patch.setattr(whole_tables, "partners_of", lambda *_: None)
+            patch.setattr(whole_tables, "ways", partial(misled, alone))
+            found = join(r, s, **call)
+        assert ("two ranges" in found.plan) != alone
+        assert found.plan.startswith("rows of whole tables") != alone  # a session, where there is no other way
+        assert rows_of(found.table) == rows_of(expected.table)
 
 
 def test_keys_that_s_has_not_meet_nothing_behind_a_range() -> None:

@@ -1,0 +1,58 @@
+"""The order of the rows of nearest partners over whole tables, by event times alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.cpu.pair_order import decided_by_times
+from splitjoin.engines.cpu.sorting import stable_order
+from splitjoin.lang.query import Query
+
+from .decisions import nearest_until
+from .own_side import OwnSide
+from .undecided import NEVER, NONE, Ints, later
+
+__all__ = ["order_by_times"]
+
+#: Rows whose times are looked at together, so that they stay in a cache.
+_SLICE = 1 << 16
+
+
+def order_by_times(query: Query, incoming: Arrivals, rows: Ints, partner: Ints) -> Ints | None:
+    """The order of `ordered` for tuples ``rows`` of R, which rise, and their nearest partners, in a third of the time:
+    no arrival is looked up by its time. None where times do not tell it, or twice a time does not fit 64 bits.
+
+    A row that waits for its partner to come is decided by that, at its time; any other row that waits by the first
+    arrival behind the last time at which it can change, so behind all that arrive at that time and before all others.
+    A tuple that its own side rules out decides its row itself.
+    """
+    if not decided_by_times(query, incoming) or not len(incoming.s) or not len(rows):
+        return None
+    times, times_s = incoming.times("r"), incoming.times("s")
+    base, n = min(int(times[0]), int(times_s[0])), len(rows)
+    length = query.window_r.length
+    alone, ruled_out = np.flatnonzero(partner == NONE), np.zeros(n, np.bool_)
+    if len(alone):
+        ruled_out[alone] = OwnSide.of(query, "r").ruled_out(incoming.r)[rows[alone]]
+    when, itself, last = np.empty(n, np.uint64), np.empty(n, np.bool_), 0
+    for start in range(0, n, _SLICE):
+        mine = slice(start, start + _SLICE)
+        time, mate, has, out = times[rows[mine]], times_s[partner[mine]], partner[mine] != NONE, ruled_out[mine]
+        ahead = has & (mate > time)
+        until = np.full(len(time), NEVER) if length is None else later(time, np.uint64(min(length, 2**64 - 1)))
+        np.minimum(until, nearest_until(time, mate), out=until, where=has & ~ahead)
+        until = np.where(ahead, mate, np.where(out, time, until))
+        itself[mine] = ahead | out
+        last = max(last, int(until.max()) - base)
+        when[mine] = (until.view(np.uint64) - np.uint64(base % 2**64)) * np.uint64(2) + ~itself[mine]
+    if last >= 2**63:
+        return None
+    order = stable_order(when)
+    # At one time, tuples of R decide before those of S, which do so as they come.
+    turn = np.where(itself, np.where(partner == NONE, rows, len(incoming.r) + partner), 0)
+    in_order, turns = when[order], turn[order]
+    if ((in_order[1:] == in_order[:-1]) & (turns[1:] < turns[:-1])).any():
+        order = stable_order(turn)
+        order = order[stable_order(when[order])]
+    return order
