@@ -111,9 +111,10 @@ def main() -> None:
     parser = options_of(__doc__ or "")
     parser.add_argument("queries", nargs="*", metavar="NAME", help="only these (all)")
     parser.add_argument("--both", action="store_true", help="also without adaptive execution")
+    parser.add_argument("--turns", type=int, default=TURNS, help=f"how often each runs ({TURNS})")
     options = parser.parse_args()
     out = Recorder("spark_sql", quick=options.quick or bool(options.queries))
-    n, m, turns = (8_000, 4_000, 1) if options.quick else (30_000, 10_000, TURNS)
+    n, m, turns = (8_000, 4_000, 1) if options.quick else (30_000, 10_000, options.turns)
     config = {"spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
               "spark.sql.shuffle.partitions": "4",
               # The files are smaller than the rows in them, which Spark estimates by their size.
@@ -143,8 +144,8 @@ def main() -> None:
                 how = f"the least of {turns}, in turn with and without the extension; two cores, from Parquet"
                 for enabled, metric in ((True, "with_extension"), (False, "without_extension")):
                     out.add(metric, min(seconds[enabled]), "CPU s", where, how)
+            out.write()  # after each, as all take an hour on a machine that has much else to do
         spark.stop()
-    out.write()
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from splitjoin.lang.windows import WindowSpec
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
-from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_batch_join, made_streaming_join
+from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_batch_join, made_query, made_streaming_join
 from .placement import device_name, folding, parts
+from .rewrite import RewrittenJoin, is_rewritten
 from .streaming.group import GroupJoin
 from .streaming.plan import StreamingJoin, StreamOptions
 from .text import WHICH, duration, extent
@@ -47,6 +48,7 @@ def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | No
     lists the parts of the join that run on the host, each with the reason. ``"ALL"`` lists all parts, and marks those
     on the device with ``*``, the others with ``!``.
 
+    With ``engine="rewrite"``, the text ends with the SQL, which ``spark.sql(text, left=…, right=…)`` runs.
     For batch DataFrames, ``"PLAN"`` runs the Spark jobs that `stream_join` runs, and one more, which counts rows.
     Raises what `stream_join` raises.
     """
@@ -57,7 +59,11 @@ def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | No
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     joined: PartitionedJoin | UntimedJoin | StreamingJoin
     r, s = frames(left, right)
-    if check_kinds(r, s, streaming, partitions):
+    is_streaming = check_kinds(r, s, streaming, partitions)
+    if is_rewritten(device_options, device, {"partitions": partitions, "ties": ties}):
+        query, _, chosen = made_query(r, s, on=on, window=window, time=time, order=order, select=select, kind=kind)
+        return RewrittenJoin.of(query, r, s, chosen).explained()
+    if is_streaming:
         joined = made_streaming_join(r, s, on=on, window=window, time=time, ties=ties, order=order,
                                      select=select, device=device, device_options=device_options,
                                      fail_on_fallback=fail_on_fallback, metrics=None, options=streaming, kind=kind)

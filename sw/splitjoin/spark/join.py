@@ -36,6 +36,7 @@ from .packed import PackedTask, packed
 from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
 from .placement import choose_device
 from .resources import check_resources
+from .rewrite import RewrittenJoin, is_rewritten
 from .streaming.plan import StreamingJoin, StreamOptions
 from .task import HOME, PARTITION, Task
 from .untimed import UntimedJoin
@@ -133,7 +134,8 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec 
         allow_exact: Likewise.
         by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``.
         aggregate: Names of result columns and the aggregates of all partners that they hold, as for `splitjoin.join`.
-        options: Parameters of the device by their names, as in ``device="sim", cores=8``.
+        options: Parameters of the device by their names, as in ``device="sim", cores=8``. ``engine="rewrite"`` makes a
+            batch join one of Spark's own, without Python: in bins of the condition's band and of time.
 
     Returns:
         A lazy DataFrame: all columns of left, then all of right, or those of ``select``; names that occur in both get
@@ -156,7 +158,11 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec 
     streaming = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     r, s = frames(left, right)
-    if check_kinds(r, s, streaming, partitions):
+    is_streaming = check_kinds(r, s, streaming, partitions)
+    if is_rewritten(device_options, device, {"partitions": partitions, "metrics": metrics, "ties": ties}):
+        query, _, chosen = made_query(r, s, on=on, window=window, time=time, order=order, select=select, kind=kind)
+        return RewrittenJoin.of(query, r, s, chosen).plan()
+    if is_streaming:
         return made_streaming_join(r, s, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                    device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
                                    metrics=metrics, options=streaming, kind=kind).plan()
@@ -178,7 +184,9 @@ def joined_with(right: Frame, **arguments: Any) -> Callable[[DataFrame], DataFra
     """
     bound = inspect.signature(stream_join).bind(None, right, **arguments).arguments
     device = bound.get("device", "cpu")
-    find_device(device, **merged_options(bound.get("device_options"), bound.get("options", {}), device, stream_join))
+    its_options = merged_options(bound.get("device_options"), bound.get("options", {}), device, stream_join)
+    if not is_rewritten(its_options, device, {}):
+        find_device(device, **its_options)
 
     def join(left: DataFrame) -> DataFrame:
         return stream_join(left, right, **arguments)

@@ -1,0 +1,256 @@
+"""`RewrittenJoin`: a join of batch DataFrames as SQL of Spark's own, as an expert writes it, without Python.
+
+The band of the condition, and the windows in time, are cut into bins of their own length. A row of one side is in one
+bin, a row of the other in the two that its partners may be in: Spark joins equal bins, and then decides the condition.
+So a pair is found once. The rows that are copied are those of the smaller side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BooleanType, DataType, DateType, DoubleType, FloatType, StringType, TimestampType
+
+from splitjoin.base.errors import InputError, UnsupportedError
+from splitjoin.lang import build
+from splitjoin.lang.ir import Arith, Col, Expr, Within, columns
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, Side, other_side
+from splitjoin.lang.types import EXACT, Int
+from splitjoin.plan.linear import ExactRelation, LinearTerm
+from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.rows.output import OutputColumn
+
+from .spark_sql import TIMES, Text, Writer, number, quoted
+from .text import WHICH
+
+__all__ = ["ENGINE", "RewrittenJoin", "is_rewritten"]
+
+#: The engine's name.
+ENGINE = "rewrite"
+
+
+def is_rewritten(options: Mapping[str, Any], device: object, refused: Mapping[str, object]) -> bool:
+    """True if the device options choose the engine. ``refused``: arguments that it has not, by their names.
+
+    Raises `InputError` for one of these, or a device or an option besides.
+    """
+    if options.get("engine") != ENGINE:
+        return False
+    given = [name for name, value in refused.items() if value]
+    given += [f"device={device!r}"] if device != "cpu" else []
+    given += [name for name in options if name != "engine"]
+    if given:
+        raise InputError(f"engine='rewrite' is a join of Spark's own, without a device, so it has no "
+                         f"{', '.join(given)}; leave it out, or leave engine out")
+    return True
+
+
+@dataclass(frozen=True)
+class _Band:
+    """A bound on every pair: ``low <= r − s <= high``, of whole numbers of a column of each side."""
+
+    r: Col
+    s: Col
+    low: int
+    high: int
+
+    def reach(self, copied: Side) -> tuple[int, int]:
+        """How far the other side's value is from that of side ``copied``, at least and at most."""
+        return (self.low, self.high) if copied == "s" else (-self.high, -self.low)
+
+
+@dataclass(frozen=True)
+class RewrittenJoin:
+    """The join, checked.
+
+    Attributes:
+        query: The query.
+        frames: Both DataFrames.
+        gathered: The columns of the result.
+        bands: What is cut into bins.
+        copied: The side whose rows are copied.
+        counts: The number of rows of each side.
+    """
+
+    query: Query
+    frames: Mapping[Side, DataFrame]
+    gathered: Sequence[OutputColumn]
+    bands: Sequence[_Band]
+    copied: Side
+    counts: Mapping[Side, int]
+
+    @classmethod
+    def of(cls, query: Query, left: DataFrame, right: DataFrame, gathered: Sequence[OutputColumn]) -> RewrittenJoin:
+        """The join by ``query``. Raises `UnsupportedError` for one that cannot be written; runs a job that counts."""
+        if left.isStreaming:
+            raise UnsupportedError("engine='rewrite' is for batch DataFrames; leave engine out for streaming ones")
+        if not query.kind.is_inner or query.aggregates or query.order.kind != "none" or any(
+                query.window(side).rows is not None and query.time is not None for side in SIDES):
+            raise UnsupportedError("engine='rewrite' writes inner joins with RANGE windows, or without windows, in "
+                                   "order 'none'; leave engine out for other kinds, orders, windows and aggregates")
+        for frame in (left, right):
+            if taken := [name for name in frame.columns if name.startswith("__")]:
+                raise InputError(f"engine='rewrite' gives columns of its own names that begin with '__', so none of "
+                                 f"the inputs may be called {taken[0]!r}; rename it")
+        bands = list(_bands(query))
+        if not bands:
+            raise UnsupportedError(f"engine='rewrite' cuts a band into bins, as in abs(r.x - s.a) <= 5 with whole "
+                                   f"numbers or times, but {query.predicate} has none that all pairs are in, and there "
+                                   f"is no window; leave engine out")
+        frames: dict[Side, DataFrame] = {"r": left, "s": right}
+        made = cls(query, frames, gathered, bands, "s", {})
+        made.sql()  # refuses what it cannot write before a job runs
+        counts = {side: frames[side].count() for side in SIDES}
+        return cls(query, frames, gathered, bands, "s" if counts["s"] <= counts["r"] else "r", counts)
+
+    def plan(self) -> DataFrame:
+        """The result."""
+        return self.frames["r"].sparkSession.sql(self.sql(), left=self.frames["r"], right=self.frames["s"])
+
+    def sql(self) -> str:
+        """The statement, over ``{left}`` and ``{right}``, which ``spark.sql(text, left=…, right=…)`` takes."""
+        writer = Writer(self._column)
+        parts = [f"r.__b{n} = s.__b{n}" for n in range(len(self.bands))] + [writer.write(self.query.predicate).sql]
+        for band in self.bands:
+            if self._is_time(band.r) and self._is_time(band.s):
+                apart = writer.write(Arith(EXACT, "-", band.r, band.s)).sql
+                parts.append(f"{apart} BETWEEN {number(band.low)} AND {number(band.high)}")
+        sides = {side: self._side(side) for side in SIDES}
+        chosen = ", ".join(f"{c.side}.{quoted(c.source)} AS {quoted(c.name)}" for c in self.gathered)
+        return (f"SELECT {chosen or '1'}\nFROM {sides['r']} r\nJOIN {sides['s']} s\nON " + "\n  AND ".join(parts))
+
+    def explained(self) -> str:
+        """What `explain` says."""
+        copied, other = WHICH[self.copied], WHICH[other_side(self.copied)]
+        lines = ["engine     rewrite: a join of Spark's own, in bins; no device, no Python",
+                 f"condition  {self.query.predicate}"]
+        lines += [f"bins       r.{b.r.name} - s.{b.s.name} in {b.low} to {b.high}: bins of {_width(b)}"
+                  for b in self.bands]
+        lines += [f"copies     each of the {self.counts[self.copied]} rows of {copied} is in up to "
+                  f"{2 ** len(self.bands)} bins; each of the {self.counts[other_side(self.copied)]} of {other} in one"]
+        return "\n".join([*lines, *self.sql().splitlines()])
+
+    def _side(self, side: Side) -> str:
+        """The rows of a side with their keys and bins."""
+        used = dict.fromkeys(c for c in columns(self.query.predicate) if c.side == side)
+        used |= dict.fromkeys(b.r if side == "r" else b.s for b in self.bands)
+        keys = [f"{self._key(c, side)} AS {self._column(c).sql.partition('.')[2]}" for c in used]
+        rows = f"(SELECT *, {', '.join(keys)} FROM {{{WHICH[side]}}})"
+        bins, views = list[str](), list[str]()
+        for n, band in enumerate(self.bands):
+            key = self._column(band.r if side == "r" else band.s)
+            key = replace(key, sql=key.sql.partition(".")[2])
+            if side != self.copied:
+                bins.append(f"{_bin(key, 0, band)} AS __b{n}")
+                continue
+            low, high = (_bin(key, reach, band) for reach in band.reach(side))
+            views.append(f"LATERAL VIEW explode(sequence({low}, {high})) b{n} AS __b{n}")
+        if views:
+            return f"(SELECT * FROM {rows} {' '.join(views)})"
+        return f"(SELECT *, {', '.join(bins)} FROM {rows})"
+
+    def _is_time(self, column: Col) -> bool:
+        return self.query.time is not None and self.query.time.name(column.side) == column.name
+
+    def _column(self, column: Col) -> Text:
+        """The key of a column, as `_key` computes it."""
+        schema = self.frames[column.side].schema
+        name = f"{column.side}.__k{schema.names.index(column.name)}"
+        kind: DataType = schema[column.name].dataType
+        if isinstance(column.type, Int):
+            return Text(name, *column.type.range, True)
+        if isinstance(kind, (TimestampType, DateType)):
+            return Text(name, -TIMES, TIMES, True)
+        if isinstance(kind, (BooleanType, DoubleType, FloatType)) or kind == StringType():
+            return Text(name)
+        raise UnsupportedError(f"engine='rewrite' writes conditions on whole numbers, floats, times with a zone, "
+                               f"dates, texts and truth values, but {column.side}.{column.name} is of the type "
+                               f"{kind.simpleString()}; leave engine out")
+
+    def _key(self, column: Col, side: Side) -> str:
+        name = quoted(column.name)
+        kind = self.frames[side].schema[column.name].dataType
+        made = name
+        if isinstance(column.type, Int):
+            made = f"CAST({name} AS BIGINT)"
+        elif isinstance(kind, DateType):
+            made = f"CAST(unix_date({name}) AS BIGINT)"
+        elif isinstance(kind, TimestampType):
+            fits = f"unix_micros({name}) BETWEEN {number(-TIMES)} AND {number(TIMES)} OR {name} IS NULL"
+            made = f"CASE WHEN {fits} THEN unix_micros({name}) ELSE {_error('a time is beyond the year 75000')} END"
+        if self._is_time(column):
+            lost = _error(f"an event time of {WHICH[side]} is NULL; filter such rows out")
+            made = f"coalesce({made}, {lost})"
+        return made
+
+
+def _error(text: str) -> str:
+    return f"CAST(raise_error('splitjoin: {text}') AS BIGINT)"
+
+
+def _width(band: _Band) -> int:
+    """The length of a bin; at least 2 for BIGINT, so that its number fits even if a value is shifted."""
+    is_wide = any(isinstance(c.type, Int) and c.type.bits == 64 for c in (band.r, band.s))
+    return max(2 if is_wide else 1, band.high - band.low)
+
+
+def _bin(key: Text, shift: int, band: _Band) -> str:
+    """The number of the bin of a key plus ``shift``, rounded down below 0 too."""
+    width = _width(band)
+    shifted = Text(f"({key.sql} + {number(shift)})" if shift else key.sql, key.low + shift, key.high + shift, True)
+    if replace(shifted, low=shifted.low - width).is_long and width < TIMES:
+        return f"({shifted.sql} - pmod({shifted.sql}, {number(width)})) div {number(width)}"
+    value = f"({key.as_decimal()} + CAST('{shift}' AS DECIMAL(38, 0)))"
+    length = f"CAST('{width}' AS DECIMAL(38, 0))"
+    return f"({value} - pmod({value}, {length})) div {length}"
+
+
+def _bands(query: Query) -> Iterator[_Band]:
+    """What is cut into bins: the windows in time, and the narrowest band of the condition."""
+    found: dict[tuple[Col, Col], tuple[list[int], list[int]]] = {}
+    plan = make_plan(query.predicate)
+    for j in plan.required:
+        for relation in plan.tests[j].relations:
+            if not isinstance(relation, ExactRelation):
+                continue
+            r, s = _column_of(relation.r), _column_of(relation.s)
+            if r is None or s is None or relation.g + relation.h:
+                continue
+            least, most = found.setdefault((r, s), ([], []))
+            # g · (r − s) + c op 0
+            if relation.op == "=" or (relation.op == "<=") == (relation.g > 0):
+                most.append(-relation.c // relation.g)
+            if relation.op == "=" or (relation.op == ">=") == (relation.g > 0):
+                least.append(-(relation.c // relation.g))
+    timed: _Band | None = None
+    if query.time is not None:
+        lengths = query.window_r.length, query.window_s.length
+        assert lengths[0] is not None
+        assert lengths[1] is not None
+        r, s = (_time_column(query, side) for side in SIDES)
+        timed = _Band(r, s, -lengths[0], lengths[1])
+        yield timed
+    bands = [_Band(r, s, max(least), min(most)) for (r, s), (least, most) in found.items() if least and most
+             and (timed is None or (r.name, s.name) != (timed.r.name, timed.s.name))]
+    if bands:
+        yield min(bands, key=_width)
+
+
+def _column_of(terms: tuple[LinearTerm, ...]) -> Col | None:
+    """The column that the key of a relation is; None if it is anything else."""
+    if len(terms) != 1 or terms[0].scale != 1 or terms[0].factor != 1:
+        return None
+    e: Expr = terms[0].expr
+    e = e.a if isinstance(e, Within) else e
+    return e if isinstance(e, Col) else None
+
+
+def _time_column(query: Query, side: Side) -> Col:
+    assert query.time is not None
+    found = build.column(query.schema(side), query.time.name(side))
+    assert isinstance(found, Col)
+    return found
