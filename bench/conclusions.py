@@ -344,6 +344,7 @@ TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "threads": "t
           "gpu": "the GPU engine",
           "latency": "from push to result in a session",
           "soak": "a session for an hour", "spark": "joins in Spark", "spark_skew": "a skewed batch join in Spark",
+          "spark_sql": "plain Spark SQL with and without the extension",
           "spark_paths": "ways for rows of a Spark stream through Python", "circuits": "the circuit",
           "stages": "latency of a probe, by stage", "evaluation": "all architectures on one footing",
           "scalejoin": "circuits with a gate and several sources", "states": "aggregates folded in circuits",
