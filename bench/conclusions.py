@@ -203,11 +203,23 @@ def decided(files: Files) -> str:
         before, after = (found[metric, kind, part] for part in ("before", "after"))
         return f"{after:,.0f} in place of {before:,.0f}"
 
+    def form(metric: str, kind: str, behind: str) -> str:
+        return next(f"{row['value']:,g}" for row in files["delays"]["rows"] if row["part"] == "forms" and (
+            row["metric"], row["config"]["kind"], row["config"]["behind"]) == (metric, f"asof backward, {kind}", behind))
+
+    delays = [form("first_row_delay", *which) for which in (("total", "s"), ("none, early", "s"), ("total", "r"),
+                                                             ("none", "r"))]
+    retained = " in place of ".join(form("retained_bytes", kind, "r") for kind in ("total, no window", "total"))
     return f"""Half of the rows of an as-of join with `RANGE 3600`, in seconds, come within
 {change("delay_event_time", "asof backward")} seconds (backward), {change("delay_event_time", "asof forward")} (forward)
 or {change("delay_event_time", "asof nearest")} (nearest). A session retains
 {change("retained_bytes", "asof backward")} bytes for the backward one. Rows of `left` and `anti` still wait for the
-whole window, but where their own side of the condition is false or NULL (`python -m bench.delays`)."""
+whole window, but where their own side of the condition is false or NULL (`python -m bench.delays`).
+
+Where S comes 600 seconds behind R and both may be 300 seconds late, half of the backward rows come within
+{delays[0]} seconds, with `early=True` a first one within {delays[1]}. Where R is behind, {delays[2]} seconds in order
+`"total"` and {delays[3]} in order `"none"`. Without a window, a session retains {retained} bytes for 100 keys
+(`python -m bench.delays --forms`)."""
 
 
 def at_once(files: Files) -> str:
