@@ -204,8 +204,9 @@ def decided(files: Files) -> str:
         return f"{after:,.0f} in place of {before:,.0f}"
 
     def form(metric: str, kind: str, behind: str) -> str:
-        return next(f"{row['value']:,g}" for row in files["delays"]["rows"] if row["part"] == "forms" and (
-            row["metric"], row["config"]["kind"], row["config"]["behind"]) == (metric, f"asof backward, {kind}", behind))
+        wanted = (metric, f"asof backward, {kind}", behind)
+        return next(f"{row['value']:,g}" for row in files["delays"]["rows"] if row["part"] == "forms" and wanted == (
+            row["metric"], row["config"]["kind"], row["config"]["behind"]))
 
     delays = [form("first_row_delay", *which) for which in (("total", "s"), ("none, early", "s"), ("total", "r"),
                                                              ("none", "r"))]

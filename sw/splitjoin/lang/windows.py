@@ -140,8 +140,8 @@ def parse_window(text: str | Span) -> Window:
                           f"{text!r}")
     if _BY_THE_CLOCK.match(text):
         raise WindowError(f"a window is ROWS or RANGE, which slide with each tuple, not {text!r}; tuples of one "
-                          f"tumbling window are a condition on their times (docs/other-engines.md shows it), and "
-                          f"sessions of tuples are numbered before the join")
+                          f"tumbling window are a condition on their times, and sessions of tuples are numbered before "
+                          f"the join (docs/other-engines.md shows both)")
     rows: int | None = None
     length: int | Fraction | None = None
     unit: str | None = None

@@ -5,7 +5,11 @@ docs/other-engines.md has the table. After a change that is meant: python -m tes
 
 from __future__ import annotations
 
+import io
+import random
 import re
+from collections import Counter
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +122,34 @@ def lines() -> str:
 
 def test_page() -> None:
     assert lines() in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_recipe_for_session_windows() -> None:
+    """Its pairs are those that a chain of tuples connects, each at most the gap after the one before."""
+    code = next(part for part in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+                if "def session_of" in part)
+    chance, gap = random.Random(1), 9
+    tuples = sorted((chance.randrange(400), chance.choice("rs"), chance.randrange(3)) for _ in range(120))
+    recipe: dict[str, Any] = {"pa": pa, "splitjoin": splitjoin}
+    with redirect_stdout(io.StringIO()):
+        exec(compile(code, str(PAGE), "exec"), recipe)
+    recipe["last"].clear()
+    recipe["numbers"].clear()
+    with splitjoin.open(recipe["query"]) as session:
+        for ts, side, k in tuples:
+            row = {"ts": ts, "k": k, "session": recipe["session_of"](k, ts, gap)}
+            (session.push_r if side == "r" else session.push_s)(pa.Table.from_pylist([row], recipe["schema"]))
+        got = Counter((row["k_r"], row["ts_r"], row["ts_s"]) for row in session.flush().to_pylist())
+    want: Counter[tuple[int, int, int]] = Counter()
+    for ts, side, k in tuples:
+        reached = {ts}  # all times of the key that a chain of steps reaches
+        while more := {t for t, _, other in tuples if other == k and t not in reached and
+                       any(abs(t - one) <= gap for one in reached)}:
+            reached |= more
+        if side == "r":
+            want.update((k, ts, t) for t, which, other in tuples if which == "s" and other == k and t in reached)
+    assert got == want
+    assert 50 < want.total() < 1500
 
 
 if __name__ == "__main__":
