@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import exp
 
 from splitjoin.base.errors import PredicateError, SchemaError, SplitJoinError, ToolError
 from splitjoin.lang.ir import Expr
 from splitjoin.lang.query import ComputedColumn, Query
-from splitjoin.lang.schema import SIDES, Column, Schema, Side
-from splitjoin.lang.types import column_type
+from splitjoin.lang.schema import SIDES, Schema, Side
 
-from .statement import OneTableTerms, ask, connection, parse, read_condition, row_of_nulls
+from .statement import OneTableTerms, ask, computed_columns, connection, extended, parse, read_condition, row_of_nulls
 
 __all__ = ["make_query", "with_computed"]
 
@@ -44,7 +41,7 @@ def make_query(r: Schema, s: Schema, *, on: Any, **parts: Any) -> Query:
             raise (error if isinstance(error, SchemaError) else refused) from None
         if not computed:
             raise
-    query = Query.make(_extended(r, computed), _extended(s, computed), on=condition, **parts)
+    query = Query.make(extended(r, computed), extended(s, computed), on=condition, **parts)
     return replace(query, computed=tuple(computed))
 
 
@@ -70,25 +67,9 @@ def _read(on: str, schemas: dict[Side, Schema]) -> tuple[Expr, list[ComputedColu
     with connection() as db:
         terms = OneTableTerms(db, statement, {side: row_of_nulls(_arrow(schemas[side])) for side in SIDES})
         tree = terms.read(on, "ON")
-    made = {(side, name): ComputedColumn(side, text, terms.tables[side].schema.field(name).with_name(text))
-            for (side, text), name in terms.computed.items()}
-    for column in tree.find_all(exp.Column):
-        if (found := made.get((column.table, column.name))) is not None:  # type: ignore[arg-type]  # "r" or "s"
-            column.set("this", exp.to_identifier(found.text, quoted=True))
-    both = [(table, _extended(schemas[side], made.values()))
-            for table, side in zip(statement.tables, SIDES, strict=True)]
-    return read_condition(statement, both, tree, "ON"), list(made.values())
-
-
-def _extended(schema: Schema, computed: Iterable[ComputedColumn]) -> Schema:
-    """``schema`` with the columns that are computed of its stream. They may hold NULL."""
-    fields = [column.field for column in computed if column.side == schema.side]
-    for field in fields:
-        if field.name in schema.names:
-            raise SchemaError(f"the column {schema.side}.{field.name} has the name of a term of the condition; rename "
-                              f"it")
-    return Schema(schema.side, [*schema.columns, *(Column(f.name, column_type(f.type), True) for f in fields)],
-                  pa.schema([*_arrow(schema), *fields], _arrow(schema).metadata))
+    computed = computed_columns(terms, [tree])
+    both = [(table, extended(schemas[side], computed)) for table, side in zip(statement.tables, SIDES, strict=True)]
+    return read_condition(statement, both, tree, "ON"), computed
 
 
 def _arrow(schema: Schema) -> pa.Schema:

@@ -75,6 +75,22 @@ def test_sessions_move_and_keep_late_rows() -> None:
     assert rows == splitjoin.join(R, S, on="lower(r.word) = lower(s.name)", window="RANGE 9", time="ts").to_pylist()
 
 
+def test_a_select_over_streams() -> None:
+    text = ("SELECT left_one.*, a + 1 AS more FROM left_one, right_one t WHERE lower(word) = lower(t.name) "
+            "AND (t.a > 1 OR length(t.name) < 9) AND left_one.x < 9")
+    made = splitjoin.sql(text, left_one=R.schema, right_one=S.schema, window="RANGE 9", time="ts")
+    assert made.schema.names == [*R.column_names, "more"]
+    with splitjoin.open(made) as session:
+        session.push_r(R)
+        session.push_s(S)
+        rows = session.flush().to_pylist()
+    assert rows == splitjoin.sql(text, left_one=R, right_one=S, window="RANGE 9", time="ts").to_pylist()
+    assert len(rows) > 1
+    with pytest.raises(PredicateError, match=r"(?s)LEVENSHTEIN is not supported in WHERE.*\n.*levenshtein.*\n +\^"):
+        splitjoin.sql("SELECT x FROM r, s WHERE levenshtein(word, name) < 2", r=R.schema, s=S.schema, window="RANGE 9",
+                      time="ts")
+
+
 def test_explained_and_simulated() -> None:
     query = splitjoin.query(R.schema, S.schema, on="length(r.word) = s.a AND s.name ILIKE 'a%'", window="ROWS 4")
     assert "length(r.word)" in explain(query).lower()

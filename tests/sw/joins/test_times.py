@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
-from splitjoin import InputError, OrderError, SchemaError, WindowError
+from splitjoin import InputError, OrderError, SchemaError, UnsupportedError, WindowError
 
 from ...support.kinds import KINDS
 from ...support.sampling import examples
@@ -202,3 +202,20 @@ def test_refused(how: dict[str, Any], error: type[Exception], message: str) -> N
 def test_a_row_that_decreases_is_named_as_it_was_given() -> None:
     with pytest.raises(InputError, match=r"r\.t must not decrease, but row 3 has 0\.5 after 1\.5"):
         splitjoin.join({"t": [None, 1.5, None, 0.5]}, {"t": [1.0]}, on="TRUE", time="t")
+
+
+def test_tolerance_in_sessions() -> None:
+    r, s = pa.table({"ts": [1, 5, 9], "x": [1, 2, 3]}), pa.table({"ts": [2, 4, 5, 20], "a": [1, 2, 3, 4]})
+    for direction in ("backward", "nearest"):
+        for window in (None, "RANGE 9"):
+            how: dict[str, Any] = {"on": "TRUE", "time": "ts", "how": "asof_left", "direction": direction,
+                                   "tolerance": 3, "window": window}
+            with splitjoin.open(splitjoin.query(r.schema, s.schema, **how)) as session:
+                session.push_r(r)
+                session.push_s(s)
+                rows = session.flush().to_pylist()
+            assert rows == splitjoin.join(r, s, **how).to_pylist()
+            assert [row["ts_s"] for row in sorted(rows, key=lambda row: row["ts_r"])] == [
+                None if direction == "backward" else 2, 5, None]
+    with pytest.raises(UnsupportedError, match="gives each tuple of r one partner by an as-of join, not k=3"):
+        splitjoin.query(r.schema, s.schema, on="TRUE", time="ts", how="asof", k=3)

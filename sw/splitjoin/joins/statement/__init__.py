@@ -3,6 +3,7 @@ before it and after it.
 """
 
 from .api import explain_sql, sql
+from .computed_select import computed_columns, extended
 from .multiway_select import MultiwaySelect
 from .one_table_terms import OneTableTerms, ask, connection, row_of_nulls
 from .ordering import refuse_ordering
@@ -11,5 +12,5 @@ from .projection import Projection
 from .reader import read_condition
 from .select import Select
 
-__all__ = ["MultiwaySelect", "OneTableTerms", "Projection", "Select", "ask", "connection", "explain_sql", "parse",
-           "read_condition", "refuse_ordering", "row_of_nulls", "sql"]
+__all__ = ["MultiwaySelect", "OneTableTerms", "Projection", "Select", "ask", "computed_columns", "connection",
+           "explain_sql", "extended", "parse", "read_condition", "refuse_ordering", "row_of_nulls", "sql"]

@@ -29,6 +29,7 @@ from ..arranged import arranged, sorts, whole_window
 from ..execution import Output, run
 from .checks import SeveralTables
 from .clauses import named_columns, selected_tables, table_names
+from .computed_select import make_select
 from .inputs import bind_tables, check_named, check_options, is_schema, read_columns, schema_of
 from .multiway import MultiwayStatement, parse_multiway
 from .multiway_rows import multiway_rows
@@ -124,7 +125,7 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
         if sort or to is not None:
             raise InputError(f"{'sort' if sort else 'to'} is for rows, but schemas were given; leave it out")
         r, s = (schema_of(side, data) for side, data in zip(SIDES, given, strict=True))
-        return Select.make(statement, r, s, window=window, time=time, order=order, aggregates=aggregates)
+        return make_select(statement, r, s, window=window, time=time, order=order, aggregates=aggregates)
     if any(schemas):
         name = statement.tables[schemas.index(True)].name
         raise InputError(f"the tables must be given as rows both, or as schemas both, but {name!r} is a schema")

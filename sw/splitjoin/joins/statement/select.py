@@ -51,11 +51,14 @@ class Select:
     @classmethod
     def make(cls, statement: Statement, r: Schema, s: Schema, *, window: WindowSpec | None,
              time: TimeSpec | None = None, order: str | Order = "total",
-             aggregates: Mapping[str, Any] | None = None, whole: bool = False) -> Select:
+             aggregates: Mapping[str, Any] | None = None, whole: bool = False,
+             given: tuple[Schema, Schema] | None = None) -> Select:
         """Check the whole statement; ``aggregates`` are those of `splitjoin.sql`, ``whole`` is that of `Query.make`.
+        ``given``: the schemas of the SELECT list, where ``r`` and ``s`` have computed columns behind these.
         Raises a `SplitJoinError` that names the wrong part, and its place in the text.
         """
         tables = tuple(zip(statement.tables, (r, s), strict=True))
+        listed = tables if given is None else tuple(zip(statement.tables, given, strict=True))
         on, where = (None if tree is None else read_condition(statement, tables, tree, clause)
                      for tree, clause in ((statement.on, "ON"), (statement.where, "WHERE")))
         kind: dict[str, Any] = {"how": statement.how}
@@ -66,12 +69,12 @@ class Select:
             found = as_of(on, match, r, s, times, whole=whole)
             on, times = found.on, found.time
             kind |= {"direction": found.direction, "allow_exact": found.allow_exact}
-        projection = project(statement, tables, named_folds(aggregates))
+        projection = project(statement, listed, named_folds(aggregates))
         query = Query.make(r, s, on=conjunction(on, where), time=times, order=order,
                            window=_by_stream(window, statement.tables, "window"), whole=whole, **kind)
         if projection.aggregates:
             query = query.aggregated(projection.aggregates)
-        return cls(statement, query, projection, on, where, sort_keys(statement, tables, projection))
+        return cls(statement, query, projection, on, where, sort_keys(statement, listed, projection))
 
     @cached_property
     def placement(self) -> Placement:
