@@ -11,7 +11,7 @@ JOBS   ?= 3
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link chaos spark-versions fuzz synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link soak-server chaos spark-versions fuzz synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and
 
 soak-link: $(STAMP) ## An hour of an emulated board behind a bad line: every row checked, and no growth in memory.
 	$(BIN)/python -m bench.link_soak
+
+soak-server: $(STAMP) ## Half an hour of a server under 50 clients, killed 20 times: every row once, and no growth in memory.
+	$(BIN)/python -m tests.sw.server.soak
 
 chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundred and ten times: exactly the right rows (minutes).
 	$(BIN)/python -m tests.chaos

@@ -89,10 +89,10 @@ class Server:
 
     def __init__(self, path: Path):
         self._log = open(path.parent / "log", "w+")  # noqa: SIM115  # closed by `end`
-        self._process = subprocess.Popen([sys.executable, "-m", "splitjoin", "serve", str(path)], cwd=ROOT,
+        self.process = subprocess.Popen([sys.executable, "-m", "splitjoin", "serve", str(path)], cwd=ROOT,
                                          stderr=self._log)
         while (found := re.search(r"serves on (.*):(\d+), with", self.log())) is None:
-            if self._process.poll() is not None:
+            if self.process.poll() is not None:
                 raise AssertionError(self.log())
         self.port = int(found[2])
 
@@ -103,17 +103,17 @@ class Server:
         return fl.connect(f"grpc://127.0.0.1:{self.port}", **options)
 
     def end(self, number: int = signal.SIGTERM) -> int:
-        self._process.send_signal(number)
+        self.process.send_signal(number)
         try:
-            return self._process.wait(60)
+            return self.process.wait(60)
         finally:
-            self._process.kill()
-            self._process.wait()
+            self.process.kill()
+            self.process.wait()
             self._log.close()
 
     def __enter__(self) -> Server:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
+        if self.process.poll() is None:
             self.end()
