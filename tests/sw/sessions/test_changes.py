@@ -238,3 +238,38 @@ def test_where_a_move_is_refused() -> None:
     for asked in (query(order="none"), query(order="inner(1)")):
         with splitjoin.open(asked, "golden") as session, pytest.raises(UnsupportedError, match="use restart"):
             session.move("golden")
+
+
+@pytest.mark.parametrize("lag", [0, 3])
+def test_a_precision_and_a_move_at_every_place(lag: int) -> None:
+    """Within groups too; and a group that a silent stream has open stays open when the old device ends."""
+    table = stream([(n, 0) for n in range(7)])
+    asked = splitjoin.query(SCHEMA, SCHEMA, on="TRUE", window="ROWS 2", order="outer(3)")
+    timed = splitjoin.query(SCHEMA, SCHEMA, on="TRUE", window="RANGE 2", time="ts", order="outer(3)")
+    for place in range(14):
+        for n in (1, 2, 4):
+            with splitjoin.open(asked, LaggingDevice(lag=lag), punctuation=True) as session:
+                for at in range(14):
+                    if at == place:
+                        assert sum(session.precision(n)) == at
+                        session.move("golden")
+                    (session.push_s if at % 2 else session.push_r)(table.slice(at // 2, 1))
+                session.close_r()
+                session.close_s()
+                found = session.poll_items()[0]
+            want = golden(asked, Arrivals(np.tile(np.array([0, 1], np.uint8), 7), None, table, table),
+                          [Change(place, n=n)], 1)
+            assert found.tolist() == want.tolist(), (place, n)
+    for of_s in range(1, 5):
+        with splitjoin.open(timed, LaggingDevice(lag=lag), punctuation=True) as session:
+            session.push_s(table.slice(0, of_s))
+            session.push_r(table.slice(0, of_s))
+            session.close_s()
+            session.move("golden")
+            session.push_r(table.slice(of_s))
+            assert lag or type(session._pipeline.device_session) is NumberedSession
+            session.close_r()
+            found = session.poll_items()[0]
+        want = golden(timed, arrivals(timed, table, table.slice(0, of_s)), [], 1)
+        assert [item for item in found.tolist() if item[1] == 1] == [item for item in want.tolist() if item[1] == 1]
+        assert sorted(found.tolist()) == sorted(want.tolist())
