@@ -1,10 +1,10 @@
 """SplitJoin's evaluation (section 7, Figures 12 to 19) in simulated cycles, for all architectures on one footing.
 
-Run: python -m bench.evaluation, or for one figure python -m bench.evaluation --figure 13; --cores 4 8 16 28 32 for the
-paper's numbers of cores, where models of many cores take minutes to compile. All architectures have the same condition,
-windows, lanes and probes, so a comparison costs each the same. Windows are smaller than the paper's, and given by their
-number of tuples, as one tuple of each stream comes at each time. Results are in order none where nothing else is said,
-which all architectures have.
+Run: python -m bench.evaluation, or for one figure python -m bench.evaluation --figure 13; --cores 28 32 --window 1024
+for the paper's numbers of cores, beside the figures that are there; models of so many take minutes to compile. All
+architectures have the same condition, windows, lanes and probes, so a comparison costs each the same. Windows are
+smaller than the paper's, and given by their number of tuples, as one tuple of each stream comes at each time. Results
+are in order none where nothing else is said, which all architectures have.
 
 Rates are the highest that are sustained: input comes at a pace, and the queue before the circuit does not grow.
 Latencies are of pairs, from accepting the later tuple until the pair leaves, at half the sustained rate.
@@ -212,8 +212,10 @@ QUICK = Sizes((2,), 16, (8,), (1e-2,), (8,), (1,))
 
 
 def cases(name: str, sizes: Sizes, kind: str) -> list[Case]:
-    """Architecture ``name`` with each number of cores; Kang's has one."""
-    return [Case(name, k, sizes.window, kind) for k in ((1,) if name == "kang" else sizes.cores)]
+    """Architecture ``name`` with each number of cores that it can have; Kang's has one."""
+    cores = (1,) if name == "kang" else sizes.cores
+    return [Case(name, k, sizes.window, kind) for k in cores
+            if name != "low-latency-handshake" or k.bit_count() == 1]
 
 
 def figure(bench: Bench, number: str, name: str, sizes: Sizes) -> None:
@@ -258,16 +260,21 @@ def main() -> None:
     parser.add_argument("--figure", choices=FIGURES, nargs="+", default=FIGURES, help="measure these anew (all)")
     parser.add_argument("--architecture", choices=SYSTEMS, nargs="+", default=list(SYSTEMS), help="these alone (all)")
     parser.add_argument("--cores", type=int, nargs="+", metavar="K", help="numbers of cores (4 8 16)")
+    parser.add_argument("--window", type=int, metavar="N", help="tuples of each stream in the window (512 and 1,024)")
     options = parser.parse_args()
     sizes = QUICK if options.quick else FULL
     if options.cores:
         sizes = replace(sizes, cores=tuple(options.cores))
+    if options.window:
+        sizes = replace(sizes, window=options.window, windows=())
     sustained: dict[Case, float] = {}
     for number in options.figure:
         for name in options.architecture:
             if name == "splitjoin" or number in COMPARED:
                 out = Recorder("evaluation", quick=options.quick, part=f"figure {number}, {name}")
                 figure(Bench(out, sizes, sustained, quick=options.quick), number, name, sizes)
+                if options.cores or options.window:
+                    out.keep_others()
                 print(out.write())
 
 

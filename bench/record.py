@@ -43,6 +43,11 @@ class Recorder:
             self._rows += [row for row in json.loads(self._path.read_text())["rows"]
                            if row["part"] == self._part and which(row)]
 
+    def keep_others(self) -> None:
+        """Take over those rows of the part whose configurations were not measured anew."""
+        new = [row["config"] for row in self._rows]
+        self.keep(lambda row: row["config"] not in new)
+
     @property
     def rows(self) -> list[dict[str, Any]]:
         """All figures so far."""
