@@ -22,11 +22,16 @@ def _values(files: Files, metric: str, key: str, **config: Any) -> dict[Any, flo
     return {row["config"][key]: row["value"] for row in pick(files, "evaluation", metric, **config)}
 
 
+def _common(files: Files) -> tuple[int, list[int]]:
+    """The window of all architectures, and the numbers of cores with it; there may be more with longer ones."""
+    found = [row["config"] for row in pick(files, "evaluation", "pair_latency", architecture="splitjoin")]
+    window = min(config["window"] for config in found)
+    return window, sorted({config["cores"] for config in found if config["window"] == window})
+
+
 def _systems(files: Files) -> Iterator[str]:
     """All architectures on the same window: rates and latencies against the cores, and cells."""
-    rows = pick(files, "evaluation", "pair_latency")
-    window = rows[0]["config"]["window"]
-    cores = sorted({row["config"]["cores"] for row in rows if row["config"]["architecture"] == "splitjoin"})
+    window, cores = _common(files)
     many = " | ".join(f"k = {k}" for k in cores)
     yield (f"Windows of {window} tuples of each stream, by time: tuples of both streams in 1,000 cycles, and mean\n"
            f"cycles from accepting a pair's later tuple until the pair leaves, at half that rate; LUT4 and kbits as\n"
@@ -45,13 +50,29 @@ def _systems(files: Files) -> Iterator[str]:
         lut, bits = (pick(files, "evaluation", metric, architecture=name, cores=of)[0]["value"]
                      for metric in ("lut4", "memory"))
         yield f"| {title} | {' | '.join(cells)} | {lut:,.0f} | {bits / 1024:,.0f} |"
+    yield from _more_cores(files, window)
+
+
+def _more_cores(files: Files, window: int) -> Iterator[str]:
+    """SplitJoin with the paper's numbers of cores, where a longer window leaves each core enough to do."""
+    longer = [row["config"]["window"] for row in pick(files, "evaluation", "pair_latency", architecture="splitjoin")
+              if row["config"]["window"] > window]
+    if longer:
+        where = {"architecture": "splitjoin", "window": longer[0], "kind": "RANGE", "share": 0.01, "order": "none"}
+        rates = sorted(_values(files, "sustained_rate", "cores", **where).items())
+        latencies = sorted(_values(files, "pair_latency", "cores", **where).items())
+        (least, slow), (most, fast) = rates[0], rates[-1]
+        yield (f"\nWindows of {longer[0]:,}, SplitJoin with {', '.join(str(k) for k, _ in rates)} cores: "
+               f"{', '.join(f'{rate:.1f}' for _, rate in rates)} tuples in\n1,000 cycles, {fast / slow:.2f} times as "
+               f"many with {most // least} times the cores; latencies with {', '.join(str(k) for k, _ in latencies)}:\n"
+               f"{', '.join(f'{cycles:.0f}' for _, cycles in latencies)} cycles.")
 
 
 def _ratios(files: Files) -> Iterator[str]:
     """Ratios beside the published ones."""
     common = {"kind": "RANGE", "share": 0.01, "order": "none"}
-    window = pick(files, "evaluation", "pair_latency")[0]["config"]["window"]
-    most = max(row["config"]["cores"] for row in pick(files, "evaluation", "pair_latency"))
+    window, cores = _common(files)
+    most = cores[-1]
 
     def value(metric: str, **config: Any) -> float:
         return float(pick(files, "evaluation", metric, **{"window": window, "cores": most} | config)[0]["value"])
@@ -85,7 +106,7 @@ def draw(files: Files) -> None:
     if "evaluation" not in files:
         return
     figure, grid = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
-    window = pick(files, "evaluation", "pair_latency")[0]["config"]["window"]
+    window, _ = _common(files)
     common = {"window": window, "kind": "RANGE", "share": 0.01, "order": "none"}
     for axes, metric, title in ((grid[0][0], "sustained_rate", "Figure 12: tuples in 1,000 cycles"),
                                 (grid[0][1], "pair_latency", "Figure 13: visiting latency, cycles")):
