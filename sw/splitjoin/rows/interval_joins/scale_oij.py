@@ -39,11 +39,13 @@ class ScaleOijEngine:
     the interval and adds what came (section V-C); where the intervals do not overlap it begins anew.
 
     Attributes:
+        incremental: False folds each interval anew, for comparison.
         schedule: The teams.
         work: Operations of each worker.
     """
 
     name = "scale-oij"
+    incremental: bool = True
 
     def __init__(self, form: IntervalForm, workers: int = 1, *, delta: float = 0.01, decay: float = 0.5):
         self._form = form
@@ -113,9 +115,9 @@ class ScaleOijEngine:
         while done < len(bases.keys):
             ops, slots = self._blocks[worker]
             done, n, visited, ops, slots = _travel(
-                bases.keys, bases.times, done, readers, worker, self._pre, self._follow, self.schedule.teams,
-                self.schedule.sizes, index.head, index.next, index.times, index.rows, self._from[worker],
-                self._to[worker], self._folded[worker], ops, slots)
+                bases.keys, bases.times, done, readers, worker, self.incremental, self._pre, self._follow,
+                self.schedule.teams, self.schedule.sizes, index.head, index.next, index.times, index.rows,
+                self._from[worker], self._to[worker], self._folded[worker], ops, slots)
             self._blocks[worker] = ops, slots
             self._states[worker].run(ops, slots, n, rows, out)
             self.work[worker] += n
@@ -174,9 +176,9 @@ def _seek(key: Any, time: Any, head: Any, following: Any, times: Any) -> Any:
 
 
 @compiled
-def _travel(keys: Any, times: Any, done: Any, readers: Any, worker: Any, pre: Any, follow: Any, teams: Any, sizes: Any,
-            head: Any, following: Any, node_times: Any, node_rows: Any, old_from: Any, old_to: Any,
-            folded: Any, ops: Any, slots: Any) -> Any:
+def _travel(keys: Any, times: Any, done: Any, readers: Any, worker: Any, incremental: Any, pre: Any, follow: Any,
+            teams: Any, sizes: Any, head: Any, following: Any, node_times: Any, node_rows: Any, old_from: Any,
+            old_to: Any, folded: Any, ops: Any, slots: Any) -> Any:
     """Write the operations of one worker for the base tuples from ``done`` on, until there are many; how many are done,
     the number of operations, the nodes that were read, and the blocks, which may have grown.
     """
@@ -199,7 +201,7 @@ def _travel(keys: Any, times: Any, done: Any, readers: Any, worker: Any, pre: An
         low = times[base] - pre if times[base] >= _MIN + pre else _MIN
         high = times[base] + follow if times[base] <= _MAX - follow else _MAX
         partition = key % PARTITIONS
-        fresh = not folded[key] or low > old_to[key]
+        fresh = not incremental or not folded[key] or low > old_to[key]
         if fresh and folded[key]:
             ops[n], slots[n] = 3, key
             n += 1

@@ -67,15 +67,18 @@ def test_random_joins_equal_the_reference(data: st.DataObject) -> None:
         assert ours.items.tolist() == expected.items[expected.items["kind"] == PAIR].tolist()
 
 
-@pytest.mark.parametrize(("engine", "threads"), [("sliding", 2), ("key-oij", 2), ("scale-oij", 1), ("scale-oij", 3)])
+@pytest.mark.parametrize(("engine", "threads", "incremental"), [
+    ("sliding", 2, True), ("key-oij", 2, True), ("scale-oij", 1, True), ("scale-oij", 3, True),
+    ("scale-oij", 3, False)])
 @pytest.mark.parametrize("window", [{"r": "RANGE 0", "s": "RANGE 300"}, {"r": "RANGE 40", "s": "RANGE 5"}])
 def test_long_streams_in_small_slices(monkeypatch: pytest.MonkeyPatch, engine: Any, threads: int,
-                                      window: Any) -> None:
+                                      incremental: bool, window: Any) -> None:
     """Rings go round, buffers move, old tuples are evicted, teams grow; the rows stay those folded from pairs."""
     from splitjoin.rows.interval_joins import operator, scale_oij
 
     monkeypatch.setattr(operator, "_SLICE", 700)
     monkeypatch.setattr(scale_oij, "_PERIOD", 1000)
+    monkeypatch.setattr(scale_oij.ScaleOijEngine, "incremental", incremental)
     random, n = np.random.default_rng(7), 6000
     skewed = np.minimum(random.geometric(0.3, n), 9)
     r = pa.table({"ts": np.sort(random.integers(0, 8000, n)), "x": random.permutation(skewed)})
