@@ -360,6 +360,7 @@ TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "threads": "t
           "spark_sql": "plain Spark SQL with and without the extension",
           "spark_paths": "ways for rows of a Spark stream through Python", "circuits": "the circuit",
           "stages": "latency of a probe, by stage", "evaluation": "all architectures on one footing",
+          "routed": "cells of all architectures as mapped",
           "scalejoin": "circuits with a gate and several sources", "states": "aggregates folded in circuits",
           "costs": "predicted cells and mapped ones",
           "predicates": "conditions on circuits", "boards": "bitstreams for boards",
