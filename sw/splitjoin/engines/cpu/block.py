@@ -99,14 +99,22 @@ class Block:
             at += field.dimensions + 1
         self._numbers = np.zeros(at, np.int64)
         self._kept: dict[str, Array | int] = {}
+        self._linked: set[str] = set()
         self.address = address_of(self._numbers)
+
+    def link(self, name: str) -> int:
+        """The address of the numbers of the argument ``name``, for compiled code that writes them: from now on the
+        block does not know them, and `put` always writes. An array's are its address and its dimensions.
+        """
+        self._linked.add(name)
+        return self.address + 8 * self._fields[name][0]
 
     def put(self, name: str, value: Array | int) -> bool:
         """Let the argument ``name`` be ``value``: an array as its field tells, in the order of C.
 
         Returns False if it is already.
         """
-        if self._kept.get(name) is value:
+        if self._kept.get(name) is value and name not in self._linked:
             return False
         at, kind, dimensions = self._fields[name]
         if dimensions:

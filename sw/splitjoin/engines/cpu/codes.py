@@ -32,7 +32,7 @@ from .helpers import Team
 from .jit import load
 from .store import ReusedArrays
 
-__all__ = ["LaneCoder", "Lanes", "lane"]
+__all__ = ["FusedColumn", "LaneCoder", "Lanes", "lane"]
 
 Array = npt.NDArray[Any]
 
@@ -72,14 +72,16 @@ class LaneCoder:
         self._tests: dict[str, list[_Test]] = {
             side: [self._test(side, j) for j in range(len(plan.tests))] for side in SIDES}
         self._valid = _Constant(True, np.bool_)
-        self._known: dict[str, pa.Schema | None] = dict.fromkeys(SIDES)  # of tables with columns as `_fused` takes them
-        self._fused: dict[str, list[_Fused] | None] = {side: self._fuse(side) for side in SIDES}
+        #: Of tables with columns as `fused` takes them.
+        self.known: dict[str, pa.Schema | None] = dict.fromkeys(SIDES)
+        #: Per stream the loops that make all its codes; None if these take more.
+        self.fused: dict[str, list[FusedColumn] | None] = {side: self._fuse(side) for side in SIDES}
 
     def deferred(self, side: str, table: pa.Table, jobs: list[Job], parts: int) -> Lanes | None:
         """As `codes`, for arrays that are written by what is added to ``jobs``, each in ``parts``; None if these codes
         take more than a loop for each slot.
         """
-        fused = self._fused[side]
+        fused = self.fused[side]
         return None if fused is None else self._fused_codes(side, fused, table, jobs, parts)
 
     def codes(self, side: str, table: pa.Table) -> Lanes:
@@ -131,7 +133,7 @@ class LaneCoder:
                      _band(test.relations, side, key),
                      all(_always_fits(relation, side, own, key) for relation in test.relations))
 
-    def _fuse(self, side: str) -> list[_Fused] | None:
+    def _fuse(self, side: str) -> list[FusedColumn] | None:
         """Per slot the loop that makes its keys and the bounds of its test in one, if each slot is a column and has one
         test, which is a band: then a batch takes two calls, which counts if it is small.
         """
@@ -144,22 +146,22 @@ class LaneCoder:
             test, names = self._tests[side][j], (f"{side}{m}", f"{side}{m}.low", f"{side}{m}.high")
             if isinstance(key, ExactKey) and test.band is not None and test.fits:
                 null = np.uint64(test.low.of(1)[0])
-                fused.append(_Fused(names, j, plain, lane(key), lane(test.key), exact_lanes,
+                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), exact_lanes,
                                     (_offset(key), *test.band, null)))
             elif (j, side) in self._bands and all(isinstance(x, FloatBand) for x in self._plan.tests[j].relations):
-                fused.append(_Fused(names, j, plain, lane(key), lane(test.key), self._bands[j, side][1], ()))
+                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), self._bands[j, side][1], ()))
             else:
                 return None
         return fused
 
-    def _fused_codes(self, side: str, fused: list[_Fused], table: pa.Table, jobs: list[Job],
+    def _fused_codes(self, side: str, fused: list[FusedColumn], table: pa.Table, jobs: list[Job],
                      parts: int) -> Lanes | None:
         """As `deferred`, by the loops ``fused``; None if a column is not as they take it."""
-        n, keys, ends, known, calls = len(table), [], {}, self._known[side], []
+        n, keys, ends, known, calls = len(table), [], {}, self.known[side], []
         if known is None or not table.schema.equals(known):
             if not all(table.column(one.column[0]).type in one.column[1] for one in fused):
                 return None
-            self._known[side] = table.schema  # to look at types takes a while
+            self.known[side] = table.schema  # to look at types takes a while
         for one in fused:
             data = table.column(one.column[0])
             if data.null_count:
@@ -239,7 +241,7 @@ class _Constant:
 
 
 @dataclass(frozen=True)
-class _Fused:
+class FusedColumn:
     """The loop ``function`` over the values of a ``column``, and its ``constants``: it makes keys of type ``kind``, and
     the bounds of ``test``, of type ``other_kind``, in arrays with ``names``.
     """
@@ -256,7 +258,9 @@ class _Fused:
 
     def job(self, values: Array, keys: Array, lows: Array, highs: Array, parts: int) -> Job:
         """The job that writes ``keys``, ``lows`` and ``highs`` of ``values``. It must end before the next one."""
-        made = self.jobs.get(values.dtype.char) or self._prepare(values.dtype)
+        made = self.jobs.get(values.dtype.char)
+        if made is None:
+            made = self.jobs[values.dtype.char] = [self.new_job(values.dtype)]
         if (job := made[-1]).parts != parts:
             made[:] = [job := Job(job.entry, job.block, parts)]
             job.block.put("parts", parts)
@@ -265,8 +269,8 @@ class _Fused:
             job.block.put_all((("n", len(values)), ("lows", lows), ("highs", highs)))
         return job
 
-    def _prepare(self, kind: np.dtype[Any]) -> list[Job]:
-        """The job for values of type ``kind``."""
+    def new_job(self, kind: np.dtype[Any]) -> Job:
+        """A job for values of type ``kind``."""
         fields = (Field("n", dimensions=0), Field("parts", dimensions=0), Field("values", kind.name),
                   Field("keys", self.kind.__name__), *(Field(x, self.other_kind.__name__) for x in ("lows", "highs")),
                   *(Field(f"c{n}", dimensions=0) for n in range(len(self.constants))))
@@ -274,13 +278,12 @@ class _Fused:
         for n, constant in enumerate(self.constants):
             block.put(f"c{n}", int(np.array(constant).astype(np.int64)))
         unsigned = tuple(isinstance(constant, np.uint64) for constant in self.constants)
-        made = self.jobs[kind.char] = [Job(_entry(self.function, fields, unsigned), block, 0)]
-        return made
+        return Job(_entry(self.function, fields, unsigned), block, 0)
 
 
 @cache
 def _entry(function: Any, fields: tuple[Field, ...], unsigned: tuple[bool, ...]) -> int:
-    """The entry of the loop of a `_Fused`: a part of its values. ``unsigned``: which constants are."""
+    """The entry of the loop of a `FusedColumn`: a part of its values. ``unsigned``: which constants are."""
     constants = [f"np.uint64(c{n})" if one else f"c{n}" for n, one in enumerate(unsigned)]
     return entry_of(function, fields, encoding, body=(
         f"a, b = n * number // parts, n * (number + 1) // parts; "

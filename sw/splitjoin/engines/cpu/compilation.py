@@ -46,8 +46,8 @@ __all__ = ["Child", "Compilation", "OpenCompiled", "compile_alone", "compile_que
 #: Opens a compiled session of a query with an engine: "auto", "index", "sorted" or "nested".
 OpenCompiled = Callable[[Query, str], BatchSession]
 
-#: Arrivals of the sample.
-_SAMPLE = 1 << 16
+#: Arrivals of the sample, and of its last batch.
+_SAMPLE, _LAST = 1 << 16, 100
 #: Processes that compile at the same time, on one machine; one more waits this many seconds before it asks again.
 _SLOTS, _PATIENCE = 2, 5.0
 #: The exit code of a process that found all slots taken.
@@ -181,7 +181,10 @@ def compile_query(query: Query, engine: str, coming: Arrivals, open_compiled: Op
     others = ("index", "nested", *(["sorted"] if suits_runs(make_plan(query.predicate)) else []))
     for one in (engine, *(others if engine == "auto" else ())):
         with suppress(UnsupportedError), open_compiled(query, one) as session:
-            session.push(coming)
+            first, last = coming.split(max(len(coming) - _LAST, 1))
+            session.push(first)
+            if last is not None:  # a small batch behind another one is joined by other loops
+                session.push(last)
             session.flush()
         with suppress(NoCache):
             place(_marker(query, engine)).touch(mode=0o600)

@@ -11,6 +11,7 @@ from .block import Job, run_jobs
 from .finder import Batch
 from .gather import gather
 from .helpers import Team
+from .one_call import OneCall
 from .search import Search
 from .session import BatchSession, Joined
 from .timeline import Timeline
@@ -19,6 +20,8 @@ __all__ = ["CpuSession"]
 
 #: Least nanoseconds of work for each thread: the hand-over takes a tenth of it, more if a helper has to be woken.
 _SHARE = 25_000.0
+#: The interpreter takes so much longer for the parts of a batch than for one call, in such shares.
+_PARTS = 6
 #: Nanoseconds for keys, bounds and window of an arrival, and for its result items.
 _ENCODE_NS, _GATHER_NS = 9.0, 6.0
 
@@ -31,7 +34,9 @@ class CpuSession(BatchSession):
         self._search = search
         self._timeline = Timeline(query)
         self._threads, self._team = threads, Team(threads)
-        self._shared = ""  # how many threads find the matches of a batch, in words
+        self._shared: tuple[int, float] | None = None  # how many threads share a batch, and its nanoseconds with one
+        self._pairs = 0  # in the windows of the last batch
+        self._one_call = OneCall.of(query, search, self._timeline, self.open_probes)
 
     @property
     def ends(self) -> dict[str, int]:
@@ -45,7 +50,11 @@ class CpuSession(BatchSession):
 
     def plan(self) -> str:
         """The engine that runs at present, in words, and how many threads share its work."""
-        return self._search.description + self._shared
+        if self._threads == 1 or self._shared is None:
+            return self._search.description
+        size, cost = self._shared
+        return (f"{self._search.description}; {size} of {self._threads} threads, as a batch takes about "
+                f"{cost / 1e6:.1f} ms of one")
 
     def close(self) -> None:
         """Stop the worker threads, after they have finished."""
@@ -54,6 +63,27 @@ class CpuSession(BatchSession):
 
     def join_batch(self, part: Arrivals) -> Joined:
         """Store the batch, find the matches of its probes among all that they see, and gather them in order."""
+        if self._one_call is not None and self._threads_for(len(part), self._pairs) == 1:
+            joined = self._one_call.join(part, self._matches)
+            if joined is not None:
+                self._pairs = joined.pairs
+                return joined
+        joined = self._join_by_parts(part)
+        self._pairs = joined.pairs
+        return joined
+
+    def _threads_for(self, arrivals: int, pairs: int) -> int:
+        """How many threads find the matches of so many ``arrivals``, with ``pairs`` in their windows."""
+        if self._threads == 1:
+            return 1
+        cost = self._search.cost(arrivals, pairs)
+        size = self._most_for(min(cost, self._search.most_threads(arrivals, pairs) * _SHARE))
+        if self._one_call is not None and cost - cost / size < _PARTS * _SHARE:
+            size = 1
+        self._shared = size, cost
+        return size
+
+    def _join_by_parts(self, part: Arrivals) -> Joined:
         first = dict(self._timeline.ends)
         team = self._for(len(part) * _ENCODE_NS)
         stream = part.stream if part.stream.flags.writeable else part.stream.copy()  # one type in compiled loops
@@ -68,11 +98,7 @@ class CpuSession(BatchSession):
                       arrived.windows, self._timeline.starts, team, MatchMemory(self._matches), arrived)
         pairs, _ = batch.extent
         finder = self._search.finder(batch)
-        cost = self._search.cost(len(part), pairs)
-        self._for(min(cost, self._search.most_threads(len(part), pairs) * _SHARE))
-        if self._threads > 1:
-            self._shared = (f"; {self._team.size} of {self._threads} threads, as a batch takes about {cost / 1e6:.1f} "
-                            f"ms of one")
+        self._team.size = self._threads_for(len(part), pairs)
         found = finder.process(batch)
         self._timeline.trim()
         order = self._query.order
@@ -83,5 +109,8 @@ class CpuSession(BatchSession):
 
     def _for(self, nanoseconds: float) -> Team:
         """The team, with as many threads as share so much work."""
-        self._team.size = max(1, min(self._threads, int(nanoseconds / _SHARE)))
+        self._team.size = self._most_for(nanoseconds)
         return self._team
+
+    def _most_for(self, nanoseconds: float) -> int:
+        return max(1, min(self._threads, int(nanoseconds / _SHARE)))

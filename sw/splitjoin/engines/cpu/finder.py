@@ -127,8 +127,12 @@ class Finder(ABC):
 
     def expire(self, batch: Batch) -> None:
         """Drop the tuples that no probe after the batch sees."""
+        self.forget(batch.starts)
+
+    def forget(self, starts: dict[str, int]) -> None:
+        """Drop the tuples before the row ids ``starts``."""
         for side, store in self.stores.items():
-            store.trim(min(batch.starts[side], store.end))
+            store.trim(min(starts[side], store.end))
 
     def extend(self, side: str, arrays: list[Array]) -> list[Array]:
         """The arrays to store for tuples of stream ``side``; narrow copies may be added."""

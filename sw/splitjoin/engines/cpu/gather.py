@@ -21,14 +21,14 @@ from .jit import compiled
 from .store import ReusedArrays
 from .tickets import claim, complete, make_control
 
-__all__ = ["gather", "gather_parts"]
+__all__ = ["ITEM_FIELDS", "entry_for_one", "gather", "gather_parts"]
 
 #: Digests of these are part of what machine code here depends on.
 COMPILED_WITH = (tickets,)
 #: Parts for each thread.
 _PARTS = 2
 #: What they take.
-_FIELDS = (
+ITEM_FIELDS = (
     Field("control"), Field("limits"), Field("stream", "uint8"), Field("cuts"), Field("parts", dimensions=2),
     Field("first_r", dimensions=0), Field("first_s", dimensions=0), Field("start_r"), Field("end_r"), Field("start_s"),
     Field("end_s"), Field("counts_r"), Field("pieces_r", dimensions=2), Field("counts_s"),
@@ -53,15 +53,15 @@ def gather(batch: Batch, found: dict[str, Found], every: int, inner: int, opened
     fixed = (batch.first["r"], batch.first["s"], *batch.windows["r"], *batch.windows["s"], found["r"].counts,
              found["r"].pieces, found["s"].counts, found["s"].pieces, every, inner, opened, items)
     if batch.team.size == 1:
-        _assemble(batch.stream, 0, 0, 0, 0, 0, *fixed)
+        assemble(batch.stream, 0, 0, 0, 0, 0, *fixed)
     else:
         n = _PARTS * batch.team.size
         cuts, limits = len(batch.stream) * np.arange(n + 1) // n, n * np.arange(1, 4)
         kept = batch.team.kept
-        block, reused = kept.get("gather") or kept.setdefault("gather", (Block(_FIELDS), ReusedArrays()))
+        block, reused = kept.get("gather") or kept.setdefault("gather", (Block(ITEM_FIELDS), ReusedArrays()))
         control = make_control(limits, patient=batch.team.is_patient, reused=reused)
         values = control, limits, batch.stream, cuts, np.zeros((n, 4), np.int64), *fixed
-        for field, value in zip(_FIELDS, values, strict=True):
+        for field, value in zip(ITEM_FIELDS, values, strict=True):
             block.put(field.name, value)
         batch.team.share(_entry(), block.address)
     if every:
@@ -71,7 +71,17 @@ def gather(batch: Batch, found: dict[str, Found], every: int, inner: int, opened
 
 @cache
 def _entry() -> int:
-    return entry_of(gather_parts, _FIELDS, sys.modules[__name__], tickets)
+    return entry_of(gather_parts, ITEM_FIELDS, sys.modules[__name__], tickets)
+
+
+@cache
+def entry_for_one() -> int:
+    """The entry that writes all items, for one thread; of a block of `ITEM_FIELDS`, of which ``control``, ``limits``,
+    ``cuts`` and ``parts`` are not read.
+    """
+    taken = [field.name for field in ITEM_FIELDS if field.name not in ("control", "limits", "stream", "cuts", "parts")]
+    return entry_of(assemble, ITEM_FIELDS, sys.modules[__name__], tickets, body=(
+        f"assemble(stream, 0, 0, 0, 0, 0, {', '.join(taken)})"))
 
 
 @compiled
@@ -103,7 +113,7 @@ def gather_parts(thread: Any, control: Any, limits: Any, stream: Any, cuts: Any,
                 m_s += parts[before, 2]
                 slices += parts[before, 3]
             if task >= 2 * n:
-                _assemble(stream[a:b], a - s, s, m_r, m_s, slices, first_r, first_s, start_r, end_r, start_s, end_s,
+                assemble(stream[a:b], a - s, s, m_r, m_s, slices, first_r, first_s, start_r, end_r, start_s, end_s,
                           counts_r, pieces_r, counts_s, pieces_s, every, inner, opened, out)
             else:
                 r, to_s = a - s, s + parts[part, 0]
@@ -153,7 +163,7 @@ def _place(pieces: Any, match: Any) -> Any:
 
 
 @compiled
-def _assemble(stream: Any, r: Any, s: Any, m_r: Any, m_s: Any, slices: Any, first_r: Any, first_s: Any, start_r: Any,
+def assemble(stream: Any, r: Any, s: Any, m_r: Any, m_s: Any, slices: Any, first_r: Any, first_s: Any, start_r: Any,
               end_r: Any, start_s: Any, end_s: Any, counts_r: Any, pieces_r: Any, counts_s: Any, pieces_s: Any,
               every: Any, inner: Any, opened: Any, out: Any) -> None:
     """Write the items of the arrivals ``stream`` (n,), whose first probes are ``r`` and ``s``, to ``out``, behind those

@@ -119,18 +119,19 @@ class IndexFinder(Finder):
         super().__init__()
         self._plan, self._tests, self._selectivity = plan, choice.tests, selectivity
         module = load(region_source(plan, choice.tests))
-        self._prepare, self._work = (entry_address(of) for of in (module.prepare, module.work))
-        self._block = Block(region_fields(plan))
-        self._used = {side: used_slots(plan, side) for side in SIDES}
+        self._prepare, self.work = (entry_address(of) for of in (module.prepare, module.work))
+        self.block = Block(region_fields(plan))
+        self.used = {side: used_slots(plan, side) for side in SIDES}
         # The fields that differ from batch to batch, and what the block says of grids.
         self._names = {side: [f"{name}_{side}" for name in (
-            "begin", "n", "live", "start", "end", "count", *(f"key{slot}" for slot in self._used[side]),
+            "begin", "n", "live", "start", "end", "count", *(f"key{slot}" for slot in self.used[side]),
             *(f"{end}{j}" for end in ("low", "high") for j in range(len(plan.tests))))] for side in SIDES}
         self._described: dict[str, tuple[int, int, int]] = {}
         self._reused, self._sorting = ReusedArrays(), ReusedArrays()
         self._grids: dict[str, _Grid] = {}
+        self._most_slots = 0  # of a grid so far
         self._rooms: list[_Room] = []
-        self._addresses = np.empty((0, 8), np.int64)
+        self.addresses = np.empty((0, 8), np.int64)
         self._ends: dict[str, int] = dict.fromkeys(SIDES, 0)  # stored tuples that are in the grids
 
     def find(self, batch: Batch) -> dict[str, Found]:
@@ -145,21 +146,28 @@ class IndexFinder(Finder):
                 counts[other_side(side)][:] = 0
             elif side not in self._grids or store.end - self._grids[side].first > _MOST_TUPLES:
                 self._build(side, self._live(batch, side, 0), self._ends[side])
-        found: dict[str, list[Rows]] = {side: [] for side in SIDES}
-        memory: list[Rows] = []
-        matches: dict[str, int] = dict.fromkeys(SIDES, 0)
         self._describe(batch, counts)
         if batch.team.size > 1:
             self._sort(batch, dict.fromkeys(SIDES, 0))
         control = make_control(limits, patient=batch.team.is_patient, reused=self._reused)
+        return self.run(batch, tasks, control, limits, counts)
+
+    def run(self, batch: Batch, tasks: Rows, control: Rows, limits: Rows, counts: dict[str, Rows], *,
+            begun: bool = False) -> dict[str, Found]:
+        """Per stream its probes' matches, by the ``tasks``; ``begun``: they have run until they stopped."""
+        found: dict[str, list[Rows]] = {side: [] for side in SIDES}
+        memory: list[Rows] = []
+        matches: dict[str, int] = dict.fromkeys(SIDES, 0)
         while True:
-            rooms = self._reserve(batch.team.size)
-            self._block.put_all((("control", control), ("limits", limits), ("tasks", tasks)))
-            batch.team.share(self._work, self._block.address)
+            rooms = self.reserve(batch.team.size)
+            self.block.put_all((("control", control), ("limits", limits), ("tasks", tasks)))
+            if not begun:
+                batch.team.share(self.work, self.block.address)
+            begun = False
             memory += [out for room in rooms for out in room.out]
             stopped = bool(control[STOP])
             pieces = np.empty((2, len(tasks), 5), np.int64)
-            numbers = _collect(tasks, self._addresses, not stopped and not found["r"], pieces)
+            numbers = collect(tasks, self.addresses, not stopped and not found["r"], pieces)
             for n, side in enumerate(SIDES):
                 found[side].append(pieces[n, :numbers[2 * n]])
                 matches[side] += numbers[2 * n + 1]
@@ -168,8 +176,25 @@ class IndexFinder(Finder):
                 break
             self._make_room(batch, tasks, control, limits)
         self._count()
-        self._ends = {side: store.end for side, store in self.stores.items()}
+        self.finished(0)
         return {side: Found(counts[side], in_task_order(found[side]), memory, matches[side]) for side in SIDES}
+
+    def has_grids(self, tuples: int) -> bool:
+        """True if both streams have grids that can number ``tuples`` more."""
+        return len(self._grids) == len(SIDES) and all(
+            self.stores[side].end + tuples - grid.first <= _MOST_TUPLES for side, grid in self._grids.items())
+
+    def finished(self, candidates: int) -> None:
+        """Note that all stored tuples are in the grids, and that ``candidates`` were compared which no thread has."""
+        self.candidates += candidates
+        self._ends = {side: store.end for side, store in self.stores.items()}
+
+    @property
+    def steps(self) -> tuple[int, int, int]:
+        """How one thread divides a batch (`lay_out_for_one`): the part of the longest window, the least and the most
+        arrivals of a step.
+        """
+        return _STEP, _LEAST, _MOST
 
     def _tasks_of(self, batch: Batch) -> tuple[Rows, Rows]:
         """The tasks of a batch (`region_source`), and where their phases end."""
@@ -177,7 +202,7 @@ class IndexFinder(Finder):
         if batch.team.size == 1:
             size = min(max(longest // _STEP, _LEAST), _MOST)
             tasks = np.zeros((-(-n // size) * 4, 14), np.int64)
-            _lay_out_for_one(batch.stream, size, tasks)
+            lay_out_for_one(batch.stream, size, tasks)
             return tasks, np.array([len(tasks)])
         size = min(shared_step(longest), n)
         parts = max(1, min(_PARTS * batch.team.size, size // _LEAST_PART))
@@ -192,14 +217,14 @@ class IndexFinder(Finder):
         left = {side: len(batch.windows[side][0]) - begin for side, begin in begins.items()}
         parts = max(1, min(ranges, max(left.values()) // _LEAST_SORTED))
         limits = np.array([2 * parts, 4 * parts])
-        self._reserve(ranges)
+        self.reserve(ranges)
         control = make_control(limits, patient=batch.team.is_patient, reused=self._sorting)
-        self._block.put_all((("control", control), ("limits", limits), ("parts", parts)))
+        self.block.put_all((("control", control), ("limits", limits), ("parts", parts)))
         for side in SIDES:
             n = len(batch.windows[side][0])
-            self._block.put(f"from_{side}", begins.get(side, n))
+            self.block.put(f"from_{side}", begins.get(side, n))
             if side in begins:
-                self._block.put_all((
+                self.block.put_all((
                     (f"noted_{side}", self._sorting.array(f"noted_{side}", n, np.int64)),
                     (f"entries_{side}", self._sorting.array(f"entries_{side}", n, np.int64)),
                     (f"spread_{side}", self._sorting.array(f"spread_{side}", parts * ranges, np.int64)),
@@ -208,7 +233,7 @@ class IndexFinder(Finder):
                 if begins[side] == n:  # nothing is left to store, and no thread says so
                     self._sorting.array(f"places_{side}", ranges, np.int64)[:] = 0
                     self._sorting.array(f"ends_{side}", ranges, np.int64)[:] = 0
-        batch.team.share(self._prepare, self._block.address)
+        batch.team.share(self._prepare, self.block.address)
 
     def _live(self, batch: Batch, side: str, probe: int) -> int:
         """The first row of stream ``side`` that probe number ``probe`` of the other one or a later one may see."""
@@ -217,39 +242,40 @@ class IndexFinder(Finder):
 
     def _describe(self, batch: Batch, counts: dict[str, Rows]) -> None:
         """Write the batch and the grids to the block of the compiled loops."""
-        tests, put = len(self._plan.tests), self._block.put
+        tests, put = len(self._plan.tests), self.block.put
         put("at_once", _AT_ONCE)
         put("ranges", batch.team.size)
         for side in SIDES:
             arrays, (start, end), probes = self.stores[side].room, batch.windows[side], batch.probes[side]
             values: tuple[Any, ...] = (
                     self._ends[side], len(start), batch.starts[side], start, end, counts[side],
-                    *(arrays[slot] for slot in self._used[side]), *probes[:2 * tests])
+                    *(arrays[slot] for slot in self.used[side]), *probes[:2 * tests])
             for name, value in zip(self._names[side], values, strict=True):
                 put(name, value)
-            self._describe_grid(batch, side)
+            self.describe_grid(side, batch.team.size)
 
-    def _describe_grid(self, batch: Batch, side: str) -> None:
-        grid, base, size = self._grids.get(side) or self._empty_grid(), self.stores[side].base, batch.team.size
+    def describe_grid(self, side: str, size: int) -> None:
+        """Write the grid of stream ``side`` to the block, for ``size`` threads."""
+        grid, base = self._grids.get(side) or self._empty_grid(), self.stores[side].base
         if self._described.get(side) == (id(grid.head), base, size):  # the block keeps it
             return
-        self._block.put(f"base_{side}", base)
-        self._block.put(f"scale_{side}", (size << 32) // len(grid.head))
+        self.block.put(f"base_{side}", base)
+        self.block.put(f"scale_{side}", (size << 32) // len(grid.head))
         for name, value in grid.fields.items():
-            self._block.put(f"{name}_{side}", value)
+            self.block.put(f"{name}_{side}", value)
         self._described[side] = id(grid.head), base, size
 
-    def _reserve(self, threads: int) -> list[_Room]:
+    def reserve(self, threads: int) -> list[_Room]:
         """The room of the threads, for grids of any size."""
-        size = max((len(grid.rows) for grid in self._grids.values()), default=0) + _ROOM
+        size = self._most_slots + _ROOM
         if self._rooms and len(self._rooms[0].found) < size:
             self._count()
             self._rooms = []
         if len(self._rooms) < threads:
             self._rooms += [_Room(size) for _ in range(threads - len(self._rooms))]
-            self._addresses = np.array([room.addresses for room in self._rooms])
-        self._block.put("rooms", self._addresses)
-        self._block.put("room", len(self._rooms[0].found))
+            self.addresses = np.array([room.addresses for room in self._rooms])
+        self.block.put("rooms", self.addresses)
+        self.block.put("room", len(self._rooms[0].found))
         return self._rooms[:threads]
 
     def _count(self) -> None:
@@ -271,7 +297,7 @@ class IndexFinder(Finder):
             task = mine[full[0]]
             until = int(task[2 + 2 * n])
             self._build(side, self._live(batch, side, int(task[3 - 2 * n])), self._ends[side] + until)
-            self._describe_grid(batch, side)
+            self.describe_grid(side, batch.team.size)
             if batch.team.size > 1:
                 self._sort(batch, {side: until})
             else:
@@ -280,7 +306,7 @@ class IndexFinder(Finder):
         for room in self._rooms:
             if room.fill.any():
                 room.clear()
-        self._addresses = np.array([room.addresses for room in self._rooms])
+        self.addresses = np.array([room.addresses for room in self._rooms])
         resume(control, limits)
 
     def adopt(self, stores: dict[str, Store]) -> None:
@@ -326,12 +352,13 @@ class IndexFinder(Finder):
             if size > _MOST_SLOTS:
                 raise DeviceError(f"an index holds up to {_MOST_SLOTS:,} places for tuples of a stream, but this "
                                   f"window needs {size:,}; use engine='nested', or a shorter window")
+        self._most_slots = max(self._most_slots, len(rows))
         self._grids[side] = _Grid(
             first, [x for y in levels for x in (y.numbers, y.reals, y.table, y.count)], stride, head, rows, pool, used)
 
 
 @compiled
-def _collect(tasks: Any, addresses: Any, merged: Any, pieces: Any) -> Any:
+def collect(tasks: Any, addresses: Any, merged: Any, pieces: Any) -> Any:
     """Write the ``pieces`` (2, n, 5) of matches that ``tasks`` have found for R's and for S's probes, as of `Found`,
     and the task of each. Returns how many pieces and matches of R's there are, and of S's.
 
@@ -389,7 +416,7 @@ def _lay_out(stream: Any, size: Any, parts: Any, ranges: Any, tasks: Any, limits
 
 
 @compiled
-def _lay_out_for_one(stream: Any, size: Any, tasks: Any) -> None:
+def lay_out_for_one(stream: Any, size: Any, tasks: Any) -> None:
     """Write the ``tasks`` of one thread: in steps of ``size`` arrivals, it stores R's tuples and probes with S's, and
     then the other way round, so that one grid at a time is in its caches.
     """

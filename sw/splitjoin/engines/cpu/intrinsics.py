@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 __all__ = ["BLOCK", "atomic_add", "atomic_exchange", "atomic_load", "atomic_store", "call_entry", "cycles",
            "interval_mask", "llvm_intrinsic", "load_int64", "lowest_bit", "pointer_to", "popcount", "relax",
-           "yield_processor"]
+           "store_int64", "yield_processor"]
 
 #: Slots that are compared at once.
 BLOCK = 64
@@ -160,6 +160,16 @@ def load_int64(typing: Any, address: Any, at: Any) -> Any:
         return builder.load(builder.gep(data, [args[1]]))
 
     return types.int64(types.int64, types.int64), generate
+
+
+@llvm_intrinsic
+def store_int64(typing: Any, address: Any, at: Any, value: Any) -> Any:
+    """Set the entry ``at`` of the array of int64 at ``address``, of which the caller knows that it is there."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[2], builder.gep(builder.inttoptr(args[0], _LONG.as_pointer()), [args[1]]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
 
 
 @llvm_intrinsic

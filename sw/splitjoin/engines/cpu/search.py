@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from splitjoin.lang.ir import Expr, distinct, sides
 from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES
 from splitjoin.lang.types import is_text
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan, Tree, leading_tests, tests_nothing
@@ -19,7 +20,7 @@ from splitjoin.plan.plan import Plan, Tree, leading_tests, tests_nothing
 from .atoms import AtomLanes
 from .block import Job
 from .choice import Choice, choose, measure
-from .codes import LaneCoder, Lanes
+from .codes import FusedColumn, LaneCoder, Lanes
 from .expression import Compiler, ExpressionFinder
 from .expression_kernel import Kernel
 from .finder import Batch, Finder
@@ -211,6 +212,36 @@ class PlanSearch(Search):
         lanes = self._coder.deferred(side, table, jobs, parts)
         return None if lanes is None else (lanes.keys, lanes.lows + lanes.highs)
 
+    @property
+    def fused(self) -> dict[str, list[FusedColumn]] | None:
+        """Per stream the loops that make its codes, if such loops make all of them."""
+        found = {side: fused for side, fused in self._coder.fused.items() if fused is not None}
+        return found if len(found) == len(SIDES) else None
+
+    @property
+    def known(self) -> dict[str, pa.Schema | None]:
+        """Per stream the schema of tables that these loops take."""
+        return self._coder.known
+
+    def settled_index(self) -> tuple[IndexFinder, int] | None:
+        """The index that finds the matches of the next batch if its longest window has no more tuples than the second
+        number says; None if there is none, or it is to be chosen anew.
+        """
+        if not isinstance(self._finder, IndexFinder) or self._choice is None:
+            return None
+        arrivals = self._arrivals + self._last_arrivals
+        due = arrivals > _RECHOOSE_ARRIVALS + 16 * self._live
+        if due or (self._is_judged(arrivals, self._live) and self._compares_too_much):
+            return None
+        return self._finder, 2 * self._live
+
+    def settle(self, arrivals: int) -> None:
+        """Count the ``arrivals`` of a batch in which `settled_index` finds the matches, before it does."""
+        self._arrivals += self._last_arrivals
+        if self._is_judged(self._arrivals, self._live):
+            self._candidates_before = self.candidates
+        self._last_arrivals = arrivals
+
     def finder(self, batch: Batch) -> Finder:
         """The finder of the cheapest engine; after a change of engine, a new one that takes over the stored tuples."""
         _, live = batch.extent
@@ -225,11 +256,21 @@ class PlanSearch(Search):
 
     def _is_stale(self, live: int) -> bool:
         """True if the index compares far more tuples than predicted, as the distribution of values has changed."""
-        compared, probes = self.candidates - self._candidates_before, self._last_arrivals
-        if self._choice is None or self._choice.engine != "index" or self._arrivals < max(live // 4, _STALE_ARRIVALS):
+        if self._choice is None or self._choice.engine != "index" or not self._is_judged(self._arrivals, live):
             return False
+        stale = self._compares_too_much
         self._candidates_before = self.candidates
-        return compared > _STALE_FACTOR * self._choice.lookups * max(probes, 1)
+        return stale
+
+    def _is_judged(self, arrivals: int, live: int) -> bool:
+        """True if so many arrivals since the last choice tell whether it is stale, in windows of ``live`` tuples."""
+        return arrivals >= max(live // 4, _STALE_ARRIVALS)
+
+    @property
+    def _compares_too_much(self) -> bool:
+        assert self._choice is not None
+        compared = self.candidates - self._candidates_before
+        return compared > _STALE_FACTOR * self._choice.lookups * max(self._last_arrivals, 1)
 
     def _choose_again(self, batch: Batch, live: int, stale: bool) -> None:
         tests = len(self._plan.tests)

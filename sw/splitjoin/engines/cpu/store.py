@@ -45,11 +45,16 @@ class Store:
         used = self.end - self.base
         if not self._arrays:
             self._arrays = [np.empty(0, kind) for kind in kinds]
-        if kinds and used + n > len(self._arrays[0]):
-            room = max(2 * (used + n), _SLACK)
-            self._arrays = [_grown(a, used, room) for a in self._arrays]
+        self.reserve(n)
         self.end += n
         return [a[used:used + n] for a in self._arrays]
+
+    def reserve(self, n: int) -> None:
+        """Make room for ``n`` more tuples behind the last one."""
+        used = self.end - self.base
+        if self._arrays and used + n > len(self._arrays[0]):
+            room = max(2 * (used + n), _SLACK)
+            self._arrays = [_grown(a, used, room) for a in self._arrays]
 
     def replace(self, arrays: list[Array]) -> None:
         """Keep ``arrays`` instead, each from position `base` to `end`."""

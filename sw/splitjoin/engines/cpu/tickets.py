@@ -16,7 +16,7 @@ from .intrinsics import atomic_add, atomic_exchange, atomic_load, atomic_store, 
 from .jit import compiled
 from .store import ReusedArrays, aligned
 
-__all__ = ["PHASE", "STOP", "claim", "complete", "make_control", "resume", "stop"]
+__all__ = ["PHASE", "STOP", "claim", "complete", "make_control", "reset", "resume", "stop"]
 
 #: Entries of a control, each on a cache line of its own: the next task, the end of the phase that may run, the tasks
 #: that have ended, the number of that phase, whether threads shall claim no more, and how often a waiting helper gives
@@ -45,6 +45,13 @@ def resume(control: npt.NDArray[np.int64], limits: npt.NDArray[np.int64]) -> Non
     phase = control[PHASE]
     control[_NEXT] = control[_DONE] = limits[phase - 1] if phase else 0
     control[STOP] = 0
+
+
+@compiled
+def reset(control: Any, limits: Any) -> None:
+    """Make ``control`` that of tasks in phases that end before ``limits``, as `make_control` does, for one thread."""
+    control[:] = 0
+    control[_LIMIT] = limits[0]
 
 
 @compiled

@@ -21,7 +21,7 @@ from .helpers import Team
 from .jit import compiled
 from .store import ReusedArrays, Store
 
-__all__ = ["CHUNK", "Arriving", "Timeline", "Windows", "count_part", "divide_part", "extent", "narrow_part",
+__all__ = ["CHUNK", "Arriving", "Timeline", "Windows", "count_part", "divide_part", "entries", "extent", "narrow_part",
            "ones", "place_part"]
 
 Rows = npt.NDArray[np.int64]
@@ -56,17 +56,24 @@ class Timeline:
 
     def __init__(self, query: Query):
         self._extents = {side: query.window(side) for side in ("r", "s")}
-        self._times = {side: Store() for side in ("r", "s")}
-        self._starts = np.zeros(2, np.int64)  # where R's and S's windows begin, for the last probe that looked
-        self._limits = {side: _limit(extent) for side, extent in self._extents.items()}
+        #: Event times of what RANGE windows may hold.
+        self.times = {side: Store() for side in ("r", "s")}
+        self.moving = np.zeros(2, np.int64)  # where R's and S's windows begin, for the last probe that looked
+        #: Rows of the windows of R and of S.
+        self.limits = np.array([_limit(extent) for extent in self._extents.values()])
         self._ranged = [side for side, extent in self._extents.items() if extent.length is not None]
-        self._block, self._reused = Block(_FIELDS), ReusedArrays()
-        self._block.put("starts", self._starts)
-        for side, extent in self._extents.items():
-            self._block.put(f"limit_{side}", self._limits[side])
-            length = 2**64 - 1 if extent.length is None else min(extent.length, 2**64 - 1)
-            self._block.put(f"length_{side}", length - 2**64 if length >= 2**63 else length)
+        self._block, self._reused = self.new_block(), ReusedArrays()
         self.ends = {"r": 0, "s": 0}
+
+    def new_block(self) -> Block:
+        """A block of the entries, which knows the session's windows."""
+        block = Block(_FIELDS)
+        block.put("starts", self.moving)
+        for number, (side, extent) in enumerate(self._extents.items()):
+            block.put(f"limit_{side}", int(self.limits[number]))
+            length = 2**64 - 1 if extent.length is None else min(extent.length, 2**64 - 1)
+            block.put(f"length_{side}", length - 2**64 if length >= 2**63 else length)
+        return block
 
     @property
     def starts(self) -> dict[str, int]:
@@ -74,7 +81,7 @@ class Timeline:
         found = {}
         for n, side in enumerate(("r", "s")):
             rows = self._extents[side].rows
-            found[side] = max(int(self._starts[n]), 0 if rows is None else self.ends[side] - rows)
+            found[side] = max(int(self.moving[n]), 0 if rows is None else self.ends[side] - rows)
         return found
 
     def next(self, arrivals: Arrivals, stream: npt.NDArray[np.uint8], team: Team) -> Arriving:
@@ -90,22 +97,22 @@ class Timeline:
                             ("extents", extents)):
             put(name, value)
         for number, side in enumerate(SIDES):
-            put(f"begin_{side}", int(self._starts[number]))
+            put(f"begin_{side}", int(self.moving[number]))
             put(f"row_{side}", self.ends[side])
             put(f"first_{side}", windows[side][0])
             put(f"last_{side}", windows[side][1])
             self.ends[side] += lengths[side]
-            self._starts[number] = max(int(self._starts[number]), self.ends[side] - self._limits[side])
+            self.moving[number] = max(int(self.moving[number]), self.ends[side] - int(self.limits[number]))
         phases = [[Job(_count_entry(), self._block, parts)]] if parts > 1 else [[]]
         phases.append([Job(_place_entry(), self._block, parts)])
         if self._ranged and n:
             assert arrivals.ts is not None
             put("ts", arrivals.ts)
             for side in SIDES:
-                times, k = self._times[side], lengths[side]
+                times, k = self.times[side], lengths[side]
                 put(f"now_{side}", times.added([np.int64], k)[0] if side in self._ranged else array(
                     f"now_{side}", k, np.int64))
-                put(f"times_{side}", times.room[0] if side in self._ranged else self._starts)
+                put(f"times_{side}", times.room[0] if side in self._ranged else self.moving)
                 put(f"base_{side}", times.base)
             phases[1].append(Job(_divide_entry(), self._block, parts))
             phases.append([Job(_narrow_entry(), self._block, parts)])
@@ -113,10 +120,10 @@ class Timeline:
 
     def trim(self) -> None:
         """Drop the event times that no future probe needs."""
-        if not any(times.end for times in self._times.values()):
+        if not any(times.end for times in self.times.values()):
             return
         starts = self.starts
-        for side, times in self._times.items():
+        for side, times in self.times.items():
             if times.end:
                 times.trim(min(starts[side], times.end))
 
@@ -298,6 +305,11 @@ def _divide_entry() -> int:
 @cache
 def _narrow_entry() -> int:
     return _entry(narrow_part)
+
+
+def entries(*, ranged: bool) -> list[int]:
+    """The entries that one thread calls, one after the other, for the windows of a batch; ``ranged``: by times too."""
+    return [_place_entry(), *([_divide_entry(), _narrow_entry()] if ranged else [])]
 
 
 def _entry(function: Any) -> int:

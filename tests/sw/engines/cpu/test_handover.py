@@ -1,8 +1,8 @@
 """Hand-over: whatever the order of accesses, the threads of a job have different numbers, and its block stays as long
 as one of them is inside.
 
-A twin in Python does what `splitjoin.engines.cpu.handover` does, and yields before each access to the board, so that a
-seed chooses the order of all accesses. Faults that are planted in the twin are found.
+`splitjoin.engines.cpu.handover` itself runs, as generators (`interleaving`), so that a seed chooses the order of all
+accesses. Faults that are planted in its source are found.
 """
 
 from __future__ import annotations
@@ -15,107 +15,90 @@ import pytest
 
 from splitjoin.engines.cpu import handover
 from splitjoin.engines.cpu.block import Block, Field, Job, entry_of, run_jobs
-from splitjoin.engines.cpu.handover import BLOCK, ENTRY, INSIDE, JOBS, NUMBER, OPEN, SIZE, make_board
+from splitjoin.engines.cpu.handover import CALLED, INSIDE, make_board
 from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.jit import compiled
+from tests.support.interleaving import Steps, generators, in_random_order
 from tests.support.sampling import at_length
+
+#: What is planted in the source.
+FAULTS = {
+    "leave": ("while atomic_load(board, INSIDE):", "while False:"),
+    "late": ("""        atomic_add(board, INSIDE, 1)
+        job = atomic_load(board, OPEN)
+""", """        job = atomic_load(board, OPEN)
+        atomic_add(board, INSIDE, 1)
+"""),
+    "size": ("if number < atomic_load(board, SIZE) and", "if"),
+    "open": ("    atomic_store(board, OPEN, 0)\n", ""),
+    "number": ("number = atomic_add(board, NUMBER, 1)",
+               "number = atomic_load(board, NUMBER); atomic_store(board, NUMBER, number + 1)")}
 
 
 class Play:
-    """One thread that shares jobs of random sizes, and helpers that look; each uses its block in several steps."""
+    """One thread that shares jobs of random sizes, and helpers that look; each uses its block in several steps. A job's
+    entry is its number, and its block is ten times that.
+    """
 
-    def __init__(self, seed: int, faults: frozenset[str]):
-        self.chance, self.faults, self.board = random.Random(seed), faults, make_board()
+    def __init__(self, seed: int, fault: tuple[str, str] | None = None):
+        self.chance, self.board = random.Random(seed), make_board()
+        self.code = generators(handover, ("share", "attend", "summon"), fault=fault, call_entry=self.call, _LOOKS=2)
         self.alive: int | None = None  # the job whose block is there
         self.numbers: dict[int, list[int]] = {}
+        self.sizes: dict[int, int] = {}
 
-    def use(self, block: int, number: int) -> Iterator[None]:
+    def call(self, entry: int, number: int, block: int) -> Steps:
         """What an entry does."""
-        self.numbers.setdefault(block, []).append(number)
-        for _ in range(self.chance.randrange(3)):
-            assert self.alive == block, "the block is gone"
+        assert block == 10 * entry, "an entry has the block of another one"
+        self.numbers.setdefault(entry, []).append(number)
+        for _ in range(self.chance.randrange(25)):
+            assert self.alive == entry, "the block is gone"
             yield
+        return False
 
-    def first(self, jobs: int) -> Iterator[None]:
-        """As `handover.share`, for jobs with numbers from 1 on."""
-        board = self.board
+    def first(self, jobs: int) -> Steps:
+        """The thread that shares jobs with numbers from 1 on."""
         for job in range(1, jobs + 1):
-            self.alive = job
-            for entry, value in ((ENTRY, job), (BLOCK, job), (SIZE, self.chance.randrange(1, 4)), (NUMBER, 1)):
-                yield
-                board[entry] = value
-            yield
-            board[JOBS] += 1
-            yield
-            board[OPEN] = board[JOBS]
-            yield from self.use(job, 0)
-            yield
-            board[OPEN] = 0
-            while True:
-                yield
-                if board[INSIDE] == 0 or "leave" in self.faults:
-                    break
+            self.alive, self.sizes[job] = job, self.chance.randrange(1, 4)
+            failed = yield from self.code["share"](self.board, job, 10 * job, self.sizes[job])
+            assert not failed
             self.alive = None
 
-    def helper(self) -> Iterator[None]:
-        """As `handover.attend`."""
-        board, seen = self.board, 0
-        for _ in range(30):
-            yield
-            if board[OPEN] in (0, seen):
-                continue
-            yield
-            job = board[OPEN]
-            if "late" not in self.faults:
-                board[INSIDE] += 1
-                yield
-                job = board[OPEN]
-            if job not in (0, seen):
-                yield
-                number = int(board[NUMBER])
-                board[NUMBER] += 1
-                yield
-                if number < board[SIZE] or "size" in self.faults:
-                    yield
-                    yield from self.use(int(board[BLOCK]), number)
-                seen = int(job)
-            yield
-            if "late" not in self.faults:
-                board[INSIDE] -= 1
+    def helper(self) -> Steps:
+        """A helper that is called twice."""
+        for _ in range(2):
+            yield from self.code["summon"](self.board, int(self.board[CALLED]) + 1)
+            yield from self.code["attend"](self.board, self.chance.randrange(1, 80))
 
     def run(self) -> None:
         """All threads, in a random order of steps."""
-        threads = [self.first(3), *(self.helper() for _ in range(self.chance.randrange(1, 4)))]
-        sizes: dict[int, int] = {}
-        while threads:
-            one = self.chance.choice(threads)
-            for _ in range(self.chance.choice((1, 1, 4))):
-                if next(one, False) is False:
-                    threads.remove(one)
-                    break
-            sizes[int(self.board[BLOCK])] = int(self.board[SIZE])
-        for block, numbers in self.numbers.items():
+        threads: list[Iterator[None]] = [self.first(3), *(
+            self.helper() for _ in range(self.chance.randrange(1, 4)))]
+        self.chance.shuffle(threads)
+        for _ in in_random_order(threads, self.chance):
+            pass
+        for job, numbers in self.numbers.items():
             assert sorted(numbers) == list(range(len(numbers))), "a number is given twice"
-            assert len(numbers) <= max(sizes[block], 1), "more threads than asked for"
+            assert len(numbers) <= self.sizes[job], "more threads than asked for"
         assert self.board[INSIDE] == 0
 
 
 @pytest.mark.parametrize("seeds", [range(300), at_length(range(300, 10_300))], ids=["few", "many"])
 def test_every_interleaving_leaves_blocks_alone(seeds: range) -> None:
     for seed in seeds:
-        Play(seed, frozenset()).run()
+        Play(seed).run()
 
 
-@pytest.mark.parametrize("fault", ["leave", "late", "size"])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str) -> None:
     def wrong(seed: int) -> bool:
         try:
-            Play(seed, frozenset([fault])).run()
+            Play(seed, FAULTS[fault]).run()
         except AssertionError:
             return True
         return False
 
-    assert any(wrong(seed) for seed in range(300))
+    assert any(wrong(seed) for seed in range(400))
 
 
 @compiled

@@ -11,7 +11,7 @@ import pytest
 import splitjoin
 from splitjoin.base.errors import DeviceError
 from splitjoin.engines.arrival import Arrivals, arrivals
-from splitjoin.engines.cpu import CpuDevice, compiled_session, index, store
+from splitjoin.engines.cpu import CpuDevice, compiled_session, index, one_call, store
 from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.index import IndexFinder
 from splitjoin.engines.cpu.search import PlanSearch
@@ -43,7 +43,7 @@ def test_a_silent_stream(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
             one.push(batch(query, 3000, 50))
         assert session.flush().tolist() == golden.flush().tolist()
         assert isinstance(session, CpuSession)
-        assert all(times.end - times.base < 400 for times in session._timeline._times.values())
+        assert all(times.end - times.base < 400 for times in session._timeline.times.values())
 
 
 @pytest.mark.parametrize("step", [1, -3, 40_000])
@@ -107,7 +107,8 @@ def test_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     with CpuDevice(threads=1).open(query) as session:
         session.push(batch(query, 0, 100))
         with monkeypatch.context() as patch:
-            patch.setattr(compiled_session, "gather", stop)
+            for module, name in ((compiled_session, "gather"), (one_call, "write_items")):
+                patch.setattr(module, name, stop)
             with pytest.raises(KeyboardInterrupt):
                 session.push(batch(query, 100, 100))
         for use in (lambda: session.push(batch(query, 100, 100)), session.poll, session.flush):
@@ -133,7 +134,8 @@ def test_a_streaming_session_goes_on_after_an_interrupt(monkeypatch: pytest.Monk
     session.push_r(tables[0]["r"])
     session.push_s(tables[0]["s"])
     with monkeypatch.context() as patch:
-        patch.setattr(compiled_session, "gather", stop)
+        for module, name in ((compiled_session, "gather"), (one_call, "write_items")):
+            patch.setattr(module, name, stop)
         with pytest.raises(KeyboardInterrupt):
             session.push_r(tables[1]["r"])
     session.restart(CpuDevice())

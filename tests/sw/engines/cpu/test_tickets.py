@@ -1,15 +1,14 @@
 """Tickets: however threads are interleaved, each task is done once, after all tasks of the phases before.
 
-A twin in Python does what `splitjoin.engines.cpu.tickets` does, and yields before each access to the control, so that a
-seed chooses the order of all accesses of all threads. A batch's step stores numbers and then probes them, as an index's
-does: the answer is exact whatever the order. Faults that are planted in the twin are found.
+`splitjoin.engines.cpu.tickets` itself runs, as generators (`interleaving`), so that a seed chooses the order of all
+accesses of all threads. A batch's step stores numbers and then probes them, as an index's does: the answer is exact
+whatever the order. Faults that are planted in its source are found.
 """
 
 from __future__ import annotations
 
-import itertools
 import random
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,45 +17,25 @@ import pytest
 from splitjoin.engines.cpu import tickets
 from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.tickets import PHASE, STOP, claim, complete, make_control, resume, stop
+from tests.support.interleaving import Steps, generators, in_random_order
 from tests.support.sampling import at_length
 
-NEXT, LIMIT, DONE = 0, 8, 16
+NEXT, DONE = 0, 16
+
+#: What is planted in the source.
+FAULTS = {
+    "phases": ("if task < atomic_load(control, _LIMIT):", "if True:"),
+    "exchange": ("if atomic_exchange(control, _NEXT, task, task + 1):",
+                 "if not atomic_store(control, _NEXT, task + 1):"),
+    "early": ("if atomic_add(control, _DONE, 1) + 1 == atomic_load(control, _LIMIT):",
+              "if atomic_add(control, _DONE, 1) or True:"),
+    "lost": ("if atomic_add(control, _DONE, 1) + 1 ==",
+             "if not atomic_store(control, _DONE, atomic_load(control, _DONE) + 1) and atomic_load(control, _DONE) =="),
+    "unstopped": ("if task >= limits[-1] or atomic_load(control, STOP):", "if task >= limits[-1]:")}
 
 
-class Twin:
-    """Threads as generators. ``faults``: names of what is done wrong."""
-
-    def __init__(self, limits: list[int], faults: frozenset[str] = frozenset()):
-        self.control, self.limits, self.faults = make_control(np.array(limits)), limits, faults
-
-    def claim(self) -> Generator[None, None, int]:
-        """Yield before each access, and return the task, −1 for none."""
-        while True:
-            yield
-            task = int(self.control[NEXT])
-            yield
-            if task >= self.limits[-1] or self.control[STOP]:
-                return -1
-            yield
-            if task < self.control[LIMIT] or "phases" in self.faults:
-                yield
-                if self.control[NEXT] == task or "exchange" in self.faults:
-                    self.control[NEXT] = task + 1
-                    return task
-
-    def complete(self) -> Iterator[None]:
-        """As `tickets.complete`."""
-        yield None
-        self.control[DONE] += 1
-        done = int(self.control[DONE])
-        yield None
-        if done == self.control[LIMIT] or "early" in self.faults:
-            yield None
-            self.control[PHASE] += 1
-            phase = int(self.control[PHASE])
-            yield None
-            if phase < len(self.limits):
-                self.control[LIMIT] = self.limits[phase]
+def interleaved(fault: tuple[str, str] | None = None) -> Mapping[str, Callable[..., Steps]]:
+    return generators(tickets, ("claim", "complete", "stop"), fault=fault, _LOOKS=2)
 
 
 class Job:
@@ -102,39 +81,32 @@ class Job:
         return found
 
 
-def thread(twin: Twin, job: Job) -> Iterator[None]:
+def thread(number: int, code: Mapping[str, Callable[..., Steps]], control: Any, job: Job) -> Iterator[None]:
+    limits = np.array(job.limits)
     while True:
-        task = yield from twin.claim()
+        task = yield from code["claim"](control, limits, number)
         if task < 0:
             return
         if not (yield from job.do(task)):
-            yield
-            twin.control[STOP] = 1
+            yield from code["stop"](control)
             return
-        yield from twin.complete()
+        yield from code["complete"](control, limits)
 
 
-def play(seed: int, faults: frozenset[str] = frozenset()) -> Job:
+def play(seed: int, code: Mapping[str, Callable[..., Steps]]) -> Job:
     """Run a job's threads in a random order of steps; some leave a while, as others take the processor."""
     chance = random.Random(seed)
     steps, probes = chance.randrange(1, 4), chance.randrange(1, 4)
     tasks = steps * (probes + 2)
     job = Job(chance, steps, probes, {chance.randrange(tasks) for _ in range(chance.randrange(3))})
-    twin = Twin(job.limits, faults)
+    control = make_control(np.array(job.limits), patient=chance.random() < 0.5)
     for _ in range(9):
-        threads: list[Iterator[None]] = [thread(twin, job) for _ in range(chance.randrange(1, 5))]
-        for count in itertools.count():
-            assert count < 100_000, "the threads wait for each other"
-            if not threads:
-                break
-            one = chance.choice(threads[:chance.randrange(1, len(threads) + 1)])
-            for _ in range(chance.choice((1, 1, 3, 20))):
-                if next(one, False) is False:
-                    threads.remove(one)
-                    break
-        if not twin.control[STOP]:
+        threads = [thread(number, code, control, job) for number in range(chance.randrange(1, 5))]
+        for _ in in_random_order(threads, chance):
+            pass
+        if not control[STOP]:
             break
-        resume(twin.control, np.array(job.limits))
+        resume(control, np.array(job.limits))
     return job
 
 
@@ -145,23 +117,22 @@ def is_exact(job: Job) -> bool:
 
 @pytest.mark.parametrize("seeds", [range(300), at_length(range(300, 10_300))], ids=["few", "many"])
 def test_every_interleaving_is_exact(seeds: range) -> None:
+    code = interleaved()
     for seed in seeds:
-        assert is_exact(play(seed)), seed
+        assert is_exact(play(seed, code)), seed
 
 
-@pytest.mark.parametrize("fault", ["phases", "exchange", "early"])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str) -> None:
+    code = interleaved(FAULTS[fault])
+
     def wrong(seed: int) -> bool:
         try:
-            return not is_exact(play(seed, frozenset([fault])))
+            return not is_exact(play(seed, code))
         except (AssertionError, IndexError):
             return True
 
     assert any(wrong(seed) for seed in range(300))
-
-
-def test_the_twin_has_the_entries_of_the_control() -> None:
-    assert (tickets._NEXT, tickets._LIMIT, tickets._DONE) == (NEXT, LIMIT, DONE)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])

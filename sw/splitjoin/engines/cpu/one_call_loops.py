@@ -1,0 +1,144 @@
+"""The loops of `one_call`: what the interpreter does between the entries of a batch, in compiled code."""
+
+from __future__ import annotations
+
+from enum import IntEnum, auto
+from typing import Any
+
+import numpy as np
+from numba import carray  # type: ignore[attr-defined]  # numba is not typed
+
+from . import index, intrinsics, tickets
+from .index import collect, lay_out_for_one
+from .intrinsics import call_entry, load_int64, pointer_to, store_int64
+from .jit import compiled
+from .tickets import STOP, reset
+
+__all__ = ["FOUND", "LINK", "REFUSED", "STOPPED", "Number", "find_matches", "write_items"]
+
+#: Digests of these are part of what machine code here depends on.
+COMPILED_WITH = (index, intrinsics, tickets)
+
+#: Columns of a row of links: where a number goes, a constant, a factor, and the number of the batch that it multiplies.
+LINK = 4
+#: What has become of a batch: nothing has changed; all matches are there; tasks have stopped.
+REFUSED, FOUND, STOPPED = 0, 1, 2
+
+
+class Number(IntEnum):
+    """The numbers of a batch: those that the interpreter tells, up to `TOLD`, and those that are computed here. The
+    addresses of columns follow.
+    """
+
+    ZERO = 0
+    N = auto()
+    N_R = auto()
+    N_S = auto()
+    STREAM = auto()
+    TS = auto()
+    #: The batch's first row ids; their places in the stores of keys and of times; the first rows of the latter.
+    ROW_R = auto()
+    ROW_S = auto()
+    AT_R = auto()
+    AT_S = auto()
+    TIME_R = auto()
+    TIME_S = auto()
+    BASE_R = auto()
+    BASE_S = auto()
+    #: The tuples that the longest window may have, and the numbers by which `lay_out_for_one` divides.
+    MOST = auto()
+    STEP = auto()
+    LEAST_STEP = auto()
+    MOST_STEP = auto()
+    TOLD = auto()
+    #: The first rows that this batch's probes may see, and later ones; pieces of matches; the items.
+    BEGIN_R = auto()
+    BEGIN_S = auto()
+    LIVE_R = auto()
+    LIVE_S = auto()
+    PIECES_R = auto()
+    PIECES_S = auto()
+    OUT = auto()
+    ITEMS = auto()
+    END = auto()
+
+
+_N, _N_R, _N_S, _STREAM, _ROW_R, _ROW_S = (int(n) for n in (
+    Number.N, Number.N_R, Number.N_S, Number.STREAM, Number.ROW_R, Number.ROW_S))
+_MOST, _STEP, _LEAST_STEP, _MOST_STEP = (int(n) for n in (
+    Number.MOST, Number.STEP, Number.LEAST_STEP, Number.MOST_STEP))
+_BEGIN, _LIVE, _PIECES, _OUT, _ITEMS = (int(n) for n in (
+    Number.BEGIN_R, Number.LIVE_R, Number.PIECES_R, Number.OUT, Number.ITEMS))
+#: A thread's matches and what it has looked at, among the addresses of its arrays (`region_source`).
+_FILL, _LOOKED = 5, 6
+
+
+@compiled
+def _link(links: Any, numbers: Any) -> None:
+    """Write all that ``links`` (n, `LINK`) name, from the ``numbers`` of a batch."""
+    for k in range(len(links)):
+        store_int64(links[k, 0], 0, links[k, 1] + links[k, 2] * numbers[links[k, 3]])
+
+
+@compiled
+def find_matches(numbers: Any, links: Any, jobs: Any, work: Any, block: Any, limits: Any, starts: Any, before: Any,
+                 extents: Any, tasks: Any, control: Any, ends: Any, rooms: Any, pieces: Any, every: Any,
+                 opened: Any) -> Any:
+    """Store the tuples of a batch and find its matches. Returns what has become of it, the pairs in its windows, the
+    matches, the items, the candidates, and the first rows of R and of S that later probes may see.
+
+    ``numbers``: of `Number`. ``jobs`` (n, 2): the entries of windows and codes, with their blocks; ``work`` and
+    ``block``: those of the index. ``limits`` (2,): rows of windows of R and S. ``starts`` (2,): where they begin; moves
+    on. ``rooms`` (threads, 8): addresses of the first thread's arrays (`region_source.ROOM`).
+    """
+    n = numbers[_N]
+    before[1] = numbers[_N_S]
+    for side in range(2):
+        numbers[_BEGIN + side] = starts[side]
+        starts[side] = max(starts[side], numbers[_ROW_R + side] + numbers[_N_R + side] - limits[side])
+    _link(links, numbers)
+    for k in range(len(jobs)):
+        if call_entry(jobs[k, 0], 0, jobs[k, 1]):
+            raise RuntimeError
+    pairs, longest = extents[0], extents[1]
+    if longest > numbers[_MOST]:
+        starts[0], starts[1] = numbers[_BEGIN], numbers[_BEGIN + 1]
+        return REFUSED, pairs, np.int64(0), np.int64(0), np.int64(0), starts[0], starts[1]
+    numbers[_LIVE], numbers[_LIVE + 1] = starts[0], starts[1]
+    _link(links, numbers)
+    size = min(max(longest // numbers[_STEP], numbers[_LEAST_STEP]), numbers[_MOST_STEP])
+    ends[0] = -(-n // size) * 4
+    mine = tasks[:ends[0]]
+    mine[:] = 0
+    lay_out_for_one(carray(pointer_to(numbers[_STREAM]), (n,), np.uint8), size, mine)
+    reset(control, ends)
+    if call_entry(work, 0, block):
+        raise RuntimeError
+    if control[STOP]:
+        return STOPPED, pairs, np.int64(0), np.int64(0), np.int64(0), starts[0], starts[1]
+    k_r, m_r, k_s, m_s = collect(mine, rooms, True, pieces)
+    numbers[_PIECES], numbers[_PIECES + 1] = k_r, k_s
+    candidates, fill, looked = load_int64(rooms[0, _LOOKED], 0), rooms[0, _FILL], rooms[0, _LOOKED]
+    for at in range(2):
+        store_int64(fill, at, 0)
+    for at in range(4):
+        store_int64(looked, at, 0)
+    items = m_r + m_s
+    if every:
+        items += (opened[0] + numbers[_N_R]) // every + (opened[1] + numbers[_N_S]) // every
+    return FOUND, pairs, m_r + m_s, items, candidates, starts[0], starts[1]
+
+
+@compiled
+def write_items(numbers: Any, links: Any, entry: Any, block: Any, every: Any, opened: Any, out: Any,
+                items: Any) -> None:
+    """Write the ``items`` of the batch whose matches have been found to the address ``out``, by the ``entry`` of
+    `gather`.
+    """
+    numbers[_OUT], numbers[_ITEMS] = out, items
+    _link(links, numbers)
+    if call_entry(entry, 0, block):
+        raise RuntimeError
+    if every:
+        for side in range(2):
+            opened[side] = (opened[side] + numbers[_N_R + side]) % every

@@ -1,0 +1,176 @@
+"""Batches in one compiled call: golden's items, whatever comes; what it refuses is as if it had not been tried."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+import splitjoin
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.cpu import CpuDevice, index, one_call, search, store
+from splitjoin.engines.cpu.numpy_session import NumpySession
+from splitjoin.engines.cpu.one_call import OneCall
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.lang.query import Query
+from tests.support.sampling import at_length
+
+R, S = (pa.schema([("ts", pa.int64()), (key, pa.int32()), (other, pa.float64())])
+        for key, other in (("x", "y"), ("a", "b")))
+CONDITIONS = ("abs(r.x - s.a) <= 3", "abs(r.x - s.a) <= 2 AND abs(r.y - s.b) <= 9")
+WINDOWS = ("ROWS 40", "RANGE 30", "ROWS 25 RANGE 60", ("ROWS 7", "RANGE 45"))
+
+
+class Counted:
+    """What became of the batches that were tried."""
+
+    def __init__(self) -> None:
+        self.joined = self.refused = self.stopped = 0
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
+    found, join, resume = Counted(), OneCall.join, OneCall._resume
+
+    def counting(self: OneCall, *arguments: Any) -> Any:
+        joined = join(self, *arguments)
+        found.joined += joined is not None
+        found.refused += joined is None
+        return joined
+
+    def resuming(self: OneCall, *arguments: Any) -> Any:
+        found.stopped += 1
+        return resume(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OneCall, "join", counting)
+        patch.setattr(OneCall, "_resume", resuming)
+        yield found
+
+
+def tables(chance: np.random.Generator, n: int, wide: int, nulls: bool) -> tuple[pa.Table, pa.Table]:
+    """Keys of some values, that rise in one case of three; with NULL in some places of R's."""
+    found = []
+    for schema in (R, S):
+        key = chance.integers(0, wide, n)
+        if chance.random() < 0.3:
+            key = key // 4 + np.arange(n) * wide // n
+        hidden = chance.random(n) < 0.01 if nulls and schema is R else np.zeros(n, np.bool_)
+        found.append(pa.table([pa.array(np.zeros(n, np.int64)), pa.array(key.astype(np.int32), mask=hidden),
+                               pa.array(chance.integers(0, wide, n) / 4)], schema=schema))
+    return found[0], found[1]
+
+
+def play(seed: int, monkeypatch: pytest.MonkeyPatch, *, small: bool, batches: int = 30) -> Counted:
+    """A session of random batches beside golden, or beside NumPy for more tuples."""
+    chance, numbers = random.Random(seed), np.random.default_rng(seed)
+    with monkeypatch.context() as patch, counted(patch) as found:
+        if small:  # all that is full, or due, is so soon
+            patch.setattr(search, "_RECHOOSE_ARRIVALS", chance.choice((300, 1 << 20)))
+            patch.setattr(search, "_STALE_ARRIVALS", 50)
+            patch.setattr(store, "_SLACK", 4)
+            patch.setattr(index, "_ROOM", chance.choice((1, 64)))
+            patch.setattr(index, "_SPARE", 0)
+        n = 30 * batches
+        r, s = tables(numbers, n, chance.choice((20, 400)), chance.random() < 0.3)
+        query = splitjoin.query(R, S, on=chance.choice(CONDITIONS), window=chance.choice(WINDOWS), time="ts",
+                                order=chance.choice(("total", "none", "outer(3)")))
+        share, at_r, at_s, time = chance.choice((0.5, 0.8, 0.05)), 0, 0, 0
+        other = GoldenDevice().open(query) if small else NumpySession(query)
+        with CpuDevice(engine="index", threads=1, compiling="first").open(query) as session:
+            for _ in range(batches):
+                stream = (numbers.random(chance.randint(1, 30)) < share).astype(np.uint8)
+                ts = time + np.cumsum(numbers.integers(0, 3, len(stream)))
+                time, n_s = int(ts[-1]), int(stream.sum())
+                part = Arrivals(stream, ts, r.slice(at_r, len(stream) - n_s), s.slice(at_s, n_s))
+                at_r, at_s = at_r + len(stream) - n_s, at_s + n_s
+                for one in (session, other):
+                    one.push(part)
+                assert session.poll().tolist() == other.poll().tolist(), seed
+            assert session.flush().tolist() == other.flush().tolist(), seed
+            got, wanted = session.counters(), other.counters()
+            assert {**got, "candidates": 0} == {**wanted, "candidates": 0}, seed
+    return found
+
+
+@pytest.mark.parametrize("seeds", [range(16), at_length(range(16, 2000))], ids=["few", "many"])
+def test_random_batches(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = [play(seed, monkeypatch, small=True) for seed in seeds]
+    joined, refused, stopped = (sum(getattr(one, name) for one in of) for name in ("joined", "refused", "stopped"))
+    assert joined > 10 * len(of)
+    assert refused > len(of)
+    assert stopped > len(of) // 4
+
+
+def shift_starts(find: Callable[..., Any]) -> Callable[..., Any]:
+    """What is refused has moved the windows."""
+    def found(*arguments: Any) -> Any:
+        before = arguments[6].copy()
+        answer = find(*arguments)
+        if answer[0] == one_call.REFUSED:
+            arguments[6][:] = before + 3
+        return answer
+    return found
+
+
+def forget_rows(find: Callable[..., Any]) -> Callable[..., Any]:
+    """Row ids are one too low from the second batch on."""
+    def found(*arguments: Any) -> Any:
+        arguments[0][one_call.Number.ROW_R] -= arguments[0][one_call.Number.ROW_R] > 60
+        return find(*arguments)
+    return found
+
+
+@pytest.mark.parametrize("fault", [shift_starts, forget_rows])
+def test_planted_faults_are_found(fault: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_call, "find_matches", fault(one_call.find_matches))
+
+    def all_seeds() -> None:
+        for seed in range(25):
+            play(seed, monkeypatch, small=True)
+
+    with pytest.raises(AssertionError):
+        all_seeds()
+
+
+def joined_by(query: Query, parts: list[Arrivals], monkeypatch: pytest.MonkeyPatch, *, whole: bool) -> tuple[Any, int]:
+    """The items of ``parts``, by one call where that can be if ``whole``, and how many batches were joined so."""
+    with monkeypatch.context() as patch, counted(patch) as found, CpuDevice(
+            engine="index", threads=1, compiling="first").open(query) as session:
+        if not whole:
+            patch.setattr(OneCall, "join", lambda *_: None)
+        for part in parts:
+            session.push(part)
+        return session.flush().tolist(), found.joined
+
+
+def part_of(keys: npt.NDArray[Any], first: int, **types: pa.DataType) -> Arrivals:
+    """Both streams in turn, with these keys, from time ``first`` on."""
+    times = np.arange(first, first + len(keys))
+    r, s = (pa.table({"ts": times, schema.names[1]: pa.array(keys, types.get("key", pa.int32())),
+                      schema.names[2]: times / 2}) for schema in (R, S))
+    return Arrivals(np.tile(np.array([0, 1], np.uint8), len(keys)), np.repeat(times, 2), r, s)
+
+
+def test_columns_of_other_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NULL, several chunks, other orders of columns and arrays that cannot be written to: by parts, or all the same."""
+    query = splitjoin.query(R, S, on=CONDITIONS[0], window="RANGE 50", time="ts")
+    parts = [part_of(np.arange(40) % 11, 40 * k) for k in range(12)]
+    one = parts[3]
+    parts[3] = Arrivals(one.stream, one.ts, one.r.set_column(1, "x", pa.array([None, *range(39)], pa.int32())), one.s)
+    one = parts[5]
+    parts[5] = Arrivals(one.stream, one.ts, pa.concat_tables([one.r.slice(0, 9), one.r.slice(9)]), one.s)
+    one = parts[7]
+    parts[7] = Arrivals(one.stream, one.ts, one.r.select(["x", "y", "ts"]), one.s)
+    one = parts[9]
+    assert one.ts is not None
+    one.stream.flags.writeable = one.ts.flags.writeable = False
+    whole, joined = joined_by(query, parts, monkeypatch, whole=True)
+    assert whole == joined_by(query, parts, monkeypatch, whole=False)[0]
+    assert 5 <= joined <= 9
