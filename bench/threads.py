@@ -20,7 +20,7 @@ from bench.band import ON, streams
 from bench.record import Recorder, options_of
 from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu import CpuDevice, compiled_session
+from splitjoin.engines.cpu import CpuDevice, compiled_session, one_call
 from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.finder import Finder
 from splitjoin.engines.cpu.helpers import Team
@@ -43,6 +43,8 @@ STAGES = {"windows and codes": (compiled_session, "run_jobs"), "columns": (PlanS
           "expire": (Finder, "expire"), "find": (IndexFinder, "find"), "tasks": (IndexFinder, "_tasks_of"),
           "describe": (IndexFinder, "_describe"), "sort": (IndexFinder, "_sort"),
           "gather": (compiled_session, "gather")}
+#: What one thread calls in place of them.
+CALLS = {"one call": (one_call, "find_matches"), "items": (one_call, "write_items")}
 #: What threads share, and all of it.
 SHARED = {"shared": (Team, "share"), "mapped": (Team, "map"), "batch": (CpuSession, "push")}
 
@@ -142,9 +144,9 @@ class Case:
         self.session._threads, found = threads, []
         for _ in range(max(self.batches, 2)):
             stages: dict[str, float] = {}
-            with noted(stages, SHARED, time.thread_time):
+            with noted(stages, {**SHARED, **CALLS}, time.thread_time):
                 self.push(BATCH // 2)
-            found.append(stages["batch"] - stages.get("shared", 0.0) - stages.get("mapped", 0.0))
+            found.append(stages["batch"] - sum(stages.get(name, 0.0) for name in ("shared", "mapped", *CALLS)))
         return min(found) * 1e6
 
 
@@ -164,7 +166,7 @@ def measure(out: Recorder, name: str, threads: tuple[int, ...], rounds: int, sho
         out.add("serial_us_per_batch", case.alone(n), "µs", config, SERIAL)
         if shown:
             stages: dict[str, float] = {}
-            with noted(stages, {**STAGES, **SHARED}):
+            with noted(stages, {**STAGES, **CALLS, **SHARED}):
                 case.turn(n)
             print("   ", ", ".join(f"{stage} {seconds / case.batches * 1e6:,.0f} µs"
                                    for stage, seconds in stages.items()), flush=True)
