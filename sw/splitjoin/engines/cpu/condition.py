@@ -121,7 +121,8 @@ class Condition:
             if column.denominator != 1 or column.values.dtype != np.int64 or not column.valid.all():
                 return None
             least = slots[1].key.low % 2**64  # type: ignore[union-attr]  # S's, so that its codes are near 0
-            found.append(column.values.view(np.uint64) - np.uint64(least))
+            codes: Codes = column.values.view(np.uint64)
+            found.append(np.subtract(codes, np.uint64(least), out=codes if column.values.flags.owndata else None))
         return found[0], found[1]
 
     def _is_point(self, tests: list[int], slot: int) -> bool:
