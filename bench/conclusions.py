@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,10 +53,8 @@ def where_others_win(files: Files) -> Iterator[str]:
            "time](cpu.md#index) is not shared among threads.")
     yield ("- *The first run of a session's condition on a new machine*: it uses NumPy, which is slower, while another "
            "process compiles its loops for some seconds; a database is at full speed at once.")
-    yield ("- *Outer joins of three tables*: databases have them, and choose the order of joins; splitjoin joins three "
-           "tables and more by [inner joins](sql.md#three-tables-and-more), in the order of FROM. Over tables it hands "
-           "grouping, sorting and the rest of a statement to [DuckDB](sql.md#the-rest-of-a-statement) where that is "
-           "installed.\n")
+    yield ("- *Three tables and more*: databases choose the order of joins, and splitjoin [keeps that of "
+           "FROM](sql.md#three-tables-and-more).\n")
 
 
 NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pathway": "Pathway"}
@@ -86,33 +85,31 @@ def sizes(files: Files) -> list[int]:
 def first_hour(files: Files) -> Iterator[str]:
     """Time to the first result, and three joins beside rivals."""
     yield "## The first hour\n"
-    yield ("The table gives the seconds from the start of a process to its end, first with empty caches and then with "
-           "full ones, and the CPU seconds of all its processes:\n")
-    yield ("| user and command | cold, s | warm, s | cold, CPU s | warm, CPU s | memory, MiB |\n"
-           "|---|---|---|---|---|---|")
+    yield ("The table gives the seconds from the start of a process to its end with empty caches, with full ones, and "
+           "the CPU seconds of all its processes with full ones:\n")
+    yield "| user and command | cold, s | warm, s | warm, CPU s | memory, MiB |\n|---|---|---|---|---|"
     for user in dict.fromkeys(row["config"]["user"] for row in pick(files, "first_hour", "first_result_seconds")):
         times = " | ".join(f"{one(files, 'first_hour', f'first_result_{metric}', user=user, cache=cache):.1f}"
-                           for metric in ("seconds", "cpu_seconds") for cache in ("cold", "warm"))
+                           for metric, cache in (("seconds", "cold"), ("seconds", "warm"), ("cpu_seconds", "warm")))
         peak = one(files, "first_hour", "first_result_memory", user=user, cache="warm")
         yield f"| {user} | {times} | {peak:,.0f} |"
     yield """
 **Conclusion.** A join's first result does not wait for a compiler: NumPy finds it, while another process compiles the
-loops of the condition, once for each machine ([the cache](cache.md)). A simulated circuit is compiled before its first
-result. In containers, fill the cache beforehand.
+loops of the condition, once for each machine. A simulated circuit is compiled before its first result. In containers,
+[fill the cache](cache.md) beforehand.
 
 ### Three joins beside DuckDB, Polars and Pathway
 
 ![CPU seconds of three joins on four engines](pictures/first-hour.svg)
 
-The query of each rival is written as its documentation recommends, or in a faster way: DuckDB has one BETWEEN, which
-its IEJoin takes, and the other ranges as filters; Polars has `join_where`, or an equality and a filter; Pathway has
-`interval_join`. The processes run one after the other, with two threads each, and all must find the same number of
-pairs. Pathway only counts the pairs, the others return them with all columns.
+DuckDB has one BETWEEN, which its IEJoin takes, and the other ranges as filters; Polars `join_where`, or an equality
+and a filter; Pathway `interval_join`. Each process has two threads, and all find the same pairs. Pathway only counts
+them.
 """
-    yield "| join | rows a side | pairs | " + " | ".join(f"{name}, CPU s" for name in NAMES.values()) + " |"
-    yield "|---" * (3 + len(NAMES)) + "|"
+    yield "| join | pairs | " + " | ".join(f"{name}, CPU s" for name in NAMES.values()) + " |"
+    yield "|---" * (2 + len(NAMES)) + "|"
     for join in JOINS:
-        for size in [n for n in sizes(files) if pick(files, "first_hour", "join_cpu_seconds", join=join, rows=n)]:
+        for size in [n for n in sizes(files) if pick(files, "first_hour", "join_cpu_seconds", join=join, rows=n)][-1:]:
             cells = []
             for engine in NAMES:
                 took = second(files, join, size, engine)
@@ -123,33 +120,33 @@ pairs. Pathway only counts the pairs, the others return them with all columns.
                              + (f" ({peak[0]['value']:,.0f})" if peak else ""))
             pairs = pick(files, "first_hour", "join_cpu_seconds", join=join, rows=size, run="second")
             count = pairs[0]["config"]["pairs"] if pairs else 0
-            yield f"| {join} | {size:,} | {count:,} | " + " | ".join(cells) + " |"
-    yield (f"\nThe times are those of the second run in a process; in brackets are the MiB that the join took. *time* "
-           f"or *memory* means that the first run reached {LIMIT} s of CPU time or {MEMORY >> 30} GiB, and – that the "
-           f"engine has no such join.")
+            yield f"| {join} | {count:,} | " + " | ".join(cells) + " |"
+    yield (f"\nOf {sizes(files)[-1]:,} rows a side ([all sizes](figures/first_hour.csv)), the second run in a process; "
+           f"in brackets the MiB that the join took. *time* or *memory*: the first run reached {LIMIT} s of CPU time "
+           f"or {MEMORY >> 30} GiB; –: the engine has no such join.")
     yield from hour_conclusion(files)
 
 
 def hour_conclusion(files: Files) -> Iterator[str]:
     """In words, join by join at the largest size that was measured: which engine is next, or before."""
-    yield "\n**Conclusion.**\n"
+    lines = []
     for join in JOINS:
         size = max(row["config"]["rows"] for row in pick(files, "first_hour", "join_cpu_seconds", join=join))
         own = second(files, join, size, SPLITJOIN)
         rivals = {engine: took for engine in NAMES if engine != SPLITJOIN
                   and (took := second(files, join, size, engine)) is not None}
         best = min(rivals, key=lambda engine: rivals[engine], default="")
-        begin = f"- *{join}*, {size:,} rows a side: "
         if own is None:
-            yield f"{begin}splitjoin reached its limit."
+            lines.append("splitjoin reached its limit")
         elif not best:
-            yield f"{begin}only splitjoin ended within the limits."
+            lines.append("only splitjoin ended within the limits")
         elif rivals[best] >= own:
-            yield f"{begin}{NAMES[best]} is next, with {rivals[best] / own:.1f} times the CPU time."
+            lines.append(f"{NAMES[best]} is next, with {rivals[best] / own:.1f} times the CPU time")
         else:
-            yield f"{begin}{NAMES[best]} is faster, by a factor of {own / rivals[best]:.1f}."
-    yield """
-splitjoin holds its compiler in memory: some 150 MiB, however small the join is.
+            lines.append(f"{NAMES[best]} is faster, by a factor of {own / rivals[best]:.1f}")
+    yield f"""
+**Conclusion.** Row by row: {"; ".join(lines)}. splitjoin holds its compiler in memory: some 150 MiB, however small
+the join is.
 """
 
 
@@ -162,15 +159,14 @@ def engines(files: Files) -> Iterator[str]:
 
 ![Tuples a second of splitjoin, DuckDB and Polars against the window](pictures/engines.svg)
 
-Micro-batches of 8,192 tuples are joined with full windows, and the results are ordered. A database joins each batch
-with the window by SQL. The *grid equi-join* is the rewrite that experts make: bins as wide as the band, and an equality
-of bins.
+Micro-batches of 8,192 tuples are joined with full windows, in order; a database joins each with the window by SQL. The
+*grid equi-join* is the rewrite that experts make: an equality of bins as wide as the band.
 
 **Conclusion.** splitjoin joins {ratios[0]:.0f} times as many tuples a second as the grid equi-join with a window of
 {windows[0]:,} tuples, and {ratios[-1]:.0f} times as many with {windows[-1]:,}: a database builds its hash table anew
 for each batch. Without the rewrite, DuckDB and Polars are slower by orders of magnitude.
-Two threads make nested loops {scaling['cpu, nested']:.1f} times as fast as one (window of {2**15:,}); [the CPU
-engine](cpu.md#index) says what more threads give an index.
+Two threads make nested loops {scaling['cpu, nested']:.1f} times as fast as one (window of {2**15:,}; [an
+index](cpu.md#index)).
 """
 
 
@@ -185,8 +181,7 @@ def sessions(files: Files) -> Iterator[str]:
 
 **Conclusion.** One thread sustains {rate:.1f} million tuples a second. At half of that rate 99 % of the batches have
 their results within {half:.1f} ms. Plan for half the rate; near the limit the slowest batches wait several times as
-long. In an hour of streaming, with every pair checked, the memory at the end was {growth:.2f} times that after
-warming up.
+long. After an hour, with every pair checked, the memory was {growth:.2f} times that after warming up.
 
 {decided(files)}
 
@@ -249,20 +244,14 @@ def spark(files: Files) -> Iterator[str]:
 
 ![Thousand rows a second of streaming joins by way and window](pictures/spark-streams.svg)
 
-The other bars are rewrites that give Spark's own join an equality: bins of a band, bins of both bands and of time, or a
-constant key.
+The other bars are rewrites that give Spark's join an equality: bins of a band, of both bands and of time, or a constant
+key.
 
 **Conclusion.** Over streams splitjoin is {slowest:.0f} to {fastest:.0f} times as fast as the best rewrite, and the
 longer the window, the more. With a trigger of one second a pair comes out after {own:.1f} s in the median, and after
 {rewrite:.1f} s from the best rewrite. Over batches the best rewrite is {short} with a window of 10 seconds (splitjoin
 has {batch[10]:.2f} times its rate), and splitjoin is {batch[60]:.1f} times as fast with 60.
-
-| batch join, thousand rows a second | ±10 s | ±60 s |
-|---|---|---|"""
-    for way in dict.fromkeys(row["config"]["way"] for row in pick(files, "spark", "batch")):
-        values = [one(files, "spark", "batch", way=way, window_s=window) for window in (10, 60)]
-        yield f"| {way} | " + " | ".join(f"{value:,.0f}" for value in values) + " |"
-    yield ""
+"""
 
 
 def _sustained(files: Files) -> str:
@@ -312,22 +301,17 @@ and add two cycles for the trees.
 {_sustained(files)}
 Two whole circuits, of cores of lanes × probes, were placed and routed on an ECP5-85F, with windows of 4,096 tuples, by
 a flow that is gone and gave more clock than nextpnr alone does ([synthesis](synthesis.md#a-whole-device)). The table
-gives the sustained comparisons (and tuples) a second at that clock, by order of arrival and results of a tuple:
+gives the sustained comparisons (and tuples) a second at that clock, for streams at random, by results of a tuple
+([alternating streams](figures/circuits.csv)):
 
-| circuit | arrival | {" | ".join(f"{results} results" for results in _MATCHES)} |
-|---|---|---|---|---|---|"""
+| circuit | clock, MHz | LUT4 of 83,640 | {" | ".join(f"{results} results" for results in _MATCHES)} |
+|---|---|---|---|---|---|---|"""
     routed = sorted(pick(files, "circuits", "ecp5_mhz", part="whole circuit"), key=lambda row: -row["config"]["cores"])
-    for row in routed:
-        for arrival in ("alternating", "random"):
-            yield f"| {_routed(row)} | {arrival} | {_rates(files, row, arrival)} |"
-    yield """
-| circuit | clock, MHz | comparisons a second at most | LUT4 of 83,640 |
-|---|---|---|---|"""
     for row in routed:
         same = {key: row["config"][key] for key in ("cores", "lanes", "probes", "part")}
         peak, luts = (one(files, "circuits", metric, **same) for metric in ("ecp5_peak_gcmps", "ecp5_lut4"))
         older = ", an [earlier circuit](synthesis.md)" if "not recorded" in row["how"] else ""
-        yield f"| {_routed(row)}{older} | {row['value']:.1f} | {peak:.1f} G | {luts:,.0f} |"
+        yield f"| {_routed(row)}{older} | {row['value']:.1f} | {luts:,.0f} | {_rates(files, row, 'random')} |"
     sustains = pick(files, "circuits", "sustained_gcmps", input="random", cores=row["config"]["cores"])[1]
     index = pick(files, "circuits", "index_cycles_per_tuple", condition="one band", core="bucket")
     scan = pick(files, "circuits", "index_cycles_per_tuple", condition="one band", core="scan")
@@ -348,37 +332,25 @@ where the CPU needs milliseconds.
 
 
 #: Results file → its topic.
-TOPICS = {"first_hour": "the first hour", "cpu": "the CPU engine", "threads": "the CPU engine by threads",
-          "kinds": "kinds of join",
-          "oij": "aggregates over interval joins", "delays": "when rows come, by kind of join",
-          "pairs_at_once": "pairs at once beside pairs in order",
-          "shared": "many queries over shared streams, beside a session for each",
-          "whole_tables": "joins of whole tables", "table_threads": "joins of whole tables by threads",
-          "gpu": "the GPU engine",
-          "latency": "from push to result in a session",
-          "soak": "a session for an hour", "spark": "joins in Spark", "spark_skew": "a skewed batch join in Spark",
-          "spark_sql": "plain Spark SQL with and without the extension",
-          "spark_paths": "ways for rows of a Spark stream through Python", "circuits": "the circuit",
-          "stages": "latency of a probe, by stage", "evaluation": "all architectures on one footing",
-          "routed": "cells of all architectures as mapped",
-          "scalejoin": "circuits with a gate and several sources", "states": "aggregates folded in circuits",
-          "costs": "predicted cells and mapped ones",
-          "predicates": "conditions on circuits", "boards": "bitstreams for boards",
-          "external": "a window in external memory, by a model", "link": "the link to boards",
-          "link_states": "the link, with pairs and with states", "link_soak": "a board behind a bad line, for an hour",
-          "link_schedules": "a board behind a bad line, 1,000 times"}
+TOPICS = {"first_hour": "first hour", "cpu": "CPU engine", "threads": "its threads", "kinds": "kinds of join",
+          "oij": "aggregates", "delays": "when rows come", "pairs_at_once": "pairs at once",
+          "shared": "shared streams", "whole_tables": "whole tables", "table_threads": "their threads", "gpu": "GPU",
+          "latency": "latency of a session", "soak": "an hour of it", "spark": "Spark", "spark_skew": "skew in Spark",
+          "spark_sql": "plain Spark SQL", "spark_paths": "Spark's rows through Python", "circuits": "circuits",
+          "stages": "latency by stage", "evaluation": "architectures", "routed": "their cells",
+          "scalejoin": "several sources", "states": "folding circuits", "costs": "predicted cells",
+          "predicates": "conditions on circuits", "boards": "bitstreams",
+          "external": "external memory (a model)", "link": "the link", "link_states": "the link with states",
+          "link_soak": "an hour of bad line", "link_schedules": "1,000 bad lines"}
 
 
 def all_figures(files: Files) -> Iterator[str]:
     """The CSV files of all figures, by topic."""
     yield """## All figures
 
-Each row of a file is one figure, with its metric, its configuration and its unit;
-[`figures/measured.csv`](figures/measured.csv) says how and where each metric was measured. The scripts of `bench/`
-write `bench/results/*.json`, from which `python -m bench.tables` makes these files. A run with `--quick` takes a minute
-and writes to `build/bench/`; `make soak` takes an hour for its part.
+Each row of a file is one figure, with its configuration and unit; [`measured.csv`](figures/measured.csv) says how and
+where each was measured. The scripts of `bench/` write `bench/results/*.json`, from which `python -m bench.tables` makes
+these files. With `--quick` a script takes a minute and writes to `build/bench/`; `make soak` takes an hour.
 """
-    for name, topic in TOPICS.items():
-        if name in files:
-            yield f"- [{topic}](figures/{name}.csv)"
-    yield ""
+    yield textwrap.fill("; ".join(f"[{topic}](figures/{name}.csv)" for name, topic in TOPICS.items() if name in files)
+                        + ".\n", 120, break_on_hyphens=False, break_long_words=False) + "\n"

@@ -23,11 +23,9 @@ def interval_joins(files: Files) -> Iterator[str]:
     """Key-OIJ, Scale-OIJ, ours and others."""
     yield "## Aggregates over an interval join\n\n![Tuples a second against partners](pictures/interval-joins.svg)\n"
     yield ("Each base tuple gets the count and the sum of the tuples with its key in the time before it; tuples come "
-           "out of order. A to D are the workloads of Scale-OIJ's paper, with its numbers of partners "
-           "([engines](aggregates.md#engines)). Scale-OIJ also runs without incremental aggregation. SplitJoin "
-           "compares each base tuple with the window of all keys, and its pairs are folded. DuckDB and Pathway join a "
-           "table of base tuples with their windows in one batch. The table gives thousand tuples of both streams a "
-           "CPU second (– without a figure):\n")
+           "out of order. A to D are the workloads of Scale-OIJ's paper ([engines](aggregates.md#engines)). SplitJoin "
+           "compares each base tuple with the window of all keys, and its pairs are folded. DuckDB and Pathway join "
+           "one batch. Thousand tuples of both streams a CPU second:\n")
     table: dict[str, dict[str, float]] = {}
     partners: dict[str, float] = {}
     for engine, config, value in _rates(files, "engines"):
@@ -63,19 +61,17 @@ def _workers(files: Files) -> Iterator[str]:
     rows = pick(files, "oij", "oij_speedup")
     if not rows:
         return
-    yield ("\nWith several workers, the busiest one decides. Operations of one worker alone over those of the busiest, "
-           "which is the speed-up where each has a core:\n")
-    workers = sorted({row["config"]["workers"] for row in rows} - {1})
-    yield "| workload | engine | " + " | ".join(f"{n} workers" for n in workers) + " |"
-    yield "|---" * (len(workers) + 2) + "|"
-    cases: dict[tuple[str, str], dict[int, float]] = {}
+    workers = max(row["config"]["workers"] for row in rows)
+    cases: dict[str, dict[str, float]] = {}
     for row in rows:
         c = row["config"]
-        hot = f", of which one has {c['hot']:.0%} of the tuples" if c["hot"] else ""
+        hot = f", one with {c['hot']:.0%} of the tuples" if c["hot"] else ""
         name = f"{c['workload']}, {c['keys']} keys{hot}"
-        cases.setdefault((name, _NAMES[c["engine"]]), {})[c["workers"]] = row["value"]
-    for (name, engine), found in cases.items():
-        yield f"| {name} | {engine} | " + " | ".join(f"{found[n]:.1f}" for n in workers) + " |"
+        if c["workers"] == workers:
+            cases.setdefault(name, {})[c["engine"]] = row["value"]
+    shown = "; ".join(f"{name}: {found['scale-oij']:.1f} and {found['key-oij']:.1f}" for name, found in cases.items())
+    yield (f"\nWith several workers, the busiest one decides. Operations of one worker alone over those of the busiest "
+           f"of {workers}, by Scale-OIJ and by Key-OIJ: {shown} ([other numbers](figures/oij.csv)).")
 
 
 def _latencies(files: Files) -> Iterator[str]:
@@ -83,8 +79,8 @@ def _latencies(files: Files) -> Iterator[str]:
     shares = pick(files, "oij", "oij_kept_up")
     if not shares:
         return
-    yield ("\nLatency at the paper's rates of arrival, from the delivery of a tuple to the rows that it decides, in "
-           "milliseconds: of half the tuples and of 99 %; or the share of arrivals with which one thread keeps up:\n")
+    yield ("\nMilliseconds, at the paper's rates, from the delivery of a tuple to the rows that it decides: of half "
+           "the tuples and of 99 %; or the share of arrivals with which one thread keeps up:\n")
     found = {(r["config"]["workload"], r["config"]["engine"], r["config"]["percentile"]): r["value"]
              for r in pick(files, "oij", "oij_latency_ms")}
     kept = {(r["config"]["workload"], r["config"]["engine"]): r["value"] for r in shares}
@@ -107,7 +103,7 @@ def folded(files: Files) -> Iterator[str]:
     yield (f"## Aggregates folded in the circuit\n\nTuples of r probe {window:,} tuples of s for count, sum and "
            f"maximum, on 4 cores of 8 lanes × 16 probes. The table gives the cycles and the bytes at the output for a "
            f"probe, by the share of pairs that match:\n")
-    yield "| pairs that match | folded: cycles | bytes | pairs leave: cycles | bytes |\n|---|---|---|---|---|"
+    yield "| pairs that match | folded: cycles | bytes | pairs: cycles | bytes |\n|---|---|---|---|---|"
     for share in shares:
         cells = [f"{rows[metric, share, leaves]:,.{digits}f}" for leaves in ("states", "pairs")
                  for metric, digits in (("fold_cycles", 1), ("fold_bytes", 0))]
@@ -129,17 +125,14 @@ def kinds(files: Files) -> Iterator[str]:
     """Every kind of join beside DuckDB and Polars."""
     yield "## Kinds of join\n"
     rows = pick(files, "kinds", "kind_cpu_seconds")
-    memory = {(r["config"]["kind"], r["config"]["engine"]): r["value"] for r in pick(files, "kinds", "kind_memory")}
     seconds = {(r["config"]["kind"], r["config"]["engine"]): r["value"] for r in rows}
-    yield (f"The joins are by equal keys within an interval, of {rows[0]['config']['rows']:,} rows a side with ten "
-           f"rows a key, on one thread, from Arrow tables to Arrow tables. The table gives CPU seconds, and in "
-           f"brackets the MiB at its peak:\n")
-    yield "| kind | rows found | splitjoin | DuckDB | Polars |\n|---|---|---|---|---|"
+    yield (f"CPU seconds of joins by equal keys within an interval, of {rows[0]['config']['rows']:,} rows a side with "
+           f"ten rows a key, on one thread, from Arrow tables to Arrow tables ([memory](figures/kinds.csv)):\n")
+    yield "| kind | splitjoin | DuckDB | Polars |\n|---|---|---|---|"
     for kind in dict.fromkeys(r["config"]["kind"] for r in rows):
-        found = next(r["config"]["result"] for r in rows if r["config"]["kind"] == kind)
-        cells = [f"{seconds[kind, e]:.2f} ({memory[kind, e]:,.0f})" if (kind, e) in seconds else "has none"
+        cells = [f"{seconds[kind, e]:.2f}" if (kind, e) in seconds else "has none"
                  for e in ("splitjoin", "duckdb", "polars")]
-        yield f"| {kind} | {found:,} | " + " | ".join(cells) + " |"
+        yield f"| {kind} | " + " | ".join(cells) + " |"
     slower = [value / min(seconds[kind, e] for e in ("duckdb", "polars") if (kind, e) in seconds)
               for (kind, engine), value in seconds.items() if engine == "splitjoin"]
     yield f"""
