@@ -146,9 +146,9 @@ def built(board: Board, recorder: Recorder, chosen: tuple[Query, dict[str, Any],
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The table of docs/boards.md."""
-    lines = ["| board | circuit, tuples of a window | logic | block RAM | MHz reached (demanded) | seconds | "
-             "predicted tuples/s |", "|---|---|---|---|---|---|---|"]
-    logic, memory = ("TRELLIS_COMB", "LUT4", "ICESTORM_LC"), ("DP16KD", "BSRAM", "ICESTORM_RAM")
+    lines = ["| board | circuit, tuples of a window | logic | MHz reached (demanded) | predicted tuples/s |",
+             "|---|---|---|---|---|"]
+    logic = ("TRELLIS_COMB", "LUT4", "ICESTORM_LC")
     for name in sorted({row["config"]["board"] for row in rows}, key=lambda name: (CATALOG[name].fpga.lut, name)):
         own = [row for row in rows if row["config"]["board"] == name]
         made = next(row for row in own if row["metric"] == "built")
@@ -157,15 +157,14 @@ def table(rows: list[dict[str, Any]]) -> str:
         circuit = (f"small, {of['capacity']:,}" if of.get("small") else
                    f"{' x '.join(map(str, sizes))} {of['core']}, {of['cores'] * of['capacity']:,}")
         if not made["value"]:
-            lines.append(f"| {name} | {circuit} | {made['how'].split(';')[0]} | | | | |")
+            lines.append(f"| {name} | {circuit} | {made['how'].split(';')[0]} | | |")
             continue
-        cells = [next((f"{row['value']:,} of {row['config']['available']:,}" for row in own
-                       if row["metric"] == "used" and row["unit"] in kinds), "") for kinds in (logic, memory)]
+        used = next((f"{row['value']:,} of {row['config']['available']:,}" for row in own
+                     if row["metric"] == "used" and row["unit"] in logic), "")
         clock = next(row for row in own if row["metric"] == "mhz")
-        seconds = sum(row["value"] for row in own if row["metric"] == "seconds")
         rate = next(row["value"] for row in own if row["metric"] == "tuples")
-        lines.append(f"| {name} | {circuit} | {' | '.join(cells)} | {clock['value']:.1f} "
-                     f"({clock['config']['demanded']:g}) | {seconds:.0f} | {rate:,.0f} |")
+        lines.append(f"| {name} | {circuit} | {used} | {clock['value']:.1f} ({clock['config']['demanded']:g}) | "
+                     f"{rate:,.0f} |")
     return "\n".join(lines) + "\n"
 
 

@@ -61,11 +61,10 @@ def table(rows: list[dict[str, Any]]) -> str:
         return next(float(row["value"]) for row in rows if row["metric"] == metric and row["config"] == {
             "window": _WINDOW, "share": share, "leaves": leaves})
 
-    lines = [f"| pairs that match | pairs a tuple | {' | '.join(f'bytes, {leaves}' for leaves in LEAVING)} | "
-             f"{' | '.join(f'tuples/s, {leaves}' for leaves in LEAVING)} |", f"|{'---|' * (2 + 2 * len(LEAVING))}"]
+    lines = [f"| pairs a tuple | {' | '.join(f'tuples/s, {leaves}' for leaves in LEAVING)} |",
+             f"|{'---|' * (1 + len(LEAVING))}"]
     for share in dict.fromkeys(row["config"]["share"] for row in rows):
-        cells = [f"{share:.0%}", f"{value('link_pairs', share, 'pairs'):.1f}"]
-        cells += [f"{value('link_received', share, leaves):.1f}" for leaves in LEAVING]
+        cells = [f"{value('link_pairs', share, 'pairs'):.1f}"]
         cells += [f"{value('link_rate', share, leaves):,.0f}" for leaves in LEAVING]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -44,11 +44,11 @@ same random data on the golden model, DuckDB, the CPU engine, Amaranth's simulat
 the host verifies; without one the circuit's tests decide. Circuits decide *sums* of squares, absolute values and
 differing bits as well as interval tests; the CPU engine verifies sums. *LUT4* is the number to which Yosys maps the
 datapaths of a core for ECP5 (two regions of one lane and four probes: eight comparisons a cycle), with the logic that
-codes keys and bounds, but without the rest of the core; in brackets, what the [cost model](cost.md) predicts. *Stages*
-are the cycles from a stored key to its outcome. [`predicates.csv`](figures/predicates.csv) has multipliers too.
+codes keys and bounds, but without the rest of the core; in brackets, what the [cost model](cost.md) predicts.
+[`predicates.csv`](figures/predicates.csv) has widths of keys, pipeline stages and multipliers too.
 
-| condition | pairs | LUT4 | stages | tests | key bits, R | S |
-|---|---|---|---|---|---|---|
+| condition | pairs | LUT4 | tests |
+|---|---|---|---|
 """
 BANDS = """
 On ECP5, a comparison of two 32-bit bands takes {alone:.0f} LUT4 for its comparators and Boolean tree. Keys are
@@ -184,9 +184,8 @@ def page(data: dict[str, Any]) -> str:
         shown = c["on"].replace("|", "\\|")
         wrong += [f"`{shown}` on {name}" for name, agrees in c["agree"].items() if not agrees]
         candidates = f" ({c['candidates']})" if c["plan"].endswith("; verified") else ""
-        tests, widths = c["plan"].removesuffix("; verified").removesuffix(" bits").split(", keys of R ")
-        parts.append(f"| `{shown}` | {c['pairs']}{candidates} | {c['lut4']} ({c['lut4_predicted']}) | {c['stages']} | "
-                     f"{tests} | {' | '.join(widths.split(', of S '))} |\n")
+        tests = c["plan"].split(", keys of R ")[0]
+        parts.append(f"| `{shown}` | {c['pairs']}{candidates} | {c['lut4']} ({c['lut4_predicted']}) | {tests} |\n")
     (alone,) = (r["value"] for r in of_bands if r["config"]["codes"] == "not counted")
     agree = f"Another answer came for {', '.join(wrong)}." if wrong else "All answers are equal, order included."
     parts = [HEAD.format(agree=agree), *parts, BANDS.format(alone=alone)]

@@ -136,10 +136,9 @@ def wire_page() -> str:
     return "\n".join([
         "# The wire format", "",
         _text("""A circuit takes input records and gives result items; settings and counters are registers. `python -m
-            bench.wire_page` writes this page from the definitions that circuits and drivers use. A
-            record's fields are packed from bit 0 on without gaps. On AXI and on the
-            [link](link.md), byte 0 holds bits 7 to 0. Which fields a record has follows from the query: the JSON file
-            beside the Verilog lists them, and with `--testbench` a Python module beside it packs and unpacks them."""),
+            bench.wire_page` writes this page. A record's fields are packed from bit 0 on without gaps. On AXI and on
+            the [link](link.md), byte 0 holds bits 7 to 0. Which fields a record has follows from the query: the JSON
+            file beside the Verilog lists them; with `--testbench` a Python module packs and unpacks them."""),
             "",
         "## An example", "",
         _text(f"""The query is `{_ON}` with the window RANGE 100; `x` and `a` are of type int32, `p` and `q` of type
