@@ -106,6 +106,9 @@ class _Reader:
         how = self._how(said, words)
         match = None
         if behind and behind[0].token_type == T.MATCH_CONDITION:
+            if not how.startswith("asof"):
+                raise self._error("MATCH_CONDITION compares the times of an ASOF JOIN; leave it out, or write ASOF "
+                                  "JOIN", behind)
             match, behind = self._inside(behind, "MATCH_CONDITION"), behind[3:]
             how = {"asof": "asof_left"}.get(how, how)
         if not behind:

@@ -5,6 +5,7 @@ both that are not in the language on the pairs that the other terms let through.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -193,12 +194,22 @@ class TableJoin(OneTableTerms):
         base: Any = how if direct else "asof" if how.startswith("asof") else "inner"
         sides: tuple[Side, ...] = ("r",) if base in ("semi", "anti") else SIDES
         items = tuple(SelectItem(self.column(side, _ROW), side, side, 0, 0) for side in sides)
-        rows = run(replace(self._statement, items=items, on=conjunction(self._on), how=base, match=match), self.tables)
+        statement = replace(self._statement, items=items, on=conjunction(self._on), how=base, match=match)
+        try:
+            rows = run(statement, self.tables)
+        except StatementError as error:
+            raise StatementError(self._as_written(str(error))) from None
         r, s = (rows.column(side).combine_chunks() if side in sides else None for side in SIDES)
         if not direct:
             r, s = self._completed(how.removeprefix("asof_"), *self._verified(r, s))
         left, right = self._both["r"], self._both["s"]
         return JoinedTables({**left.taken(r), **(right.taken(s) if s is not None else {})})
+
+    def _as_written(self, message: str) -> str:
+        """``message`` with what the user wrote in place of the columns that were computed for it."""
+        for (side, text), name in self.computed.items():
+            message = text.join(re.split(rf"\b{side}\.{re.escape(name)}\b", message))
+        return message
 
     def _times(self, condition: exp.Expr) -> exp.Expr:
         """``condition`` of an as-of join, with a column on each side where it compares other values of both."""

@@ -206,7 +206,7 @@ COMPARE = ("an ASOF JOIN needs one comparison of both tables' time columns by >=
     ("ASOF JOIN s MATCH_CONDITION (r.ts >= 3) ON x = a",
      COMPARE.format("r.ts >= s.ts", "MATCH_CONDITION has (r.ts >= 3)")),
     ("ASOF JOIN s MATCH_CONDITION (-r.ts >= s.ts) ON x = a",
-     COMPARE.format("r.ts >= s.ts", "MATCH_CONDITION has ((- r.ts) >= s.ts)")),
+     COMPARE.format("r.ts >= s.ts", "MATCH_CONDITION has (-r.ts >= s.ts)")),
     ("JOIN s MATCH_CONDITION (r.ts >= s.ts) ON x = a",
      "MATCH_CONDITION compares the times of an ASOF JOIN; leave it out, or write ASOF JOIN"),
 ])
