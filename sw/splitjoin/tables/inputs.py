@@ -174,4 +174,9 @@ def as_batch(data: Any, side: Side, schema: pa.Schema) -> pa.Table:
         if have.type != want.type:
             raise SchemaError(f"column {side}.{want.name} must be {want.type}, but a batch has {have.type}; cast it "
                               f"before it is pushed")
-    return table
+    if table.schema.equals(schema):
+        return table
+    # Tables of one stream are concatenated, which fields that differ in nullability alone would prevent.
+    fields = [have if not want.nullable and column.null_count else want
+              for have, want, column in zip(table.schema, schema, table.columns, strict=True)]
+    return pa.Table.from_arrays(table.columns, schema=pa.schema(fields, table.schema.metadata))
