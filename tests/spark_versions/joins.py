@@ -46,6 +46,15 @@ def _stream(seed: int, rows: int, column: str) -> pa.Table:
     return pa.table({"ts": sorted(rng.randrange(1000) for _ in range(rows)),
                      column: [rng.randrange(100) for _ in range(rows)],
                      f"n_{column}": [f"row {i}" for i in range(rows)]})
+#: Streams, each as tables too.
+PLAIN_STREAMS = [
+    "SELECT n_x, n_a, r.at FROM r JOIN s ON abs(x - a) <= 3 AND r.at BETWEEN s.at - INTERVAL 50 SECONDS AND s.at",
+    "SELECT n_x, n_a, r.at FROM r, s WHERE x BETWEEN a - 1 AND a + 1",
+]
+
+
+def _sorted(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, frame.collect()), key=repr)
 
 
 class Joins:
@@ -76,11 +85,23 @@ class Joins:
     def streaming(self, how: str) -> None:
         """Compare a streaming join that is started three times with the golden model."""
         root = Path(tempfile.mkdtemp(dir=self.folder))
+        joined = stream_join(*self._streams(root), on=_ON, window=_WINDOW, time="ts", late=0, how=how, groups=2)
+        rows = [row for row in self._restarted(joined, root) if "end" not in tuple(row)]
+        assert rows == self.golden(how=how), f"{len(rows)} rows for {len(self.golden(how=how))}"
+
+    def _streams(self, root: Path) -> list[DataFrame]:
+        """The streams of the files that are below ``root``, or will be."""
+        for name in "rs":
+            (root / name).mkdir(exist_ok=True)
+        return [self.spark.readStream.schema(frame.schema).option("maxFilesPerTrigger", 1).parquet(str(root / name))
+                for frame, name in zip(self.frames, "rs", strict=True)]
+
+    def _restarted(self, joined: DataFrame, root: Path) -> list[tuple[Any, ...]]:
+        """The rows of a query that is started three times, while files are added below ``root``."""
         cuts = [self.r["ts"][len(self.r) * n // _FILES].as_py() for n in range(1, _FILES)]
         for number in range(_FILES + 1):
             for table, name in ((self.r, "r"), (self.s, "s")):
                 path = root / name / f"{number}.parquet"
-                path.parent.mkdir(exist_ok=True)
                 if number == _FILES:  # a row that decides all others
                     far = pa.table([[10**6], [10**6 if name == "r" else -10**6], ["end"]], names=table.schema.names)
                     pq.write_table(far, path)
@@ -90,20 +111,36 @@ class Joins:
                     pq.write_table(table.filter(pa.array(mine)), path)
                 os.utime(path, (1.7e9 + number, 1.7e9 + number))  # Spark reads files by their age
             if number % 2 or number == _FILES:
-                self._run(root, how)
-        found = self.spark.read.parquet(str(root / "rows")).collect()
-        rows = sorted((tuple(row) for row in found if "end" not in tuple(row)), key=repr)
-        assert rows == self.golden(how=how), f"{len(rows)} rows for {len(self.golden(how=how))}"
+                query = joined.writeStream.format("parquet").option("path", str(root / "rows")).option(
+                    "checkpointLocation", str(root / "checkpoint")).trigger(availableNow=True).start()
+                assert query.awaitTermination(300), "the query does not end"
+                assert query.exception() is None, str(query.exception())
+        return _sorted(self.spark.read.parquet(str(root / "rows")))
 
-    def _run(self, root: Path, how: str) -> None:
-        """Run the query over the files that are there."""
-        streams = [self.spark.readStream.schema(frame.schema).option("maxFilesPerTrigger", 1).parquet(str(root / name))
-                   for frame, name in zip(self.frames, "rs", strict=True)]
-        joined = stream_join(*streams, on=_ON, window=_WINDOW, time="ts", late=0, how=how, groups=2)
-        query = joined.writeStream.format("parquet").option("path", str(root / "rows")).option(
-            "checkpointLocation", str(root / "checkpoint")).trigger(availableNow=True).start()
-        assert query.awaitTermination(300), "the query does not end"
-        assert query.exception() is None, str(query.exception())
+    def plain_streams(self) -> None:
+        """Compare streams in plain SQL, and Spark's operators on joined rows, with Spark's rows of whole tables."""
+        self.spark.conf.set("spark.splitjoin.sql.enabled", "false")
+        for frame, name in zip(self.frames, "rs", strict=True):
+            frame.selectExpr("*", "timestamp_seconds(ts) at").createOrReplaceTempView(name)
+        for pairs in PLAIN_STREAMS:
+            text = (f"SELECT window.start begin, count(*) n, sum(hash(n_x, n_a)) hashes FROM ({pairs}) "
+                    f"GROUP BY window(at, '50 seconds')")
+            root = Path(tempfile.mkdtemp(dir=self.folder))
+            for stream, name in zip(self._streams(root), "rs", strict=True):
+                stream.selectExpr("*", "timestamp_seconds(ts) at").withWatermark(
+                    "at", "10 seconds").createOrReplaceTempView(f"{name}_stream")
+            self.spark.conf.set("spark.splitjoin.sql.enabled", "true")
+            streamed = self.spark.sql(text.replace("FROM r JOIN s", "FROM r_stream r JOIN s_stream s").replace(
+                "FROM r,", "FROM r_stream r,"))
+            plan = self.spark._jsparkSession.sessionState().optimizer().execute(
+                streamed._jdf.queryExecution().analyzed()).toString()
+            assert plan.count("splitjoin[") == 1, f"{pairs}: {plan}"
+            found = self._restarted(streamed, root)
+            self.spark.conf.set("spark.splitjoin.sql.enabled", "false")
+            own = _sorted(self.spark.sql(text))
+            assert found == own, f"{pairs}: {len(found)} windows for {len(own)}, {found[:2]}, {own[:2]}"
+            assert own, pairs
+        self.spark.conf.set("spark.splitjoin.sql.enabled", "true")
 
     def conditions(self) -> None:
         """Read conditions of Columns."""
@@ -123,7 +160,7 @@ class Joins:
                 frame = self.spark.sql(text)
                 plan = str(frame._jdf.queryExecution().optimizedPlan().toString())
                 assert plan.count("splitjoin[") == joins * enabled, f"{text}: {plan}"
-                rows.append(sorted(map(tuple, frame.collect()), key=repr))
+                rows.append(_sorted(frame))
             assert rows[0] == rows[1], f"{text}: {len(rows[0])} rows for {len(rows[1])}"
             assert rows[0], text
 
@@ -149,6 +186,7 @@ def main(version: str, only: Sequence[str] = ()) -> int:
     joins = Joins(spark, folder)
     fold = {"n": "count(*)", "most": "max(s.a)"}
     steps: dict[str, Callable[[], None]] = {
+        "plain streams": joins.plain_streams,  # first, as `stream_join` would tell its tasks the checkpoint
         "plain SQL": joins.plain_sql,
         "batch": joins.batch, "7 partitions": lambda: joins.batch(partitions=7),
         "rows": lambda: joins.batch("ROWS 20", partitions=5),

@@ -1,6 +1,7 @@
 package splitjoin;
 
 import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -67,6 +68,19 @@ final class Scala {
 
   /** What the method {@code name} without parameters gives, of a class that is elsewhere in other versions of Spark. */
   static Object value(Object of, String name) throws ReflectiveOperationException {
-    return of.getClass().getMethod(name).invoke(of);
+    try {
+      return of.getClass().getMethod(name).invoke(of);
+    } catch (NoSuchMethodException e) {
+      // Spark 3.5 has what later versions make public as a private method of a superclass.
+      for (Class<?> at = of.getClass(); at != null; at = at.getSuperclass()) {
+        for (Method method : at.getDeclaredMethods()) {
+          if (method.getName().equals(name) && method.getParameterCount() == 0) {
+            method.setAccessible(true);
+            return method.invoke(of);
+          }
+        }
+      }
+      throw e;
+    }
   }
 }
