@@ -7,6 +7,7 @@ import io
 
 from . import (
     block_fifo,
+    chains,
     core,
     express,
     folds,
@@ -32,7 +33,7 @@ __all__ = ["ALL", "listed", "table"]
 ALL: tuple[Proof, ...] = (*network.PROOFS, *block_fifo.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PROOFS,
                           *matcher.PROOFS, *probe.PROOFS, *results.PROOFS, *sorting.PROOFS, *express.PROOFS,
                           *gather.PROOFS, *wide.PROOFS, *ways.PROOFS, *folds.PROOFS, *states.PROOFS, *whole.PROOFS,
-                          *gate.PROOFS, *link.PROOFS)
+                          *gate.PROOFS, *link.PROOFS, *chains.PROOFS)
 
 
 def _duration(proof: Proof) -> str:
