@@ -255,17 +255,18 @@ _SHARED = (
 _FIRST = (
     Fault("of a stored tuple's hits only the first one passes", FirstHits,
           "same & was_valid[n]", "Const(0)"),
-    Fault("outcomes follow a cycle later, with the end of their pass", FirstHits, "found_valid.eq(valid)",
-          "found_valid.eq(1)"),
+    Fault("outcomes follow a cycle later, with the end of their pass", FirstHits, "self.o.found_valid.eq(valid)",
+          "self.o.found_valid.eq(1)"),
 )
 
 PROOFS = (
     Proof("folding region", folding, 10, inductive=False, search=12, first=10, quick=False, faults=(
         *_SHARED,
         Fault("each hit is merged once into the state of its probe, and into no other", FoldingEmitter,
-              "states[n], ~fresh", "states[n], Const(1)"),
+              "masked(m, config, f'before{n}', states[n], ~fresh)",
+              "masked(m, config, f'before{n}', states[n], Const(1))"),
         Fault("a state has a partner if its probe had a hit", FoldingEmitter,
-              "hits[probe * lanes + lane])", "hits[lane])", "_folded"),
+              "probe * lanes + lane", "lane", "_folded"),
     )),
     Proof("folding region of row ids", newest, 9, inductive=False, search=12, first=10, quick=False, faults=(
         *_SHARED,
@@ -276,7 +277,7 @@ PROOFS = (
         Fault("offers at o are stable", StateTree, "leave.eq(self.o.valid & self.o.ready)",
               "leave.eq(self.o.valid)"),
         Fault("one state leaves for each probe, with those of all cores merged once", StateMerger,
-              "a.state, b.state", "a.state, a.state"),
+              "b.state", "a.state"),
         Fault("a star tells the number of its probe, and an END has none", StateTree,
               "probe.eq(probe + ~found.payload.end)", "probe.eq(probe + 1)"),
     )),

@@ -433,14 +433,14 @@ _MERGER_FAULTS = (
           "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(0)"),
     Fault("the registered comparisons of two inputs are right", Merger, "queues[k].row_ids[b] - queues[j].row_ids[a]",
           "queues[k].row_ids[b] - queues[j].row_ids[0]"),
-    Fault("the inputs' turns form a total order", Merger, "grant[j], ~self.o.ready",
-          "grant[j], ~self.o.ready & (k > 1)"),
+    Fault("the inputs' turns form a total order", Merger, "~self.o.ready",
+          "~self.o.ready & (k > 1)"),
     Fault("without total, pairs do not wait for other inputs", Merger,
           "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(1)"),
     Fault("a barrier that all inputs have reached does not wait", Merger, "barrier_offer.eq(barrier.all())",
           "barrier_offer.eq(slices.all())"),
-    Fault("with total, the oldest stored tuple goes first", ComparisonSelect, "~self.other_older if",
-          "self.other_older if"),
+    Fault("with total, the oldest stored tuple goes first", ComparisonSelect, "~self.other_older",
+          "self.other_older"),
     Fault("with total, the row ids of all inputs are compared within a cycle", Merger, "(queues[j].pop == a)",
           "queues[j].pop & (a == 1)"),
 )
@@ -451,7 +451,7 @@ _SORTED_FAULTS = (
           "self.other_older if self._older else ~self.other_older"),
     Fault("no input holds an older tuple than the last that left",
           Merger, "queue.wait_if_empty.eq(total)", "queue.wait_if_empty.eq(0)"),
-    Fault("the pair that leaves is the oldest", ComparisonSelect, "~self.other_older if", "self.other_older if"),
+    Fault("the pair that leaves is the oldest", ComparisonSelect, "~self.other_older", "self.other_older"),
 )
 
 _TREE_FAULTS = (
@@ -469,8 +469,11 @@ _TREE_FAULTS = (
     Fault("the pairs inside are counted", LookaheadFifo, "self.pop ^ push", "self.pop"),
     Fault("the marked pair is inside from when it came until it leaves", Merger, "~(pair[k] & precedes[k, j])",
           "~(pair[k] & precedes[j, k])"),
-    Fault("the setting of the order reaches the nodes before the first result", GatherTree, "None, here, first",
-          "None, ~here, first"),
+    Fault("the setting of the order reaches the nodes before the first result", GatherTree,
+          "grow(node.i[n], node.i_offer[n] if has_offer_input else None, here, first + sum(groups[:n]), size, "
+          "f'{name}_{n}')",
+          "grow(node.i[n], node.i_offer[n] if has_offer_input else None, ~here, first + sum(groups[:n]), size, "
+          "f'{name}_{n}')"),
 )
 
 _COMBINER_FAULTS = (
@@ -487,7 +490,8 @@ _COMBINER_FAULTS = (
           "item.r.eq(Mux(side, right.item.probe, left.item.probe))"),
     Fault("without total, no item waits", Combiner, "self.o.valid.eq(able.any() | end)", "self.o.valid.eq(able.any())"),
     Fault("in total order items are of the side whose turn it is", Combiner, "allowed & not_end", "not_end"),
-    Fault("the allowed sides follow from the turn", Combiner, "due.valid.replicate(2) & ", ""),
+    Fault("the allowed sides follow from the turn", Combiner, "due.valid.replicate(2) & Cat(~due.payload, due.payload)",
+          "Cat(~due.payload, due.payload)"),
     Fault("there is no turn in the first cycle", Combiner, "was_total.eq(self.total)", "was_total.eq(1)"),
     Fault("a turn ends with its star, and only then", Combiner, "(allowed & star).any()",
           "(allowed & not_end).any()"),

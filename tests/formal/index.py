@@ -154,9 +154,10 @@ _FAULTS = (
     Fault("the age of a head is right", Index, "self.known.eq(position + 1)", "self.known.eq(self.position + 1)"),
     Fault("each tuple is linked to the next older one of its bucket", Index, "link.eq(Mux(in_ring, age, 0))",
           "link.eq(Mux(in_ring, age + 1, 0))"),
-    Fault("no bucket is read while it is written", Index, "step[1] | step[3] | step[5])", "step[1] | step[5])"),
+    Fault("no bucket is read while it is written", Index, "clearing | step[0] | step[1] | step[3]",
+          "clearing | step[0] | step[1]"),
     Fault("a look-up finds the youngest tuple of its bucket if the ring still holds it", Index,
-          "step[0] | step[1] | step[3]", "step[0] | step[3]"),
+          "clearing | step[0] | step[1]", "clearing | step[0]"),
 )
 
 PROOFS = (

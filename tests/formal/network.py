@@ -107,7 +107,7 @@ BUFFER_FAULTS = (
     Fault("items leave unchanged and in order", SkidBuffer, "head ^ self.o.ready", "head"),
     Fault("the picked item is inside", SkidBuffer, "self.i.ready.eq(~full)", "self.i.ready.eq(1)"),
     Fault("the level counts the items inside, and valid follows from it",
-          SkidBuffer, "self.i.valid | full |", "self.i.valid |"),
+          SkidBuffer, "self.i.valid | full", "self.i.valid"),
     Fault("the picked item is in its slot", SkidBuffer, "heads[0] == n", "heads[0] != n"),
 )
 
@@ -119,7 +119,8 @@ _QUEUE_FAULTS = (
     Fault("the level counts the items inside, and valid and ready follow from it",
           Queue, "push & (tail_next == head)", "push"),
     Fault("tail minus head is the level", Queue, "Mux(next_ == depth - 1, 0, next_ + 1)", "next_ + 1"),
-    Fault("the successors of head and tail are right", Queue, "init=1", "init=0"),
+    Fault("the successors of head and tail are right", Queue, "Signal(range(depth), name=f'{name}_next', init=1)",
+          "Signal(range(depth), name=f'{name}_next', init=0)"),
     Fault("the picked item is in its place", Queue, "write.en.eq(~full)", "write.en.eq(1)"),
 )
 

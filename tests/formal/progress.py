@@ -111,8 +111,8 @@ def falls(h: Harness, name: str, measure: Value, active: Value, *, always: Value
 
 
 SORTER_FAULTS = (
-    Fault(_TAKES, SortingEmitter, "fetch.eq(Mux(walking, may_walk, (cursor != found.tail) &",
-          "fetch.eq(Mux(walking, may_walk, (cursor != found.tail) & ~self.found_valid &", "_take_reads"),
+    Fault(_TAKES, SortingEmitter, "cursor != found.tail",
+          "(cursor != found.tail) & ~self.found_valid", "_take_reads"),
     Fault(_GIVES, SortingEmitter, "known.eq(~end & (known | may_advance))",
           "known.eq(~end & (known | may_advance) & ~self.found_valid)", "_walk"),
 )

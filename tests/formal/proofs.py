@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
+from ..support.planting import faulty
 from .harness import Harness
 from .solve import Verdict, bounded, induction, to_smt
 
@@ -24,7 +21,7 @@ class Fault:
     """A fault that breaks the property ``breaks`` of a proof: ``part.method`` has ``new`` instead of ``old``.
 
     ``part``: a class, or the module of a function. ``old``: an expression or a statement that the method's syntax tree
-    has once, however it is laid out; where it is neither, a text that its source has once.
+    has once, however it is laid out.
     """
 
     breaks: str
@@ -107,40 +104,8 @@ def planted(fault: Fault) -> Iterator[None]:
     """Context manager: ``fault.part`` elaborates with the fault."""
     part, name = fault.part, fault.method
     sound = getattr(part, name)
-    source = textwrap.dedent(inspect.getsource(sound))
-    tree = _replaced(source, fault)
-    if tree is None:
-        assert source.count(fault.old) == 1, f"{part.__name__}.{name} has {source.count(fault.old)} times: {fault.old}"
-        tree = ast.parse(source.replace(fault.old, fault.new))
-    names: dict[str, object] = {}
-    exec(compile(tree, f"<{part.__name__} with a fault>", "exec"),
-         vars(part if isinstance(part, ModuleType) else sys.modules[part.__module__]), names)
-    setattr(part, name, names[name])
+    setattr(part, name, faulty(part, name, fault.old, fault.new))
     try:
         yield
     finally:
         setattr(part, name, sound)
-
-
-def _replaced(source: str, fault: Fault) -> ast.Module | None:
-    """The syntax tree of ``source`` with the fault; None if it has ``fault.old`` not once as a node."""
-    try:
-        (old,), new = ast.parse(fault.old).body, ast.parse(fault.new).body
-    except (SyntaxError, ValueError):  # neither an expression nor a statement
-        return None
-    if isinstance(old, ast.Expr) and len(new) == 1 and isinstance(new[0], ast.Expr):
-        searched, replacement = ast.dump(old.value), new[0].value
-    else:
-        searched, replacement = ast.dump(old), new
-    tree, nodes = ast.parse(source), 0
-
-    class Planting(ast.NodeTransformer):
-        def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt]:
-            nonlocal nodes
-            if ast.dump(node) != searched:
-                return self.generic_visit(node)
-            nodes += 1
-            return replacement
-
-    Planting().visit(tree)
-    return ast.fix_missing_locations(tree) if nodes == 1 else None

@@ -332,18 +332,18 @@ _SORTING_FAULTS = (
           "_take_reads"),
     Fault("a place is read to its end", SortingEmitter, "continued.eq(places.count[-1])", "continued.eq(0)", "_walk"),
     Fault("a walk begins when the rest of the place is in the queue, and ends before the next probe",
-          SortingEmitter, "~more & ~continued)", "~more)", "_walk"),
+          SortingEmitter, "may_advance & known & ~more & ~continued", "may_advance & known & ~more", "_walk"),
     Fault("a read of a walk is for one probe", SortingEmitter, "wanted.eq(1 << probe[:2])", "wanted.eq(-1)",
           "_take_reads"),
     Fault("the queue has room for everything in flight",
-          SortingEmitter, "valid.eq(fetched[1] |", "valid.eq(1 |", "_walk"),
+          SortingEmitter, "fetched[1] | fetched[0] & ~fetched[2]", "1 | fetched[0] & ~fetched[2]", "_walk"),
 )
 _STACK_FAULTS = (
     *_SHARED_FAULTS,
     Fault("pointers, flags and level of the queue of passes agree",
           Queue, "push & (tail_next == head)", "push & (tail == head)"),
-    Fault("each ended pass waits for its batch", StackEmitter, "self.found_valid & self.found.last)",
-          "self.found_valid)", "_walk"),
+    Fault("each ended pass waits for its batch", StackEmitter, "self.found_valid & self.found.last",
+          "self.found_valid", "_walk"),
     Fault("the list's registered level is right, a cycle late",
           StackEmitter, "level.eq(tail - head)", "level.eq(tail)", "_walk"),
     Fault("only written entries leave the list", StackEmitter, "next_head.eq(ends.o.payload.end)",
@@ -355,11 +355,13 @@ _STACK_FAULTS = (
     *STACK_FAULTS,
 )
 _RESULT_FAULTS = (
-    Fault("nothing leaves that did not enter", Listing, "self.hit_probes.eq(Cat(", "self.hit_probes.eq(~Cat(",
-          "__init__"),
+    Fault("nothing leaves that did not enter", Listing,
+          "Cat((found.hits[n * lanes:(n + 1) * lanes].any() for n in range(probes)))",
+          "~Cat((found.hits[n * lanes:(n + 1) * lanes].any() for n in range(probes)))", "__init__"),
     Fault("items leave unchanged and in order", Listing, "(self.group + 1)", "(self.group + 0)", "__init__"),
-    Fault("the picked item is inside", Listing, "self.hit_probes.eq(Cat(", "self.hit_probes.eq(~Cat(",
-          "__init__"),
+    Fault("the picked item is inside", Listing,
+          "Cat((found.hits[n * lanes:(n + 1) * lanes].any() for n in range(probes)))",
+          "~Cat((found.hits[n * lanes:(n + 1) * lanes].any() for n in range(probes)))", "__init__"),
     Fault("results leave probe by probe", Emitter, "probe.eq(probe + 1)", "probe.eq(probe - 1)", "_express"),
 )
 

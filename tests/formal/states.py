@@ -142,14 +142,14 @@ _TURN_FAULTS = (
     Fault("offers at o are stable", TurnMerger, "b.valid & ~b.payload.end & ~self.o.valid", "b.valid & ~b.payload.end"),
     Fault("only what was taken last leaves, unchanged", TurnMerger, "chosen.eq(a.payload)",
           "chosen.eq(b.payload)"),
-    Fault("nothing is taken before what was taken last has left", TurnMerger, "a.payload.end & ~self.o.valid)]",
-          "a.payload.end)]"),
+    Fault("nothing is taken before what was taken last has left", TurnMerger,
+          "a.valid & ~a.payload.end & ~self.o.valid", "a.valid & ~a.payload.end"),
     Fault("states are taken in turn", TurnMerger, "second.eq(turn >= self._first)", "second.eq(turn > self._first)"),
     Fault("both inputs' ENDs are taken together", TurnMerger, "a.ready.eq(end | (take & ~second))",
           "a.ready.eq(a.valid & a.payload.end | (take & ~second))"),
     Fault("states that were taken are counted", TurnMerger, "turn == cores - 1", "turn == cores"),
     Fault("a state does not wait in its turn, and neither does an END that both inputs show", TurnMerger,
-          "take.eq(a.valid & ", "take.eq(a.valid & b.valid & "),
+          "a.valid & ~a.payload.end", "a.valid & b.valid & ~a.payload.end"),
 )
 
 PROOFS = (

@@ -86,7 +86,7 @@ def core(probes: int, records: int, within: int) -> Harness:
 
 
 _FAULTS = (
-    Fault(_leaves(30), ListEmitter, "may_fetch.eq(due & ~last", "may_fetch.eq(due & self.batch.valid & ~last", "_walk"),
+    Fault(_leaves(30), ListEmitter, "due & ~last", "due & self.batch.valid & ~last", "_walk"),
 )
 PROOFS = (
     Proof("core, a probe a batch", partial(core, 1, 3, 30), 38, inductive=False, faults=_FAULTS, search=38, first=34,

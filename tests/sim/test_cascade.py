@@ -100,21 +100,23 @@ def test_blocks_cost_imbalance(monkeypatch: pytest.MonkeyPatch) -> None:
     assert factors[1] < factors[4]
 
 
-FAULTS = {"the threshold is off by one": ("region.unsent >= occupied + config.threshold) |",
-                                          "region.unsent > occupied + config.threshold) |"),
-          "an ACK of a tuple too few": ("s.left, received + 1))", "s.left, received))"),
-          "a block does not hold up R": ("& (received == 0) &", "&")}
+FAULTS = {"the threshold is off by one": ("region.unsent >= occupied + config.threshold",
+                                          "region.unsent > occupied + config.threshold"),
+          "an ACK of a tuple too few": ("Mux(does['tell_s'], s.left, received + 1)",
+                                        "Mux(does['tell_s'], s.left, received)"),
+          "a block does not hold up R": ("r.oldest_valid & ~self.last & self.o_r.ready & (received == 0)",
+                                         "r.oldest_valid & ~self.last & self.o_r.ready")}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     if "threshold" in fault:
-        plant(monkeypatch, handshake, handshake, *FAULTS[fault], name="_sends")
+        plant(monkeypatch, handshake, *FAULTS[fault], name="_sends")
         with pytest.raises(AssertionError):
             assert max(-np.diff(loads(monkeypatch, 4, 4)[-1])) < 4
         return
-    plant(monkeypatch, handshake, handshake.HandshakeCore, *FAULTS[fault])
+    plant(monkeypatch, handshake.HandshakeCore, *FAULTS[fault])
     monkeypatch.setattr(handshake, "Link", SlowLink)
 
     def conforms_with_every_seed() -> None:

@@ -55,12 +55,12 @@ def test_full_windows(merger: str) -> None:
 
 
 FAULTS = {"a tuple that moves is lost": ("older.append.eq(moves)", "older.append.eq(0)"),
-          "the youngest core comes first": ("tree.i[n])", "tree.i[-1 - n])")}
+          "the youngest core comes first": ("tree.i[n]", "tree.i[-1 - n]")}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, celljoin, celljoin.CellJoin, *FAULTS[fault])
+    plant(monkeypatch, celljoin.CellJoin, *FAULTS[fault])
     monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     with pytest.raises((AssertionError, DeviceError, IndexError)):
         conforms(PysimDevice(cores=3, capacity=16, architecture="celljoin", merger="fixed"), FEW, "total")

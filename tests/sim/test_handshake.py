@@ -60,13 +60,14 @@ def test_full_windows_do_not_block(links: str, monkeypatch: pytest.MonkeyPatch) 
     conforms(PysimDevice(cores=4, capacity=2, architecture="handshake", stall_out=0.7, seed=3), FULL)
 
 
-FAULTS = {"no ACK rule": ('s.drop.eq((deleting != 0) |', 's.drop.eq(does["send_s"] |'),
-          "an expiry that does not wait": ("Message.EXPIRE) & (r.length != 0)", "Message.EXPIRE)")}
+FAULTS = {"no ACK rule": ("(deleting != 0) | does['expire_s']", "does['send_s'] | does['expire_s']"),
+          "an expiry that does not wait": ("(kinds['s'] == Message.EXPIRE) & (r.length != 0)",
+                                           "kinds['s'] == Message.EXPIRE")}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, handshake, handshake.HandshakeCore, *FAULTS[fault])
+    plant(monkeypatch, handshake.HandshakeCore, *FAULTS[fault])
     monkeypatch.setattr(handshake, "Link", SlowLink)
     monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     with pytest.raises((AssertionError, DeviceError, IndexError)):

@@ -1,9 +1,7 @@
-"""Links between cores of baselines that are slow, and faults planted in their sources."""
+"""Links between cores of baselines that are slow, and faults planted in their components."""
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from typing import Any
 
 import pytest
@@ -12,6 +10,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from splitjoin_hw.network.queue import Queue
+
+from .planting import faulty
 
 __all__ = ["SlowLink", "plant"]
 
@@ -38,11 +38,6 @@ class SlowLink(wiring.Component):
         return m
 
 
-def plant(monkeypatch: pytest.MonkeyPatch, module: Any, component: Any, right: str, wrong: str, *,
-          name: str = "elaborate") -> None:
-    """Replace ``right``, which occurs once in the source of ``component``'s function ``name``, by ``wrong``."""
-    text = textwrap.dedent(inspect.getsource(vars(component)[name]))
-    assert text.count(right) == 1
-    scope: dict[str, Any] = {}
-    exec(text.replace(right, wrong), vars(module), scope)
-    monkeypatch.setattr(component, name, scope[name])
+def plant(monkeypatch: pytest.MonkeyPatch, component: Any, right: str, wrong: str, *, name: str = "elaborate") -> None:
+    """Put ``wrong`` in place of ``right`` in ``component``'s function ``name`` (`faulty`)."""
+    monkeypatch.setattr(component, name, faulty(component, name, right, wrong))
