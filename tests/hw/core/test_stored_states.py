@@ -105,8 +105,8 @@ def test_states_are_those_of_one_partner_after_the_other(shape: Shape) -> None:
 @pytest.mark.parametrize(("shape", "old", "new", "method"), [
     (_LONG, "same & was_valid[n]", "same & 0", "elaborate"),
     (_SHORT, "after.eq(Mux(clears, initial, Cat(summed)))", "after.eq(Cat(summed))", "elaborate"),
-    (_LONG, "~unread_yet & (limit", "(limit", "_leave"),
-    at_length(_SHORT, "swap: Value = Cat(self.take,", "swap: Value = Cat(self.load.any(),", "_deltas"),
+    (_LONG, "~unread_yet & (limit != leaving)", "limit != leaving", "_leave"),
+    at_length(_SHORT, "Cat(self.take, self.load)", "Cat(self.load.any(), self.load)", "_deltas"),
     at_length(_LONG, "Mux(drained, self.written, self.head)", "self.head", "_leave"),
 ])
 def test_planted_faults_show(shape: Shape, old: str, new: str, method: str) -> None:
