@@ -8,6 +8,7 @@ once each and in order, and the last server's memory must not have grown with it
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -19,6 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -35,6 +37,25 @@ _BATCH, _PAUSE = 500, 0.05
 _GROWTH = 200
 
 
+class Rows:
+    """How many rows were seen, and a digest of them that does not depend on the batches: all would not fit."""
+
+    def __init__(self) -> None:
+        self.count, self._digest = 0, hashlib.sha256()
+
+    def add(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """See the rows of ``batch``, whose columns are whole numbers."""
+        columns = [column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+                   for column in batch.columns]
+        self._digest.update(np.column_stack(columns).astype(np.int64).tobytes())
+        self.count += len(batch)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rows) and (self.count, self._digest.digest()) == (other.count, other._digest.digest())
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+
 class Clients:
     """All clients, and what they know of the server that runs."""
 
@@ -43,7 +64,7 @@ class Clients:
         self.port: int | None = None  # none while no server runs
         self.stop, self.done = threading.Event(), threading.Event()
         self.put = {"orders": 0, "offers": 0}
-        self.seen: dict[int, list[tuple[int, int, int]]] = {}
+        self.seen: dict[int, Rows] = {}
         self.problems: list[str] = []
 
     def connected(self, use: Any) -> None:
@@ -80,17 +101,17 @@ class Clients:
 
     def following(self, n: int, *, slow: bool) -> None:
         """Follow a query until the streams end, from the row behind the last one seen."""
-        seen = self.seen[n] = []
+        seen = self.seen[n] = Rows()
 
         def use(client: Any) -> bool:
-            asked = {"query": "near", "row": len(seen)}
+            asked = {"query": "near", "row": seen.count}
             for chunk in client.do_get(fl.Ticket(json.dumps(asked).encode())):
-                if json.loads(chunk.app_metadata.to_pybytes())["row"] != len(seen):
+                if json.loads(chunk.app_metadata.to_pybytes())["row"] != seen.count:
                     self.problems.append(f"follower {n} got another row than the one behind its last")
                     return True
-                seen.extend(zip(*(column.to_pylist() for column in chunk.data.columns), strict=True))
+                seen.add(chunk.data)
                 if slow:
-                    time.sleep(0.5)
+                    time.sleep(0.1)
             return bool(act(client, "status")["streams"].get("waiting") == 0 and self.done.is_set())
 
         self.connected(use)
@@ -151,14 +172,15 @@ def soak(folder: Path, *, clients: int, seconds: float, kills: int, seed: int) -
     n = of.put["orders"]
     table = splitjoin.join(pa.Table.from_batches([orders(0, n)]), pa.Table.from_batches([offers(0, of.put["offers"])]),
                            on="abs(r.price - s.ask) <= 3", window="RANGE 20", time="ts").table
-    wanted = list(zip(*(table.column(name).to_pylist() for name in ("ts_r", "price", "ask")), strict=True))
-    of.problems += [f"follower {n} has {len(seen)} rows, not these {len(wanted)}" for n, seen in of.seen.items()
+    wanted = Rows()
+    wanted.add(table.select(["ts_r", "price", "ask"]))
+    of.problems += [f"follower {n} has {seen.count} rows, not these {wanted.count}" for n, seen in of.seen.items()
                     if seen != wanted]
     quarter = len(memory) // 4
     before, after = (min(part, default=0) for part in (memory[2 * quarter:3 * quarter], memory[3 * quarter:]))
     if quarter and after > before + _GROWTH:
         of.problems.append(f"the server grew from {before:.0f} to {after:.0f} MiB in its second half")
-    print(f"{len(wanted):,} rows to each of {followers} followers, {kills} kills, memory of the last server "
+    print(f"{wanted.count:,} rows to each of {followers} followers, {kills} kills, memory of the last server "
           f"{min(memory):.0f} to {max(memory):.0f} MiB: {len(of.problems)} problems", flush=True)
     return of.problems
 
