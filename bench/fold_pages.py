@@ -57,7 +57,7 @@ tuples as that reads in a row. With {partners['synthetic']:.0f} partners it has 
 
 
 def _workers(files: Files) -> Iterator[str]:
-    """How evenly several workers share the work, and what they cost."""
+    """The table of imbalance and CPU time against the number of workers."""
     rows = pick(files, "oij", "oij_speedup")
     if not rows:
         return

@@ -42,7 +42,8 @@ def main(folder: Path, arguments: dict[str, Any]) -> None:
                                                                              ).createOrReplaceTempView(name)
         joined = spark.sql(arguments["sql"])
     else:
-        joined = stream_join(left, right, **arguments, late=0, late_to=str(folder / "late"))
+        late = (0, None) if arguments.pop("one_sided") else 0
+        joined = stream_join(left, right, **arguments, late=late, late_to=str(folder / "late"))
 
     def write(frame: DataFrame, batch: int) -> None:
         frame.write.mode("overwrite").parquet(str(folder / "out" / f"batch={batch:06d}"))

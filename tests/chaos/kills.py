@@ -118,20 +118,22 @@ class Job:
 
 def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool = False, how: str = "inner",
         idle: str | None = None, watermark: str | None = None, early: bool = False, endless: bool = False,
-        say: Callable[[str], None] = lambda _: None) -> Chaos:
+        one_sided: bool = False, say: Callable[[str], None] = lambda _: None) -> Chaos:
     """Run the job in ``folder``, kill it ``kills`` times, and check its rows.
 
     ``daemon``: the join runs on devices of a daemon, which is killed too. ``sql``: it is in plain SQL, which has none
     of the following. ``how``: its kind. ``idle``: the time after which a silent stream does not count; then S is silent
     for longer before each kill, and some of its rows, which follow, are late. ``watermark``: the rule of lateness.
     ``early``: rows come early, and those that are not taken back count. ``endless``: the join, an as-of join by a key,
-    has no window. Raises `AssertionError` if a row is missing, wrong or there twice.
+    has no window. ``one_sided``: S has no say in the watermark. Raises `AssertionError` if a row is missing, wrong or
+    there twice.
     """
     chance = random.Random(seed)
     done, files = Chaos(), 0
     # Without an equality, one group decides the rows of tuples of S that met nothing.
     join = (ENDLESS if endless else JOIN) | {"how": how, "groups": 1 if how in ("right", "full") else 2}
-    job = Job(folder, daemon, {"sql": PLAIN} if sql else join | {"idle": idle, "watermark": watermark, "early": early})
+    job = Job(folder, daemon, {"sql": PLAIN} if sql else join | {
+        "idle": idle, "watermark": watermark, "early": early, "one_sided": one_sided})
     try:
         for n in range(kills):
             files = _feed(folder, files, 1, seed)

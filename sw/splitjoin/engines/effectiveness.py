@@ -8,7 +8,7 @@ __all__ = ["compared", "effectiveness", "effectiveness_text"]
 
 
 def compared(counters: Mapping[str, int]) -> int:
-    """How many pairs a session with these `Session.counters` has compared; 0 if it does not count them.
+    """The number of pairs that a session with these `Session.counters` has compared; 0 if it does not count them.
 
     An engine with an index compares its candidates; one without compares all pairs within the windows.
     """

@@ -28,7 +28,7 @@ class Mask:
 
 
 class Changes:
-    """What was changed, by row ids of the stream, so that it holds whatever device session gives the items.
+    """The masks and precisions of a session, by row ids of the streams, so that they hold on any device session.
 
     Args:
         n: Probes of a stream between two stars, at first.

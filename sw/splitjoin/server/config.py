@@ -73,9 +73,9 @@ class ServerConfig:
     folder: Path
     streams: tuple[StreamConfig, StreamConfig]
     queries: tuple[QueryConfig, ...]
-    token: str | None = None
-    certificate: bytes | None = None
-    key: bytes | None = None
+    token: str | None = field(default=None, repr=False)
+    certificate: bytes | None = field(default=None, repr=False)
+    key: bytes | None = field(default=None, repr=False)
     limits: Limits = Limits()
     input: Mapping[str, Any] = field(default_factory=dict)
     epochs: Mapping[str, Any] = field(default_factory=dict)

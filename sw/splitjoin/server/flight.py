@@ -93,7 +93,7 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
                 raise InputError(f"{self._service.config.limits.subscriptions} clients may get rows at once, and so "
                                  f"many do; try again later")
             rows = self._service.rows(query, epoch=epoch, row=row, follow=bool(follow), gone=context.is_cancelled)
-            return fl.GeneratorStream(self._service.schemas[query], _released(rows, self._followers.release))
+            return fl.GeneratorStream(self._service.schemas[query], _Released(rows, self._followers.release))
 
     def _answer(self, sql: str) -> Any:
         running = self._statements.answer(sql, self._service.tables())
@@ -108,7 +108,7 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
         def end() -> None:
             running.__exit__(None, None, None)
 
-        return fl.GeneratorStream(reader.schema, _released(batches(), end))
+        return fl.GeneratorStream(reader.schema, _Released(batches(), end))
 
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
         """A flight for each query to get, and each stream to put to."""
@@ -164,7 +164,7 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
                              [fl.FlightEndpoint(ticket, [])], -1, -1)
 
 
-class _TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]
+class _TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow.flight is untyped
     """Lets calls pass that have the header ``authorization: Bearer TOKEN``."""
 
     def __init__(self, token: str):
@@ -178,7 +178,7 @@ class _TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]
                                                 "server's token")
 
 
-class _released:  # noqa: N801  # used like a function
+class _Released:
     """An iterator that calls ``end`` once: behind its last item, or when it is dropped."""
 
     def __init__(self, items: Iterator[Any], end: Callable[[], None]):

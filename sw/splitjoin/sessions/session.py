@@ -17,7 +17,7 @@ from splitjoin.joins.statement import Select
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
-from .epochs import Cut, EpochWriter, epoch_length
+from .epochs import Cut, DeliveredCounts, EpochWriter, epoch_length
 from .gate import Source, Watermark, check_side
 from .gate.times import Idle, Lateness, time_value
 from .gate_choice import PushGate, make_gate
@@ -80,7 +80,7 @@ class StreamJoin(ReadingSession[PushGate]):
             self._schemas, device, limit=limit, punctuation=punctuation, shedding=shedding, gate=lambda: make_gate(
                 self._schemas, lateness=lateness, watermark=watermark, idle=idle, clock=clock, keep_late=limit.late))
         self._blocked = 0  # pushes that wait for room on the lock, or are about to
-        self._delivered: dict[Side, list[int]] = {"r": [], "s": []}  # tuples of each source
+        self._delivered = DeliveredCounts()
 
     def push_r(self, data: Any) -> None:
         """Deliver tuples of R: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
@@ -272,9 +272,7 @@ class StreamJoin(ReadingSession[PushGate]):
         with self._room(side, index):
             index = self._pipeline.default_source(side) if index is None else index
             self._pipeline.deliver(side, index, table)
-            counts = self._delivered[side]
-            counts += [0] * (index + 1 - len(counts))
-            counts[index] += len(table)
+            self._delivered.add(side, index, len(table))
             self._work()
 
     def _end_input(self) -> None:
@@ -345,7 +343,7 @@ class _Epochs:
 
     def delivered(self) -> dict[str, list[int]]:
         with self._of._lock:
-            return {side: list(counts) for side, counts in self._of._delivered.items()}
+            return self._of._delivered.state()
 
     def cut(self) -> Cut:
         with self._of._usable():
@@ -358,7 +356,7 @@ class _Epochs:
 
     def resume(self, state: bytes, delivered: Mapping[str, Sequence[int]]) -> None:
         self._of.restore(state)
-        self._of._delivered = {side: list(delivered.get(side, [])) for side in SIDES}
+        self._of._delivered.restore(delivered)
 
     def input_ended(self) -> bool:
         with self._of._usable():

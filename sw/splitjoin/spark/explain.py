@@ -16,12 +16,13 @@ from splitjoin.lang.windows import WindowSpec
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
-from .join import PartitionedJoin, Partitions, Ties, check_kinds, made_batch_join, made_query, made_streaming_join
+from .join import PartitionedJoin, Partitions, check_kinds, made_batch_join, made_query, made_streaming_join
 from .placement import device_name, folding, parts
 from .rewrite import RewrittenJoin, is_rewritten
 from .streaming.group import GroupJoin
 from .streaming.plan import StreamingJoin, StreamOptions
 from .text import WHICH, duration, extent
+from .ties import Ties
 from .untimed import UntimedJoin
 from .views import Frame, frames
 

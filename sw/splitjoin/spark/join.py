@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from splitjoin.base.errors import InputError, OrderError, SchemaError, UnsupportedError, WindowError
 from splitjoin.engines.device import Device
@@ -39,19 +39,18 @@ from .resources import check_resources
 from .rewrite import RewrittenJoin, is_rewritten
 from .streaming.plan import StreamingJoin, StreamOptions
 from .task import HOME, PARTITION, Task
+from .ties import Ties, tie_breakers
 from .untimed import UntimedJoin
-from .versions import arrow_type, type_named
+from .versions import arrow_type
 from .views import Frame, frames
 from .windows import ANY_WINDOW, windowed
 from .workers import check_workers, cores, shipped, task_cpus
 
 __all__ = [
-    "PartitionedJoin", "Partitions", "Ties", "batch_join", "check_kinds", "check_metrics", "checked_order",
+    "PartitionedJoin", "Partitions", "batch_join", "check_kinds", "check_metrics", "checked_order",
     "checked_schemas", "computed_field", "joined_with", "made_query", "stream_join", "streaming_join",
 ]
 
-#: Columns that order rows with equal times: of both streams, or ``{"r": …, "s": …}``.
-Ties = Union[str, Sequence[str], Mapping[str, Union[str, Sequence[str]]]]
 #: Number of time partitions, or the times at which the second, third, … begin.
 Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
 
@@ -239,8 +238,8 @@ def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: Stru
     """The join of two streaming DataFrames by ``query``; its result rows have the schema ``result``."""
     # Aggregates hold numbers of partners, which all groups must number alike.
     always = bool(query.aggregates)
-    order: dict[Side, tuple[str, ...]] = {"r": _ties(query, "r", left.schema, ties, always),
-                                          "s": _ties(query, "s", right.schema, ties, always)}
+    order: dict[Side, tuple[str, ...]] = {"r": tie_breakers(query, "r", left.schema, ties, always),
+                                          "s": tie_breakers(query, "s", right.schema, ties, always)}
     chosen, its_options, refused = choose_device(query, device, device_options or {}, fail_on_fallback,
                                                  task_cpus(left.sparkSession))
     check_workers(left.sparkSession)
@@ -368,8 +367,8 @@ class PartitionedJoin:
            partitions: Partitions | None, fail_on_fallback: bool) -> PartitionedJoin:
         """The join by ``query``; its tasks return rows of the schema ``result``."""
         check_windows(query)
-        streams = (InputStream("r", left, _ties(query, "r", left.schema, ties)),
-                   InputStream("s", right, _ties(query, "s", right.schema, ties)))
+        streams = (InputStream("r", left, tie_breakers(query, "r", left.schema, ties)),
+                   InputStream("s", right, tie_breakers(query, "s", right.schema, ties)))
         starts = _starts(query, partitions)
         chosen, options, refused = choose_device(query, device, device_options, fail_on_fallback,
                                                  task_cpus(left.sparkSession))
@@ -437,43 +436,6 @@ def checked_order(order: str | Order) -> Order:
         raise OrderError(f"order {str(parsed)!r} marks groups of results with stars, for which a DataFrame has no "
                          f"place; use 'none' or 'total'")
     return parsed
-
-
-def _ties(query: Query, side: Side, schema: StructType, ties: Ties, always: bool = False) -> tuple[str, ...]:
-    """The columns that order rows of stream ``side`` with equal times; none if their order cannot matter, unless
-    ``always``.
-    """
-    given = ties
-    if isinstance(given, Mapping):
-        if not set(given) <= {"r", "s"}:
-            raise SchemaError(f"a mapping of ties must have the keys 'r' and 's', not {sorted(map(str, given))}")
-        given = given.get(side, ())
-    if not isinstance(given, (str, Sequence)):
-        raise SchemaError(f"ties must be column names, or a mapping with 'r' and 's', not {ties!r}")
-    names = [query.schema(side).find(name).name for name in ([given] if isinstance(given, str) else given)]
-    for name in names:
-        if not _orderable(schema[name].dataType):
-            raise SchemaError(f"column {side}.{name} cannot break ties: {schema[name].dataType.simpleString()} has no "
-                              f"order")
-    chooses = query.kind.is_asof or any(a.ordered for a in query.aggregates)
-    if query.window(side).rows is None and query.order.kind != "total" and not chooses and not always:
-        return ()
-    assert query.time is not None
-    others = [f for f in schema if f.name not in (*names, query.time.name(side))]
-    without = [f.name for f in others if not _orderable(f.dataType)]
-    if without and not names:
-        raise SchemaError(f"rows of stream {side} with equal times need an order here, but column {without[0]!r} has "
-                          f"a type without one ({schema[without[0]].dataType.simpleString()}); name the columns that "
-                          f"give it with ties=…, for example a row number")
-    return (*names, *(f.name for f in others if f.name not in without))
-
-
-def _orderable(kind: DataType) -> bool:
-    if isinstance(kind, ArrayType):
-        return _orderable(kind.elementType)
-    if isinstance(kind, StructType):
-        return all(_orderable(f.dataType) for f in kind)
-    return not isinstance(kind, (MapType, *type_named("VariantType"), *type_named("CalendarIntervalType")))
 
 
 def _starts(query: Query, partitions: Partitions | None) -> Cuts | int | None:

@@ -23,7 +23,6 @@ from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .join import (
     Partitions,
-    Ties,
     batch_join,
     check_kinds,
     check_metrics,
@@ -34,6 +33,7 @@ from .join import (
     streaming_join,
 )
 from .streaming.plan import StreamOptions
+from .ties import Ties
 from .windows import ANY_WINDOW, windowed
 
 if TYPE_CHECKING:

@@ -88,16 +88,17 @@ class Server:
     """A server in a process of its own. Use as a context manager, which ends it by SIGTERM."""
 
     def __init__(self, path: Path):
-        self._log = open(path.parent / "log", "w+")  # noqa: SIM115  # closed by `end`
-        self.process = subprocess.Popen([sys.executable, "-m", "splitjoin", "serve", str(path)], cwd=ROOT,
-                                         stderr=self._log)
+        self._log = path.parent / "log"
+        with self._log.open("w") as log:
+            self.process = subprocess.Popen([sys.executable, "-m", "splitjoin", "serve", str(path)], cwd=ROOT,
+                                            stderr=log)
         while (found := re.search(r"serves on (.*):(\d+), with", self.log())) is None:
             if self.process.poll() is not None:
                 raise AssertionError(self.log())
         self.port = int(found[2])
 
     def log(self) -> str:
-        return (Path(self._log.name)).read_text()
+        return self._log.read_text()
 
     def client(self, **options: Any) -> Any:
         return fl.connect(f"grpc://127.0.0.1:{self.port}", **options)
@@ -109,7 +110,6 @@ class Server:
         finally:
             self.process.kill()
             self.process.wait()
-            self._log.close()
 
     def __enter__(self) -> Server:
         return self

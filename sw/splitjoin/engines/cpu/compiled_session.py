@@ -73,7 +73,7 @@ class CpuSession(BatchSession):
         return joined
 
     def _threads_for(self, arrivals: int, pairs: int) -> int:
-        """How many threads find the matches of so many ``arrivals``, with ``pairs`` in their windows."""
+        """The number of threads that search for ``arrivals`` tuples, which have ``pairs`` pairs in their windows."""
         if self._threads == 1:
             return 1
         cost = self._search.cost(arrivals, pairs)

@@ -191,8 +191,8 @@ class IndexFinder(Finder):
 
     @property
     def steps(self) -> tuple[int, int, int]:
-        """How one thread divides a batch (`lay_out_for_one`): the part of the longest window, the least and the most
-        arrivals of a step.
+        """The bounds of the steps into which one thread divides a batch (`lay_out_for_one`): a part of the longest
+        window, and the least and the most arrivals of a step.
         """
         return _STEP, _LEAST, _MOST
 

@@ -16,7 +16,7 @@ __all__ = ["drop_far", "first_of_group", "last_of_group", "merge_positions", "me
 
 @compiled
 def _count_below(ordered: Any, wanted: Any, equal: Any) -> Any:
-    """How many of ``ordered``, which rise, are below ``wanted``, or with ``equal`` not above it."""
+    """The number of values of ``ordered``, which ascends, below ``wanted``, or with ``equal`` at most it."""
     low, high = 0, len(ordered)
     while low < high:
         middle = (low + high) >> 1

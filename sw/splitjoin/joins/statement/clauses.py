@@ -15,8 +15,9 @@ from splitjoin.lang.sql.source import sql_tokens, untokenizable
 from .checks import StatementText
 from .parts import is_distinct, outer_tokens, written
 
-__all__ = ["Clauses", "CommonTable", "clauses", "common_tables", "conjuncts", "item_names", "named_columns", "quoted",
-           "select_first", "selected_tables", "set_operands", "table_names", "tokens_of", "words"]
+__all__ = ["Clauses", "CommonTable", "clauses", "common_tables", "conjuncts", "item_names", "list_items",
+           "named_columns", "quoted", "select_first", "selected_tables", "set_operands", "table_names", "tokens_of",
+           "words"]
 
 T = TokenType
 #: Words that begin a clause behind FROM and WHERE.
@@ -196,6 +197,19 @@ def conjuncts(select: Clauses, piece: slice) -> Iterator[str]:
             yield select.text[inside[0].start:inside[-1].end + 1]
 
 
+def list_items(select: Clauses) -> list[list[Token]]:
+    """The tokens of each item of the SELECT list, without DISTINCT or ALL in front of the first."""
+    inside = select.within(select.head)[1:]
+    outer = {id(t) for t in outer_tokens(inside)[0]}
+    items: list[list[Token]] = [[]]
+    for token in inside:
+        if id(token) in outer and token.token_type == T.COMMA:
+            items.append([])
+        elif items[-1] or token.token_type not in (T.DISTINCT, T.ALL):
+            items[-1].append(token)
+    return items
+
+
 def item_names(select: Clauses, names: Sequence[str]) -> list[str]:
     """``names`` of the columns that DuckDB gives for the SELECT list, made those of a SELECT without it: an expression
     without AS has its text for its name, and columns of one name in both tables that of their table behind it.
@@ -205,13 +219,7 @@ def item_names(select: Clauses, names: Sequence[str]) -> list[str]:
     inside = select.within(select.head)[1:]
     if [t.token_type for t in inside[:2]] == [T.DISTINCT, T.ON]:
         return list(names)
-    outer = {id(t) for t in outer_tokens(inside)[0]}
-    items: list[list[Token]] = [[]]
-    for token in inside:
-        if id(token) in outer and token.token_type == T.COMMA:
-            items.append([])
-        elif items[-1] or token.token_type not in (T.DISTINCT, T.ALL):
-            items[-1].append(token)
+    outer, items = {id(t) for t in outer_tokens(inside)[0]}, list_items(select)
     if len(items) != len(names) or any(item[-1].token_type == T.STAR for item in items if item):
         return list(names)
     texts = []

@@ -1,4 +1,4 @@
-"""What is left of a SELECT for DuckDB when its joins have run: the columns that it needs, and its texts."""
+"""`Remainder`: the part of a SELECT that DuckDB computes when its joins have run, and the columns that this needs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from splitjoin.base.errors import PredicateError, StatementError
 
-from .clauses import Clauses, quoted, tokens_of, words
-from .parts import outer_tokens
+from .clauses import Clauses, list_items, quoted, tokens_of, words
 
 __all__ = ["NotDuckDBs", "Remainder"]
 
@@ -94,14 +93,7 @@ class Remainder:
         """The names of the result columns, ``found`` by DuckDB: where the SELECT list has stars, a column's name that
         occurs more than once has its table's behind it.
         """
-        inside = self._found.within(self._found.head)[1:]
-        outer = {id(t) for t in outer_tokens(inside)[0]}
-        items: list[list[Token]] = [[]]
-        for token in inside:
-            if id(token) in outer and token.token_type == T.COMMA:
-                items.append([])
-            elif items[-1] or token.token_type not in (T.DISTINCT, T.ALL):
-                items[-1].append(token)
+        items = list_items(self._found)
         if self._nested or not any(item and item[-1].token_type == T.STAR for item in items):
             return found
         made = list[tuple[str, str | None]]()

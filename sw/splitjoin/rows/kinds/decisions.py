@@ -147,8 +147,9 @@ def _order(at: Ints, last: Ints) -> Ints | None:
 
 
 def places_before(at: Ints, waited: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Where rows that waited for the arrivals at positions ``waited`` stand among those that came at ``at``: each
-    before the first one from there on. Both rise. The rows' places, and of all places which are the others'.
+    """The places of rows that waited for the arrivals at positions ``waited`` among rows that came at ``at``: each
+    is before the first of these that came no earlier. Both ascend. Returns the places (n,), and for all places whether
+    a row of ``at`` has it (n + m,).
     """
     places = np.searchsorted(at, waited, side="left") + np.arange(len(waited))
     others = np.ones(len(at) + len(waited), np.bool_)

@@ -9,9 +9,8 @@ from threading import Condition
 import pyarrow as pa
 
 from splitjoin.base.errors import SplitJoinError
-from splitjoin.lang.schema import SIDES, Side
 
-from ..epochs import Cut
+from ..epochs import Cut, DeliveredCounts
 from .query import SharedQuery
 
 __all__ = ["StreamsEpochs"]
@@ -35,7 +34,7 @@ class StreamsEpochs:
 
     lock: Condition
     queries: Callable[[], Mapping[str, SharedQuery]]
-    counts: dict[Side, list[int]]
+    counts: DeliveredCounts
     frontier: Callable[[], int | None]
     closed: Callable[[], bool]
     state: Callable[[], bytes]
@@ -57,7 +56,7 @@ class StreamsEpochs:
 
     def delivered(self) -> dict[str, list[int]]:
         with self.lock:
-            return {side: list(counts) for side, counts in self.counts.items()}
+            return self.counts.state()
 
     def cut(self) -> Cut:
         with self.lock:
@@ -80,7 +79,7 @@ class StreamsEpochs:
 
     def resume(self, state: bytes, delivered: Mapping[str, Sequence[int]]) -> None:
         self.restore(state)
-        self.counts.update({side: list(delivered.get(side, [])) for side in SIDES})
+        self.counts.restore(delivered)
 
     def input_ended(self) -> bool:
         return self.closed() and all(query.drained for query in self.queries().values())

@@ -26,7 +26,7 @@ from splitjoin.lang.windows import WindowSpec
 from splitjoin.tables.inputs import as_batch
 
 from ..envelope import Envelope, damaged
-from ..epochs import EpochWriter, epoch_length
+from ..epochs import DeliveredCounts, EpochWriter, epoch_length
 from ..gate import GateState, Reader, ReadySequence, Source, Watermark, check_side
 from ..gate.times import Idle, Lateness
 from ..gate_choice import PushGate, make_gate
@@ -96,7 +96,7 @@ class SharedStreams:
         self._queries: dict[str, SharedQuery] = {}
         self._lock = Condition(RLock())
         self._closed = False
-        self._delivered: dict[Side, list[int]] = {"r": [], "s": []}  # tuples of each source
+        self._delivered = DeliveredCounts()
         self._reserved: str | None = None  # why no query may be polled
 
     def query(self, *, on: Predicate, window: WindowSpec, order: str | Order = "total", how: str = "inner",
@@ -148,7 +148,7 @@ class SharedStreams:
         epochs.
         """
         with self._lock:
-            return {side: tuple(counts) for side, counts in self._delivered.items()}
+            return {side: tuple(counts) for side, counts in self._delivered.state().items()}
 
     @property
     def ended(self) -> bool:
@@ -395,9 +395,7 @@ class SharedStreams:
             self._wait_for_room(side, index)
             index = self._default_source(side) if index is None else index
             self._input.gate.deliver(side, index, table)
-            counts = self._delivered[side]
-            counts += [0] * (index + 1 - len(counts))
-            counts[index] += len(table)
+            self._delivered.add(side, index, len(table))
             self._collect()
 
     def _wait_for_room(self, side: Side, index: int | None) -> None:

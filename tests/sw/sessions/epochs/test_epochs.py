@@ -45,6 +45,16 @@ def behind(writer: EpochWriter) -> tuple[int, int]:
     return sum(writer.delivered.get("r", ())), sum(writer.delivered.get("s", ()))
 
 
+def finish(session: splitjoin.StreamJoin, writer: EpochWriter) -> None:
+    """Push what is not in the last epoch's state yet, and write the rest."""
+    pushed = behind(writer)
+    session.push_r(R.slice(pushed[0]))
+    session.push_s(S.slice(pushed[1]))
+    session.close_r()
+    session.close_s()
+    writer.run()
+
+
 class Killed(BaseException):
     """Ends a run as a kill would: nothing is cleaned up."""
 
@@ -68,12 +78,7 @@ def test_runs_that_end_anywhere_give_every_row_once(tmp_path_factory: pytest.Tem
         writer.close()  # as the end of a process does; what is in no epoch is lost with the session
         session.close()
     with opened() as session, session.write_to(folder) as writer:
-        pushed = behind(writer)
-        session.push_r(R.slice(pushed[0]))
-        session.push_s(S.slice(pushed[1]))
-        session.close_r()
-        session.close_s()
-        writer.run()
+        finish(session, writer)
     assert rows(folder) == wanted()
 
 
@@ -114,12 +119,7 @@ def test_a_kill_between_any_two_steps_of_a_commit_leaves_whole_epochs(tmp_path: 
         with opened() as again, again.write_to(folder) as writer:
             assert rows(folder)[:len(before)] == before
             if not again.finished:  # the state may be the one behind the end
-                pushed = behind(writer)
-                again.push_r(R.slice(pushed[0]))
-                again.push_s(S.slice(pushed[1]))
-                again.close_r()
-                again.close_s()
-            writer.run()
+                finish(again, writer)
         assert rows(folder) == wanted()
         assert not [name for name in os.listdir(folder) if name.startswith("_epoch") or name.endswith(".new")]
         if ends:
