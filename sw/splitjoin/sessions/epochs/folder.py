@@ -64,7 +64,10 @@ class EpochFolder:
     """
 
     def __init__(self, path: str | os.PathLike[str]):
-        self.path = Path(path)
+        try:
+            self.path = Path(path)
+        except TypeError:
+            raise InputError(f"epochs need the path of a folder, not {path!r}") from None
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

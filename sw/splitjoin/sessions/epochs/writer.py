@@ -198,9 +198,9 @@ def epoch_length(every: Any, time: TimeColumns | None) -> int | None:
         raise InputError("epochs by event time need a time column, but the query has none; give rows= or delay=")
     try:
         ticks = parse_lateness(every, time)
-    except WindowError as error:
-        raise InputError(f"every must be the length of an epoch in event time, but {every!r} is none: "
-                         f"{error}") from None
+    except WindowError:
+        raise InputError(f"every must be the length of an epoch in event time, such as '5 MINUTES', or 5 with an "
+                         f"integer time column, not {every!r}") from None
     if not ticks:
         raise InputError(f"every must be a length above 0, not {every!r}")
     return ticks

@@ -217,7 +217,8 @@ def test_only_the_writer_reads(tmp_path: Path) -> None:
     ({"rows": 0}, "rows of an epoch must be a whole number from 1, or None, not 0"),
     ({"delay": 0}, "the delay of an epoch must be seconds above 0, or None, not 0"),
     ({"every": 0}, "every must be a length above 0, not 0"),
-    ({"every": "5 SECONDS"}, "every must be the length of an epoch in event time, but '5 SECONDS' is none"),
+    ({"every": "5 SECONDS"}, "every must be the length of an epoch in event time, such as '5 MINUTES', or 5 with an "
+                             "integer time column, not '5 SECONDS'"),
 ])
 def test_what_is_no_bound_of_an_epoch(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=f"^{message}"), opened() as session:
@@ -226,6 +227,8 @@ def test_what_is_no_bound_of_an_epoch(tmp_path: Path, options: dict[str, Any], m
 
 
 def test_folders_that_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^epochs need the path of a folder, not None$"):
+        opened().write_to(None)  # type: ignore[arg-type]  # as users may
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"^epochs need a folder that can be written, but .*file cannot be made"):
         opened().write_to(tmp_path / "file")
