@@ -158,6 +158,8 @@ def _case(chance: random.Random, *, streams: bool) -> Case:
             case.more["allow_exact"] = False
         if not streams and chance.random() < 0.25:
             case.more["k"] = chance.randint(1, 4)
+        if not streams and case.more["direction"] == "nearest" and chance.random() < 0.25:
+            case.more["ties"] = "last"
         if not streams and chance.random() < 0.25:
             case.more["tolerance"] = chance.choice([0, 2, 30])
     elif how in ("inner", "left") and chance.random() < 0.3:

@@ -48,6 +48,9 @@ def partner_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of as-of joins of whole tables."""
     parser.add_argument("--k", type=int, metavar="K", help="of as-of joins: the most partners of a row, the nearest "
                                                            "first (1); more need --order left or none")
+    parser.add_argument("--ties", metavar="RULE", help="of --direction nearest: which of equally near partners comes "
+                                                       "first, backward or last (backward); last needs --order left "
+                                                       "or none")
     parser.add_argument("--tolerance", metavar="SPAN", help="of as-of joins: how far a partner may be, such as 5, 0.5 "
                                                             "or '15 MINUTES'")
 

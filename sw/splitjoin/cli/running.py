@@ -132,12 +132,14 @@ def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) ->
     select = None if args.select is None else [name.strip() for name in args.select.split(",")]
     once([args.r, args.s])
     r, s = read_source(args.r), read_source(args.s)
-    kind = Kind.make(**kind_arguments(args), k=args.k, order=parse_order(args.order), timed=time is not None)
+    kind = Kind.make(**kind_arguments(args), k=args.k, ties=args.ties, order=parse_order(args.order),
+                     timed=time is not None)
     aggregates = aggregate_argument(args)
     chosen_s = pa.schema([]) if aggregates else s.schema
     check_schema(output_schema(output_columns(r.schema, chosen_s, select, kind)), args.output, args.format)
     return join(r, s, on=args.on, window=window, time=time, order=args.order, select=select, device=chosen,
-                sort=args.sort, to=to, **kind_arguments(args), k=args.k, tolerance=args.tolerance, aggregate=aggregates)
+                sort=args.sort, to=to, **kind_arguments(args), k=args.k, ties=args.ties, tolerance=args.tolerance,
+                aggregate=aggregates)
 
 
 def _tables(given: Sequence[str]) -> dict[str, str]:

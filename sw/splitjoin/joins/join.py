@@ -34,9 +34,9 @@ __all__ = ["join", "result_columns"]
 def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, time: TimeSpec | None = None,
          order: str | Order | None = None, select: Sequence[str] | None = None, device: str | Device = "cpu",
          device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
-         allow_exact: bool | None = None, k: int | None = None, tolerance: Tolerance | None = None,
-         by: str | None = None, aggregate: Mapping[str, Any] | None = None, sort: bool = False,
-         to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
+         allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
+         tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
+         sort: bool = False,         to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
     """Join two streams, given as whole tables, under any condition within sliding windows.
 
     Each tuple is compared with the tuples of the other stream that precede it in arrival order and lie in that
@@ -58,7 +58,8 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
             without such a column. Without it, tuples arrive alternately: r0, s0, r1, s1, …
         order: ``"total"`` (by the probe's, then the stored tuple's arrival), ``"left"`` (the rows of r as they were
             given, unmatched ones in place, each with its partners by arrival; then those of s alone), ``"none"``,
-            ``"outer(N)"`` or ``"inner(n)"``. By default "total", or "left" with ``k``, and for ``"nearest"`` by floats.
+            ``"outer(N)"`` or ``"inner(n)"``. By default "total"; or "left" with ``k`` or ``ties="last"``, and for
+            ``"nearest"`` by floats.
         select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. All by default.
         device: ``"cpu"``, ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
         device_options: Parameters of a device given by name, as a mapping: ``{"cores": 8}``.
@@ -68,6 +69,8 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
             ``"forward"`` or ``"nearest"``.
         allow_exact: Of as-of joins: False for partners at other times than the tuple of r only. True by default.
         k: Of as-of joins: the most partners of each tuple of r, the nearest first; 1 by default.
+        ties: Of ``direction="nearest"``: which of equally near partners comes first: "backward", the one before the
+            tuple of r (by default), or "last", the one that came last, as in Polars.
         tolerance: Of as-of joins: how far from the tuple of r a partner may be: a number in the unit of ``time``, a
             timedelta, or a text such as ``"15 MINUTES"``.
         by: With ``aggregate``, the stream whose tuples get a row each: ``"r"``.
@@ -90,7 +93,7 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
     right = left if s is r else table_or_files(s, "s", index=time == "index")  # a reader gives its rows only once
     sort, path = sorts(sort), None if to is None else check_output(to)
     parts: dict[str, Any] = {"on": on, "time": time, "order": order, "how": how, "direction": direction,
-                             "allow_exact": allow_exact, "k": k, "tolerance": tolerance, "by": by,
+                             "allow_exact": allow_exact, "k": k, "ties": ties, "tolerance": tolerance, "by": by,
                              "aggregate": aggregate, "whole": True}
 
     def made(r: Schema, s: Schema, window: WindowSpec) -> tuple[Query, Output]:

@@ -14,6 +14,7 @@ __all__ = ["INNER", "Direction", "How", "Kind"]
 
 How = Literal["inner", "left", "right", "full", "semi", "anti", "asof", "asof_left"]
 Direction = Literal["backward", "forward", "nearest"]
+Ties = Literal["backward", "last"]
 #: Names of kinds in pandas, Polars and Spark, without spaces and underscores, and ours.
 _OTHER_NAMES = {"outer": "full", "fullouter": "full", "leftouter": "left", "rightouter": "right", "leftsemi": "semi",
                 "leftanti": "anti"}
@@ -25,17 +26,19 @@ class Kind:
 
     ``direction`` and ``allow_exact`` belong to ``asof`` and ``asof_left``: whether the partner is the last S tuple not
     after the R tuple, the first one not before it, or the nearer of both; and whether it may have the same event time.
-    ``k``: the most partners of an R tuple, of which only whole tables have more than one.
+    ``k``: the most partners of an R tuple, of which only whole tables have more than one. ``ties``: of equally near
+    partners those before the R tuple come first, or with "last" those that arrived last.
     """
 
     how: How = "inner"
     direction: Direction = "backward"
     allow_exact: bool = True
     k: int = 1
+    ties: Ties = "backward"
 
     @classmethod
-    def make(cls, how: Any = "inner", direction: Any = None, allow_exact: Any = None, k: Any = None, *, order: Order,
-             timed: bool) -> Kind:
+    def make(cls, how: Any = "inner", direction: Any = None, allow_exact: Any = None, k: Any = None,
+             ties: Any = None, *, order: Order, timed: bool) -> Kind:
         """Check a user's options; None is one that was not given.
 
         ``timed``: whether the query has a time column. Raises `InputError`, and `OrderError` for an order in which the
@@ -46,7 +49,7 @@ class Kind:
             known = ", ".join(map(repr, get_args(How)[:-1]))
             raise InputError(f"how must be {known} or 'asof_left', not {how!r}{hint}")
         asof = how in ("asof", "asof_left")
-        for name, value in (("direction", direction), ("allow_exact", allow_exact), ("k", k)):
+        for name, value in (("direction", direction), ("allow_exact", allow_exact), ("k", k), ("ties", ties)):
             if value is not None and not asof:
                 raise InputError(f"{name} belongs to how='asof' and 'asof_left', but how is {how!r}; leave {name} out")
         if direction is not None and direction not in get_args(Direction):
@@ -55,18 +58,25 @@ class Kind:
             raise InputError(f"allow_exact must be True or False, not {allow_exact!r}")
         if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
             raise InputError(f"k must be a whole number from 1 on, the most partners of a row, not {k!r}")
+        if ties is not None and ties not in get_args(Ties):
+            raise InputError(f"ties must be 'backward' (of equally near partners the one before the row) or 'last' "
+                             f"(the one that came last), not {ties!r}")
+        if ties is not None and direction != "nearest":
+            raise InputError(f"ties chooses among equally near partners, which direction='nearest' alone has, but the "
+                             f"direction is {direction or 'backward'!r}; leave ties out")
         if allow_exact is False and not timed:
             raise InputError("allow_exact=False excludes equal times, so it needs a time column; name it with time=…")
         if how != "inner" and order.kind not in ("total", "none", "left"):
             raise OrderError(f"a join of kind {how!r} needs order 'total' or 'none', not '{order}': its rows that wait "
                              f"for a decision belong to no probe")
-        return cls(how, direction or "backward", allow_exact is not False, k or 1)
+        return cls(how, direction or "backward", allow_exact is not False, k or 1, ties or "backward")
 
     def __str__(self) -> str:
         if not self.is_asof:
             return self.how
         exact = "" if self.allow_exact else ", equal times excluded"
-        return f"{self.how} {self.direction}{f', {self.k} partners' if self.k > 1 else ''}{exact}"
+        ties = ", the last of equally near ones" if self.ties == "last" else ""
+        return f"{self.how} {self.direction}{f', {self.k} partners' if self.k > 1 else ''}{ties}{exact}"
 
     @property
     def is_inner(self) -> bool:

@@ -84,13 +84,14 @@ class Query:
     @classmethod
     def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec | None, time: TimeSpec | None = None,
              order: str | Order | None = "total", how: str = "inner", direction: str | None = None,
-             allow_exact: bool | None = None, k: int | None = None, tolerance: Tolerance | None = None,
-             by: str | None = None, aggregate: Mapping[str, Any] | None = None, whole: bool = False) -> Query:
+             allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
+             tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
+             whole: bool = False) -> Query:
         """Parse and check all parts of a query. Raises a `SplitJoinError` that names the wrong part.
 
         ``window``: None for an as-of join that looks backward without end (`is_unbounded`).
-        ``whole``: True if it is over whole tables, which alone have order ``left``, ``k``, ``tolerance``, and times of
-        all types with NULL. ``order``: None for ``left`` where partners are chosen by distance, else for ``total``.
+        ``whole``: True if it is over whole tables, which alone have order ``left``, ``k``, ``ties``, and times of all
+        types with NULL. ``order``: None for ``left`` where partners are chosen by distance, else for ``total``.
         """
         times = None if time is None else time_columns(r, s, time, whole=whole)
         windows = (Window(None), Window(None)) if window is None else parse_windows(window)
@@ -105,13 +106,13 @@ class Query:
             extents = [e.within(limit.resolve(kind, tick)) for e in extents]
         if times is not None and whole:
             condition = _with_times(condition, r, s, times, (*windows, *([] if limit is None else [limit, limit])))
-        by_distance = (k is not None and k != 1) or (times is not None and not times.has_ticks
-                                                    and direction == "nearest")
+        by_distance = (k is not None and k != 1) or ties == "last" or (
+            times is not None and not times.has_ticks and direction == "nearest")
         order = parse_order(order) if order is not None else Order("left" if by_distance else "total")
         if order.kind == "left" and not whole:
             raise OrderError("order 'left' is that of the rows of r as they were given, so it needs whole tables, as "
                              "splitjoin.join takes them; streams have 'total' and 'none'")
-        chosen = Kind.make(how, direction, allow_exact, k, order=order, timed=times is not None)
+        chosen = Kind.make(how, direction, allow_exact, k, ties, order=order, timed=times is not None)
         if by_distance and order.kind not in ("left", "none"):
             raise OrderError(f"partners that are chosen by distance among several come in order 'left' or 'none', not "
                              f"'{order}'; give order='left'")
@@ -172,9 +173,11 @@ class Query:
 
     @property
     def chooses_by_distance(self) -> bool:
-        """True if each tuple of R has the nearest of several partners, by distances that are no ticks, or several."""
-        return self.kind.k > 1 or (self.kind.direction == "nearest" and self.time is not None
-                                   and not self.time.has_ticks)
+        """True if each tuple of R has the nearest of several partners, by distances that are no ticks, the last of
+        equally near ones, or several.
+        """
+        return self.kind.k > 1 or self.kind.ties == "last" or (
+            self.kind.direction == "nearest" and self.time is not None and not self.time.has_ticks)
 
     @property
     def is_pairs(self) -> bool:

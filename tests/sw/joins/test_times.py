@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -61,6 +62,8 @@ def test_golden_and_cpu_agree(data: st.DataObject) -> None:
         kind["k"] = data.draw(st.integers(1, 3))
     if name in ("text", "binary") and kind.get("direction") == "nearest":
         kind["direction"] = "forward"
+    if kind.get("direction") == "nearest" and data.draw(st.booleans()):
+        kind["ties"] = "last"
     window = data.draw(st.sampled_from([None, "ROWS 3", TIMES[name][3]]))
     on = data.draw(st.sampled_from(["TRUE", "r.x = s.a", "r.x <= s.a", "r.x * s.a % 2 = 0"]))
     found = [splitjoin.join(r, s, on=on, time="t", window=window, sort=True, device=device, **kind)
@@ -69,7 +72,8 @@ def test_golden_and_cpu_agree(data: st.DataObject) -> None:
     assert str(found[0].to_pylist()) == str(found[1].to_pylist())  # NaN differs from itself
 
 
-def nearest(r: Any, times: list[Any], direction: str, exact: bool, limit: float | None, k: int) -> list[int]:
+def nearest(r: Any, times: list[Any], direction: str, exact: bool, limit: float | None, k: int,
+            ties: str) -> list[int]:
     """The numbers of the partners of a tuple at ``r``, by the words of the documentation."""
     if r is None:
         return []
@@ -78,7 +82,8 @@ def nearest(r: Any, times: list[Any], direction: str, exact: bool, limit: float 
     back = sorted([(t, n) for t, n in allowed if t <= r], reverse=True)
     fore = sorted([(t, n) for t, n in allowed if t > r or (t == r and direction == "forward")])
     if direction == "nearest":
-        found = sorted([*back, *fore], key=lambda one: abs(one[0] - r))
+        some = sorted(allowed, key=lambda one: -one[1]) if ties == "last" else [*back, *fore]
+        found = sorted(some, key=lambda one: abs(one[0] - r))
     else:
         found = back if direction == "backward" else fore
     return [n for _, n in found[:k]]
@@ -87,18 +92,33 @@ def nearest(r: Any, times: list[Any], direction: str, exact: bool, limit: float 
 @settings(max_examples=examples(60), deadline=None)
 @given(times=st.tuples(*[st.lists(st.none() | st.floats(-9, 9) | st.integers(-3, 3).map(float), max_size=8)] * 2),
        direction=st.sampled_from(["backward", "forward", "nearest"]), exact=st.booleans(),
-       limit=st.none() | st.floats(0, 5), k=st.integers(1, 4))
-def test_partners_by_floats(times: Any, direction: Any, exact: bool, limit: float | None, k: int) -> None:
+       limit=st.none() | st.floats(0, 5), k=st.integers(1, 4), ties=st.sampled_from(["backward", "last"]))
+def test_partners_by_floats(times: Any, direction: Any, exact: bool, limit: float | None, k: int, ties: str) -> None:
     r, s = ({"t": pa.array(ts, pa.float64()), "n": pa.array(range(len(ts)), pa.int64())} for ts in times)
     found = splitjoin.join(r, s, on="TRUE", time="t", sort=True, how="asof_left", direction=direction, k=k,
-                           allow_exact=exact, tolerance=limit, order="left", select=["n_r", "n_s"])
+                           allow_exact=exact, tolerance=limit, order="left", select=["n_r", "n_s"],
+                           ties=ties if direction == "nearest" else None)
     order = sorted(range(len(times[1])), key=lambda n: (times[1][n] is None, times[1][n] or 0.0))
     want = []
     for n, t in enumerate(times[0]):
-        mine = nearest(t, [times[1][at] for at in order], direction, exact, limit, k)
+        mine = nearest(t, [times[1][at] for at in order], direction, exact, limit, k, ties)
         want += [(n, order[at]) for at in mine] or [(n, None)]
     rows = [tuple(row.values()) for row in found.to_pylist()]
     assert rows == want
+
+
+@pytest.mark.parametrize("by", [None, "k"])
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_last_of_equally_near_ones_as_polars_has_it(by: str | None, exact: bool) -> None:
+    chance = np.random.default_rng(11)
+    for rows in (0, 1, 9, 200):
+        left, right = (pl.DataFrame({"t": np.sort(chance.integers(0, 60, rows)), "k": chance.integers(0, 3, rows),
+                                     name: np.arange(rows)}) for name in "xy")
+        want = left.join_asof(right, on="t", by=by, strategy="nearest", allow_exact_matches=exact,
+                              check_sortedness=False)
+        found = splitjoin.join(left, right, on="r.k = s.k" if by else "TRUE", time="t", how="asof_left",
+                               direction="nearest", ties="last", allow_exact=exact)
+        assert found.column("y").to_pylist() == want["y"].to_list()
 
 
 MERGED = {
@@ -174,6 +194,10 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"k": 0, "how": "asof"}, InputError, "k must be a whole number from 1 on, the most partners of a row, not 0"),
     ({"k": 2}, InputError, "k belongs to how='asof' and 'asof_left', but how is 'inner'"),
     ({"k": 2, "how": "asof", "order": "total"}, OrderError, "that are chosen by distance among several come in order"),
+    ({"ties": "last", "how": "asof"}, InputError, "direction='nearest' alone has, but the direction is 'backward'"),
+    ({"ties": "first", "how": "asof", "direction": "nearest"}, InputError, "ties must be 'backward' .* or 'last' .*"),
+    ({"ties": "last"}, InputError, "ties belongs to how='asof' and 'asof_left', but how is 'inner'"),
+    ({"ties": "last", "how": "asof", "direction": "nearest", "order": "total"}, OrderError, "give order='left'"),
     ({"tolerance": 2}, InputError, "tolerance belongs to how='asof' and 'asof_left', but how is 'inner'; write wi"),
     ({"tolerance": -1, "how": "asof"}, WindowError, "tolerance must be a number from 0 on in the unit of the time"),
     ({"tolerance": NAN, "how": "asof"}, WindowError, "tolerance must be a number from 0 on in the unit of the time"),

@@ -30,6 +30,8 @@ from .table_work import Work, aligned
 __all__ = ["Neighbours", "Partners", "neighbours_of", "partners_of", "suits_search"]
 
 Rows = npt.NDArray[np.int64]
+#: Finds the last or the first partner of each tuple of R among S's row ids from a start to before an end.
+Find = Callable[[Rows, Rows, bool], Rows]
 
 #: Candidates of the sample that tells how many of them are partners.
 _SAMPLE = 4096
@@ -75,8 +77,9 @@ def neighbours_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Con
     found = {"back": none, "fore": none}
     for name, start, end in _looked(kind, incoming, visible, work):
         columns = list[Rows]()
+        behind = _last_of_each_time(incoming, find, start, end) if name == "fore" and kind.ties == "last" else None
         while len(columns) < kind.k:
-            one = find(start, end, name == "back")
+            one = find(start, end, name == "back") if behind is None else next(behind)
             there = one >= 0
             if not there.any():
                 break
@@ -87,6 +90,24 @@ def neighbours_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Con
                 start = np.where(there, one + 1, end)
         found[name] = np.stack(columns, axis=1) if columns else none
     return Neighbours(found["back"], found["fore"], search.tried or sum(int((f >= 0).sum()) for f in found.values()))
+
+
+def _last_of_each_time(incoming: Arrivals, find: Find, start: Rows, end: Rows) -> Iterator[Rows]:
+    """The partners of each tuple of R from row id ``start`` of S to before ``end``, by time, and of those of one time
+    the last first: row ids (r,) for as long as they are asked for, −1 once there are no more.
+    """
+    times = incoming.times("s") if incoming.is_timed else incoming.positions("s")
+    low = high = start  # what is left of one time
+    while True:
+        one = find(low, high, True)
+        first = find(start, end, False)
+        anew = (one < 0) & (first >= 0)
+        upto = np.minimum(end, np.searchsorted(times, times[np.maximum(first, 0)], side="right")) if len(times) else end
+        low, start = np.where(anew, first, low), np.where(anew, upto, start)
+        high = np.where(anew, upto, np.where(one < 0, low, one))
+        one = np.where(anew, find(low, high, True), one)
+        high = np.where(one < 0, low, one)
+        yield one
 
 
 def partners_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condition, groups: Groups,
@@ -224,7 +245,7 @@ def _passed(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups,
     return found, _NO_LIMITS
 
 
-def _finder(groups: Groups, search: PartnerSearch) -> Callable[[Rows, Rows, bool], Rows]:
+def _finder(groups: Groups, search: PartnerSearch) -> Find:
     """Finds the last or the first partner of each tuple of R among S's row ids from a start to before an end; −1."""
 
     def find(start: Rows, end: Rows, last: bool) -> Rows:

@@ -27,11 +27,12 @@ def neighbour_rows(query: Query, incoming: Arrivals, found: TableNeighbours) -> 
     kind = query.kind
     partners = found.back if kind.direction == "backward" else found.fore
     if kind.direction == "nearest":
-        partners = np.concatenate([found.back, found.fore], axis=1)
+        first = [found.fore, found.back] if kind.ties == "last" else [found.back, found.fore]  # of equally near ones
+        partners = np.concatenate(first, axis=1)
         if partners.shape[1]:
             times = [_times(query, incoming, of) for of in SIDES]
             apart = _distances(times[0][:, None], times[1][partners])
-            order = np.lexsort((apart, partners == NONE), axis=1)[:, :kind.k]  # of equal ones those before first
+            order = np.lexsort((apart, partners == NONE), axis=1)[:, :kind.k]
             partners = np.take_along_axis(partners, order, axis=1)
     shown = partners != NONE
     if kind.how == "asof_left":  # a first column for tuples that have no partner
@@ -56,7 +57,8 @@ def reference_neighbours(query: Query, incoming: Arrivals, items: Items) -> Orde
         back = [s for s in reversed(allowed) if _not_after(times_s[s], time)]
         fore = [s for s in allowed if s not in back or (kind.direction == "forward" and _same(times_s[s], time))]
         if kind.direction == "nearest":
-            chosen = sorted(back + fore, key=lambda s: _apart(times_s[s], time))
+            near = sorted(allowed, reverse=True) if kind.ties == "last" else back + fore
+            chosen = sorted(near, key=lambda s: _apart(times_s[s], time))
         else:
             chosen = back if kind.direction == "backward" else fore
         rows += [(r, s) for s in chosen[:kind.k]] or ([(r, NONE)] if kind.how == "asof_left" else [])
