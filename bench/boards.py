@@ -145,10 +145,12 @@ def built(board: Board, recorder: Recorder, chosen: tuple[Query, dict[str, Any],
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The table of docs/boards.md."""
+    """The table of docs/boards.md: of the boards with equal circuits in equal FPGAs, a line for the slowest clock."""
     lines = ["| board | circuit, tuples of a window | logic | MHz reached (demanded) | predicted tuples/s |",
              "|---|---|---|---|---|"]
     logic = ("TRELLIS_COMB", "LUT4", "ICESTORM_LC")
+    slowest: dict[tuple[str, str], tuple[float, str]] = {}
+    names: dict[tuple[str, str], list[str]] = {}
     for name in sorted({row["config"]["board"] for row in rows}, key=lambda name: (CATALOG[name].fpga.lut, name)):
         own = [row for row in rows if row["config"]["board"] == name]
         made = next(row for row in own if row["metric"] == "built")
@@ -157,14 +159,19 @@ def table(rows: list[dict[str, Any]]) -> str:
         circuit = (f"small, {of['capacity']:,}" if of.get("small") else
                    f"{' x '.join(map(str, sizes))} {of['core']}, {of['cores'] * of['capacity']:,}")
         if not made["value"]:
-            lines.append(f"| {name} | {circuit} | {made['how'].split(';')[0]} | | |")
+            names[name, circuit] = [name]
+            slowest[name, circuit] = 0, f"{circuit} | {made['how'].split(';')[0]} | | |"
             continue
-        used = next((f"{row['value']:,} of {row['config']['available']:,}" for row in own
-                     if row["metric"] == "used" and row["unit"] in logic), "")
+        used, available = next(((f"{row['value']:,}", f"{row['config']['available']:,}") for row in own
+                                if row["metric"] == "used" and row["unit"] in logic), ("", ""))
         clock = next(row for row in own if row["metric"] == "mhz")
         rate = next(row["value"] for row in own if row["metric"] == "tuples")
-        lines.append(f"| {name} | {circuit} | {used} | {clock['value']:.1f} ({clock['config']['demanded']:g}) | "
-                     f"{rate:,.0f} |")
+        names.setdefault((available, circuit), []).append(name)
+        line = (f"{circuit} | {used} of {available} | {clock['value']:.1f} ({clock['config']['demanded']:g}) | "
+                f"{rate:,.0f} |")
+        slowest[available, circuit] = min(slowest.get((available, circuit), (clock["value"], line)),
+                                          (clock["value"], line))
+    lines += [f"| {', '.join(boards)} | {slowest[like][1]}" for like, boards in names.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -209,8 +209,7 @@ def decided(files: Files) -> str:
     return f"""Half of the rows of an as-of join with `RANGE 3600`, in seconds, come within
 {change("delay_event_time", "asof backward")} seconds (backward), {change("delay_event_time", "asof forward")} (forward)
 or {change("delay_event_time", "asof nearest")} (nearest). A session retains
-{change("retained_bytes", "asof backward")} bytes for the backward one. Rows of `left` and `anti` still wait for the
-whole window, but where their own side of the condition is false or NULL (`python -m bench.delays`).
+{change("retained_bytes", "asof backward")} bytes for the backward one.
 
 Where S comes 600 seconds behind R and both may be 300 seconds late, half of the backward rows come within
 {delays[0]} seconds, with `early=True` a first one within {delays[1]}. Where R is behind, {delays[2]} seconds in order
@@ -348,9 +347,8 @@ def all_figures(files: Files) -> Iterator[str]:
     """The CSV files of all figures, by topic."""
     yield """## All figures
 
-Each row of a file is one figure, with its configuration and unit; [`measured.csv`](figures/measured.csv) says how and
-where each was measured. The scripts of `bench/` write `bench/results/*.json`, from which `python -m bench.tables` makes
-these files. With `--quick` a script takes a minute and writes to `build/bench/`; `make soak` takes an hour.
+Each row is one figure, with its configuration and unit; [`measured.csv`](figures/measured.csv) says how and where each
+was measured. With `--quick`, scripts of `bench/` take a minute and write to `build/bench/`; `make soak` takes an hour.
 """
     yield textwrap.fill("; ".join(f"[{topic}](figures/{name}.csv)" for name, topic in TOPICS.items() if name in files)
                         + ".\n", 120, break_on_hyphens=False, break_long_words=False) + "\n"

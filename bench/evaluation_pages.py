@@ -14,8 +14,7 @@ NAMES = {"splitjoin": "SplitJoin", "chain": "SplitJoin's cores on a chain", "kan
 
 def section(files: Files) -> str:
     """The text between the markers of the page."""
-    mapped = [*_mapped(files), ""] if "routed" in files else []
-    return "\n".join([*_systems(files), "", *mapped, *_ratios(files), ""])
+    return "\n".join([*_systems(files), "", *_ratios(files), ""])
 
 
 def _values(files: Files, metric: str, key: str, **config: Any) -> dict[Any, float]:
@@ -52,25 +51,6 @@ def _systems(files: Files) -> Iterator[str]:
                      for metric in ("lut4", "memory"))
         yield f"| {title} | {' | '.join(cells)} | {lut:,.0f} | {bits / 1024:,.0f} |"
     yield from _more_cores(files, window)
-
-
-def _mapped(files: Files) -> Iterator[str]:
-    """Cells as Yosys maps them, beside the predicted ones."""
-    rows = {(row["config"]["architecture"], row["metric"]): row for row in files["routed"]["rows"]}
-    some = rows["splitjoin", "mapped_lut4"]["config"]
-    bits = rows["splitjoin", "memory_bits"]["value"]
-    yield (f"As Yosys maps them for ECP5, with {some['cores']} cores and windows of {some['window']} rows (Kang: one "
-           f"core); in brackets,\nhow much more than was predicted; memory in bits of SplitJoin's:\n")
-    yield "| architecture | LUT4 | FF | block RAM | memory |\n|---|---|---|---|---|"
-    for name, title in NAMES.items():
-        if (name, "mapped_lut4") not in rows:
-            continue
-        cells = []
-        for metric in ("mapped_lut4", "mapped_ff"):
-            row = rows[name, metric]
-            cells.append(f"{row['value']:,} ({row['value'] / row['config']['predicted'] - 1:+.0%})")
-        yield (f"| {title} | {' | '.join(cells)} | {rows[name, 'mapped_block_ram']['value']} | "
-               f"{rows[name, 'memory_bits']['value'] / bits:.2f} |")
 
 
 def _more_cores(files: Files, window: int) -> Iterator[str]:

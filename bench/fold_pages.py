@@ -100,24 +100,22 @@ def folded(files: Files) -> Iterator[str]:
             for metric in ("scan_cycles", "fold_cycles", "fold_bytes") for r in pick(files, "states", metric, **where)}
     shares = sorted({share for _, share, _ in rows if share is not None})
     window = pick(files, "states", "scan_cycles", **where)[0]["config"]["window"]
-    yield (f"## Aggregates folded in the circuit\n\nTuples of r probe {window:,} tuples of s for count, sum and "
-           f"maximum, on 4 cores of 8 lanes × 16 probes. The table gives the cycles and the bytes at the output for a "
-           f"probe, by the share of pairs that match:\n")
-    yield "| pairs that match | folded: cycles | bytes | pairs: cycles | bytes |\n|---|---|---|---|---|"
-    for share in shares:
-        cells = [f"{rows[metric, share, leaves]:,.{digits}f}" for leaves in ("states", "pairs")
-                 for metric, digits in (("fold_cycles", 1), ("fold_bytes", 0))]
-        yield f"| {share:.0%} | " + " | ".join(cells) + " |"
+    yield "## Aggregates folded in the circuit\n"
     most = max(abs(row["value"] - 1) for row in pick(files, "states", "fold_against_scan"))
     clocks = [row["value"] for row in pick(files, "states", "states_mhz")]
     in_turn = ""
     if later := [row["value"] - 1 for row in pick(files, "states", "whole_against_scan")]:
         in_turn = (f" If partners also come after their base tuple, whose state then waits beside it, a tuple takes "
                    f"{min(later):.1%} to {max(later):.1%} more cycles.")
-    yield f"""
+    folds, pairs, bytes_, pair_bytes = (rows[metric, shares[-1], leaves] for metric in ("fold_cycles", "fold_bytes")
+                                        for leaves in ("states", "pairs"))
+    yield f"""\
 **Conclusion.** A circuit that folds runs at the speed of its scan, whatever matches: over all shapes and shares, cycles
-a probe differ from those of a scan that finds nothing by at most {most:.1%}.{in_turn} The part that folds, placed and
-routed alone on ECP5, reaches {min(clocks):.0f} to {max(clocks):.0f} MHz ([its cells](aggregates.md#in-circuits)).
+a probe differ from those of a scan that finds nothing by at most {most:.1%}.{in_turn} With 4 cores of 8 lanes × 16
+probes and a window of {window:,}, count, sum and maximum of {shares[-1]:.0%} of it take {folds:.0f} cycles and
+{bytes_:.0f} bytes at the output, where pairs take {pairs:,.0f} and {pair_bytes:,.0f} ([all
+shares](figures/states.csv)). The part that folds, placed and routed alone on ECP5, reaches {min(clocks):.0f} to
+{max(clocks):.0f} MHz ([its cells](aggregates.md#in-circuits)).
 """
 
 
@@ -126,17 +124,11 @@ def kinds(files: Files) -> Iterator[str]:
     yield "## Kinds of join\n"
     rows = pick(files, "kinds", "kind_cpu_seconds")
     seconds = {(r["config"]["kind"], r["config"]["engine"]): r["value"] for r in rows}
-    yield (f"CPU seconds of joins by equal keys within an interval, of {rows[0]['config']['rows']:,} rows a side with "
-           f"ten rows a key, on one thread, from Arrow tables to Arrow tables ([memory](figures/kinds.csv)):\n")
-    yield "| kind | splitjoin | DuckDB | Polars |\n|---|---|---|---|"
-    for kind in dict.fromkeys(r["config"]["kind"] for r in rows):
-        cells = [f"{seconds[kind, e]:.2f}" if (kind, e) in seconds else "has none"
-                 for e in ("splitjoin", "duckdb", "polars")]
-        yield f"| {kind} | " + " | ".join(cells) + " |"
     slower = [value / min(seconds[kind, e] for e in ("duckdb", "polars") if (kind, e) in seconds)
               for (kind, engine), value in seconds.items() if engine == "splitjoin"]
-    yield f"""
-**Conclusion.** For joins of whole tables by equal keys, take DuckDB or Polars: splitjoin takes {min(slower):.1f} to
-{max(slower):.1f} times as long as the faster of them. Take
-splitjoin for streams, for conditions without equality, and where the order of rows matters.
+    yield f"""\
+**Conclusion.** For joins of whole tables by equal keys, take DuckDB or Polars: over {rows[0]["config"]["rows"]:,} rows
+a side with ten rows a key, on one thread, splitjoin takes {min(slower):.1f} to {max(slower):.1f} times the CPU seconds
+of the faster of them ([all kinds](figures/kinds.csv)). Take splitjoin for streams, for conditions without equality, and
+where the order of rows matters.
 """

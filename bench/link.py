@@ -176,16 +176,6 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def packed_table(rows: list[dict[str, Any]]) -> str:
-    """The table of docs/link.md with bytes of packed items."""
-    value = partial(_value, rows)
-    lines = ["| results of a band | items a tuple | bytes a tuple | packed |", "|---|---|---|---|"]
-    for name in PACKED:
-        found = (value(metric, results=name) for metric in ("items_a_tuple", "plain", "packed"))
-        lines.append(f"| {name} | " + " | ".join(f"{n:.2f}" for n in found) + " |")
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     assert __doc__
     args = arguments(__doc__)
@@ -197,8 +187,7 @@ def main() -> None:
     if not args.quick:
         text = PAGE.read_text(encoding="utf-8")
         before, rest = text.split(_BEGIN)
-        tables = "\n".join(made(recorder.rows) for made in (table, packed_table))
-        PAGE.write_text(before + _BEGIN + tables + _END + rest.split(_END, 1)[1], encoding="utf-8")
+        PAGE.write_text(before + _BEGIN + table(recorder.rows) + _END + rest.split(_END, 1)[1], encoding="utf-8")
         recorder.write()
     faulty(recorder, 1_000 if args.quick else 100_000, _SHARE, 0)
     print(recorder.write())

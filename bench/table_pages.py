@@ -12,21 +12,24 @@ NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pand
          "polars_bio": "polars-bio", "chdb": "chdb"}
 #: The engines in the page's table; the others have few of the joins.
 IN_TABLE = ("splitjoin", "duckdb", "polars")
-#: Rows a side of joins without a mark in the table.
+#: Rows a side of the joins in the table, and those of that size that are too like another one.
 MOST = 1_000_000
+NOT_IN_TABLE = ("overlap, the key folded by hand", "left, equal keys within 1,000 of time", "full, a band")
 
 
 def whole_tables(files: Files) -> Iterator[str]:
     """Joins of whole tables on each engine."""
     yield "## Whole tables beside other engines\n"
     yield ("CPU seconds of one thread, from tables in memory to the result in memory, the least of the runs after the "
-           "first in a process; in brackets the MiB of the first run. Tables have a million rows, or 100,000 (\\*). "
+           "first in a process; in brackets the MiB of the first run. Tables have a million rows. "
            "All results are the same. Rivals are written as their documentation recommends, or faster: DuckDB gets "
            "the key of overlapping intervals folded into the position. *time* or *memory*: the engine reached a "
-           "minute or 8 GiB; –: it has no such join, or was not measured. [All sizes, pandas, polars-bio and "
-           "chdb](figures/whole_tables.csv):\n")
+           "minute or 8 GiB; –: it has no such join, or was not measured. [All joins and sizes, pandas, polars-bio "
+           "and chdb](figures/whole_tables.csv):\n")
     yield "| join | " + " | ".join(NAMES[engine] for engine in IN_TABLE) + " |\n" + "|---" * (1 + len(IN_TABLE)) + "|"
     for join, (rows, found) in _largest(files).items():
+        if rows != MOST or join in NOT_IN_TABLE:
+            continue
         cells = []
         for engine in IN_TABLE:
             config = {"join": join, "rows": rows, "engine": engine}
@@ -34,8 +37,12 @@ def whole_tables(files: Files) -> Iterator[str]:
             ended = [row["config"].get("ended") for row in pick(files, "whole_tables", "table_cpu_seconds", **config)]
             took = f"{found[engine]:.2g} ({peaks[0]:,.0f})" if peaks else "–"
             cells.append(str(ended[0]) if ended and not peaks else took)
-        mark = "" if rows == MOST else r" \*"
-        yield f"| {join}{mark} | " + " | ".join(cells) + " |"
+        yield f"| {join} | " + " | ".join(cells) + " |"
+    few = {join: found["duckdb"] / found["splitjoin"] for join, (rows, found) in _largest(files).items()
+           if rows != MOST and "duckdb" in found}
+    if few:
+        yield (f"\nOver 100,000 rows, DuckDB takes {min(few.values()):.2f} to {max(few.values()):.1f} times as long as "
+               f"splitjoin: {'; '.join(few)}.")
     yield ""
 
 

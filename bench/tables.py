@@ -21,15 +21,9 @@ _BEGIN, _END = "<!-- table: python -m bench.tables -->\n", "<!-- end of the tabl
 #: Page → results file, metrics, the columns of configuration that its table shows, by their headings, and what all of
 #: its rows have in their configuration.
 TOPICS: dict[str, tuple[str, dict[str, str], dict[str, str], dict[str, Any]]] = {
-    "cost.md": ("costs", {"lut4": "LUT4", "ff": "flip-flops", "block_ram": "block RAMs"},
-                {"part": "part", "core": "core", "tests of the index": "tests of the index", "capacity": "capacity",
-                 "cores": "cores", "lanes": "lanes", "probes": "probes"}, {"family": "ecp5"}),
     "synthesis.md": ("circuits", {"ecp5_lut4_per_comparison": "LUT4 a comparison", "ecp5_ff_per_comparison":
                                   "flip-flops a comparison", "ecp5_mhz": "clock, MHz"},
                      {"lanes": "lanes", "probes": "probes"}, {"part": "core"}),
-    "aggregates.md": ("states", {"states_mhz": "clock, MHz"},
-                      {"aggregates": "aggregates", "state_bits": "bits of state", "lut4": "LUT4",
-                       "lut4_model": "LUT4, predicted", "ff": "flip-flops"}, {"lanes": 4, "probes": 4}),
     "shared-streams.md": ("shared", {"push_seconds": "pushes, s", "poll_seconds": "polls, s",
                                      "sessions_seconds": "as many sessions, s"}, {"queries": "queries"}, {}),
 }

@@ -157,8 +157,7 @@ def wire_page() -> str:
             key's range; without a key to match, that is the length of the key's range. `widths` of `configuration`
             in the JSON file has the width of each test, or null where a record has both ends."""), "",
         _text("""A text, or another key that is not a number, becomes any number that the host gives to it. A column
-            that may be NULL has a key of one bit more, or a test of its own; `explain` in the JSON file says what each
-            key and test is made of."""), "",
+            that may be NULL has a key of one bit more, or a test of its own (`explain` in the JSON file)."""), "",
         _text("""Event times may begin anywhere. A gap between two records that is longer than the longest RANGE may be
             sent as one of RANGE + 1 ticks, and must be where the field is too narrow for it, as no stored tuple's age
             may reach the field's range."""), "",
@@ -184,8 +183,8 @@ def wire_page() -> str:
             settings before the first record."""), "",
         "| word | register | bits | access | reset | unit | |", "|---|---|---|---|---|---|---|", *registers,
         f"| {CONTROL_WORD} | `control` | 32 | w | 0 | | AXI only: writing 1 to bit 0 resets the join |", "",
-        _text("""Circuits with `small` count tuples alone: their other counters always read 0. They give results in the
-            order total, whatever `order` says."""), "",
+        _text("Circuits with `small` count tuples alone, and give results in the order total, whatever `order` says."),
+        "",
         "Registers with fields (write 0 to all other bits):", "",
         "| register | bits | field | | values |", "|---|---|---|---|---|", *parts, ""])
 
@@ -243,8 +242,7 @@ def _states_section() -> list[str]:
             order of their times, and FLUSH with `stream` 1 follows. Items of {shape.item_bytes} bytes on AXI4-Stream
             answer:"""), "",
         "| item | bytes | fields |", "|---|---|---|", *items, "",
-        _text("""The first state is `any` 1, count 2, least value −2; that of the second tuple, which has no partner,
-            has the initial values."""),
+        _text("The first state is `any` 1, count 2, least value −2; the second tuple has no partner."),
     ]
 
 

@@ -110,14 +110,16 @@ def test_ten_run_in_spark() -> None:
 
 
 def lines() -> str:
-    """The table."""
-    found = ["| engine | case | here |", "|---|---|---|"]
+    """The table: the cases of an engine that come out alike share a line."""
+    titles: dict[tuple[str, str], list[str]] = {}
     for case in CASES:
         how = when(case)
         taken, early = any(step.withdrawn for step in case.steps), case.options.get("early")
-        found.append(f"| {case.engine} | {case.title} | {how}{f': {case.why}' if case.why else ''}"
-                     f"{', with `early=True`' if early else ''}{'; then taken back' if taken and early else ''} |")
-    return "\n".join(found)
+        here = (f"{how}{f': {case.why}' if case.why else ''}{', with `early=True`' if early else ''}"
+                f"{'; then taken back' if taken and early else ''}")
+        titles.setdefault((case.engine, here), []).append(case.title)
+    return "\n".join(["| engine | cases | here |", "|---|---|---|",
+                      *(f"| {engine} | {'; '.join(cases)} | {here} |" for (engine, here), cases in titles.items())])
 
 
 def test_page() -> None:
