@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "tables": "base lang",
     "rows": "base lang engines circuit tables",
     "joins": "base lang plan engines circuit hw tables rows",
-    "sessions": "base lang engines tables rows joins",
+    "sessions": "base lang plan engines tables rows joins",
     "server": "base lang tables sessions",
     "qualify": "base lang plan",
     "catalyst": "base lang engines rows",

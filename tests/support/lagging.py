@@ -53,3 +53,7 @@ class LaggingSession(Session):
 
     def flush(self) -> Items:
         return np.concatenate([self._items, self._session.flush()])
+
+    def settle(self) -> Items:
+        found, self._items = np.concatenate([self._items, self._session.poll()]), self._items[:0]
+        return found

@@ -24,8 +24,8 @@ from .limit import Limit
 from .multiway import MultiwayJoin
 from .opening import open as open, open_async, open_multiway, open_unsorted, query, share  # noqa: A004  # called as splitjoin.open
 from .session import StreamJoin
-from .shared import SharedQuery, SharedStreams
+from .shared import CommonJoin, SharedQuery, SharedStreams
 from .shedding import Shedding
 
-__all__ = ["AsyncSource", "AsyncStreamJoin", "Limit", "MultiwayJoin", "SharedQuery", "SharedStreams", "Shedding",
-           "StreamJoin", "open_async", "open_multiway", "open_unsorted", "query", "share"]
+__all__ = ["AsyncSource", "AsyncStreamJoin", "CommonJoin", "Limit", "MultiwayJoin", "SharedQuery", "SharedStreams",
+           "Shedding", "StreamJoin", "open_async", "open_multiway", "open_unsorted", "query", "share"]

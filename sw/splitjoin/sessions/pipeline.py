@@ -63,6 +63,7 @@ class Pipeline(Generic[Gate]):
         device_session: Its session.
         ended: True if the input was ended, and all results are in ``results``.
         failure: The exception of a device that failed, else None.
+        identity: What another session must have in common to continue from a snapshot of this one.
     """
 
     def __init__(self, schemas: SessionSchemas, device: Device, *, gate: Callable[[], Gate],
@@ -96,7 +97,7 @@ class Pipeline(Generic[Gate]):
         self.failure: Exception | None = None
         self._frontier: int | None = None
         self._replayed_to = (0, 0)
-        self._identity = identity(query, schemas.gathered, str(self.gate.rule), punctuation)
+        self.identity = identity(query, schemas.gathered, str(self.gate.rule), punctuation)
         self.device_session = (
             self._again_if_lost(lambda: self._operator.open(device, times=self._times, changes=self.changes))
             if snapshot is None else self._resumed(snapshot))
@@ -104,12 +105,21 @@ class Pipeline(Generic[Gate]):
     @property
     def frontier(self) -> int | None:
         """The event time in ticks below which no later result lies; None at first, and without times."""
-        if not self._ready and (not self.device_session.lags or self.ended or self.device_session.settled == tuple(
-                self.windows.streams[side].end for side in SIDES)):
+        if not self._ready and (not self.lags or self.ended or self.device_session.settled == self.pushed):
             times = [time for time in self.gate.passed.values() if time is not None]
             if len(times) == len(SIDES):
                 self._frontier = min(times)
         return self._frontier
+
+    @property
+    def lags(self) -> bool:
+        """True if results may come from the device between two pushes."""
+        return self.device_session.lags
+
+    @property
+    def pushed(self) -> tuple[int, int]:
+        """The row ids (R's, S's) of the next tuples that the device gets."""
+        return self.windows.streams["r"].end, self.windows.streams["s"].end
 
     @property
     def holds_back(self) -> bool:
@@ -157,6 +167,19 @@ class Pipeline(Generic[Gate]):
             self._collect()
             self._persisting(lambda: self._advance(unlimited))
 
+    def place(self) -> tuple[int, int]:
+        """The row ids (R's, S's) of the next tuples that become ready."""
+        self._collect()
+        r, s = (end + sum(len(part.table(side)) for part in self._ready)
+                for side, end in zip(SIDES, self.pushed, strict=True))
+        return r, s
+
+    def settle(self) -> None:
+        """Queue all results of the tuples that the device got (`Session.settle`)."""
+        if self.lags and not self.ended:
+            self._persisting(lambda: self._emit(self.device_session.settle(), self.device_session))
+            self._trim()
+
     def full(self: Pipeline[PushGate], side: Side, index: int | None) -> str | None:
         """The reason why a batch of source ``index`` (None: the stream's default source) must wait now, or None."""
         limit = self._limit
@@ -196,40 +219,38 @@ class Pipeline(Generic[Gate]):
         """The bytes of `StreamJoin.snapshot`."""
         self._collect()
         self.windows.prune()
-        return Snapshot.of(self._identity, self.gate.state(), self._default, self.windows, self._ready, self.results,
+        return Snapshot.of(self.identity, self.gate.state(), self._default, self.windows, self._ready, self.results,
                            settled=self.device_session.settled, ended=self.ended, restarts=self.restarts,
                            kind=self._operator.state(), changes=self.changes).to_bytes()
 
     def restored(self, snapshot: bytes) -> Pipeline[Gate]:
         """A fresh pipeline of the same query and device in the state of ``snapshot``. Raises `SnapshotError`."""
         found = Snapshot.from_bytes(snapshot)
-        found.check(self._identity)
+        found.check(self.identity)
         return Pipeline(self._schemas, self.device, gate=self._make_gate, limit=self._limit,
                         punctuation=self._punctuation, snapshot=found,
                         shedding=None if self.shedder is None else self.shedder.rule)
 
     def mask(self, cores: Collection[int], of: int) -> tuple[int, int]:
         """Hide the pairs of `StreamJoin.mask` from the next tuples on, and return their row ids."""
-        self._collect()
         self._operator.check_pairs(self.device, "a mask")
-        self.changes.mask(self._next, check_masked(cores, of), of)
-        return self._next
+        self.changes.mask(place := self.place(), check_masked(cores, of), of)
+        return place
 
     def precision(self, n: int) -> tuple[int, int]:
         """Change the precision of order ``outer`` from the next tuples on, and return their row ids."""
-        self._collect()
         order = self._query.order
         checked_precision(order, n)
         if order.kind != "outer":
             raise OrderError(f"slices of order '{order}' are made on the device, as it compares; take a snapshot, and "
                              f"go on in a session with order 'inner({n})', or use order 'outer({n})'")
-        self.changes.precision(self._next, n)
-        return self._next
+        self.changes.precision(place := self.place(), n)
+        return place
 
     def move(self, device: Device) -> None:
         """Go on on ``device`` from the next tuples on, while the old device session serves what it has stored."""
         self.work(unlimited=True)  # so that the old session has all that is ready
-        old, place = self.device_session, self._next
+        old, place = self.device_session, self.pushed
         if self.ended or self._times is not None or self._query.order.kind == "inner" or (
                 isinstance(old, OverlappedSession) or old.rotation > 1):
             raise UnsupportedError("a session moves without a replay while input comes in arrival order, not in order "
@@ -242,12 +263,6 @@ class Pipeline(Generic[Gate]):
         fresh = self._operator.open(device, place, place, changes=self.changes)
         self.device_session, self.device = OverlappedSession(old, fresh, place), device
         self.restarts += 1
-
-    @property
-    def _next(self) -> tuple[int, int]:
-        """The row ids (R's, S's) of the next tuples that become ready."""
-        r, s = (self.windows.streams[side].end + sum(len(part.table(side)) for part in self._ready) for side in SIDES)
-        return r, s
 
     def restart(self, device: Device) -> None:
         """Continue in a fresh session of ``device``, to which the live windows are replayed."""
@@ -304,9 +319,8 @@ class Pipeline(Generic[Gate]):
 
     def _rescue(self, session: NumberedSession) -> None:
         """Queue the results that the device gave before it lost ``session``: else a long flush might never end."""
-        ends = self.windows.streams["r"].end, self.windows.streams["s"].end
-        items = session.checked(session.rescued(ends))
-        self._operator.follow(session, ends[0])
+        items = session.checked(session.rescued(self.pushed))
+        self._operator.follow(session, self.pushed[0])
         self._put(self._operator.take(items, session.settled))
         self._trim(session)
 
@@ -365,7 +379,7 @@ class Pipeline(Generic[Gate]):
 
     def _poll_device(self) -> None:
         """Fetch the results that a device found by itself since the last call."""
-        if self.device_session.lags and not self.ended:
+        if self.lags and not self.ended:
             self._emit(self.device_session.poll(), self.device_session)
             self._trim()
 
@@ -407,7 +421,7 @@ class Pipeline(Generic[Gate]):
                 self._ready.append(ready)
             self.ended, self.restarts = snapshot.ended, snapshot.restarts
             self.windows.restore(snapshot.retained(self._query), snapshot.now)
-            snapshot.check_ends(*(self.windows.streams[side].end for side in SIDES))
+            snapshot.check_ends(*self.pushed)
             self.changes.restore(snapshot.changes)
             if self.changes.has_masks:
                 self._operator.check_pairs(self.device, "a mask")

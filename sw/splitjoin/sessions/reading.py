@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Condition, RLock
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -16,21 +16,54 @@ from splitjoin.engines.device import Device, Items
 from splitjoin.engines.effectiveness import effectiveness
 from splitjoin.engines.registry import device as find_device, merged_options
 
-from .pipeline import Gate, Pipeline
+from .results import ResultQueue
 from .schemas import SessionSchemas
 
-__all__ = ["POLL_SECONDS", "ReadingSession"]
+__all__ = ["POLL_SECONDS", "ReadingSession", "ResultSource", "TupleSource"]
 
 #: Seconds between two polls of a device that finds results by itself.
 POLL_SECONDS = 0.01
 Session = TypeVar("Session", bound="ReadingSession[Any]")
 
 
-class ReadingSession(ABC, Generic[Gate]):
+class TupleSource(Protocol):
+    """Where the tuples of a `ResultSource` come from."""
+
+    def next_idle(self) -> float | None:
+        """Seconds until a silent source no longer holds tuples back; None if none will."""
+
+
+class ResultSource(Protocol):
+    """What a `ReadingSession` reads; a `Pipeline` is one, and has what its members mean."""
+
+    results: ResultQueue
+
+    @property
+    def gate(self) -> TupleSource: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def ended(self) -> bool: ...
+    @property
+    def failure(self) -> Exception | None: ...
+    @property
+    def lags(self) -> bool: ...
+
+    def work(self, *, unlimited: bool = False) -> None: ...
+    def counters(self) -> dict[str, int]: ...
+    def restart(self, device: Device) -> None: ...
+    def failed(self) -> DeviceError: ...
+    def close(self) -> None: ...
+
+
+Results = TypeVar("Results", bound=ResultSource)
+
+
+class ReadingSession(ABC, Generic[Results]):
     """Gives the results of a pipeline: by polls, by iteration, and as device and device sessions change."""
 
     _schemas: SessionSchemas
-    _pipeline: Pipeline[Gate]
+    _pipeline: Results
 
     def __init__(self, *, punctuation: bool):
         self._punctuation = punctuation
@@ -92,7 +125,7 @@ class ReadingSession(ABC, Generic[Gate]):
     @property
     def lags(self) -> bool:
         """True if results may come from the device between two pushes."""
-        return self._pipeline.device_session.lags
+        return self._pipeline.lags
 
     @property
     def finished(self) -> bool:

@@ -30,7 +30,7 @@ from .shedding import Shedding
 __all__ = ["StreamJoin"]
 
 
-class StreamJoin(ReadingSession[PushGate]):
+class StreamJoin(ReadingSession[Pipeline[PushGate]]):
     """A running query that is fed in batches and polled for rows; `splitjoin.open` starts it.
 
     Use as a context manager. Several threads may call its methods. Iteration waits for batches and yields them as they

@@ -3,9 +3,13 @@
 `SharedStreams` (streams.py) has the gate and the sequence of ready tuples (`splitjoin.sessions.gate.readers`). Each
 `SharedQuery` (query.py) is the reading half of a session: a pipeline whose gate is a `Reader` of that sequence. The
 `History` (history.py) holds what a query that is added later finds in its windows.
+
+Several queries can choose their pairs (`ChosenPairs`, chosen.py) from those of one `CommonJoin` (common_join.py), whose
+`Scan` (scan.py) is one pipeline.
 """
 
+from .common_join import CommonJoin
 from .query import SharedQuery
 from .streams import SharedStreams
 
-__all__ = ["SharedQuery", "SharedStreams"]
+__all__ = ["CommonJoin", "SharedQuery", "SharedStreams"]

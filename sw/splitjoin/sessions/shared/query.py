@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 import pyarrow as pa
 
 from splitjoin.base.errors import SplitJoinError
-from splitjoin.engines.device import Device, Items
+from splitjoin.engines.device import Items
 
 from ..gate import Reader, ReadySequence
 from ..limit import Limit
-from ..pipeline import Pipeline
-from ..reading import ReadingSession
+from ..reading import ReadingSession, ResultSource, TupleSource
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot, identity
+from .scan import Scan, opened_pipeline
 
-__all__ = ["SharedQuery", "opened_pipeline"]
+__all__ = ["SharedPipeline", "SharedQuery"]
 
 
-class SharedQuery(ReadingSession[Reader]):
+class _SharedTuples(TupleSource, Protocol):
+    """The place of a query in the streams; a `Reader` is one."""
+
+    paused: bool
+
+    @property
+    def waiting(self) -> int: ...
+    def finish(self) -> None: ...
+    def wait(self, seconds: float | None) -> None: ...
+    def close(self) -> None: ...
+
+
+class SharedPipeline(ResultSource, Protocol):
+    """What a `SharedQuery` reads: a `Pipeline` of its own, or what it chooses of a common join's pairs."""
+
+    @property
+    def gate(self) -> _SharedTuples: ...
+    @property
+    def holds_back(self) -> bool: ...
+    def snapshot(self) -> bytes: ...
+
+
+class SharedQuery(ReadingSession[SharedPipeline]):
     """One query over shared streams: the reading half of a session; `SharedStreams.query` and `sql` add it.
 
     Use as a context manager. A poll reads the tuples that became ready since the last one, joins them in the calling
@@ -32,7 +56,7 @@ class SharedQuery(ReadingSession[Reader]):
     """
 
     def __init__(self, forget: Callable[[SharedQuery], None], name: str, schemas: SessionSchemas,
-                 pipeline: Pipeline[Reader], limit: Limit, punctuation: bool):
+                 pipeline: SharedPipeline, limit: Limit, punctuation: bool):
         super().__init__(punctuation=punctuation)
         self._forget, self._schemas, self._pipeline, self._limit = forget, schemas, pipeline, limit
         self.name, self.query = name, schemas.query
@@ -48,24 +72,31 @@ class SharedQuery(ReadingSession[Reader]):
         """True if the streams have ended, and all rows are found; they may wait for a poll."""
         return self._pipeline.ended or self._pipeline.failure is not None
 
+    @property
+    def unread(self) -> int:
+        """The number of ready tuples that the query has not read."""
+        return self._pipeline.gate.waiting
+
+    def held(self) -> AbstractContextManager[object]:
+        """Within the context nobody reads the query's rows; `SharedStreams` takes snapshots so."""
+        return self._lock
+
     def state(self) -> bytes:
         """The query's part of a snapshot, at the place that the streams have reached; `SharedStreams` asks for it."""
         with self._opened():
             self._pipeline.gate.paused = False
             return self._pipeline.snapshot()
 
-    def opened_again(self, sequence: ReadySequence, state: Snapshot) -> Pipeline[Reader]:
-        """A pipeline for the same device that reads ``sequence`` from now on, from ``state``; see `replace`."""
+    def opened_again(self, sequence: ReadySequence, state: Snapshot, scans: Mapping[str, Scan]) -> SharedPipeline:
+        """A pipeline for the same device that reads ``sequence`` from now on, or of one of the ``scans`` by the name of
+        a common join, from ``state``; see `replace`.
+        """
         with self._opened():
             state.check(identity(self.query, self._schemas.gathered, Reader.rule, self._punctuation))
             return opened_pipeline(sequence, self._schemas, self._pipeline.device, self._limit, self._punctuation,
                                    state)
 
-    def reads_last(self, sequence: ReadySequence) -> bool:
-        """True if no other query has more of ``sequence`` to read."""
-        return sequence.slowest is self._pipeline.gate
-
-    def replace(self, pipeline: Pipeline[Reader]) -> None:
+    def replace(self, pipeline: SharedPipeline) -> None:
         """Go on with ``pipeline``."""
         with self._lock:
             old, self._pipeline = self._pipeline, pipeline
@@ -97,14 +128,3 @@ class SharedQuery(ReadingSession[Reader]):
 
     def _wait(self, seconds: float | None) -> None:
         self._pipeline.gate.wait(seconds)
-
-
-def opened_pipeline(sequence: ReadySequence, schemas: SessionSchemas, device: Device, limit: Limit, punctuation: bool,
-                    snapshot: Snapshot | None) -> Pipeline[Reader]:
-    """A pipeline that reads ``sequence`` from now on."""
-    reader = sequence.reader(schemas.kept)
-    try:
-        return Pipeline(schemas, device, gate=lambda: reader, limit=limit, punctuation=punctuation, snapshot=snapshot)
-    except BaseException:
-        reader.close()
-        raise

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import time as clocks
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from threading import Condition, RLock
 from types import TracebackType
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from splitjoin.base.errors import BackPressure, DeviceError, InputError, SnapshotError, UnsupportedError
+from splitjoin.base.errors import BackPressure, DeviceError, InputError, SnapshotError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.statement import Select, sql
@@ -27,25 +26,23 @@ from splitjoin.tables.inputs import as_batch
 
 from ..envelope import Envelope, damaged
 from ..epochs import DeliveredCounts, EpochWriter, epoch_length
-from ..gate import GateState, Reader, ReadySequence, Source, Watermark, check_side
+from ..gate import Source, Watermark, check_side
 from ..gate.times import Idle, Lateness
-from ..gate_choice import PushGate, make_gate
 from ..limit import Limit
-from ..pipeline import Pipeline
-from ..results import ResultQueue
-from ..retained import RetainedWindows
 from ..schemas import SessionSchemas, arrow_schema
 from ..snapshot import Snapshot, identity
+from .common_join import CommonHost, CommonJoin, any_of
 from .epochs import StreamsEpochs
-from .history import History
-from .query import SharedQuery, opened_pipeline
+from .input import SharedInput
+from .query import SharedPipeline, SharedQuery
+from .scan import Scan, opened_pipeline
 
 __all__ = ["SharedStreams"]
 
 #: The condition of the query whose windows are what is kept for later queries.
 _ANY = "TRUE"
 #: A snapshot holds those of the streams and of each query.
-_ENVELOPE, _STREAMS = Envelope(b"SPLJSHAR", 1, "shared streams"), "streams"
+_ENVELOPE, _STREAMS = Envelope(b"SPLJSHAR", 2, "shared streams"), "streams"
 #: Seconds after which a push that is held up looks again: a query that reads tells no push, lest it wait for one.
 _PATIENCE = 0.02
 
@@ -94,6 +91,7 @@ class SharedStreams:
         self._retains = retain is not None
         self._input = self._fresh_input()
         self._queries: dict[str, SharedQuery] = {}
+        self._joins: dict[str, CommonJoin] = {}
         self._lock = Condition(RLock())
         self._closed = False
         self._delivered = DeliveredCounts()
@@ -122,19 +120,27 @@ class SharedStreams:
             punctuation: bool = False, device_options: Mapping[str, Any] | None = None,
             **options: object) -> SharedQuery:
         """Add the query of a SELECT over the two streams, which FROM calls by ``names``, R's first; see `query`."""
-        time = self._time
-        if isinstance(time, Mapping):
-            time = {name: time[side] for side, name in zip(SIDES, self._names, strict=True)}
-        tables = {name: self._base.streams[side] for side, name in zip(SIDES, self._names, strict=True)}
-        select: Any = sql(text, window=window, time=time, order=order, tables=tables)
-        if not isinstance(select, Select):
-            raise InputError("a query over shared streams joins these two, but FROM names more; join their result with "
-                             "the next stream in a session of its own")
-        if select.statement.tables[0].name != self._names[0]:
-            raise InputError(f"FROM must name {self._names[0]!r} first and {self._names[1]!r} second, as the streams "
-                             f"are shared in this order; put the other way round what the statement joins")
-        return self._add(SessionSchemas(select, None), name, device, history, limit, punctuation, device_options,
-                         options, self.sql)
+        return self._add(SessionSchemas(self._select(text, window, order), None), name, device, history, limit,
+                         punctuation, device_options, options, self.sql)
+
+    def common_join(self, *, on: Predicate | Sequence[Predicate], window: WindowSpec,
+                    select: Sequence[str] | None = None, name: str | None = None, device: str | Device = "cpu",
+                    device_options: Mapping[str, Any] | None = None, **options: object) -> CommonJoin:
+        """Add a join whose pairs several queries choose theirs from, so that one device, such as one circuit, serves
+        them all; `CommonJoin.query` and `CommonJoin.sql` add these queries.
+
+        ``on``: one condition, or several, of which each query's must imply one; those that imply another are left out.
+        ``window``: no query's may be longer. ``select``: the columns that queries may give and test, beside those of
+        ``on`` and the times; by default all. ``name``: by default j1, j2, and so on.
+        """
+        query = self._query(on=any_of(on, self._streams), window=window)
+        chosen = find_device(device, **merged_options(device_options, options, device, self.common_join))
+        host = CommonHost(self._query, self._select, self._register, self._forget, self._forget_join,
+                          lambda: self._input)
+        with self._opened():
+            name = _new_name("j", "common join", name, self._joins)
+            self._joins[name] = made = CommonJoin(host, name, query, window, select, chosen)
+            return made
 
     @property
     def queries(self) -> Mapping[str, SharedQuery]:
@@ -211,8 +217,7 @@ class SharedStreams:
         """
         with self._opened():
             kept = {} if self._input.history is None else self._input.history.counters()
-            sequence = self._input.sequence
-            return {"queries": len(self._queries), "ready": sequence.end, "unread": sequence.unread,
+            return {"queries": len(self._queries), "ready": self._input.sequence.end, "unread": self._most_unread()[0],
                     **self._input.gate.counters(), **kept}
 
     def snapshot(self) -> bytes:
@@ -243,34 +248,45 @@ class SharedStreams:
         if _STREAMS not in parts:
             raise damaged("it has no part of the streams")
         with self._opened():
-            theirs = [name.removeprefix("query ") for name in parts if name != _STREAMS]
-            if sorted(theirs) != sorted(self._queries):
-                raise SnapshotError(f"the snapshot must be of the same queries, but has "
-                                    f"{', '.join(sorted(theirs)) or 'none'}, and here are "
-                                    f"{', '.join(sorted(self._queries)) or 'none'}; add them by these names first")
+            self._check_names("query ", "queries", parts, self._queries)
+            self._check_names("join ", "common joins", parts, self._joins)
             streams = Snapshot.from_bytes(parts[_STREAMS])
             streams.check(self._identity)
             states = {name: Snapshot.from_bytes(parts[f"query {name}"]) for name in self._queries}
-            fresh: dict[str, Pipeline[Reader]] = {}
+            scans: dict[str, Scan] = {}
+            fresh: dict[str, SharedPipeline] = {}
             try:
                 with streams.reading():
                     streams.check_tables(self._base)
                     made = self._fresh_input()
-                    made.gate.restore(streams.gate())
-                    made.default.update(streams.default)
-                    if made.history is not None:
-                        made.history.windows.restore(streams.retained(self._base.query), streams.now)
+                    made.restore(self._base, streams)
                 made.sequence.collect()  # what the gate knows of its sources
+                for name, join in self._joins.items():
+                    if (scan := join.opened_again(made.sequence, parts[f"join {name}"])) is not None:
+                        scans[name] = scan
                 for name, query in self._queries.items():
-                    fresh[name] = query.opened_again(made.sequence, states[name])
+                    fresh[name] = query.opened_again(made.sequence, states[name], scans)
             except BaseException:
                 for pipeline in fresh.values():
                     pipeline.close()
+                for scan in scans.values():
+                    scan.close()
                 raise
             self._input = made
             for name, query in self._queries.items():
                 query.replace(fresh[name])
+            for name, join in self._joins.items():
+                join.replace(scans.get(name))
             self._lock.notify_all()
+
+    @staticmethod
+    def _check_names(prefix: str, what: str, parts: Mapping[str, bytes], names: Mapping[str, object]) -> None:
+        """Raise `SnapshotError` unless the ``parts`` of a snapshot with this prefix have these names."""
+        theirs = [name.removeprefix(prefix) for name in parts if name.startswith(prefix)]
+        if sorted(theirs) != sorted(names):
+            raise SnapshotError(f"the snapshot must be of the same {what}, but has "
+                                f"{', '.join(sorted(theirs)) or 'none'}, and here are "
+                                f"{', '.join(sorted(names)) or 'none'}; add them by these names first")
 
     def close(self) -> None:
         """End both streams: queries give their last rows when they are polled. Closing again has no effect."""
@@ -290,6 +306,8 @@ class SharedStreams:
         self.close()
         for query in self.queries.values():
             query.close()
+        for join in list(self._joins.values()):
+            join.close()
 
     def deliver(self, side: Side, index: int, data: Any) -> None:
         """Deliver tuples of one source; `Source.push` calls this."""
@@ -324,34 +342,53 @@ class SharedStreams:
     def _state(self) -> bytes:
         """The bytes of `snapshot`. The caller holds the lock."""
         self._collect()
-        parts = {f"query {name}": query.state() for name, query in self._queries.items()}
-        windows = RetainedWindows(self._base.query, self._base.streams) if self._input.history is None else (
-            self._input.history.windows)
-        parts[_STREAMS] = Snapshot.of(
-            self._identity, self._input.gate.state(), self._input.default, windows, [],
-            ResultQueue(self._base.gathered, False), settled=(0, 0), ended=False, restarts=0, kind={}).to_bytes()
+        with ExitStack() as held:
+            for query in self._queries.values():
+                held.enter_context(query.held())
+            parts = {f"query {name}": query.state() for name, query in self._queries.items()}
+            parts |= {f"join {name}": join.state() for name, join in self._joins.items()}
+            parts[_STREAMS] = self._input.snapshot(self._base, self._identity)
         return _ENVELOPE.packed(parts)
 
     def _query(self, **parts: Any) -> Query:
         return Query.make(self._streams["r"], self._streams["s"], time=self._time, **parts)
+
+    def _select(self, text: str, window: WindowSpec, order: str | Order) -> Select:
+        """The query of a SELECT over the two streams."""
+        time = self._time
+        if isinstance(time, Mapping):
+            time = {name: time[side] for side, name in zip(SIDES, self._names, strict=True)}
+        tables = {name: self._base.streams[side] for side, name in zip(SIDES, self._names, strict=True)}
+        select: Any = sql(text, window=window, time=time, order=order, tables=tables)
+        if not isinstance(select, Select):
+            raise InputError("a query over shared streams joins these two, but FROM names more; join their result with "
+                             "the next stream in a session of its own")
+        if select.statement.tables[0].name != self._names[0]:
+            raise InputError(f"FROM must name {self._names[0]!r} first and {self._names[1]!r} second, as the streams "
+                             f"are shared in this order; put the other way round what the statement joins")
+        return select
 
     def _add(self, schemas: SessionSchemas, name: str | None, device: str | Device, history: bool,
              limit: Limit | int | None, punctuation: bool, device_options: Mapping[str, Any] | None,
              options: Mapping[str, Any], asked: Callable[..., Any]) -> SharedQuery:
         limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
         chosen = find_device(device, **merged_options(device_options, options, device, asked))
-        with self._opened():
-            if name is None:
-                name = next(f"q{n}" for n in range(1, len(self._queries) + 2) if f"q{n}" not in self._queries)
-            if name in self._queries:
-                raise InputError(f"the name of a query must be new, but {name!r} is there; close that query first, or "
-                                 f"give another name")
-            self._collect()
+
+        def made(name: str) -> SharedQuery:
             pipeline = opened_pipeline(self._input.sequence, schemas, chosen, limit, punctuation,
-                                       self._past(schemas, punctuation) if history else None)
-            self._queries[name] = made = SharedQuery(self._forget, name, schemas, pipeline, limit, punctuation)
-            made.reserve(self._reserved)
-            return made
+                                       self._input.past(schemas, punctuation) if history else None)
+            return SharedQuery(self._forget, name, schemas, pipeline, limit, punctuation)
+
+        return self._register(name, made)
+
+    def _register(self, name: str | None, made: Callable[[str], SharedQuery]) -> SharedQuery:
+        """Add the query that ``made`` makes of its name; meanwhile no tuple becomes ready by a push."""
+        with self._opened():
+            name = _new_name("q", "query", name, self._queries)
+            self._collect()
+            self._queries[name] = query = made(name)
+            query.reserve(self._reserved)
+            return query
 
     def _forget(self, query: SharedQuery) -> None:
         """Remove a query that is closed."""
@@ -360,24 +397,11 @@ class SharedStreams:
                 del self._queries[query.name]
             self._lock.notify_all()
 
-    def _past(self, schemas: SessionSchemas, punctuation: bool) -> Snapshot:
-        """The state of a query of ``schemas`` whose windows hold the retained tuples, all of them settled."""
-        if self._input.history is None:
-            raise InputError("history=True needs streams that retain tuples; give share() a window to retain, such as "
-                             "retain='RANGE 10 MINUTES'")
-        query = schemas.query
-        if not query.is_pairs:
-            raise UnsupportedError(f"history=True needs how='inner' without aggregates, as rows of tuples from before "
-                                   f"may have been decided then, but the query is of kind '{query.kind}'"
-                                   f"{' with aggregates' if query.aggregates else ''}; leave history out")
-        windows = self._input.history.windows_of(schemas)
-        ends = windows.streams["r"].end, windows.streams["s"].end
-        frontier = self._input.sequence.frontier
-        gate = GateState(None if frontier is None else (frontier, (0, 0)), dict.fromkeys(SIDES, False),
-                         {side: [] for side in SIDES},
-                         {side: (0, 0, schemas.streams[side].empty_table()) for side in SIDES})
-        return Snapshot.of(identity(query, schemas.gathered, Reader.rule, punctuation), gate, {}, windows, [],
-                           ResultQueue(schemas.gathered, punctuation), settled=ends, ended=False, restarts=0, kind={})
+    def _forget_join(self, join: CommonJoin) -> None:
+        """Remove a common join that is closed."""
+        with self._lock:
+            if self._joins.get(join.name) is join:
+                del self._joins[join.name]
 
     @property
     def _identity(self) -> dict[str, str]:
@@ -393,7 +417,7 @@ class SharedStreams:
         schema.check(table)
         with self._lock:
             self._wait_for_room(side, index)
-            index = self._default_source(side) if index is None else index
+            index = self._input.default_source(side) if index is None else index
             self._input.gate.deliver(side, index, table)
             self._delivered.add(side, index, len(table))
             self._collect()
@@ -412,21 +436,19 @@ class SharedStreams:
 
     def _full(self, side: Side, index: int | None) -> str | None:
         """The reason why a batch of source ``index`` must wait, or None."""
-        gate, sequence = self._input.gate, self._input.sequence
-        if self._unread is not None and sequence.unread >= self._unread:
-            for query in self._queries.values():
-                if query.reads_last(sequence):
-                    return (f"query {query.name!r} has {sequence.unread} tuples to read, and the limit is "
-                            f"{self._unread}; poll it, or close it")
+        gate, (unread, name) = self._input.gate, self._most_unread()
+        if self._unread is not None and unread >= self._unread:
+            return (f"query {name!r} has {unread} tuples to read, and the limit is {self._unread}; poll it, or close "
+                    f"it")
         if self._waiting is not None and gate.waiting >= self._waiting and gate.held_up(side, index):
             return (f"{gate.waiting} tuples wait for {', '.join(gate.behind())}, and the limit is {self._waiting}; "
                     f"push or heartbeat there, or close it")
         return None
 
-    def _default_source(self, side: Side) -> int:
-        if side not in self._input.default:
-            self._input.default[side] = self._input.gate.add(side).index
-        return self._input.default[side]
+    def _most_unread(self) -> tuple[int, str]:
+        """The number of tuples that the slowest query has to read, and its name."""
+        return max(((query.unread, name) for name, query in self._queries.items()), default=(0, ""),
+                   key=lambda found: found[0])
 
     def _each_source(self, stream: Side | None, act: Callable[[Side, int], None]) -> None:
         """Do ``act`` for every open source of ``stream`` (None: of both), to which a default source is added first."""
@@ -435,7 +457,7 @@ class SharedStreams:
         with self._opened():
             for side in SIDES if stream is None else (stream,):
                 if not self._input.gate.count(side):
-                    self._default_source(side)
+                    self._input.default_source(side)
                 for index in range(self._input.gate.count(side)):
                     if not self._input.gate.is_closed(side, index):
                         act(side, index)
@@ -446,16 +468,12 @@ class SharedStreams:
             self._input.gate.finish(side)
             self._collect()
 
-    def _fresh_input(self) -> _Input:
-        gate = make_gate(self._base, **self._options)
-        sequence = gate.sequence()
-        return _Input(gate, sequence, History(self._base, sequence.reader()) if self._retains else None, {})
+    def _fresh_input(self) -> SharedInput:
+        return SharedInput.make(self._base, retains=self._retains, gate=self._options)
 
     def _collect(self) -> None:
         """Let the queries see what has become ready. The caller holds the lock."""
-        self._input.sequence.collect()
-        if self._input.history is not None:
-            self._input.history.collect()
+        self._input.collect()
         self._lock.notify_all()
 
     @contextmanager
@@ -469,13 +487,11 @@ class SharedStreams:
             raise DeviceError("the shared streams are closed")
 
 
-@dataclass(frozen=True)
-class _Input:
-    """What the sources give: their gate, the sequence of what is ready, what is retained, and the index of each
-    stream's default source, if there is one.
-    """
-
-    gate: PushGate
-    sequence: ReadySequence
-    history: History | None
-    default: dict[Side, int]
+def _new_name(letter: str, what: str, name: str | None, taken: Mapping[str, object]) -> str:
+    """``name``, or the first of its letter and a number that is free."""
+    if name is None:
+        return next(f"{letter}{n}" for n in range(1, len(taken) + 2) if f"{letter}{n}" not in taken)
+    if name in taken:
+        raise InputError(f"the name of a {what} must be new, but {name!r} is there; close that {what} first, or give "
+                         f"another name")
+    return name

@@ -1,0 +1,267 @@
+"""`CommonJoin`: one join over shared streams from whose pairs several queries choose theirs (semantics, *Shared
+streams*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from splitjoin.base.errors import DeviceError, InputError, SnapshotError, UnsupportedError
+from splitjoin.engines.device import Device
+from splitjoin.engines.effectiveness import effectiveness
+from splitjoin.engines.registry import device as find_device, merged_options
+from splitjoin.joins.statement import Select
+from splitjoin.lang import build
+from splitjoin.lang.ir import columns as columns_of
+from splitjoin.lang.order import Order
+from splitjoin.lang.query import Predicate, Query, predicate
+from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.windows import WindowSpec
+from splitjoin.plan.implication import implies, weakest
+
+from ..gate import ReadySequence
+from ..limit import Limit
+from ..schemas import SessionSchemas
+from ..snapshot import Snapshot
+from .chosen import ChosenPairs, PairTest, Places
+from .input import SharedInput
+from .query import SharedQuery
+from .scan import Scan
+
+__all__ = ["CommonHost", "CommonJoin", "any_of"]
+
+
+@dataclass(frozen=True)
+class CommonHost:
+    """What a common join asks of its `SharedStreams`.
+
+    Attributes:
+        make_query: Makes a checked query over the streams, of the arguments of `Query.make`.
+        make_select: Makes that of a SELECT, a window and an order.
+        register: Adds the query that a function makes of its name; meanwhile no push makes a tuple ready.
+        forget: Removes a query that is closed.
+        forget_join: Removes a common join that is closed.
+        input: Gives the streams' input.
+    """
+
+    make_query: Callable[..., Query]
+    make_select: Callable[[str, WindowSpec, str | Order], Select]
+    register: Callable[[str | None, Callable[[str], SharedQuery]], SharedQuery]
+    forget: Callable[[SharedQuery], None]
+    forget_join: Callable[[CommonJoin], None]
+    input: Callable[[], SharedInput]
+
+
+class CommonJoin:
+    """One join over shared streams, on one device, for several queries; `SharedStreams.common_join` adds it.
+
+    Its tuples are stored, encoded and compared once. Each of its queries has the rows and their order of its own single
+    session: of the pairs that are found it keeps those that its own condition and windows admit, by a test on the host.
+    So its condition must imply one of the join's, as far as constants and forms tell, and its windows must lie within
+    the join's. The device is open while there are queries. Queries of one join are polled one at a time.
+
+    Attributes:
+        name: The name by which snapshots know it.
+        joined: The checked query of the join.
+    """
+
+    def __init__(self, host: CommonHost, name: str, query: Query, window: WindowSpec, select: Sequence[str] | None,
+                 device: Device):
+        self._host, self.name, self.joined, self._window = host, name, query, window
+        self._device = device
+        self._schemas = SessionSchemas(query, None if select is None else _with_tested(query, select))
+        self._gives = {(c.side, c.source) for c in self._schemas.columns}
+        self._scan: Scan | None = None
+        self._queries: list[CommonQuery] = []
+        self._closed = False
+
+    def query(self, *, on: Predicate, window: WindowSpec | None = None, order: str | Order = "total",
+                 select: Sequence[str] | None = None, name: str | None = None, history: bool = False,
+                 punctuation: bool = False) -> SharedQuery:
+        """Add a query that chooses from the pairs of this join, from the tuples on that become ready next.
+
+        The arguments are those of `SharedStreams.query`; ``window``: None for the join's; ``order``: ``"total"`` or
+        ``"none"``. Raises `UnsupportedError` for a query whose pairs the join does not, or is not known to, find.
+        """
+        made = self._host.make_query(on=on, window=self._window if window is None else window, order=order)
+        return self._add(SessionSchemas(made, select), name, history, punctuation)
+
+    def sql(self, text: str, *, window: WindowSpec | None = None, order: str | Order = "total",
+            name: str | None = None, history: bool = False, punctuation: bool = False) -> SharedQuery:
+        """Add the query of a SELECT over the two streams; see `query` and `SharedStreams.sql`."""
+        select = self._host.make_select(text, self._window if window is None else window, order)
+        return self._add(SessionSchemas(select, None), name, history, punctuation)
+
+    @property
+    def queries(self) -> list[SharedQuery]:
+        """The queries, in the order in which they were added."""
+        return list(self._queries)
+
+    def counters(self) -> dict[str, int]:
+        """The counters of the session that joins (`ReadingSession.counters`), since it was opened; empty while there is
+        no query.
+        """
+        with self._running() as scan:
+            return {} if scan is None else scan.pipeline.counters()
+
+    @property
+    def effectiveness(self) -> float | None:
+        """Pairs found per pair compared (ESJ's ϱ); None where the device does not count both."""
+        return effectiveness({name.removeprefix("device_"): n for name, n in self.counters().items()
+                              if name.startswith("device_")})
+
+    def restart(self, device: str | Device | None = None, *, device_options: Mapping[str, Any] | None = None,
+                **options: object) -> None:
+        """Continue in a fresh device session, of another device if one is given; see `StreamJoin.restart`."""
+        self._check_open()
+        chosen = self._device if device is None else device
+        self._device = find_device(chosen, **merged_options(device_options, options, chosen, self.restart))
+        with self._running() as scan:
+            if scan is not None:
+                scan.pipeline.restart(self._device)
+                scan.collect()
+
+    def close(self) -> None:
+        """Close the queries of the join, and remove it from the streams."""
+        self._closed = True
+        for query in self.queries:
+            query.close()
+        self._host.forget_join(self)
+
+    def __enter__(self) -> CommonJoin:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def state(self) -> bytes:
+        """The join's part of a snapshot; empty without queries. `SharedStreams` asks for it."""
+        if self._scan is None or not self._queries:
+            return b""
+        with self._scan.lock:
+            return self._scan.pipeline.snapshot()
+
+    def opened_again(self, sequence: ReadySequence, state: bytes) -> Scan | None:
+        """A scan from ``state`` that reads ``sequence`` from now on, or None; see `replace`."""
+        if bool(state) != bool(self._queries):
+            raise SnapshotError(f"the snapshot must be of a common join {self.name!r} with the same queries")
+        if not state:
+            return None
+        found = Snapshot.from_bytes(state)
+        assert self._scan is not None
+        found.check(self._scan.pipeline.identity)
+        return Scan(sequence, self._schemas, self._device, found)
+
+    def replace(self, scan: Scan | None) -> None:
+        """Go on with ``scan``, which the queries read already, but for those that have ended."""
+        self._scan = scan
+        if scan is not None and scan.closed:
+            scan.close()
+
+    def forget(self, query: CommonQuery) -> None:
+        """Remove a query that is closed."""
+        if query in self._queries:
+            self._queries.remove(query)
+        self._host.forget(query)
+
+    def _add(self, schemas: SessionSchemas, name: str | None, history: bool, punctuation: bool) -> SharedQuery:
+        self._check_open()
+        self._check(schemas)
+
+        def made(name: str) -> SharedQuery:
+            new, given = self._scan is None or self._scan.closed, self._host.input()
+            if self._scan is None or self._scan.closed:
+                self._scan = Scan(given.sequence, self._schemas, self._device, (
+                    None if given.history is None else given.past(self._schemas, True)))
+            scan = self._scan
+            try:
+                with scan.lock:
+                    r, s = scan.pipeline.place()
+                    of_r, of_s = (len(rows) for rows in given.windows_for(schemas).streams.values()) if history else (
+                        0, 0)
+                    pairs = ChosenPairs(name, scan, schemas, self.joined, Places((r, s), (r - of_r, s - of_s)),
+                                        punctuation=punctuation)
+            except BaseException:
+                if new:
+                    scan.close()
+                raise
+            query = CommonQuery(self, name, schemas, pairs, punctuation)
+            self._queries.append(query)
+            return query
+
+        return self._host.register(name, made)
+
+    def _check(self, schemas: SessionSchemas) -> None:
+        """Raise `UnsupportedError` unless the pairs of the query of ``schemas`` are among those of the join."""
+        query, common, own = schemas.query, self.joined, "or give the query a device of its own, with streams.query(…)"
+        if not query.is_pairs or query.computed:
+            raise UnsupportedError(f"a query of a common join is an inner join without aggregates and without terms "
+                                   f"that DuckDB computes, as it only chooses among pairs; write it so, {own}")
+        if query.order.kind not in ("total", "none"):
+            raise UnsupportedError(f"a query of a common join has order 'total' or 'none', not '{query.order}', whose "
+                                   f"groups count from the query's first tuple; choose one of these, {own}")
+        if not implies(query.predicate, common.predicate):
+            raise UnsupportedError(f"the common join {self.name!r} finds the pairs for which '{common.predicate}', and "
+                                   f"'{query.predicate}' is not known to imply that; open another common join whose "
+                                   f"`on` lists this condition too, {own}")
+        for side in SIDES:
+            mine, whole = query.window(side), common.window(side)
+            if mine.rows != whole.rows or (whole.length is not None and (
+                    mine.length is None or mine.length > whole.length)):
+                raise UnsupportedError(f"the window of {side} must have the ROWS of the common join {self.name!r}, and "
+                                       f"a RANGE within its, but is {mine} beside {whole}; shorten it, {own}")
+        needed = {(c.side, c.source): None for c in schemas.columns}
+        needed |= {(c.side, c.name): None for c in PairTest(query, common).columns}
+        lacking = [f"{side}.{name}" for side, name in needed if (side, name) not in self._gives]
+        if lacking:
+            raise UnsupportedError(f"the common join {self.name!r} gives no column {lacking[0]}, which the query "
+                                   f"needs; name it in the join's select, {own}")
+
+    @contextmanager
+    def _running(self) -> Iterator[Scan | None]:
+        """The scan, which does not work meanwhile; None if there is none."""
+        scan = self._scan
+        if scan is None:
+            yield None
+            return
+        with scan.lock:
+            yield None if scan.closed else scan
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise DeviceError(f"the common join {self.name!r} is closed; open another one")
+
+
+class CommonQuery(SharedQuery):
+    """A query of a `CommonJoin`."""
+
+    def __init__(self, join: CommonJoin, name: str, schemas: SessionSchemas, pairs: ChosenPairs, punctuation: bool):
+        super().__init__(lambda _: join.forget(self), name, schemas, pairs, Limit(), punctuation)
+        self._join = join
+
+    def opened_again(self, sequence: ReadySequence, state: Snapshot, scans: Mapping[str, Scan]) -> ChosenPairs:
+        with self._opened():
+            state.check(ChosenPairs.identity(self._schemas, self._punctuation))
+            return ChosenPairs(self.name, scans[self._join.name], self._schemas, self._join.joined,
+                               Places((0, 0), (0, 0)), punctuation=self._punctuation, snapshot=state)
+
+
+def any_of(on: Predicate | Sequence[Predicate], schemas: Mapping[Side, Schema]) -> Predicate:
+    """The condition that one of ``on`` holds, without those that imply another."""
+    if isinstance(on, (str, bytes)) or not isinstance(on, Sequence):
+        return on
+    if not on:
+        raise InputError("on must have one condition at least, but the list is empty")
+    conditions = weakest([predicate(one, schemas["r"], schemas["s"]) for one in on])
+    return conditions[0] if len(conditions) == 1 else build.or_(conditions, "on")
+
+
+def _with_tested(query: Query, select: Sequence[str]) -> list[str]:
+    """``select`` with the columns that queries with other constants and shorter windows test."""
+    gives = {(c.side, c.source) for c in SessionSchemas(query, select).columns}
+    tested: dict[tuple[Side, str], None] = {(c.side, c.name): None for c in columns_of(query.predicate)}
+    tested |= {(side, query.time.name(side)): None for side in SIDES if query.time is not None}
+    return [*select, *(f"{side}.{name}" for side, name in tested if (side, name) not in gives)]
