@@ -41,7 +41,7 @@ def expressions(out: Recorder, window: int, tuples: int) -> None:
         for engine, rows, n in (("compiled", window, tuples), ("numpy", LEAST, 64)):
             r, s = _streams(rows + n)
             query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window=f"ROWS {rows}")
-            with CpuSession(query, ExpressionSearch(query.predicate, 1, compiling=engine == "compiled")) as session:
+            with CpuSession(query, ExpressionSearch(query.predicate, compiling=engine == "compiled")) as session:
                 session.push(arrivals(query, r[:rows], s[:rows]))
                 session.poll()
                 before, start = session.counters()["comparisons"], time.process_time()

@@ -1,5 +1,5 @@
-"""`CpuDevice`, under the name by which users import it; the engine is `splitjoin.engines.cpu`."""
+"""`CpuDevice` and `Tuning`, under the name by which users import it; the engine is `splitjoin.engines.cpu`."""
 
-from .engines.cpu import CpuDevice
+from .engines.cpu import CpuDevice, Tuning
 
-__all__ = ["CpuDevice"]
+__all__ = ["CpuDevice", "Tuning"]

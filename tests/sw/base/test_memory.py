@@ -14,6 +14,7 @@ import pytest
 from splitjoin import CapacityError, join, open as open_stream, query
 from splitjoin.base import memory
 from splitjoin.engines.cpu import CpuDevice, compiled_session, session as sessions
+from splitjoin.engines.cpu.tuning import Tuning
 
 N = 2000
 T = pa.table({"x": pa.array(np.arange(N) % 7, pa.int32()), "y": pa.array(np.arange(N) % 3, pa.int32())})
@@ -55,11 +56,11 @@ def test_candidates_are_not_matches() -> None:
 
 
 @pytest.mark.usefixtures("little")
-def test_batches_that_do_not_fit_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "_BATCH", 100)
+def test_batches_that_do_not_fit_together_are_refused() -> None:
+    device = CpuDevice(tuning=Tuning(batch=100))
     with pytest.raises(CapacityError, match=r"at [\d,]+ pairs it needs \d+ MiB more"):
-        join(T, T, on="r.x = s.x", window=f"ROWS {N}", device="cpu")
-    with open_stream(query(T.schema, T.schema, on="r.x = s.x", window=f"ROWS {N}")) as stream:
+        join(T, T, on="r.x = s.x", window=f"ROWS {N}", device=device)
+    with open_stream(query(T.schema, T.schema, on="r.x = s.x", window=f"ROWS {N}"), device=device) as stream:
         rows = 0
         for at in range(0, N, 50):
             stream.push_r(T.slice(at, 50))

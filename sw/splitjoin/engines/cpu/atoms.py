@@ -21,12 +21,12 @@ from splitjoin.lang.ir import Expr, sides
 from splitjoin.lang.properties import denominator, may_be_null
 from splitjoin.lang.types import Bool, Date, Float, Int, is_text
 
+from .tuning import DEFAULTS, Tuning
+
 __all__ = ["Atom", "AtomLanes", "ValueRange", "atoms"]
 
 Array = npt.NDArray[Any]
 
-#: Rows of a slice whose least and greatest values are kept together.
-_SLICE = 4096
 _MASK = 2**64 - 1
 
 
@@ -102,8 +102,9 @@ class AtomLanes:
     Each stream's lanes are its atoms' values, then their validity: arrays (n,) each.
     """
 
-    def __init__(self, predicate: Expr):
+    def __init__(self, predicate: Expr, tuning: Tuning = DEFAULTS):
         self.atoms = atoms(predicate)
+        self._range_rows = tuning.range_rows
         self._of = {side: [a for a in self.atoms if a.side == side] for side in ("r", "s")}
         #: Per stream, slices of rows: the first, the one after the last, and the range of each lane.
         self._slices: dict[str, deque[tuple[int, int, list[ValueRange]]]] = {"r": deque(), "s": deque()}
@@ -125,7 +126,7 @@ class AtomLanes:
             ranges.append(value_range)
         slices, first, end = self._slices[side], self._rows[side], self._rows[side] + table.num_rows
         self._rows[side] = end
-        if slices and end - slices[-1][0] <= _SLICE:
+        if slices and end - slices[-1][0] <= self._range_rows:
             first, _, before = slices.pop()
             ranges = [a | b for a, b in zip(before, ranges, strict=True)]
         slices.append((first, end, ranges))

@@ -15,12 +15,11 @@ from .one_call import OneCall
 from .search import Search
 from .session import BatchSession, Joined
 from .timeline import Timeline
+from .tuning import DEFAULTS, Tuning
 
 __all__ = ["CpuSession"]
 
-#: Least nanoseconds of work for each thread: the hand-over takes a tenth of it, more if a helper has to be woken.
-_SHARE = 25_000.0
-#: The interpreter takes so much longer for the parts of a batch than for one call, in such shares.
+#: The interpreter takes so much longer for the parts of a batch than for one call, in shares of a thread (`Tuning`).
 _PARTS = 6
 #: Nanoseconds for keys, bounds and window of an arrival, and for its result items.
 _ENCODE_NS, _GATHER_NS = 9.0, 6.0
@@ -29,10 +28,10 @@ _ENCODE_NS, _GATHER_NS = 9.0, 6.0
 class CpuSession(BatchSession):
     """A query in compiled loops."""
 
-    def __init__(self, query: Query, search: Search, threads: int = 1):
-        super().__init__(query)
+    def __init__(self, query: Query, search: Search, threads: int = 1, tuning: Tuning = DEFAULTS):
+        super().__init__(query, tuning)
         self._search = search
-        self._timeline = Timeline(query)
+        self._timeline = Timeline(query, tuning.slack)
         self._threads, self._team = threads, Team(threads)
         self._shared: tuple[int, float] | None = None  # how many threads share a batch, and its nanoseconds with one
         self._pairs = 0  # in the windows of the last batch
@@ -77,8 +76,8 @@ class CpuSession(BatchSession):
         if self._threads == 1:
             return 1
         cost = self._search.cost(arrivals, pairs)
-        size = self._most_for(min(cost, self._search.most_threads(arrivals, pairs) * _SHARE))
-        if self._one_call is not None and cost - cost / size < _PARTS * _SHARE:
+        size = self._most_for(min(cost, self._search.most_threads(arrivals, pairs) * self._tuning.share))
+        if self._one_call is not None and cost - cost / size < _PARTS * self._tuning.share:
             size = 1
         self._shared = size, cost
         return size
@@ -113,4 +112,4 @@ class CpuSession(BatchSession):
         return self._team
 
     def _most_for(self, nanoseconds: float) -> int:
-        return max(1, min(self._threads, int(nanoseconds / _SHARE)))
+        return max(1, min(self._threads, int(nanoseconds / self._tuning.share)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from splitjoin.base.errors import DeviceError, UnsupportedError
@@ -25,6 +25,7 @@ from .suitable import check_engine
 from .table_compilation import TableCompilation
 from .table_work import Work
 from .tiered import TieredSession
+from .tuning import DEFAULTS, Tuning
 from .whole_tables import table_neighbours, table_pairs
 
 __all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine", "compile_in_background"]
@@ -53,6 +54,7 @@ class CpuDevice(Device):
         compiling: ``"background"`` to start a query whose loops are not in the cache by NumPy, while another process
             compiles them; ``"first"`` to compile them before the first result. $SPLITJOIN_COMPILE by default, or else
             ``"background"``.
+        tuning: Sizes and limits, which change time and memory, never the answer.
     """
 
     name: ClassVar[str] = "cpu"
@@ -62,6 +64,7 @@ class CpuDevice(Device):
     threads: int | Literal["auto"] = "auto"
     prefilter: bool = True
     compiling: CompileTime | None = None
+    tuning: Tuning = field(default=DEFAULTS, repr=False)
 
     def __post_init__(self) -> None:
         if self.engine not in get_args(CpuEngine):
@@ -72,6 +75,9 @@ class CpuDevice(Device):
                               f"not {self.threads!r}")
         if not isinstance(self.prefilter, bool):
             raise DeviceError(f"prefilter must be True or False, not {self.prefilter!r}")
+        if not isinstance(self.tuning, Tuning):
+            raise DeviceError(f"tuning must be a Tuning, as in CpuDevice(tuning=Tuning(batch=4096)), not "
+                              f"{self.tuning!r}")
         if self.compiling not in (None, "background", "first"):
             raise DeviceError(f"compiling must be 'background' or 'first', not {self.compiling!r}")
 
@@ -90,7 +96,7 @@ class CpuDevice(Device):
         if when == "background" and query.order.kind != "inner" and sys.executable and hasattr(os, "posix_spawn"):
             compilation = Compilation(query, self.engine)
             if not (compilation.is_known and compilation.is_loaded):
-                return TieredSession(query, lambda: self.open_compiled(query), compilation)
+                return TieredSession(query, lambda: self.open_compiled(query), compilation, self.tuning)
         return self.open_compiled(query)
 
     def open_latest(self, query: Query) -> Session:
@@ -134,14 +140,15 @@ class CpuDevice(Device):
         if query.order.kind == "inner":
             raise needs_numba(f"order='{query.order}' on the device 'cpu'", "use device='golden'")
         tell("numba is not installed, so this join runs by NumPy alone, which takes longer; pip install numba")
-        return NumpySession(query)
+        return NumpySession(query, self.tuning)
 
     def open_compiled(self, query: Query) -> BatchSession:
         """Start a session of ``query`` with compiled loops from its first batch."""
         from .compiled_session import CpuSession  # which imports numba
         from .search import make_search
 
-        return CpuSession(query, make_search(query, self.engine, self.prefilter), self.workers)
+        search = make_search(query, self.engine, self.prefilter, self.tuning)
+        return CpuSession(query, search, self.workers, self.tuning)
 
     def compile(self, query: Query, coming: Arrivals) -> None:
         """Compile the loops of ``query`` in this process, as a join of the ``coming`` arrivals needs them."""

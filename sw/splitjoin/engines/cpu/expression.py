@@ -19,18 +19,12 @@ from .exact_source import NotCompiled
 from .expression_kernel import CHUNK, PROBES, STEP, Kernel, make_kernel
 from .finder import Batch, Finder, Found, assembled
 from .pairs import PairTest
+from .tuning import DEFAULTS, Tuning
 
 __all__ = ["Compiler", "ExpressionFinder", "live_ranges"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
-
-#: Pairs that NumPy evaluates at once.
-_PAIRS = 1 << 18
-#: Number of pairs for which NumPy takes about as long as compilation.
-_PATIENCE = 1 << 23
-#: Room for matches beside those of one probe.
-_ROOM = 1 << 16
 
 
 class Compiler:
@@ -39,7 +33,8 @@ class Compiler:
     ``verify``: for candidates, else for nested loops.
     """
 
-    def __init__(self, condition: Expr, lanes: AtomLanes, *, verify: bool = False):
+    def __init__(self, condition: Expr, lanes: AtomLanes, tuning: Tuning = DEFAULTS, *, verify: bool = False):
+        self._interpreted = tuning.interpreted
         self._condition, self._lanes, self._verify = condition, lanes, verify
         self._ranges: object = None
         self._kernel: Kernel | None = None
@@ -50,7 +45,7 @@ class Compiler:
 
         ``pairs``: how many there were so far; NumPy is done with a few before anything is compiled.
         """
-        if pairs <= _PATIENCE:
+        if pairs < self._interpreted:
             return None
         ranges = live_ranges(batch, self._lanes)
         if ranges != self._ranges:
@@ -78,8 +73,8 @@ class ExpressionFinder(Finder):
     Stores, and probes with, the predicate's columns (`column_arrays`), then its lanes (`AtomLanes`).
     """
 
-    def __init__(self, predicate: Expr):
-        super().__init__()
+    def __init__(self, predicate: Expr, tuning: Tuning = DEFAULTS):
+        super().__init__(tuning)
         self._predicate, self._pairs = predicate, PairTest(predicate)
         self._columns = {side: [c for c in columns(predicate) if c.side == side] for side in ("r", "s")}
         self.kernel: Kernel | None = None
@@ -101,7 +96,7 @@ class ExpressionFinder(Finder):
         store, counts = self.stores[other_side(side)], np.zeros(len(start), np.int64)
         if int(end[-1]) == int(start[0]):
             return counts, np.empty(0, np.int64)
-        rows = self.room(int((end - start).max()) + _ROOM)
+        rows = self.room(int((end - start).max()) + self.tuning.room)
         flags = np.empty((PROBES, int(end[-1] - start[0]) // CHUNK + 2), np.bool_)
         lanes = self._kernel_lanes(self.kernel, batch, side, first, last)
         find, parts, p = self.kernel.modules[side].find, [], 0
@@ -120,12 +115,12 @@ class ExpressionFinder(Finder):
     def _by_numpy(self, batch: Batch, side: str, before: int, start: Rows, end: Rows) -> tuple[Rows, Rows]:
         """The matches of the probes behind the first ``before``, which have these windows."""
         store = self.stores[other_side(side)]
-        lengths = end - start
+        lengths, most = end - start, self.tuning.numpy_pairs
         counts, found = np.zeros(len(start), np.int64), [np.empty(0, np.int64)]
         first = 0
         while first < len(start):
             # The probes that fill a block, at least one.
-            last = first + max(1, int(np.searchsorted(np.cumsum(lengths[first:]), _PAIRS, side="right")))
+            last = first + max(1, int(np.searchsorted(np.cumsum(lengths[first:]), most, side="right")))
             sizes = lengths[first:last]
             probe = np.repeat(np.arange(first, first + len(sizes)), sizes)
             rows = np.arange(len(probe)) + np.repeat(start[first:last] - (np.cumsum(sizes) - sizes), sizes)

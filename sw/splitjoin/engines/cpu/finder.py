@@ -20,6 +20,7 @@ from splitjoin.lang.schema import SIDES
 from .helpers import Team
 from .store import Store
 from .timeline import Arriving, Windows, extent
+from .tuning import DEFAULTS, Tuning
 
 __all__ = ["Batch", "Finder", "Found", "assembled", "in_task_order"]
 
@@ -107,8 +108,9 @@ class Finder(ABC):
     its stream is its row id.
     """
 
-    def __init__(self) -> None:
-        self.stores: dict[str, Store] = {side: Store() for side in SIDES}
+    def __init__(self, tuning: Tuning = DEFAULTS) -> None:
+        self.tuning = tuning
+        self.stores: dict[str, Store] = {side: Store(tuning.slack) for side in SIDES}
         self.candidates = 0
         self._lock = Lock()
         self._buffer = local()

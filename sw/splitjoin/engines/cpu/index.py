@@ -31,6 +31,7 @@ from .store import ReusedArrays, Store, aligned
 from .tests_source import used_slots
 from .tickets import PHASE, STOP, make_control, resume
 from .timeline import ones
+from .tuning import DEFAULTS, Tuning
 
 __all__ = ["IndexFinder", "shared_step"]
 
@@ -41,27 +42,23 @@ Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
-#: Room for candidates beside those of one probe.
-_ROOM = 1 << 16
-#: Tuples by which cells can grow, at least, before the grid is built anew.
-_SPARE = 1 << 12
-#: Places in a grid, which are numbered in 32 bits; a cell that grows takes some beyond. So are the tuples since it was
-#: built.
-_MOST_SLOTS = _MOST_TUPLES = 1 << 30
+#: Places in a grid, which are numbered in 32 bits; a cell that grows takes some beyond.
+_MOST_SLOTS = 1 << 30
 #: Arrivals that are stored before any of them probes: this part of the window, within limits, by one thread, or by
 #: several, which wait for each other so often.
 _STEP, _LEAST, _MOST = 4, 256, 8192
-_SHARED_STEP, _SHARED_LEAST = 2, 4096
-#: Parts of a step's probes for each thread, and the least number of arrivals in one; the least number of tuples in a
-#: part that is sorted by ranges of cells.
-_PARTS, _LEAST_PART, _LEAST_SORTED = 2, 64, 1024
+_SHARED_STEP = 2
+#: Parts of a step's probes for each thread; the least number of tuples in a part that is sorted by ranges of cells.
+_PARTS, _LEAST_SORTED = 2, 1024
 #: Tuples whose levels are computed at once.
 _AT_ONCE = 4096
 
 
-def shared_step(window: int) -> int:
-    """The number of arrivals that several threads store before any of them probes, in windows of ``window`` tuples."""
-    return max(window // _SHARED_STEP, _SHARED_LEAST)
+def shared_step(window: int, least: int) -> int:
+    """The number of arrivals that several threads store before any of them probes, in windows of ``window`` tuples;
+    ``least`` or more.
+    """
+    return max(window // _SHARED_STEP, least)
 
 
 @dataclass
@@ -115,8 +112,8 @@ class _Room:
 class IndexFinder(Finder):
     """Looks tuples up by the tests that ``choice`` names."""
 
-    def __init__(self, plan: Plan, choice: Choice, selectivity: Selectivity):
-        super().__init__()
+    def __init__(self, plan: Plan, choice: Choice, selectivity: Selectivity, tuning: Tuning = DEFAULTS):
+        super().__init__(tuning)
         self._plan, self._tests, self._selectivity = plan, choice.tests, selectivity
         module = load(region_source(plan, choice.tests))
         self._prepare, self.work = (entry_address(of) for of in (module.prepare, module.work))
@@ -144,7 +141,7 @@ class IndexFinder(Finder):
             if store.end == store.base:  # nobody looks: the grid's remaining tuples are expired
                 tasks[tasks[:, 0] == PROBE, 6 - n] = len(counts[other_side(side)])
                 counts[other_side(side)][:] = 0
-            elif side not in self._grids or store.end - self._grids[side].first > _MOST_TUPLES:
+            elif side not in self._grids or store.end - self._grids[side].first > self.tuning.numbered:
                 self._build(side, self._live(batch, side, 0), self._ends[side])
         self._describe(batch, counts)
         if batch.team.size > 1:
@@ -182,7 +179,7 @@ class IndexFinder(Finder):
     def has_grids(self, tuples: int) -> bool:
         """True if both streams have grids that can number ``tuples`` more."""
         return len(self._grids) == len(SIDES) and all(
-            self.stores[side].end + tuples - grid.first <= _MOST_TUPLES for side, grid in self._grids.items())
+            self.stores[side].end + tuples - grid.first <= self.tuning.numbered for side, grid in self._grids.items())
 
     def finished(self, candidates: int) -> None:
         """Note that all stored tuples are in the grids, and that ``candidates`` were compared which no thread has."""
@@ -204,8 +201,8 @@ class IndexFinder(Finder):
             tasks = np.zeros((-(-n // size) * 4, 14), np.int64)
             lay_out_for_one(batch.stream, size, tasks)
             return tasks, np.array([len(tasks)])
-        size = min(shared_step(longest), n)
-        parts = max(1, min(_PARTS * batch.team.size, size // _LEAST_PART))
+        size = min(shared_step(longest, self.tuning.shared_arrivals), n)
+        parts = max(1, min(_PARTS * batch.team.size, size // self.tuning.part_arrivals))
         steps, ranges = -(-n // size), batch.team.size
         tasks, limits = np.zeros((steps * (parts + 2 * ranges), 14), np.int64), np.empty(2 * steps, np.int64)
         _lay_out(batch.stream, size, parts, ranges, tasks, limits)
@@ -267,7 +264,7 @@ class IndexFinder(Finder):
 
     def reserve(self, threads: int) -> list[_Room]:
         """The room of the threads, for grids of any size."""
-        size = self._most_slots + _ROOM
+        size = self._most_slots + self.tuning.room
         if self._rooms and len(self._rooms[0].found) < size:
             self._count()
             self._rooms = []
@@ -336,14 +333,14 @@ class IndexFinder(Finder):
         sample = [k[first - store.base:] if end - first >= 1024 else k for k in keys]
         counts = levels_for(self._plan, self._selectivity, self._tests, max(end - first, len(sample[0]) // 2))
         levels = [hashed((256 * n - 1).bit_length()) if is_equality(self._plan, j)
-                  else cyclic(s, 256 * n) if has_trend(s) else learn(s, 256 * n)
+                  else cyclic(s, 256 * n) if has_trend(s, self.tuning.trend) else learn(s, 256 * n)
                   for j, n, s in zip(self._tests, counts, sample, strict=True)]
         levels = levels if len(levels) == 2 else [*levels, constant()]
         lines, stride = (-(-x.count // 256) for x in levels)  # 256 levels to a cell
         span = slice(first - store.base, end - store.base)
         found = np.stack([y.of(k[span]) for y, k in zip(levels, (keys[0], keys[-1]), strict=True)])
         head, used = np.empty((lines * stride, 4), np.int32), np.zeros(1, np.int64)
-        size = _SPARE // BLOCK * BLOCK + BLOCK
+        size = self.tuning.spare // BLOCK * BLOCK + BLOCK
         while True:
             rows, pool = np.empty(size, np.int32), aligned(2 * size, np.uint8)
             if build_grid(found, stride, head, rows, pool, used):

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .jit import compiled
+from .tuning import DEFAULTS
 
 __all__ = ["CYCLE", "Levels", "constant", "cyclic", "has_trend", "hashed", "learn", "write_levels"]
 
@@ -23,9 +24,9 @@ _SAMPLE = 1 << 14
 _OUTLIERS = 0.002
 #: Levels count as even if pairs of tuples share one of _BINS bins at most _UNEVEN times as often as on even levels.
 _UNEVEN, _BINS = 1.25, 1 << 10
-#: For a trend: the least number of codes in the early half of the sample, and the largest share of the late half that
-#: may lie on the wrong side of the early half's median.
-_EARLY, _CROSSING = 64, 0.05
+#: For a trend: the largest share of the late half of the sample that may lie on the wrong side of the early half's
+#: median.
+_CROSSING = 0.05
 #: Kinds of levels.
 LINEAR, FLOAT, TABLE, HASH, CYCLE = 0, 1, 2, 3, 4
 
@@ -92,12 +93,12 @@ def hashed(bits: int) -> Levels:
     return Levels(np.array([HASH, 0, 0, 0, 64 - bits], np.uint64), np.zeros(2), np.zeros(1, np.int32), 1 << bits)
 
 
-def has_trend(sample: Array) -> bool:
-    """True if the codes of ``sample`` (n,), in arrival order, rise or fall over time."""
+def has_trend(sample: Array, least: int = DEFAULTS.trend) -> bool:
+    """True if the codes of ``sample`` (n,), in arrival order, rise or fall over time, as ``least`` early ones tell."""
     if len(sample) > _SAMPLE:
         sample = sample[np.linspace(0, len(sample) - 1, _SAMPLE).astype(np.int64)]
     early, late = sample[:len(sample) // 2], sample[len(sample) // 2:]
-    if len(early) < _EARLY:
+    if len(early) < least:
         return False
     median = np.partition(early, len(early) // 2)[len(early) // 2]
     return bool(max(np.sum(late < median), np.sum(late > median)) >= (1 - _CROSSING) * len(late))

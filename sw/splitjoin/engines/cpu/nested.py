@@ -20,25 +20,23 @@ from .nested_source import CHUNK, PROBES, nested_fields, nested_source
 from .store import Store, aligned
 from .tests_source import used_slots
 from .tickets import STOP, make_control, resume
+from .tuning import DEFAULTS, Tuning
 
 __all__ = ["NestedFinder"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
-#: Room for matches beside those of one probe.
-_ROOM = 1 << 16
-#: Parts of the probes for each thread, so that all end at about the same time. The least number of probes in one, as
-#: fewer would read each chunk of the window too often; and if there are few.
-_PARTS = 4
-_LEAST, _FEWEST = PROBES // 2, 16
+#: Parts of the probes for each thread, so that all end at about the same time. The least number of probes in
+#: one if there are few.
+_PARTS, _FEWEST = 4, 16
 
 
 class NestedFinder(Finder):
     """Compares probes with all that they see; ``choice`` says by which tests narrow copies of the keys are kept."""
 
-    def __init__(self, plan: Plan, choice: Choice, samples: dict[str, list[Array]]):
-        super().__init__()
+    def __init__(self, plan: Plan, choice: Choice, samples: dict[str, list[Array]], tuning: Tuning = DEFAULTS):
+        super().__init__(tuning)
         self._plan, self._tests = plan, choice.tests
         self._kind = np.uint8 if choice.levels[:1] == (256,) else np.uint16
         self._levels: dict[str, list[Levels]] = {side: [] for side in SIDES}
@@ -79,7 +77,7 @@ class NestedFinder(Finder):
         self._describe(batch, side, counts)
         block.put_all((("control", control), ("limits", limits), ("tasks", tasks)))
         # A thread has room for the matches of a probe with all that it sees, and what it has found before.
-        room = batch.extent[1] + _ROOM
+        room = batch.extent[1] + self.tuning.room
         chunks = max(int(end[last - 1] - start[first]) for first, last in tasks[:, :2]) // CHUNK + 2
         flags = [np.empty((PROBES, chunks), np.bool_) for _ in range(batch.team.size)]
         fills = [aligned(8, np.int64) for _ in range(batch.team.size)]
@@ -108,8 +106,8 @@ class NestedFinder(Finder):
 
     def _tasks_of(self, batch: Batch, side: str) -> Rows:
         """The tasks (n, 6) of the probes of stream ``side`` (`nested_source`)."""
-        n = len(batch.windows[side][0])
-        least = _LEAST if n >= _LEAST * batch.team.size else _FEWEST
+        n, least = len(batch.windows[side][0]), self.tuning.part_probes
+        least = least if n >= least * batch.team.size else _FEWEST
         parts = max(1, min(_PARTS * batch.team.size, n // least)) if batch.team.size > 1 else 1
         cuts = n * np.arange(parts + 1) // parts
         tasks = np.zeros((parts, 6), np.int64)

@@ -30,19 +30,17 @@ from .pairs import PairTest, column_arrays
 from .session import BatchSession, Joined
 from .store import Store
 from .suitable import slot_tests
+from .tuning import DEFAULTS, Tuning
 from .zones import Zones, blocks_of, ranges
 
 __all__ = ["NumpySession"]
 
 Rows = npt.NDArray[np.int64]
 
-#: Pairs that are evaluated at once.
-_PAIRS = 1 << 18
 #: Probes of the sample that tells which key has the fewest candidates.
 _SAMPLE = 256
-#: Candidates a probe by one key, on average, from which on zone maps are tried; probes of the sample that tells how
-#: many they leave.
-_ZONED, _ZONE_SAMPLE = 64, 32
+#: Probes of the sample that tells how many candidates zone maps leave.
+_ZONE_SAMPLE = 32
 
 
 class NumpySession(BatchSession):
@@ -51,8 +49,8 @@ class NumpySession(BatchSession):
     ``needed``: per stream the first row that a later probe may see.
     """
 
-    def __init__(self, query: Query) -> None:
-        super().__init__(query)
+    def __init__(self, query: Query, tuning: Tuning = DEFAULTS) -> None:
+        super().__init__(query, tuning)
         order = query.order
         assert order.kind != "inner", "its stars lie between slices of the windows"
         self._every = {"none": 0, "outer": order.n, "total": 1}[order.kind]
@@ -64,7 +62,7 @@ class NumpySession(BatchSession):
         self._decided = self._plan.residual is None and len(tests) == len(self._plan.tests)
         self._condition = PairTest(query.predicate)
         self._extents = {side: query.window(side) for side in SIDES}
-        self._keys, self._columns, self._times = ({side: Store() for side in SIDES} for _ in range(3))
+        self._keys, self._columns, self._times = (self._stores() for _ in range(3))
         self._ends = {"r": 0, "s": 0}
         self.needed = {"r": 0, "s": 0}
         self._candidates = 0
@@ -83,10 +81,13 @@ class NumpySession(BatchSession):
         """The engine, in words."""
         return "NumPy, by sorted keys" if self._slots["r"] else "NumPy, all pairs"
 
+    def _stores(self) -> dict[str, Store]:
+        return {side: Store(self._tuning.slack) for side in SIDES}
+
     def forget(self) -> None:
         """Release the stored tuples; only results that were not polled yet, and counters, are left."""
         for stores in (self._keys, self._columns, self._times):
-            stores.update({side: Store() for side in SIDES})
+            stores.update(self._stores())
 
     def join_batch(self, part: Arrivals) -> Joined:
         """Store the tuples of ``part``, find their partners, and expire what no later tuple sees."""
@@ -173,23 +174,23 @@ class NumpySession(BatchSession):
         """The pairs of probe and stored tuple within the windows ``start`` to ``end``, or those of them that the bounds
         of a key, or `Zones`, let through, whichever are fewest; in blocks of whole probes, in their order.
         """
-        lengths = end - start
+        lengths, most = end - start, self._tuning.numpy_pairs
         order, left, count = _by_key(keys, bounds) if keys else (start, start, lengths)
         fewest = min(int(count.sum()), int(lengths.sum()))
         found = None
-        if keys and fewest >= _ZONED * len(count):
+        if keys and fewest >= self._tuning.zoned * len(count):
             zones, within = Zones([*(key[order] for key in keys), order]), [*bounds, (start, end - 1)]
             some = slice(None, None, max(1, len(count) // _ZONE_SAMPLE))
             looked = sum(len(at) for _, at in zones.pairs(left[some], count[some], [
-                (low[some], high[some]) for low, high in within], _PAIRS))
+                (low[some], high[some]) for low, high in within], most))
             if 2 * looked * len(count) < fewest * len(count[some]):
-                found = zones.pairs(left, count, within, _PAIRS)
+                found = zones.pairs(left, count, within, most)
         if found is None and (not keys or count.sum() >= lengths.sum()):
-            for first, last in blocks_of(lengths, _PAIRS):
+            for first, last in blocks_of(lengths, most):
                 yield ranges(first, start[first:last], lengths[first:last])
             return
         for probe, at in found or (ranges(first, left[first:last], count[first:last])
-                                   for first, last in blocks_of(count, _PAIRS)):
+                                   for first, last in blocks_of(count, most)):
             at = order[at]
             inside = (at >= start[probe]) & (at < end[probe])
             yield probe[inside], at[inside]

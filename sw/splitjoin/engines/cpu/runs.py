@@ -22,6 +22,7 @@ import numpy.typing as npt
 from .intrinsics import BLOCK, interval_mask, lowest_bit, popcount
 from .jit import compiled
 from .store import Store, aligned
+from .tuning import DEFAULTS
 
 __all__ = ["Runs", "by_probe", "first_above", "first_not_below", "first_reaching", "in_arrival_order", "sort_keys",
            "sort_rows", "span"]
@@ -29,8 +30,6 @@ __all__ = ["Runs", "by_probe", "first_above", "first_not_below", "first_reaching
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
-#: The least number of tuples in the tail that are sorted into a run.
-_TAIL = 1024
 #: Runs of a window whose tuples expire have at most this part of it each, as expired tuples of a run are still looked
 #: at.
 _PART = 4
@@ -48,7 +47,8 @@ _NEAR = 64
 class Runs:
     """One stream's stored tuples as sorted runs and a tail. Places count from ``origin`` on, a position in the store.
 
-    ``slots``: the plan's slots that are kept; ``by``: the one by which runs are sorted.
+    ``slots``: the plan's slots that are kept; ``by``: the one by which runs are sorted;
+    ``tail``: the least number of tuples that are sorted into one.
 
     Attributes:
         others: The slots with extremes.
@@ -61,8 +61,8 @@ class Runs:
         extremes: Per slot of ``others`` the least and the greatest key of each block, level by level.
     """
 
-    def __init__(self, slots: list[int], by: int, others: list[int]):
-        self._slots, self._by, self.others = slots, by, others
+    def __init__(self, slots: list[int], by: int, others: list[int], tail: int = DEFAULTS.tail):
+        self._slots, self._by, self.others, self._least = slots, by, others, tail
         self.origin = self.tail = self.used = 0
         self.keys: dict[int, Array] = {}
         self.order = np.empty(0, np.uint32)
@@ -82,10 +82,10 @@ class Runs:
             self.keys[slot][self.used:self.used + n] = store.arrays[slot][first - store.base:]
         self.order[self.used:self.used + n] = np.arange(self.used, self.used + n, dtype=np.uint32)
         self.used += n
-        if self.used - self.tail < _TAIL:
+        if self.used - self.tail < self._least:
             return
         # Nothing has expired: the window may have no end, and few long runs are best.
-        most = self.used if dead <= 0 else max(_TAIL, BLOCK, (store.end - dead) // _PART) // BLOCK * BLOCK
+        most = self.used if dead <= 0 else max(self._least, BLOCK, (store.end - dead) // _PART) // BLOCK * BLOCK
         bounds = [(int(a), int(b)) for a, b in self.bounds]
         while self.used - self.tail >= BLOCK:
             begin, end = self.tail, min(self.used // BLOCK * BLOCK, self.tail + most)
@@ -107,7 +107,7 @@ class Runs:
         """Drop the runs before place ``dead``, and the memory before the first one that is left, if that is much."""
         self.bounds = self.bounds[self.bounds[:, 1] > dead]
         begin = int(self.bounds[0, 0]) if len(self.bounds) else self.tail
-        if begin < max(self.used - begin, 8 * _TAIL):
+        if begin < max(self.used - begin, 8 * self._least):
             return
         kept = self.used - begin
         self.keys = {slot: _moved(keys, begin, kept) for slot, keys in self.keys.items()}
@@ -121,7 +121,7 @@ class Runs:
     def _reserve(self, n: int) -> None:
         if n + BLOCK <= len(self.order):
             return
-        room = (max(2 * n, 4 * _TAIL) // BLOCK + 2) * BLOCK
+        room = (max(2 * n, 4 * self._least) // BLOCK + 2) * BLOCK
         self.keys = {slot: _moved(keys, 0, self.used, room) for slot, keys in self.keys.items()}
         self.order = _moved(self.order, 0, self.used, room)
         self._allocate_extremes(room)

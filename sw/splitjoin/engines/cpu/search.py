@@ -29,6 +29,7 @@ from .nested import NestedFinder
 from .pairs import column_arrays
 from .sorted_runs import SortedFinder
 from .suitable import check_engine
+from .tuning import DEFAULTS, Tuning
 from .verified import VerifiedFinder
 
 __all__ = ["ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "make_search",
@@ -38,19 +39,14 @@ Array = npt.NDArray[Any]
 
 #: The most interval tests that are compiled.
 _MOST_TESTS = 16
-#: Interval tests with a residual are reviewed each time after so many pairs; and the largest share of them that may
-#: become candidates.
-_REVIEWED_PAIRS, _MOST_CANDIDATES = 1 << 24, 0.05
-#: An index is stale if it compares so many times the tuples that were predicted; checked after so many arrivals at the
-#: earliest.
-_STALE_FACTOR, _STALE_ARRIVALS = 4, 4096
+#: The largest share of the pairs that may become candidates of interval tests with a residual.
+_MOST_CANDIDATES = 0.05
+#: An index is stale if it compares so many times the tuples that were predicted.
+_STALE_FACTOR = 4
 #: Nanoseconds that a compiled expression takes for a pair.
 _PAIR_NS = 0.3
-#: Least nanoseconds of a thread's work in a step of an index, after which threads wait for each other; and threads that
-#: must have so much, as fewer gain less than sorting a batch's tuples by cells takes.
-_STEP_NS, _FEWEST = 30_000.0, 4
-#: The engine is chosen again after so many arrivals, and 16 windows.
-_RECHOOSE_ARRIVALS = 1 << 20
+#: Threads that must have work in a step of an index, as fewer gain less than sorting a batch's tuples by cells takes.
+_FEWEST = 4
 
 
 class Search(ABC):
@@ -90,7 +86,7 @@ class Search(ABC):
         """The finder that processes the batch."""
 
 
-def make_search(query: Query, engine: str, prefilter: bool) -> Search:
+def make_search(query: Query, engine: str, prefilter: bool, tuning: Tuning = DEFAULTS) -> Search:
     """Choose the search: interval tests, with verification of a residual, or the expression itself if no test compares
     both streams.
     """
@@ -98,8 +94,8 @@ def make_search(query: Query, engine: str, prefilter: bool) -> Search:
     check_engine(plan, engine)
     plan = shortened(plan)
     if plan.residual is not None and tests_nothing(plan):
-        return ExpressionSearch(query.predicate)
-    tests = PlanSearch(plan, None if engine == "auto" else engine, prefilter)
+        return ExpressionSearch(query.predicate, tuning)
+    tests = PlanSearch(plan, None if engine == "auto" else engine, prefilter, tuning)
     if plan.residual is None:
         return tests
     return VerifiedSearch(query.predicate, plan.residual, tests, engine not in ("index", "sorted"))
@@ -133,11 +129,11 @@ def _required_only(plan: Plan) -> Plan:
 class ExpressionSearch(Search):
     """Evaluates the predicate itself for every pair. ``compiling``: False to use NumPy only."""
 
-    def __init__(self, predicate: Expr, *, compiling: bool = True):
+    def __init__(self, predicate: Expr, tuning: Tuning = DEFAULTS, *, compiling: bool = True):
         self._predicate = predicate
-        self._lanes = AtomLanes(predicate)
-        self._compiler = Compiler(predicate, self._lanes) if compiling else None
-        self._finder = ExpressionFinder(predicate)
+        self._lanes = AtomLanes(predicate, tuning)
+        self._compiler = Compiler(predicate, self._lanes, tuning) if compiling else None
+        self._finder = ExpressionFinder(predicate, tuning)
         self._pairs = 0
 
     @property
@@ -169,8 +165,8 @@ class ExpressionSearch(Search):
 class PlanSearch(Search):
     """Evaluates interval tests on keys by nested loops or an index, whichever is cheaper for the tuples so far."""
 
-    def __init__(self, plan: Plan, forced: str | None, prefilter: bool):
-        self._plan, self._forced, self._prefilter = plan, forced, prefilter
+    def __init__(self, plan: Plan, forced: str | None, prefilter: bool, tuning: Tuning = DEFAULTS):
+        self._plan, self._forced, self._prefilter, self.tuning = plan, forced, prefilter, tuning
         self._coder = LaneCoder(plan)
         self._choice: Choice | None = None
         self._finder: IndexFinder | NestedFinder | SortedFinder | None = None
@@ -198,7 +194,8 @@ class PlanSearch(Search):
         """The number of threads beyond which they would wait for each other for most of the time."""
         if self._choice is None or self._choice.engine != "index":
             return float("inf")
-        found = min(arrivals, shared_step(pairs // max(arrivals, 1))) * self._choice.cost / _STEP_NS
+        step = min(arrivals, shared_step(pairs // max(arrivals, 1), self.tuning.shared_arrivals))
+        found = step * self._choice.cost / self.tuning.step
         return found if found >= _FEWEST else 1.0
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
@@ -230,7 +227,7 @@ class PlanSearch(Search):
         if not isinstance(self._finder, IndexFinder) or self._choice is None:
             return None
         arrivals = self._arrivals + self._last_arrivals
-        due = arrivals > _RECHOOSE_ARRIVALS + 16 * self._live
+        due = arrivals > self.tuning.rechosen + 16 * self._live
         if due or (self._is_judged(arrivals, self._live) and self._compares_too_much):
             return None
         return self._finder, 2 * self._live
@@ -248,7 +245,7 @@ class PlanSearch(Search):
         self._arrivals += self._last_arrivals
         stale = self._is_stale(live)
         self._last_arrivals = len(batch.stream)
-        due = self._arrivals > _RECHOOSE_ARRIVALS + 16 * self._live
+        due = self._arrivals > self.tuning.rechosen + 16 * self._live
         if self._choice is None or stale or due or live > 2 * self._live:
             self._choose_again(batch, max(live, 1), stale)
         assert self._finder is not None
@@ -264,7 +261,7 @@ class PlanSearch(Search):
 
     def _is_judged(self, arrivals: int, live: int) -> bool:
         """True if so many arrivals since the last choice tell whether it is stale, in windows of ``live`` tuples."""
-        return arrivals >= max(live // 4, _STALE_ARRIVALS)
+        return arrivals >= max(live // 4, self.tuning.judged)
 
     @property
     def _compares_too_much(self) -> bool:
@@ -283,7 +280,7 @@ class PlanSearch(Search):
             lanes[side] = Lanes(samples[side], probes[:tests], probes[tests:])
         selectivity = measure(self._plan, lanes["r"], lanes["s"])
         # An index that became stale soon after it was learnt would do so again: the second time, use nested loops.
-        soon = self._arrivals <= 2 * self._last_arrivals + _STALE_ARRIVALS
+        soon = self._arrivals <= 2 * self._last_arrivals + self.tuning.judged
         self._stale_in_a_row = self._stale_in_a_row + 1 if stale and soon else 0
         forced = self._forced or ("nested" if self._stale_in_a_row > 1 else None)
         choice = choose(self._plan, selectivity, live, forced, self._prefilter)
@@ -293,11 +290,11 @@ class PlanSearch(Search):
         self._choice = choice
         new: IndexFinder | NestedFinder | SortedFinder
         if choice.engine == "index":
-            new = IndexFinder(self._plan, choice, selectivity)
+            new = IndexFinder(self._plan, choice, selectivity, self.tuning)
         elif choice.engine == "sorted":
-            new = SortedFinder(self._plan, choice)
+            new = SortedFinder(self._plan, choice, self.tuning)
         else:
-            new = NestedFinder(self._plan, choice, samples)
+            new = NestedFinder(self._plan, choice, samples, self.tuning)
         if self._finder is not None:
             self._replaced_candidates += self._finder.candidates
             new.adopt(self._finder.stores)
@@ -317,10 +314,11 @@ class VerifiedSearch(Search):
 
     def __init__(self, predicate: Expr, residual: Expr, tests: PlanSearch, may_bypass: bool):
         self._predicate, self._tests, self._may_bypass = predicate, tests, may_bypass
-        self._lanes = AtomLanes(predicate)
-        self._all_pairs = Compiler(predicate, self._lanes)
-        self._verifier = Compiler(residual, self._lanes, verify=True)
-        self._finder = VerifiedFinder(predicate, residual, self._lanes)
+        self._tuning = tuning = tests.tuning
+        self._lanes = AtomLanes(predicate, tuning)
+        self._all_pairs = Compiler(predicate, self._lanes, tuning)
+        self._verifier = Compiler(residual, self._lanes, tuning, verify=True)
+        self._finder = VerifiedFinder(predicate, residual, self._lanes, tuning)
         self._reviewed_pairs = self._reviewed_candidates = 0  # pairs and candidates up to the last review of the tests
         self._bypassed_arrivals = 0  # further arrivals for which the tests are bypassed
 
@@ -369,12 +367,12 @@ class VerifiedSearch(Search):
                 self._tests.renew()
             return kernel
         pairs, candidates = self._finder.tested, self._finder.passed
-        if not self._may_bypass or pairs - self._reviewed_pairs < _REVIEWED_PAIRS:
+        if not self._may_bypass or pairs - self._reviewed_pairs < self._tuning.reviewed:
             return None
         too_many = candidates - self._reviewed_candidates > _MOST_CANDIDATES * (pairs - self._reviewed_pairs)
         self._reviewed_pairs, self._reviewed_candidates = pairs, candidates
         kernel = self._all_pairs.kernel(batch, pairs) if too_many else None
         if kernel is not None:
             _, live = batch.extent
-            self._bypassed_arrivals = _RECHOOSE_ARRIVALS + 16 * live
+            self._bypassed_arrivals = self._tuning.rechosen + 16 * live
         return kernel

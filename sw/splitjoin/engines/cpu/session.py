@@ -15,11 +15,9 @@ from splitjoin.lang.query import Query
 
 from ..arrival import Arrivals
 from ..device import ITEM, STAR, Items, Session
+from .tuning import DEFAULTS, Tuning
 
 __all__ = ["BatchSession", "Joined"]
-
-#: Arrivals of a batch, whose results are in memory at the same time.
-_BATCH = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,8 @@ class Joined:
 class BatchSession(Session):
     """A query in this process, a batch of arrivals at a time. All pushed arrivals are processed when `push` returns."""
 
-    def __init__(self, query: Query) -> None:
-        self._query = query
+    def __init__(self, query: Query, tuning: Tuning = DEFAULTS) -> None:
+        self._query, self._tuning = query, tuning
         self.open_probes: npt.NDArray[np.int64] = np.zeros(2, np.int64)  # of R and of S, since the last star
         self.last_time: int | None = None
         self._items: list[Items] = []
@@ -69,7 +67,7 @@ class BatchSession(Session):
         self._broken = True  # until all is done: an interrupt may come at any point
         rest: Arrivals | None = arrivals if len(arrivals) else None
         while rest is not None:
-            part, rest = rest.split(_BATCH)
+            part, rest = rest.split(self._tuning.batch)
             self._add(part)
         self._broken = False
 

@@ -26,16 +26,13 @@ from .sorted_source import sorted_source
 from .store import Store
 from .suitable import slot_tests
 from .tests_source import used_slots
+from .tuning import DEFAULTS, Tuning
 
 __all__ = ["SortedFinder"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
-#: Room for matches beside those of one probe.
-_ROOM = 1 << 16
-#: The least number of probes that look in the order of their bounds; and that a thread takes.
-_MANY = 1024
 #: Stored tuples per probe up to which many probes are better found by going past all stored tuples.
 _PASSED = 64
 
@@ -55,8 +52,8 @@ class _Walk:
 class SortedFinder(Finder):
     """Keeps tuples in `Runs`, sorted by the slots that ``choice.levels`` names for R and for S."""
 
-    def __init__(self, plan: Plan, choice: Choice):
-        super().__init__()
+    def __init__(self, plan: Plan, choice: Choice, tuning: Tuning = DEFAULTS):
+        super().__init__(tuning)
         self._plan = plan
         self._by: dict[str, int] = dict(zip(SIDES, choice.levels, strict=True))
         self._modules = {side: load(sorted_source(plan, side, by)) for side, by in self._by.items()}
@@ -64,14 +61,14 @@ class SortedFinder(Finder):
 
     def _empty(self) -> dict[str, Runs]:
         return {side: Runs(used_slots(self._plan, side), by,
-                           [slot for slot in sorted(slot_tests(self._plan, side)) if slot != by])
+                           [slot for slot in sorted(slot_tests(self._plan, side)) if slot != by], self.tuning.tail)
                 for side, by in self._by.items()}
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
         walks: dict[str, _Walk | None] = dict(zip(
             SIDES, batch.team.map(lambda side: self._prepare(batch, side), SIDES), strict=True))
-        parts = [part for part in batch.parts(_MANY) if walks[part[0]] is None]
+        parts = [part for part in batch.parts(self.tuning.many) if walks[part[0]] is None]
         found = assembled(parts, batch.team.map(lambda part: self._find(batch, *part), parts))
         for side, walk in walks.items():
             if walk is not None:
@@ -87,7 +84,7 @@ class SortedFinder(Finder):
         if not len(start) or store.end == store.base:
             return None
         runs.update(store, int(start[0]))
-        if len(start) < _MANY or not runs.others or runs.used > _PASSED * len(start):
+        if len(start) < self.tuning.many or not runs.others or runs.used > _PASSED * len(start):
             return None
         turns, chosen = self._turns(other, probes), np.empty(len(start), np.int64)
         ends = [np.empty(len(turns), runs.keys[slot].dtype) for slot in sorted([self._by[other], *runs.others])
@@ -100,7 +97,7 @@ class SortedFinder(Finder):
     def _past(self, batch: Batch, side: str, walk: _Walk) -> Found:
         """The matches of the probes of stream ``side``, divided by their bounds, and so are the tuples."""
         n, size = len(walk.chosen), batch.team.size
-        cuts = [n * i // size for i in range(size + 1)] if n >= size * _MANY else [0, n]
+        cuts = [n * i // size for i in range(size + 1)] if n >= size * self.tuning.many else [0, n]
         spans = [slice(a, b) for a, b in pairwise(cuts)]
         met = batch.team.map(lambda span: self._walk(batch, side, walk, span), spans)
         place = np.cumsum(walk.counts)
@@ -114,7 +111,7 @@ class SortedFinder(Finder):
         """The matches of the probes ``span`` of ``walk``: the probe of each, and the row."""
         runs, module, probes = self._runs[walk.stored], self._modules[walk.stored], batch.probes[side]
         chosen, ends = walk.chosen[span], [end[span] for end in walk.ends]
-        room, state, parts, done = len(chosen) + _ROOM, np.zeros(4, np.int64), [], False
+        room, state, parts, done = len(chosen) + self.tuning.room, np.zeros(4, np.int64), [], False
         while not done:
             rows, probe_of = np.empty(room, np.int64), np.empty(room, np.uint32)
             done, found = module.walk(state, chosen, len(chosen), runs.origin, *batch.windows[side], runs.bounds,
@@ -135,7 +132,7 @@ class SortedFinder(Finder):
         if store.end == store.base:
             return counts, np.empty(0, np.int64)
         turns = self._turns(other, probes)
-        rows = self.room(int((end - start).max()) + _ROOM)
+        rows = self.room(int((end - start).max()) + self.tuning.room)
         words, room = np.zeros(runs.used // BLOCK + 1, np.uint64), np.empty(runs.used // BLOCK + BLOCK, np.int64)
         arrays = [*runs.keys.values(), *(a for levels in runs.extremes.values() for pair in levels for a in pair)]
         parts, t, compared = [], 0, 0
@@ -147,14 +144,14 @@ class SortedFinder(Finder):
             parts.append(rows[:at] + runs.origin)
         self.count_candidates(compared)
         found = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return counts, found if len(turns) < _MANY else in_arrival_order(turns, counts, found)
+        return counts, found if len(turns) < self.tuning.many else in_arrival_order(turns, counts, found)
 
     def _turns(self, stored: str, probes: list[Array]) -> npt.NDArray[np.uint32]:
         """The order in which probes look: that of their bounds on the key by which runs are sorted, if they are many,
         so that neighbours find the same blocks in the caches.
         """
         tests, turns = len(self._plan.tests), np.arange(len(probes[0]), dtype=np.uint32)
-        if len(turns) >= _MANY:
+        if len(turns) >= self.tuning.many:
             own = slot_tests(self._plan, stored)[self._by[stored]]
             lows, highs = probes[own[0]], probes[tests + own[0]]
             sort_keys(lows if lows.min() < lows.max() else highs, turns)

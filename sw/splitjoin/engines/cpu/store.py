@@ -7,20 +7,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .tuning import DEFAULTS
+
 __all__ = ["ALIGNMENT", "ReusedArrays", "Store", "aligned"]
 
 Array = npt.NDArray[Any]
 
 #: Bytes of the widest vector: a load that straddles two cache lines costs two.
 ALIGNMENT = 64
-#: Tuples that may be kept beyond the window before memory is released.
-_SLACK = 1 << 16
 
 
 class Store:
-    """Arrays that grow together; positions count from 0 over the whole session, `base` is the first one kept."""
+    """Arrays that grow together; positions count from 0 over the whole session, `base` is the first one kept.
 
-    def __init__(self) -> None:
+    ``slack``: tuples that may be kept beyond the window before memory is released.
+    """
+
+    def __init__(self, slack: int = DEFAULTS.slack) -> None:
+        self._slack = slack
         self._arrays: list[Array] = []
         self.base = 0
         self.end = 0
@@ -53,23 +57,23 @@ class Store:
         """Make room for ``n`` more tuples behind the last one."""
         used = self.end - self.base
         if self._arrays and used + n > len(self._arrays[0]):
-            room = max(2 * (used + n), _SLACK)
+            room = max(2 * (used + n), self._slack)
             self._arrays = [_grown(a, used, room) for a in self._arrays]
 
     def replace(self, arrays: list[Array]) -> None:
         """Keep ``arrays`` instead, each from position `base` to `end`."""
         used = self.end - self.base
-        self._arrays = [_grown(a, used, used + _SLACK) for a in arrays]
+        self._arrays = [_grown(a, used, used + self._slack) for a in arrays]
 
     def trim(self, keep: int) -> None:
         """Drop the tuples before position ``keep``, now or when enough memory can be freed."""
         drop = keep - self.base
-        if drop < max(_SLACK, self.end - keep):
+        if drop < max(self._slack, self.end - keep):
             return
         used = self.end - keep
         for n, array in enumerate(self._arrays):
-            if len(array) > 4 * (used + _SLACK):
-                self._arrays[n] = _grown(array[drop:], used, used + _SLACK)  # a copy, as a view would keep all alive
+            if len(array) > 4 * (used + self._slack):  # a copy, as a view would keep all alive
+                self._arrays[n] = _grown(array[drop:], used, used + self._slack)
             else:
                 array[:used] = array[drop:drop + used]  # which do not overlap
         self.base = keep

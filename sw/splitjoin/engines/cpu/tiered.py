@@ -16,15 +16,13 @@ from ..device import Items, Session
 from .compilation import Compilation
 from .numpy_session import NumpySession
 from .session import BatchSession
+from .tuning import DEFAULTS, Tuning
 
 __all__ = ["TieredSession"]
 
-#: Arrivals of the first batch by NumPy, and at most of any; the seconds that a batch may take, so that a change is soon
-#: possible.
-_FIRST, _MOST = 4096, 1 << 16
+#: Arrivals of a batch by NumPy at most; the seconds that it may take, so that a change is soon possible.
+_MOST = 1 << 16
 _SECONDS = 0.2
-#: Seconds that a process takes to load numba and a query's compiled loops.
-_LOADING = 0.5
 
 
 class TieredSession(Session):
@@ -36,15 +34,16 @@ class TieredSession(Session):
     know how the other one stores tuples, and row ids are counted on.
     """
 
-    def __init__(self, query: Query, compiled: Callable[[], BatchSession], compilation: Compilation):
-        self._compiled, self._compilation = compiled, compilation
-        self._first = NumpySession(query)
+    def __init__(self, query: Query, compiled: Callable[[], BatchSession], compilation: Compilation,
+                 tuning: Tuning = DEFAULTS):
+        self._compiled, self._compilation, self._loading = compiled, compilation, tuning.loading
+        self._first = NumpySession(query, tuning)
         self._second: BatchSession | None = None
         self._query = query
         self._kept: deque[Arrivals] = deque()  # what later tuples may see, and the rest of its oldest batch
         self._before = dict.fromkeys(SIDES, 0)  # the tuples before `_kept`
         self._replayed: dict[str, int] = {}  # counters of the second session that the first one has counted, too
-        self._size = _FIRST
+        self._size = tuning.first
         self._joined, self._spent = 0, 0.0  # arrivals joined by NumPy, and the seconds that it took
 
     def push(self, arrivals: Arrivals) -> None:
@@ -120,7 +119,7 @@ class TieredSession(Session):
         """
         if self._compilation.is_loaded:
             return True
-        return bool(self._joined) and self._spent * (1 + coming / self._joined) > _LOADING
+        return bool(self._joined) and self._spent * (1 + coming / self._joined) > self._loading
 
     def _move(self) -> None:
         """Go on in a compiled session."""

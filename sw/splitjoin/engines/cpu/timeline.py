@@ -20,6 +20,7 @@ from .block import Block, Field, Job, entry_of
 from .helpers import Team
 from .jit import compiled
 from .store import ReusedArrays, Store
+from .tuning import DEFAULTS
 
 __all__ = ["CHUNK", "Arriving", "Timeline", "Windows", "count_part", "divide_part", "entries", "extent", "narrow_part",
            "ones", "place_part"]
@@ -54,10 +55,10 @@ class Arriving:
 class Timeline:
     """Counter of both streams' tuples, and the event times that RANGE windows need."""
 
-    def __init__(self, query: Query):
+    def __init__(self, query: Query, slack: int = DEFAULTS.slack):
         self._extents = {side: query.window(side) for side in ("r", "s")}
         #: Event times of what RANGE windows may hold.
-        self.times = {side: Store() for side in ("r", "s")}
+        self.times = {side: Store(slack) for side in ("r", "s")}
         self.moving = np.zeros(2, np.int64)  # where R's and S's windows begin, for the last probe that looked
         #: Rows of the windows of R and of S.
         self.limits = np.array([_limit(extent) for extent in self._extents.values()])

@@ -17,6 +17,7 @@ from .atoms import AtomLanes
 from .expression import ExpressionFinder
 from .expression_kernel import Kernel
 from .finder import Batch, Finder, Found
+from .tuning import DEFAULTS, Tuning
 
 __all__ = ["VerifiedFinder", "slice_of"]
 
@@ -25,12 +26,8 @@ Rows = npt.NDArray[np.int64]
 #: Matches of some probes: the first, the one behind the last, and the row ids.
 _Piece = tuple[int, int, Rows]
 
-#: Candidates that are verified with NumPy at once.
-_BLOCK = 1 << 18
-#: Candidates that a part of a batch should have, and could have at most if the tests let everything through.
-_WANTED, _LIMIT = 1 << 20, 1 << 27
-#: Arrivals in the first part, and at most in any.
-_FIRST, _MOST = 1024, 1 << 15
+#: Arrivals in a part at most.
+_MOST = 1 << 15
 
 
 def slice_of(batch: Batch, start: int, stop: int) -> Batch:
@@ -66,13 +63,13 @@ class VerifiedFinder(ExpressionFinder):
         passed: Candidates that they let through.
     """
 
-    def __init__(self, predicate: Expr, residual: Expr, lanes: AtomLanes):
-        super().__init__(predicate)
+    def __init__(self, predicate: Expr, residual: Expr, lanes: AtomLanes, tuning: Tuning = DEFAULTS):
+        super().__init__(predicate, tuning)
         self._residual = residual
         self.tests: Finder | None = None
         self.check: Kernel | None = None
         self.tested = self.passed = 0
-        self._size = _FIRST
+        self._size = tuning.verified_first
         self._own = {side: 2 * len(of) + lanes.count(side) for side, of in self._columns.items()}
 
     def for_tests(self, batch: Batch) -> Batch:
@@ -97,7 +94,7 @@ class VerifiedFinder(ExpressionFinder):
 
     def _candidates(self, tests: Finder, keys: Batch, own: Batch) -> Iterator[tuple[Batch, dict[str, Found]]]:
         longest = max((int((end - start).max()) for start, end in keys.windows.values() if len(start)), default=0)
-        most = max(1, _LIMIT // max(longest, 1))
+        most = max(1, self.tuning.verified_limit // max(longest, 1))
         at, n = 0, len(keys.stream)
         while at < n or at == 0:
             stop = min(at + min(self._size, most), n)
@@ -109,7 +106,7 @@ class VerifiedFinder(ExpressionFinder):
             self.tested += sum(int((end - start).sum()) for start, end in part.windows.values())
             yield part, found
             # Approach the target gradually: the next tuples may be distributed differently.
-            self._size = max(1, min(2 * self._size, self._size * _WANTED // max(passed, 1), _MOST))
+            self._size = max(1, min(2 * self._size, self._size * self.tuning.verified // max(passed, 1), _MOST))
             at = max(stop, 1)
 
     def _split(self, batch: Batch) -> tuple[Batch, Batch]:
@@ -133,9 +130,9 @@ class VerifiedFinder(ExpressionFinder):
         if self.check is not None:
             lanes = self._kernel_lanes(self.check, batch, side, first, last)
             return first, last, rows[:self.check.modules[side].verify(store.base, counts, rows, *lanes)].copy()
-        probe = np.repeat(np.arange(len(counts)), counts)
-        true = np.concatenate([self.true(self._residual, batch, side, probe[at:at + _BLOCK] + first,
-                                         rows[at:at + _BLOCK] - store.base) for at in range(0, len(rows), _BLOCK)])
+        probe, block = np.repeat(np.arange(len(counts)), counts), self.tuning.numpy_pairs
+        true = np.concatenate([self.true(self._residual, batch, side, probe[at:at + block] + first,
+                                         rows[at:at + block] - store.base) for at in range(0, len(rows), block)])
         counts[:] = np.bincount(probe[true], minlength=len(counts))
         return first, last, rows[true]
 

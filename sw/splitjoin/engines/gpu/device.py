@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from splitjoin.base.errors import CapacityError, DeviceError, UnsupportedError
@@ -18,6 +18,7 @@ from ..cpu.compiler import has_numba, needs_numba
 from ..device import Device, Session, check_inner
 from .driver import gpu_problem, open_gpu
 from .suits import is_expression, why_not
+from .tuning import DEFAULTS, GpuTuning
 
 __all__ = ["GpuDevice"]
 
@@ -30,6 +31,7 @@ class GpuDevice(Device):
     Attributes:
         target: The number of the GPU, from 0 on, as in ``device="gpu:1"``.
         threads: The most threads that share the work of the CPU, 1 to 256; ``"auto"`` for as many as pay.
+        tuning: Sizes, which change time and memory, never the answer.
     """
 
     name: ClassVar[str] = "gpu"
@@ -37,6 +39,7 @@ class GpuDevice(Device):
     settles: ClassVar[bool] = True
     target: str = "0"
     threads: int | Literal["auto"] = "auto"
+    tuning: GpuTuning = field(default=DEFAULTS, repr=False)
 
     def __post_init__(self) -> None:
         if not (isinstance(self.target, str) and self.target.isdecimal()):
@@ -45,6 +48,8 @@ class GpuDevice(Device):
         if self.threads != "auto" and not (type(self.threads) is int and 1 <= self.threads <= 256):
             raise DeviceError(f"threads must be a number from 1 to 256, or 'auto' for as many as pay, "
                               f"not {self.threads!r}")
+        if not isinstance(self.tuning, GpuTuning):
+            raise DeviceError(f"tuning must be a GpuTuning, not {self.tuning!r}")
 
     @classmethod
     def problem(cls) -> str:
@@ -71,12 +76,12 @@ class GpuDevice(Device):
         from .session import open_session  # which imports numba
 
         with gpu:
-            _check_windows(query, plan, int(min(gpu.memory[1], 2**62)))
+            _check_windows(query, plan, int(min(gpu.memory[1], 2**62)), self.tuning.places)
         threads = min(256, processors()) if self.threads == "auto" else self.threads
-        return open_session(query, plan, gpu, threads)
+        return open_session(query, plan, gpu, threads, self.tuning)
 
 
-def _check_windows(query: Query, plan: Plan, memory: int) -> None:
+def _check_windows(query: Query, plan: Plan, memory: int, places: int) -> None:
     """Raise `CapacityError` if windows of a number of rows do not fit into the GPU's ``memory``."""
     from .comparison import plan_layout
     from .expression import expression_layout
@@ -85,7 +90,7 @@ def _check_windows(query: Query, plan: Plan, memory: int) -> None:
     predicate = query.predicate
     layout = expression_layout(predicate, AtomLanes(predicate)) if is_expression(plan) else plan_layout(plan)
     rows = {side: query.window(side).rows or 0 for side in SIDES}
-    need = sum(ring_bytes(rows[side], [kind for _, kind, _ in layout.stored[side]]) for side in SIDES)
+    need = sum(ring_bytes(rows[side], [kind for _, kind, _ in layout.stored[side]], places) for side in SIDES)
     if need > memory:
         raise CapacityError(f"the keys of windows of {rows['r']:,} rows of R and {rows['s']:,} of S take "
                             f"{size_text(need)} of the GPU's memory, which has {size_text(memory)}; give shorter "

@@ -20,6 +20,7 @@ from .kernel_source import Shape, kernel_source, store_source, views
 from .order import by_probe
 from .ring import Ring
 from .staging import Staging
+from .tuning import DEFAULTS, GpuTuning
 
 __all__ = ["SHAPE", "GpuFinder"]
 
@@ -30,10 +31,6 @@ Rows = npt.NDArray[np.int64]
 SHAPE = Shape(threads=2, probes=4, tile=16, unrolled=2) if is_simulated() else Shape()
 #: Blocks that keep a GPU busy: its multiprocessors, more than a hundred, run some of them at the same time.
 _BLOCKS = 4 if is_simulated() else 2048
-#: Room for appended matches of a stream's probes: at first, and at most.
-_ROOM, _MOST_ROOM = 1 << 18, 1 << 23
-#: Matches of a dense result that are written at a time, as far as one block of probes has no more.
-_DENSE = 1 << 25
 #: Threads of a block that stores keys, at most, and matches that are copied beside those that are expected.
 _STORING, _SPARE = 256, 1 << 10
 #: Rows of a batch's windows that kernels can number.
@@ -73,9 +70,9 @@ class GpuFinder(Finder):
         dense: Batches of one stream's probes whose matches were counted before they were written.
     """
 
-    def __init__(self, layout: Layout, gpu: Gpu, shape: Shape = SHAPE):
+    def __init__(self, layout: Layout, gpu: Gpu, shape: Shape = SHAPE, sizes: GpuTuning = DEFAULTS):
         super().__init__()
-        self._layout, self._gpu, self._shape = layout, gpu, shape
+        self._layout, self._gpu, self._shape, self._sizes = layout, gpu, shape, sizes
         self.received = self.dense = 0
         self._comparisons: dict[str, Comparison] = {}
         self._kernels: dict[str, Any] = {}
@@ -86,11 +83,11 @@ class GpuFinder(Finder):
             # Matches are copied beside the kernel of the other stream's probes.
             self._stream, self._copies = gpu.cuda.stream(), gpu.cuda.stream()
             self._done: dict[str, Any] = {part: gpu.cuda.event() for parts in _PARTS.values() for part in parts}
-            self._rings: dict[str, Ring] = {side: Ring(gpu, side, names[side]) for side in SIDES}
+            self._rings: dict[str, Ring] = {side: Ring(gpu, side, names[side], sizes.places) for side in SIDES}
         self._keys, self._bounds = Staging(gpu, "the keys of a batch"), Staging(gpu, "the bounds of a batch")
         self._buffers: dict[tuple[str, str], Any] = {}
         self._hosts: dict[str, Array] = dict.fromkeys(self._done, np.empty(0, np.uint64))
-        self._room: dict[str, int] = dict.fromkeys(SIDES, _ROOM)
+        self._room: dict[str, int] = dict.fromkeys(SIDES, sizes.room)
         self._expected: dict[str, int] = dict.fromkeys(self._done, 0)  # matches, as many as the last batch had
 
     def compare(self, comparisons: Mapping[str, Comparison]) -> None:
@@ -243,11 +240,13 @@ class GpuFinder(Finder):
         total = int(ends[-1])
         batch.memory.add(total)
         # As many as there were come next time too.
-        self._room[side] = 0 if 2 * total > _MOST_ROOM else max(_ROOM, 1 << (2 * total).bit_length())
+        sizes = self._sizes
+        self._room[side] = 0 if 2 * total > sizes.most_room else max(sizes.room, 1 << (2 * total).bit_length())
         found, block = [], 0
         while block < launch.blocks:
             until, begin = block + 1, int(ends[block * shape.block])
-            while until < launch.blocks and int(ends[min((until + 1) * shape.block, launch.n)]) - begin <= _DENSE:
+            most = begin + sizes.written
+            while until < launch.blocks and int(ends[min((until + 1) * shape.block, launch.n)]) <= most:
                 until += 1
             last = min(until * shape.block, launch.n)
             if (size := int(ends[last]) - begin):

@@ -11,29 +11,27 @@ from .driver import Gpu
 
 __all__ = ["Ring", "ring_bytes"]
 
-#: The least number of places.
-_LEAST = 1 << 16
+
+def _size(tuples: int, least: int) -> int:
+    """The places of a ring for so many tuples: a power of two, or ``least`` rounded up to one."""
+    return max(1 << (least - 1).bit_length(), 1 << (tuples - 1).bit_length() if tuples else 1)
 
 
-def _size(tuples: int) -> int:
-    """The places of a ring for so many tuples: a power of two."""
-    return max(_LEAST, 1 << (tuples - 1).bit_length() if tuples else 1)
-
-
-def ring_bytes(tuples: int, kinds: Sequence[str]) -> int:
-    """Bytes of a ring for so many tuples with numbers of these types."""
-    return _size(tuples) * sum(int(np.dtype(kind).itemsize) for kind in kinds)
+def ring_bytes(tuples: int, kinds: Sequence[str], least: int) -> int:
+    """Bytes of a ring for so many tuples with numbers of these types, and of ``least`` places."""
+    return _size(tuples, least) * sum(int(np.dtype(kind).itemsize) for kind in kinds)
 
 
 class Ring:
-    """The ``numbers``, by name and type, of the tuples of stream ``side`` from row id `base` to `end`.
+    """The ``numbers``, by name and type, of the tuples of stream ``side`` from row id `base` to `end`, in ``least``
+    places or more.
 
     Attributes:
         arrays: By name the numbers on the GPU, (`size`,).
     """
 
-    def __init__(self, gpu: Gpu, side: str, numbers: Sequence[tuple[str, str]]):
-        self._gpu, self._side, self._numbers = gpu, side, numbers
+    def __init__(self, gpu: Gpu, side: str, numbers: Sequence[tuple[str, str]], least: int):
+        self._gpu, self._side, self._numbers, self._least = gpu, side, numbers, least
         self.base = self.end = self.size = 0
         self.arrays: dict[str, Any] = {}
         self._grow(0)
@@ -52,7 +50,7 @@ class Ring:
         self.base = max(self.base, min(keep, self.end))
 
     def _grow(self, tuples: int) -> None:
-        size, used = _size(tuples), self.end - self.base
+        size, used = _size(tuples, self._least), self.end - self.base
         what = f"the keys of {tuples:,} tuples of stream {self._side} within the windows"
         arrays = {name: self._gpu.array(size, np.dtype(kind), what) for name, kind in self._numbers}
         for name, old in self.arrays.items():

@@ -10,11 +10,13 @@ from ..cpu.atoms import AtomLanes
 from ..cpu.compiled_session import CpuSession
 from ..cpu.finder import Batch
 from ..cpu.search import PlanSearch, Search, VerifiedSearch, shortened
+from ..cpu.tuning import Tuning
 from .comparison import of_plan, plan_layout
 from .driver import Gpu
 from .expression import GpuExpressionSearch, expression_layout
 from .finder import GpuFinder
 from .suits import is_expression
+from .tuning import DEFAULTS, GpuTuning
 
 __all__ = ["GpuSession", "open_session"]
 
@@ -51,8 +53,8 @@ class GpuSearch(PlanSearch):
 class GpuSession(CpuSession):
     """A query whose matches are found on a GPU."""
 
-    def __init__(self, query: Query, search: Search, finder: GpuFinder, threads: int):
-        super().__init__(query, search, threads)
+    def __init__(self, query: Query, search: Search, finder: GpuFinder, threads: int, batch: int):
+        super().__init__(query, search, threads, Tuning(batch=batch))
         self._finder = finder
 
     def counters(self) -> dict[str, int]:
@@ -65,15 +67,16 @@ class GpuSession(CpuSession):
         self._finder.close()
 
 
-def open_session(query: Query, plan: Plan, gpu: Gpu, threads: int) -> GpuSession:
+def open_session(query: Query, plan: Plan, gpu: Gpu, threads: int, sizes: GpuTuning = DEFAULTS) -> GpuSession:
     """A session of ``query``, whose condition has ``plan``, on ``gpu``. Raises as `GpuFinder`."""
     if is_expression(plan):
         lanes = AtomLanes(query.predicate)
-        finder = GpuFinder(expression_layout(query.predicate, lanes), gpu)
-        return GpuSession(query, GpuExpressionSearch(query.predicate, lanes, finder), finder, threads)
+        finder = GpuFinder(expression_layout(query.predicate, lanes), gpu, sizes=sizes)
+        return GpuSession(query, GpuExpressionSearch(query.predicate, lanes, finder), finder, threads,
+                          sizes.batch)
     plan = shortened(plan)
-    finder = GpuFinder(plan_layout(plan), gpu)
+    finder = GpuFinder(plan_layout(plan), gpu, sizes=sizes)
     finder.compare({side: of_plan(plan, other_side(side)) for side in SIDES})
     tests = GpuSearch(plan, finder)
     search = tests if plan.residual is None else VerifiedSearch(query.predicate, plan.residual, tests, may_bypass=False)
-    return GpuSession(query, search, finder, threads)
+    return GpuSession(query, search, finder, threads, sizes.batch)

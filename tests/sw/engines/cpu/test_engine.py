@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -14,19 +15,9 @@ import splitjoin
 import splitjoin.engines.arrival
 from splitjoin.base.errors import DeviceError, InputError, UnsupportedError
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu import (
-    CpuDevice,
-    compiled_session,
-    index,
-    levels,
-    nested,
-    runs,
-    search,
-    session as sessions,
-    sorted_runs,
-    store,
-)
+from splitjoin.engines.cpu import CpuDevice, compiled_session
 from splitjoin.engines.cpu.search import ExpressionSearch
+from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
 from splitjoin.engines.device import Items
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
@@ -53,25 +44,10 @@ SEEKING = ("index", "threads, index", "sorted", "threads, sorted")
 ORDERS = ["total", "none", "outer(1)", "outer(3)", "inner(1)", "inner(2)"]
 
 
-@pytest.fixture
-def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small inputs in one batch, and cut so small that every boundary is crossed and memory is given back."""
-    if request.param == "tiny":
-        monkeypatch.setattr(sessions, "_BATCH", 7)
-        monkeypatch.setattr(compiled_session, "_SHARE", 1.0)
-        monkeypatch.setattr(search, "_RECHOOSE_ARRIVALS", 5)
-        monkeypatch.setattr(search, "_STEP_NS", 1.0)
-        monkeypatch.setattr(store, "_SLACK", 4)
-        monkeypatch.setattr(nested, "_ROOM", 1)
-        monkeypatch.setattr(nested, "_LEAST", 1)
-        monkeypatch.setattr(index, "_ROOM", 1)
-        monkeypatch.setattr(index, "_SPARE", 0)
-        monkeypatch.setattr(index, "_SHARED_LEAST", 3)
-        monkeypatch.setattr(index, "_LEAST_PART", 1)
-        monkeypatch.setattr(index, "_MOST_TUPLES", 60)
-        monkeypatch.setattr(levels, "_EARLY", 2)
-        monkeypatch.setattr(sorted_runs, "_ROOM", 1)
-        monkeypatch.setattr(runs, "_TAIL", 1)
+#: Small inputs in one batch, and cut so small that every boundary is crossed and memory is given back.
+BATCHES = {"whole": DEFAULTS, "tiny": Tuning(
+    batch=7, share=1.0, rechosen=5, step=1.0, slack=4, room=1, part_probes=1, spare=0, shared_arrivals=3,
+    part_arrivals=1, numbered=60, trend=2, tail=1)}
 
 
 @cache
@@ -95,17 +71,15 @@ def needed(case: Scenario, way: str, order: str, batches: str) -> bool:
         way, order, batches) == ("auto", "inner(2)", "tiny")
 
 
-@pytest.mark.usefixtures("batches")
 @pytest.mark.parametrize(("case", "way", "order", "batches"), [
-    each if needed(*each) else at_length(*each) for each in product(SCENARIOS, WAYS, ORDERS, ("whole", "tiny"))],
-    indirect=["batches"], ids=str)
-def test_scenarios(case: Scenario, way: str, order: str) -> None:
-    query = case.query(order)
+    each if needed(*each) else at_length(*each) for each in product(SCENARIOS, WAYS, ORDERS, BATCHES)], ids=str)
+def test_scenarios(case: Scenario, way: str, order: str, batches: str) -> None:
+    query, device = case.query(order), replace(WAYS[way], tuning=BATCHES[batches])
     if way in SEEKING and not leading_tests(make_plan(query.predicate)):
         with pytest.raises(UnsupportedError, match=r"an index needs|sorted runs need"):
-            WAYS[way].open(query)
+            device.open(query)
         return
-    got, expected = run(WAYS[way], query, case.r, case.s, [5, 50]), golden(case.name, order)
+    got, expected = run(device, query, case.r, case.s, [5, 50]), golden(case.name, order)
     assert_conforms(got, expected, order)
     if order != "none":
         assert got.tolist() == expected.tolist()
@@ -158,12 +132,10 @@ def test_many_batches_and_chunks(way: str, on: str) -> None:
     assert got.counters["candidates"] <= got.counters["comparisons"]
 
 
-def test_memory_is_bounded_by_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_SLACK", 64)
-    monkeypatch.setattr(sessions, "_BATCH", 128)
+def test_memory_is_bounded_by_the_window() -> None:
     r, s = tables(5_000)
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 50")
-    with CpuDevice(threads=4).open(query) as session:
+    with CpuDevice(threads=4, tuning=Tuning(slack=64, batch=128)).open(query) as session:
         assert isinstance(session, compiled_session.CpuSession)
         session.push(splitjoin.engines.arrival.arrivals(query, r, s))
         for kept in session._search._finder.stores.values():
@@ -210,15 +182,15 @@ def test_one_stream_after_the_other(way: str) -> None:
 
 
 @pytest.mark.parametrize("prefilter", [True, False])
-def test_few_probes_divide_the_stored_tuples(prefilter: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_probes_divide_the_stored_tuples(prefilter: bool) -> None:
     """Windows of many chunks, and windows that grow."""
-    monkeypatch.setattr(compiled_session, "_SHARE", 1.0)
     r, s = tables(9_000)
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), window=("ROWS 7000", "ROWS 300"),
                        on="abs(r.x - s.a) <= 3 AND abs(r.y - s.b) <= 30")
     incoming, found = splitjoin.engines.arrival.arrivals(query, r, s), []
     for threads in (1, 5, 16):
-        with CpuDevice(engine="nested", threads=threads, prefilter=prefilter).open(query) as session:
+        device = CpuDevice(engine="nested", threads=threads, prefilter=prefilter, tuning=Tuning(share=1.0))
+        with device.open(query) as session:
             for part in slices(incoming, [3, 40, 17_000, 17_002, 17_100, 17_101]):
                 session.push(part)
             found.append(session.flush())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -12,21 +13,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin.engines.arrival
-from splitjoin.engines.cpu import (
-    CpuDevice,
-    compiled_session as session_,
-    expression,
-    expression_kernel,
-    search,
-    store,
-    verified,
-)
+from splitjoin.engines.cpu import CpuDevice, expression_kernel, verified
 from splitjoin.engines.cpu.atoms import AtomLanes
 from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.exact_source import NotCompiled, TooWide
 from splitjoin.engines.cpu.expression_source import compile_pair
 from splitjoin.engines.cpu.finder import Batch
 from splitjoin.engines.cpu.search import ExpressionSearch, Search, VerifiedSearch, make_search
+from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.cpu.verified import slice_of
 from splitjoin.engines.golden import GoldenDevice, GoldenSession
 from splitjoin.lang.eval.scalar import compile_condition
@@ -116,22 +110,14 @@ CONDITIONS = {
 }
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile at once, and cross every boundary."""
-    monkeypatch.setattr(expression, "_PATIENCE", -1)
-    monkeypatch.setattr(expression, "_ROOM", 1)
-    monkeypatch.setattr(session_, "_SHARE", 1.0)
-    monkeypatch.setattr(search, "_STEP_NS", 1.0)
-    monkeypatch.setattr(store, "_SLACK", 4)
-    monkeypatch.setattr(verified, "_FIRST", 7)
-    monkeypatch.setattr(verified, "_WANTED", 20)
+#: Compile at once, and cross every boundary.
+TINY = Tuning(interpreted=0, room=1, share=1.0, step=1.0, slack=4, verified_first=7, verified=20)
 
 
-def compare(query: Query, search_: Search, r: pa.Table, s: pa.Table, cuts: list[int]) -> CpuSession:
+def compare(query: Query, search: Search, r: pa.Table, s: pa.Table, cuts: list[int]) -> CpuSession:
     """The items are golden's."""
     found = []
-    with CpuSession(query, search_, 3) as session:
+    with CpuSession(query, search, 3, TINY) as session:
         for part in slices(splitjoin.engines.arrival.arrivals(query, r, s), cuts):
             session.push(part)
             found.append(session.poll())
@@ -148,17 +134,15 @@ ALIKE = {"r.near * s.near + r.x * s.x > 0", "r.big - s.big + r.x * s.x > 0",
          "r.g * s.f > s.g - r.x OR r.g / s.g = 1.5 OR mod(r.f, s.f) > 0.1"}
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("on", [at_length(on) if on in ALIKE else on for on in CONDITIONS])
 def test_compiled_conditions(on: str) -> None:
     r, s = tables(1)
     query = query_of(r, s, on)
-    session = compare(query, ExpressionSearch(query.predicate), r, s, [30, 50])
+    session = compare(query, ExpressionSearch(query.predicate, TINY), r, s, [30, 50])
     width = CONDITIONS[on]
     assert (f"in {width} bits" if width else "by NumPy, as there is no compiled code for") in session.plan()
 
 
-@pytest.mark.usefixtures("impatient")
 @settings(max_examples=25)
 @given(st.data())
 def test_random_data(data: st.DataObject) -> None:
@@ -171,13 +155,12 @@ def test_random_data(data: st.DataObject) -> None:
                                      types[name]) for name, values in some.items()}) for _ in "rs")
     query = query_of(r, s, "r.x * s.x + r.x < s.x OR r.f * s.f <= s.f - r.f OR r.g + s.x > s.g * r.f", "ROWS 3")
     found = []
-    with CpuSession(query, ExpressionSearch(query.predicate)) as session:
+    with CpuSession(query, ExpressionSearch(query.predicate, TINY), tuning=TINY) as session:
         session.push(splitjoin.engines.arrival.arrivals(query, r, s))
         found.append(session.flush())
     assert np.concatenate(found).tolist() == run(GoldenDevice(), query, r, s).tolist()
 
 
-@pytest.mark.usefixtures("impatient")
 def test_what_can_wrap_goes_to_numpy_only_while_it_is_there() -> None:
     on = "r.big - s.big + r.big * s.x > 0"
     x = pa.array([1, 2, -3] * 20, pa.int64())
@@ -187,7 +170,7 @@ def test_what_can_wrap_goes_to_numpy_only_while_it_is_there() -> None:
     r, s = (pa.table({"big": big, "x": long}) for _ in "rs")
     query = query_of(r, s, on, "ROWS 4")
     found, words = [], []
-    with CpuSession(query, ExpressionSearch(query.predicate)) as session:
+    with CpuSession(query, ExpressionSearch(query.predicate, TINY), tuning=TINY) as session:
         for part in slices(splitjoin.engines.arrival.arrivals(query, r, s), range(10, 280, 10)):
             session.push(part)
             words.append("NumPy" in session.plan())
@@ -196,12 +179,10 @@ def test_what_can_wrap_goes_to_numpy_only_while_it_is_there() -> None:
     assert [words[0], words[15], words[-1]] == [False, True, True]  # one stretch of rows has no ends within
 
 
-def test_stretches_forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    from splitjoin.engines.cpu import atoms
-    monkeypatch.setattr(atoms, "_SLICE", 8)
+def test_stretches_forget() -> None:
     table = pa.table({"x": pa.array([2**40] * 8 + [7] * 8 + [None] * 2 + [1] * 14, pa.int64())})
     predicate = query_of(table, table, "r.x * s.x > 3").predicate
-    lanes = AtomLanes(predicate)
+    lanes = AtomLanes(predicate, Tuning(range_rows=8))
     for at in range(0, 32, 2):
         lanes.encode("r", table[at:at + 2])
     highs = []
@@ -212,7 +193,6 @@ def test_stretches_forget(monkeypatch: pytest.MonkeyPatch) -> None:
     assert highs == [(2**40, True), (2**40, True), (7, True), (1, True), (1, True)]
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("engine", ["auto", "index", "nested"])
 @pytest.mark.parametrize(("on", "compiled"), [
     ("r.x = s.x AND r.y * s.y + r.near > s.near - 3", True),
@@ -220,14 +200,13 @@ def test_stretches_forget(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_candidates_are_verified(on: str, compiled: bool, engine: Any) -> None:
     r, s = tables(2)
     query = query_of(r, s, on, "ROWS 33")
-    made = make_search(query, engine, True)
+    made = make_search(query, engine, True, TINY)
     assert isinstance(made, VerifiedSearch)
     session = compare(query, made, r, s, [3, 50])
     assert ("verified, compiled" if compiled else "verified, by NumPy") in session.plan()
     assert session.counters()["matches"] <= session.counters()["candidates"]
 
 
-@pytest.mark.usefixtures("impatient")
 def test_candidates_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each arrival has up to 33 candidates, 20 are wanted: parts shrink; the limit holds even for the first."""
     sizes: list[int] = []
@@ -240,24 +219,20 @@ def test_candidates_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     r, s = tables(2, nulls=0)
     query = query_of(r, s, "r.x <= s.x + 20 AND r.most - s.most > r.x * s.y", "ROWS 33")
     for limit, first in ((1 << 27, 7), (33 * 3, 3)):
-        monkeypatch.setattr(verified, "_LIMIT", limit)
         sizes.clear()
-        compare(query, make_search(query, "nested", True), r, s, [])
+        compare(query, make_search(query, "nested", True, replace(TINY, verified_limit=limit)), r, s, [])
         assert sizes[0] <= 7
         assert max(sizes) <= 14
         assert sizes[-2:] == [1, 1]
         assert limit > 33 * 3 or max(sizes) <= first
 
 
-@pytest.mark.usefixtures("impatient")
-def test_tests_with_many_candidates_are_bypassed_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "_REVIEWED_PAIRS", 100)
-    monkeypatch.setattr(search, "_RECHOOSE_ARRIVALS", 0)
+def test_tests_with_many_candidates_are_bypassed_for_a_while() -> None:
     r, s = tables(2)
     query = query_of(r, s, "r.x < s.x AND r.y * s.y + r.near > s.near - 3", "ROWS 2")
-    made = make_search(query, "auto", True)
+    made = make_search(query, "auto", True, replace(TINY, reviewed=100, rechosen=0))
     found, words = [], set()
-    with CpuSession(query, made) as session:
+    with CpuSession(query, made, tuning=TINY) as session:
         for part in slices(splitjoin.engines.arrival.arrivals(query, r, s), range(0, 80, 3)):
             session.push(part)
             words.add("candidates" in session.plan())
@@ -275,16 +250,16 @@ def test_few_pairs_are_left_to_numpy() -> None:
         assert "few pairs" in session.plan()  # type: ignore[attr-defined]  # a CpuSession
 
 
-def test_dense_and_sparse_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dense_and_sparse_chunks() -> None:
     """Windows of several chunks; first nothing, then nearly everything, then a little matches."""
-    monkeypatch.setattr(expression, "_PATIENCE", -1)
     random, n = np.random.default_rng(7), 3000
     x = np.concatenate([random.integers(5000, 9000, n), random.integers(0, 9, n), random.integers(0, 4000, n)])
     r, s = (pa.table({"x": x.astype(np.int32)}) for _ in "rs")
     query = query_of(r, s, "r.x * s.x + r.x - s.x < 100", f"ROWS {2 * expression_kernel.CHUNK + 100}")
     answers = []
     for compiling in (True, False):
-        with CpuSession(query, ExpressionSearch(query.predicate, compiling=compiling)) as session:
+        search = ExpressionSearch(query.predicate, Tuning(interpreted=0), compiling=compiling)
+        with CpuSession(query, search) as session:
             session.push(splitjoin.engines.arrival.arrivals(query, r, s))
             answers.append(session.flush())
     assert len(answers[0]) > 100_000

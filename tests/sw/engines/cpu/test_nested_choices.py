@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 from splitjoin import join
-from splitjoin.engines.cpu import expression
+from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.nested_source import nested_source
 from splitjoin.engines.cpu.region_source import region_source
 from splitjoin.engines.cpu.search import ExpressionSearch, PlanSearch, VerifiedSearch, make_search
 from splitjoin.engines.cpu.tests_source import test_source as source_of_tests
+from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.lang.eval import vector
 from splitjoin.lang.ir import Cmp, Lit, Or, distinct, walk
 from splitjoin.lang.query import Query
@@ -132,10 +133,10 @@ def test_distinct_nodes() -> None:
 
 @pytest.mark.parametrize("on", [coalesced(3), at_length(coalesced(7)), at_length(cases(4)), extremes(12),
                                 at_length(extremes(16)), f"r.y = s.y AND {cases(4)}"])
-def test_answers(on: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers(on: str) -> None:
     r, s = tables()
     expected = join(r, s, on=on, window="ROWS 20", device="golden")
     assert 0 < len(expected) < 1700
     assert join(r, s, on=on, window="ROWS 20", device="cpu").equals(expected)
-    monkeypatch.setattr(expression, "_PATIENCE", -1)
-    assert join(r, s, on=on, window="ROWS 20", device="cpu").equals(expected)
+    compiled = CpuDevice(tuning=Tuning(interpreted=0))
+    assert join(r, s, on=on, window="ROWS 20", device=compiled).equals(expected)

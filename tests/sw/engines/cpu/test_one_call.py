@@ -14,9 +14,10 @@ import pytest
 
 import splitjoin
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu import CpuDevice, index, one_call, search, store
+from splitjoin.engines.cpu import CpuDevice, one_call
 from splitjoin.engines.cpu.numpy_session import NumpySession
 from splitjoin.engines.cpu.one_call import OneCall
+from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from tests.support.sampling import at_length
@@ -71,19 +72,17 @@ def play(seed: int, monkeypatch: pytest.MonkeyPatch, *, small: bool, batches: in
     """A session of random batches beside golden, or beside NumPy for more tuples."""
     chance, numbers = random.Random(seed), np.random.default_rng(seed)
     with monkeypatch.context() as patch, counted(patch) as found:
+        tuning = DEFAULTS
         if small:  # all that is full, or due, is so soon
-            patch.setattr(search, "_RECHOOSE_ARRIVALS", chance.choice((300, 1 << 20)))
-            patch.setattr(search, "_STALE_ARRIVALS", 50)
-            patch.setattr(store, "_SLACK", 4)
-            patch.setattr(index, "_ROOM", chance.choice((1, 64)))
-            patch.setattr(index, "_SPARE", 0)
+            tuning = Tuning(rechosen=chance.choice((300, 1 << 20)), judged=50, slack=4, room=chance.choice((1, 64)),
+                            spare=0)
         n = 30 * batches
         r, s = tables(numbers, n, chance.choice((20, 400)), chance.random() < 0.3)
         query = splitjoin.query(R, S, on=chance.choice(CONDITIONS), window=chance.choice(WINDOWS), time="ts",
                                 order=chance.choice(("total", "none", "outer(3)")))
         share, at_r, at_s, time = chance.choice((0.5, 0.8, 0.05)), 0, 0, 0
         other = GoldenDevice().open(query) if small else NumpySession(query)
-        with CpuDevice(engine="index", threads=1, compiling="first").open(query) as session:
+        with CpuDevice(engine="index", threads=1, compiling="first", tuning=tuning).open(query) as session:
             for _ in range(batches):
                 stream = (numbers.random(chance.randint(1, 30)) < share).astype(np.uint8)
                 ts = time + np.cumsum(numbers.integers(0, 3, len(stream)))

@@ -11,10 +11,11 @@ import pytest
 import splitjoin
 from splitjoin.base.errors import DeviceError
 from splitjoin.engines.arrival import Arrivals, arrivals
-from splitjoin.engines.cpu import CpuDevice, compiled_session, index, one_call, store
+from splitjoin.engines.cpu import CpuDevice, compiled_session, one_call
 from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.index import IndexFinder
 from splitjoin.engines.cpu.search import PlanSearch
+from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Texts
@@ -31,11 +32,11 @@ def batch(query: Query, first: int, n: int, *, silent: str = "") -> Arrivals:
 
 
 @pytest.mark.parametrize("silent", ["r", "s"])
-def test_a_silent_stream(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_stream(silent: str) -> None:
     """Times of tuples that ROWS has pushed out are forgotten, though nobody looked since."""
-    monkeypatch.setattr(store, "_SLACK", 16)
+    device = CpuDevice(threads=1, tuning=Tuning(slack=16))
     query = splitjoin.query(R, S, on="r.x = s.a", window="ROWS 10 RANGE 1000000", time="ts")
-    with CpuDevice(threads=1).open(query) as session, GoldenDevice().open(query) as golden:
+    with device.open(query) as session, GoldenDevice().open(query) as golden:
         for at in range(0, 3000, 100):
             for one in (session, golden):
                 one.push(batch(query, at, 100, silent=silent))
@@ -78,14 +79,14 @@ def test_keys_that_jump_leave_the_index() -> None:
     assert plans[-1].startswith("nested loops")
 
 
-def test_candidates_are_verified_before_they_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "_ROOM", 1000)
+def test_candidates_are_verified_before_they_pile_up() -> None:
+    device = CpuDevice(engine="index", threads=1, tuning=Tuning(room=1000))
     random = np.random.default_rng(2)
     r, s = (pa.table({"ts": np.arange(4000), name: random.integers(0, 4, 4000).astype(np.int32)}, schema=schema)
             for name, schema in (("x", R), ("a", S)))
     query = splitjoin.query(R, S, on="r.x = s.a AND r.ts = s.ts", window="ROWS 2000")
     incoming = arrivals(query, r, s)
-    with CpuDevice(engine="index", threads=1).open(query) as session, CpuDevice(engine="nested").open(query) as other:
+    with device.open(query) as session, CpuDevice(engine="nested").open(query) as other:
         for one in (session, other):
             one.push(incoming)
         assert session.flush().tolist() == other.flush().tolist()

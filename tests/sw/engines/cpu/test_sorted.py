@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,7 @@ from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.runs import Runs
 from splitjoin.engines.cpu.search import ExpressionSearch
 from splitjoin.engines.cpu.store import Store
+from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -26,6 +28,9 @@ from splitjoin.plan.passes.pipeline import make_plan
 from tests.support.conformance import run
 
 SORTED = CpuDevice(engine="sorted", threads=1)
+#: Every 64 tuples become a run.
+SHORT = Tuning(tail=1, room=1, many=20)
+SHORT_TAILS = replace(SORTED, tuning=SHORT)
 #: Spellings of a value between two columns, and other pairs of inequalities.
 BETWEEN = ["r.x BETWEEN s.lo AND s.hi", "s.lo <= r.x AND r.x <= s.hi", "s.hi >= r.x AND NOT (r.x < s.lo)"]
 PAIRS = ["r.x < s.hi AND r.y > s.lo", "r.x - 3 BETWEEN s.lo AND 2 * s.hi", "r.x BETWEEN s.lo AND s.hi AND r.y <> s.lo",
@@ -34,14 +39,6 @@ PAIRS = ["r.x < s.hi AND r.y > s.lo", "r.x - 3 BETWEEN s.lo AND 2 * s.hi", "r.x 
 
 def query_of(r: pa.Table, s: pa.Table, on: str, window: Any, **options: Any) -> Query:
     return Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window=window, **options)
-
-
-@pytest.fixture
-def short_tails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every 64 tuples become a run."""
-    monkeypatch.setattr(runs, "_TAIL", 1)
-    monkeypatch.setattr(sorted_runs, "_ROOM", 1)
-    monkeypatch.setattr(sorted_runs, "_MANY", 20)
 
 
 def integers(n: int, span: int, width: int, seed: int = 0) -> tuple[pa.Table, pa.Table]:
@@ -71,7 +68,6 @@ def of_type(kind: str) -> tuple[pa.Table, pa.Table]:
     return pa.table({"x": column(), "y": column()}), pa.table({"lo": column(), "hi": column()})
 
 
-@pytest.mark.usefixtures("short_tails")
 @pytest.mark.parametrize("kind", ["int64", "uint64", "float64", "decimal128", "timestamp", "date32", "uint8",
                                   "float32"])
 def test_types_as_golden(kind: str) -> None:
@@ -79,12 +75,11 @@ def test_types_as_golden(kind: str) -> None:
     for one, other, on in ((r, s, BETWEEN[0]), (s.rename_columns(["lo", "hi"]), r, "s.x BETWEEN r.lo AND r.hi"),
                            (r, s, PAIRS[0])):
         query = query_of(one, other, on, f"ROWS {len(r)}")
-        found = run(SORTED, query, one, other, [70])
+        found = run(SHORT_TAILS, query, one, other, [70])
         assert len(found)
         assert found.tolist() == run(GoldenDevice(), query, one, other).tolist()
 
 
-@pytest.mark.usefixtures("short_tails")
 @settings(max_examples=12)
 @given(st.integers(0, 110), st.integers(1, 60), st.integers(1, 40), st.sampled_from(BETWEEN[:1] + PAIRS[:1]),
        st.sampled_from(["ROWS 1000", "ROWS 70", "RANGE 90", "ROWS 100 RANGE 60"]),
@@ -94,16 +89,15 @@ def test_random_joins_as_golden(n: int, span: int, width: int, on: str, window: 
     tables = [table.append_column("ts", pa.array(np.sort(np.random.default_rng(n + i).integers(0, 2 * n + 1, n))))
               for i, table in enumerate(integers(n, span, width, n))]
     query = query_of(*tables, on, window, time="ts")
-    found = run(CpuDevice(engine="sorted", threads=threads), query, *tables, cuts)
+    found = run(replace(SHORT_TAILS, threads=threads), query, *tables, cuts)
     assert found.tolist() == run(GoldenDevice(), query, *tables).tolist()
 
 
-@pytest.mark.usefixtures("short_tails")
 @pytest.mark.parametrize("on", BETWEEN[1:] + PAIRS[1:])
 def test_other_conditions_as_golden(on: str) -> None:
     r, s = integers(110, 40, 12)
     query = query_of(r, s, on, "ROWS 1000")
-    assert run(SORTED, query, r, s, [70]).tolist() == run(GoldenDevice(), query, r, s).tolist()
+    assert run(SHORT_TAILS, query, r, s, [70]).tolist() == run(GoldenDevice(), query, r, s).tolist()
 
 
 def test_long_runs_as_numpy() -> None:
@@ -141,10 +135,9 @@ def test_windows_that_move_as_by_numpy(window: str, dense: bool) -> None:
 
 @pytest.mark.parametrize("kind", [np.uint32, np.uint64])
 @pytest.mark.parametrize(("window", "tail"), [(None, 100), (700, 100), (70, 1)])
-def test_runs(kind: type[Any], window: int | None, tail: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "_TAIL", tail)
+def test_runs(kind: type[Any], window: int | None, tail: int) -> None:
     rng, store, top = np.random.default_rng(2), Store(), int(np.iinfo(kind).max)
-    kept, whole = Runs([0, 1], 0, [1]), np.empty((2, 0), kind)
+    kept, whole = Runs([0, 1], 0, [1], tail), np.empty((2, 0), kind)
     for n in [3, 60, 1, 64, 700, 2, 5_000, 0, 130, *[90] * 100]:
         new = rng.integers(0, top, (2, n), dtype=kind, endpoint=True) if n % 2 else rng.integers(
             0, 5, (2, n)).astype(kind)

@@ -23,11 +23,12 @@ from splitjoin import DeviceError, InputError, ToolError
 from splitjoin.base import cache
 from splitjoin.base.cache import cache_folder, place
 from splitjoin.engines.arrival import Arrivals, arrivals
-from splitjoin.engines.cpu import CpuDevice, compilation, numpy_session, tiered
+from splitjoin.engines.cpu import CpuDevice, compilation, tiered
 from splitjoin.engines.cpu.compilation import Compilation, compile_sample
 from splitjoin.engines.cpu.numpy_session import NumpySession
 from splitjoin.engines.cpu.session import BatchSession
 from splitjoin.engines.cpu.tiered import TieredSession
+from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
 from splitjoin.engines.cpu.zones import Zones
 from splitjoin.engines.device import ITEM, Items
 from splitjoin.engines.golden import GoldenDevice
@@ -54,9 +55,10 @@ class After:
         return self.left < 0
 
 
-def tiers(query: Query, change: int, compiled: Any = None) -> TieredSession:
+def tiers(query: Query, change: int, compiled: Any = None, tuning: Tuning = DEFAULTS) -> TieredSession:
     opens = compiled or CpuDevice(threads=1).open_compiled
-    return TieredSession(query, lambda: opens(query), After(change))  # type: ignore[arg-type]  # stands for a Compilation
+    return TieredSession(query, lambda: opens(query), After(change),  # type: ignore[arg-type]  # for a Compilation
+                         tuning)
 
 
 def answer(session: TieredSession, parts: list[Arrivals]) -> Items:
@@ -94,11 +96,9 @@ def test_random(case: RandomScenario, cuts: list[int], change: int, block: int, 
         return
     query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,
                        window=case.windows.spec, time=case.time, order=case.order)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numpy_session, "_PAIRS", block)
-        patch.setattr(numpy_session, "_ZONED", zoned)
-        found = answer(tiers(query, change, NumpySession),
-                       slices(arrivals(query, case.r, case.s), cuts))
+    tuning = Tuning(numpy_pairs=block, zoned=zoned)
+    found = answer(tiers(query, change, lambda query: NumpySession(query, tuning), tuning),
+                   slices(arrivals(query, case.r, case.s), cuts))
     assert_conforms(found, run(GoldenDevice(), query, case.r, case.s), case.order)
 
 
@@ -156,13 +156,12 @@ def tables(n: int) -> tuple[pa.Table, pa.Table]:
 
 @pytest.mark.parametrize("window", ["ROWS 3000", "RANGE 2000", ("ROWS 5", "RANGE 4000")])
 @pytest.mark.parametrize("on", ["abs(r.x - s.a) <= 1", "r.x = s.a AND r.ts < s.ts", "r.x * s.a = 1200"])
-def test_larger_batches(on: str, window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiered, "_FIRST", 700)
+def test_larger_batches(on: str, window: Any) -> None:
     r, s = tables(4_000)
     expected = splitjoin.join(r, s, on=on, window=window, time="ts", device=CpuDevice(compiling="first"))
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window=window, time="ts")
     for change in (0, 3, 1000):
-        session = tiers(query, change)
+        session = tiers(query, change, tuning=Tuning(first=700))
         assert np.array_equal(answer(session, [arrivals(query, r, s)]), expected.items)
         assert session.counters()["comparisons"] == expected.counters["comparisons"]
         assert session._kept == tiered.deque() or change == 1000
@@ -333,9 +332,7 @@ def test_compiled_loops_are_loaded_when_numpy_takes_longer(monkeypatch: pytest.M
     for first, loading, parts, plan in ((700, 1e9, [whole], "as that is done before"), (700, 1e-9, [whole], "an index"),
                                         (9_000, 1e-9, [whole], "as that is done before"),
                                         (9_000, 1e-9, slices(whole, [5, 9]), "an index")):
-        monkeypatch.setattr(tiered, "_FIRST", first)
-        monkeypatch.setattr(tiered, "_LOADING", loading)
-        session = tiers(query, 0)
+        session = tiers(query, 0, tuning=Tuning(first=first, loading=loading))
         monkeypatch.setattr(session._compilation, "is_known", True, raising=False)
         monkeypatch.setattr(session._compilation, "is_loaded", False, raising=False)
         assert_conforms(answer(session, parts), expected, query.order)

@@ -14,14 +14,14 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin.base.errors import CapacityError, DeviceError, InputError, UnsupportedError
-from splitjoin.engines.cpu import session as sessions
 from splitjoin.engines.device import Items, Session
 from splitjoin.engines.golden import GoldenDevice
-from splitjoin.engines.gpu import GpuDevice, finder, ring
+from splitjoin.engines.gpu import GpuDevice, finder
 from splitjoin.engines.gpu.comparison import Comparison
 from splitjoin.engines.gpu.driver import Gpu, is_simulated
 from splitjoin.engines.gpu.kernel_source import Shape, kernel_source
 from splitjoin.engines.gpu.suits import why_not
+from splitjoin.engines.gpu.tuning import DEFAULTS, GpuTuning
 from splitjoin.engines.registry import device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -39,14 +39,8 @@ QUICK = {"band-rows-17", "band-range-different", "rows-and-range-different", "or
 CROSSED = {"band-range-different", "or", "int64-extremes", "all-match"}
 
 
-@pytest.fixture
-def crossed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches, rings and room so small that rings grow and wrap, and that most results are dense."""
-    monkeypatch.setattr(sessions, "_BATCH", 24)
-    monkeypatch.setattr(ring, "_LEAST", 2)
-    monkeypatch.setattr(finder, "_ROOM", 4)
-    monkeypatch.setattr(finder, "_MOST_ROOM", 16)
-    monkeypatch.setattr(finder, "_DENSE", 8)
+#: Batches, rings and room so small that rings grow and wrap, and that most results are dense.
+CROSSING = GpuTuning(batch=24, places=2, room=4, most_room=16, written=8)
 
 
 @cache
@@ -63,11 +57,10 @@ def test_scenarios(case: Scenario) -> None:
     assert got.tolist() == golden(case.name, "total").tolist()
 
 
-@pytest.mark.usefixtures("crossed")
 @pytest.mark.parametrize("case", [c if c.name in CROSSED or not is_simulated() else at_length(c) for c in SCENARIOS],
                          ids=str)
 def test_every_boundary(case: Scenario) -> None:
-    got = run(GpuDevice(threads=2), case.query("total"), case.r, case.s, [5, 50])
+    got = run(GpuDevice(threads=2, tuning=CROSSING), case.query("total"), case.r, case.s, [5, 50])
     assert got.tolist() == golden(case.name, "total").tolist()
 
 
@@ -85,13 +78,12 @@ def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch, old: str, new
 
 
 @pytest.mark.skipif(not is_simulated(), reason="a fault may write anywhere")
-@pytest.mark.usefixtures("crossed")
 @pytest.mark.parametrize(("old", "new"), [*DENSE_FAULTS[:1], *(at_length(*fault) for fault in DENSE_FAULTS[1:])])
 def test_faults_planted_where_results_are_dense(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
-    plant(monkeypatch, old, new, "all-match")
+    plant(monkeypatch, old, new, "all-match", CROSSING)
 
 
-def plant(monkeypatch: pytest.MonkeyPatch, old: str, new: str, name: str) -> None:
+def plant(monkeypatch: pytest.MonkeyPatch, old: str, new: str, name: str, tuning: GpuTuning = DEFAULTS) -> None:
     def faulty(comparison: Comparison, shape: Shape) -> str:
         text = kernel_source(comparison, shape)
         assert old in text
@@ -100,7 +92,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, old: str, new: str, name: str) -> Non
     monkeypatch.setattr(finder, "kernel_source", faulty)
     case = next(case for case in SCENARIOS if case.name == name)
     try:
-        got = run(GpuDevice(threads=1), case.query("total"), case.r, case.s)
+        got = run(GpuDevice(threads=1, tuning=tuning), case.query("total"), case.r, case.s)
     except (IndexError, ValueError):  # a place or a number of matches that cannot be
         return
     assert got.tolist() != golden(name, "total").tolist()
@@ -199,8 +191,7 @@ def test_windows_beyond_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) 
                                             r"which has 1 MiB; give shorter windows, or use device='cpu'"):
         GpuDevice().open(query)
     monkeypatch.setattr(Gpu, "memory", (float(1 << 30), float(1 << 30)))
-    monkeypatch.setattr(ring, "_LEAST", 2)
-    with GpuDevice(threads=1).open(case.query()) as session:
+    with GpuDevice(threads=1, tuning=GpuTuning(places=2)).open(case.query()) as session:
         session.push(arrivals_of(case).split(8)[0])
         monkeypatch.setattr(Gpu, "memory", (100.0, float(1 << 30)))
         with pytest.raises(CapacityError, match=r"take .* of the GPU's memory, but 0 MiB of 1.0 GiB are free; give a "
