@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "tables": "base lang",
     "rows": "base lang engines circuit tables",
     "joins": "base lang plan engines circuit hw tables rows",
+    "frames": "base lang rows joins",
     "sessions": "base lang plan engines tables rows joins",
     "server": "base lang tables sessions",
     "qualify": "base lang plan",
@@ -36,7 +37,7 @@ MAY_IMPORT = {
     "cli": "base lang engines circuit link hw sim boards tables rows joins server qualify catalyst",
 }
 #: The front of the package, the command ``python -m splitjoin``, and names that users know.
-FRONT = {"splitjoin", "splitjoin.__main__", "splitjoin.cpu", "splitjoin.frames"}
+FRONT = {"splitjoin", "splitjoin.__main__", "splitjoin.cpu"}
 
 
 @cache

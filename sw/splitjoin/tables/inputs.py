@@ -91,9 +91,12 @@ def table_or_files(data: Any, name: str, *, index: bool = False) -> pa.Table | T
         raise InputError(f"stream {name} must be a table, but {type(data).__name__} does not give one: "
                          f"{first_line(error)}") from error
     rows = isinstance(data, list) and data and isinstance(data[0], Mapping)
+    tables = isinstance(data, (list, tuple)) and data and hasattr(data[0], "__arrow_c_stream__")
     raise InputError(f"stream {name} must be an Arrow table, a DataFrame, a dict of columns, the path of a file, or "
                      f"offer __arrow_c_stream__, not {type(data).__name__}"
-                     + ("; pyarrow.Table.from_pylist makes a table of a list of rows" if rows else ""))
+                     + ("; pyarrow.Table.from_pylist makes a table of a list of rows" if rows else "")
+                     + ("; splitjoin.sql joins several tables, and frame.splitjoin.merge_asof and join_asof of "
+                        "splitjoin.frames take several DataFrames" if tables else ""))
 
 
 def as_table(data: Any, name: str) -> pa.Table:

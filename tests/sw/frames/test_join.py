@@ -47,3 +47,8 @@ def test_the_index_of_pandas_is_a_time() -> None:
         splitjoin.join(R, S, on="TRUE", time="index")
     kept = pd.DataFrame({"index": [1, 2], "x": [1, 2]})
     assert len(splitjoin.join(kept, kept, on="r.x = s.x", time="index")) == 2
+
+
+def test_a_list_of_tables_is_told_where_it_goes() -> None:
+    with pytest.raises(InputError, match=r"splitjoin\.sql joins several tables, and frame\.splitjoin\.merge_asof"):
+        splitjoin.join(R, [pd.DataFrame(S), pd.DataFrame(S)], on="TRUE", time="t", how="asof")
