@@ -27,6 +27,8 @@ __all__ = ["Chaos", "run"]
 ROOT = Path(__file__).parents[2]
 #: The join, and one without a window.
 JOIN, ENDLESS = {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "time": "ts"}, {"on": "r.x = s.a", "time": "ts"}
+#: Several conditions of one join.
+NAMED = {"near": JOIN["on"], "equal": "r.x = s.a", "less": "r.x + 90 < s.a"}
 #: The former in plain SQL.
 PLAIN = """SELECT r.n n_r, s.n n_s FROM r JOIN s ON abs(r.x - s.a) <= 3
     AND r.at BETWEEN s.at - INTERVAL 40 SECONDS AND s.at + INTERVAL 40 SECONDS"""
@@ -118,20 +120,22 @@ class Job:
 
 def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool = False, how: str = "inner",
         idle: str | None = None, watermark: str | None = None, early: bool = False, endless: bool = False,
-        one_sided: bool = False, say: Callable[[str], None] = lambda _: None) -> Chaos:
+        one_sided: bool = False, named: bool = False, say: Callable[[str], None] = lambda _: None) -> Chaos:
     """Run the job in ``folder``, kill it ``kills`` times, and check its rows.
 
     ``daemon``: the join runs on devices of a daemon, which is killed too. ``sql``: it is in plain SQL, which has none
     of the following. ``how``: its kind. ``idle``: the time after which a silent stream does not count; then S is silent
     for longer before each kill, and some of its rows, which follow, are late. ``watermark``: the rule of lateness.
     ``early``: rows come early, and those that are not taken back count. ``endless``: the join, an as-of join by a key,
-    has no window. ``one_sided``: S has no say in the watermark. Raises `AssertionError` if a row is missing, wrong or
-    there twice.
+    has no window. ``one_sided``: S has no say in the watermark. ``named``: it has several conditions. Raises
+    `AssertionError` if a row is missing, wrong or there twice.
     """
     chance = random.Random(seed)
     done, files = Chaos(), 0
     # Without an equality, one group decides the rows of tuples of S that met nothing.
     join = (ENDLESS if endless else JOIN) | {"how": how, "groups": 1 if how in ("right", "full") else 2}
+    if named:
+        join = join | {"on": NAMED}
     job = Job(folder, daemon, {"sql": PLAIN} if sql else join | {
         "idle": idle, "watermark": watermark, "early": early, "one_sided": one_sided})
     try:
@@ -176,7 +180,12 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
     r, s = (table.filter(pa.compute.invert(pa.compute.is_in(table["n"], late[side])))
             for side, table in (("r", r), ("s", s)))
     columns = ["n"] if how in ("semi", "anti") else ["n_r", "n_s"]
-    want = _counted(splitjoin.join(r, s, **(ENDLESS if endless else JOIN), how=how, select=columns).to_arrow())
+    alone = ENDLESS if endless else JOIN
+    want = Counter[tuple[Any, ...]]()
+    for name, on in (NAMED if named else {"": alone["on"]}).items():
+        of = _counted(splitjoin.join(r, s, **alone | {"on": on}, how=how, select=columns).to_arrow())
+        want += Counter({(*[name] * named, *row): count for row, count in of.items()})
+    columns = [*["query"] * named, *columns]
     batches = sorted((folder / "out").iterdir())
     found = pa.concat_tables(pq.ParquetDataset(str(b), partitioning=None).read([*columns, *["operation"] * early])
                              for b in batches)

@@ -32,10 +32,12 @@ from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .columns import condition as column_condition
 from .metrics import JoinMetrics
+from .named import NamedConditions, check_named
 from .packed import PackedTask, packed
 from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
 from .placement import choose_device
 from .resources import check_resources
+from .results import MadeRows
 from .rewrite import RewrittenJoin, is_rewritten
 from .streaming.plan import StreamingJoin, StreamOptions
 from .task import HOME, PARTITION, Task
@@ -55,7 +57,8 @@ __all__ = [
 Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
 
 
-def stream_join(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | None = None,
+def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predicate],
+                window: WindowSpec | None = None,
                 time: TimeSpec | None = None, ties: Ties = (), order: str | Order = "none",
                 select: Sequence[str] | None = None,
                 device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
@@ -78,7 +81,9 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec 
         left: The stream R, or the name of a table or a view. Columns may have any type that Spark converts to Arrow.
         right: The stream S, likewise.
         on: The condition, as for `splitjoin.join`: SQL over ``r`` and ``s``, or a Python function; or a Spark
-            `Column` over ``F.col("r.x")`` and ``F.col("s.x")``, or ``left["x"]`` and ``right["x"]``.
+            `Column` over ``F.col("r.x")`` and ``F.col("s.x")``, or ``left["x"]`` and ``right["x"]``. Streaming
+            inner joins take several, a mapping by name: a pair has a row for each that is true of it, with the name in
+            the first column, ``query``, and all share one state.
         window: ``"RANGE 15 MINUTES"``, ``"ROWS 4096"``, or both in one text; a pair or mapping gives one per stream. It
             may be left out if the condition itself bounds the times of a pair, as in ``s.ts BETWEEN r.ts AND r.ts +
             INTERVAL '1 HOUR'``: then the windows are as long as the condition needs. A RANGE that is shorter than that
@@ -158,13 +163,19 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec 
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     r, s = frames(left, right)
     is_streaming = check_kinds(r, s, streaming, partitions)
-    if is_rewritten(device_options, device, {"partitions": partitions, "metrics": metrics, "ties": ties}):
+    rewritten = is_rewritten(device_options, device, {"partitions": partitions, "metrics": metrics, "ties": ties})
+    named = None
+    if isinstance(on, Mapping):
+        check_named(kind, streaming=is_streaming, rewrite=rewritten, early=early)
+        named = NamedConditions.read(on, *checked_schemas(r, s, window, time), {"r": r, "s": s})
+        on = named.any
+    if rewritten:
         query, _, chosen = made_query(r, s, on=on, window=window, time=time, order=order, select=select, kind=kind)
         return RewrittenJoin.of(query, r, s, chosen).plan()
     if is_streaming:
         return made_streaming_join(r, s, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                    device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
-                                   metrics=metrics, options=streaming, kind=kind).plan()
+                                   metrics=metrics, options=streaming, kind=kind, named=named).plan()
     return made_batch_join(r, s, on=on, window=window, time=time, ties=ties, order=order, select=select,
                            device=device, device_options=device_options, partitions=partitions,
                            fail_on_fallback=fail_on_fallback, kind=kind).plan(metrics)
@@ -221,18 +232,24 @@ def batch_join(query: Query, left: DataFrame, right: DataFrame, result: StructTy
 def made_streaming_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None,
                         time: TimeSpec | None, ties: Ties, order: str | Order, select: Sequence[str] | None,
                         device: str | Device, device_options: Mapping[str, Any] | None, fail_on_fallback: bool,
-                        metrics: JoinMetrics | None, options: StreamOptions,
-                        kind: Mapping[str, Any] | None = None) -> StreamingJoin:
-    """Check the arguments of `stream_join` for streaming DataFrames, and make the join of them."""
+                        metrics: JoinMetrics | None, options: StreamOptions, kind: Mapping[str, Any] | None = None,
+                        named: NamedConditions | None = None) -> StreamingJoin:
+    """Check the arguments of `stream_join` for streaming DataFrames, and make the join of them. ``named``: the
+    conditions of which ``on`` is any.
+    """
     query, result, chosen = made_query(left, right, on=on, window=window, time=time, order=order, select=select,
                                        kind=kind)
-    return streaming_join(query, left, right, result, chosen, None, ties=ties, device=device,
+    made = None
+    if named is not None:
+        made = named.over(query, chosen)
+        result, chosen = made.result(result), made.gathered
+    return streaming_join(query, left, right, result, chosen, made, ties=ties, device=device,
                           device_options=device_options, fail_on_fallback=fail_on_fallback, metrics=metrics,
                           options=options)
 
 
 def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: StructType,
-                   gathered: Sequence[OutputColumn], projection: Projection | None, *, ties: Ties, device: str | Device,
+                   gathered: Sequence[OutputColumn], projection: MadeRows | None, *, ties: Ties, device: str | Device,
                    device_options: Mapping[str, Any] | None, fail_on_fallback: bool, metrics: JoinMetrics | None,
                    options: StreamOptions) -> StreamingJoin:
     """The join of two streaming DataFrames by ``query``; its result rows have the schema ``result``."""

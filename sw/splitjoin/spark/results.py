@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.joins.statement import Projection
 from splitjoin.lang.query import Query
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import OPERATION, OutputColumn, gather, output_schema
 from splitjoin.rows.whole import TableRows
 
-__all__ = ["RESULT_ROWS", "ResultRows"]
+__all__ = ["RESULT_ROWS", "MadeRows", "ResultRows"]
 
 #: Result rows in a batch handed back to Spark; `take` from string columns of one batch stays below Arrow's 2 GiB.
 RESULT_ROWS = 10_000
 
 Numbers = npt.NDArray[np.int64]
+
+
+class MadeRows(Protocol):
+    """Makes result rows of what is gathered: the SELECT list of a statement, or `NamedRows`."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+
+    def rows(self, gathered: pa.Table) -> pa.Table:
+        """The result rows for gathered ones."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +41,13 @@ class ResultRows:
     Attributes:
         query: The query.
         gathered: The columns that are gathered for a row; aggregates follow them.
-        projection: The SELECT list of a statement over these; None for `stream_join`.
+        projection: What makes the rows of these; None where they are the rows.
         early: True if rows have an operation.
     """
 
     query: Query
     gathered: Sequence[OutputColumn]
-    projection: Projection | None
+    projection: MadeRows | None
     early: bool = False
 
     @property

@@ -25,7 +25,6 @@ from splitjoin.engines.device import Device, pairs
 from splitjoin.engines.effectiveness import compared
 from splitjoin.engines.latest import KeyNumbers
 from splitjoin.engines.registry import device as find_device
-from splitjoin.joins.statement import Projection
 from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
@@ -33,7 +32,7 @@ from splitjoin.rows.device_times import widened
 from splitjoin.rows.output import OutputColumn
 
 from ..resources import leased
-from ..results import ResultRows
+from ..results import MadeRows, ResultRows
 from .rows import Rows, arrival_order
 from .sessions import KeptSession, in_slices
 from .slots import Slots
@@ -133,7 +132,7 @@ class GroupJoin:
         query: The query, with its order.
         schemas: The Arrow schemas of the columns that travel, of each stream.
         columns: The result columns that are gathered.
-        projection: The SELECT list of a statement, None for `stream_join`.
+        projection: What makes the rows of these, as in `ResultRows`.
         rule: The rule of the watermark.
         ties: The columns that order tuples with equal times, where that matters.
         groups: The number of groups.
@@ -146,7 +145,7 @@ class GroupJoin:
     query: Query
     schemas: Mapping[Side, pa.Schema]
     columns: Sequence[OutputColumn]
-    projection: Projection | None
+    projection: MadeRows | None
     rule: WatermarkRule
     ties: Mapping[Side, Sequence[str]]
     groups: int

@@ -15,7 +15,6 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from splitjoin.base.errors import InputError, SchemaError, WindowError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device
-from splitjoin.joins.statement import Projection
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.types import TIME_UNITS
@@ -25,6 +24,7 @@ from splitjoin.sessions.gate.times import Idle, Lateness, by_side, parse_idle, p
 
 from ..partitions import needed_columns, numbered
 from ..placement import device_name
+from ..results import MadeRows
 from ..text import WHICH, extent
 from ..versions import by_number
 from ..workers import in_a_task, is_remote, shipped
@@ -94,7 +94,7 @@ class StreamingJoin:
 
     @classmethod
     def make(cls, query: Query, frames: Mapping[Side, DataFrame], result: StructType, gathered: Sequence[OutputColumn],
-             projection: Projection | None, ties: Mapping[Side, Sequence[str]], device: str | Device,
+             projection: MadeRows | None, ties: Mapping[Side, Sequence[str]], device: str | Device,
              device_options: Mapping[str, Any], refused: str, metrics: JoinMetrics | None, options: StreamOptions,
              cores: int) -> StreamingJoin:
         """Check the arguments that streaming DataFrames have beside those of batch ones.

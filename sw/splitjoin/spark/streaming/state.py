@@ -26,6 +26,7 @@ from splitjoin.base.ipc import read_ipc_stream
 from splitjoin.lang.canonical import canonical
 from splitjoin.lang.schema import SIDES, Side
 
+from ..named import NamedRows
 from ..text import WHICH, extent
 from .group import GroupJoin, GroupState
 from .rows import Numbers, Rows
@@ -200,6 +201,8 @@ def identity(join: GroupJoin) -> dict[str, str]:
         "order": f"{query.order}{', rows come early' if join.early else ''}",
         "ties": "; ".join(f"{WHICH[side]} {', '.join(join.ties[side]) or 'none'}" for side in SIDES),
     }
+    if isinstance(join.projection, NamedRows):
+        made["named conditions"] = join.projection.identity
     return made | {f"columns of {WHICH[side]}":
                    ", ".join(f"{f.name} {f.type}" for f in join.schemas[side]) for side in SIDES}
 
