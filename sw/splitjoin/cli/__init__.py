@@ -112,7 +112,7 @@ def command_parser() -> argparse.ArgumentParser:
     partner_options(join)
     join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
     run_options(join)
-    output_options(join, required=True)
+    output_options(join)
 
     select = _command(commands, "sql", "run a SELECT over two tables as streams", run_sql)
     select.add_argument("text", metavar="TEXT", help="the statement: SELECT … FROM t JOIN q ON … WHERE …; the first "
@@ -123,7 +123,7 @@ def command_parser() -> argparse.ArgumentParser:
     query_options(select, window_required=False, on=False, window_default="every earlier row")
     sort_option(select)
     run_options(select)
-    output_options(select, required=False)
+    output_options(select)
     select.add_argument("--explain", action="store_true", help="run nothing, but say what is done before, in and "
                                                                "after the join")
 

@@ -104,9 +104,9 @@ def hertz(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be a whole number of Hz above 0, such as 13000000 or 13e6, not {text!r}")
 
 
-def output_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """Add the options of where the result goes."""
-    parser.add_argument("-o", "--output", metavar="OUT", required=required,
+def output_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of where the result goes; the command checks that it goes anywhere."""
+    parser.add_argument("-o", "--output", metavar="OUT",
                         help="the result: a .parquet, .csv or .arrow file, or - for standard output")
     parser.add_argument("--format", choices=("arrow", "csv"),
                         help="of standard output: an Arrow IPC stream, or CSV (arrow)")

@@ -32,6 +32,10 @@ _HOST = ("cpu", "golden", "gpu")
 
 def run_join(args: argparse.Namespace) -> None:
     """Write the result of a join, or of ``sql``'s statement, over tables, and print the counters of the run."""
+    if args.output is None:
+        explained = "; or write --explain to see what would be done" if args.run is run_sql else ""
+        raise SchemaError(f"the result needs a file, -o OUT (.parquet, .csv or .arrow), or -o - for standard output"
+                          f"{explained}")
     with reporting(args.output) as out:
         _run(args, out)
 
@@ -103,8 +107,6 @@ def _run(args: argparse.Namespace, out: IO[str]) -> None:
 def run_sql(args: argparse.Namespace) -> None:
     """Run a statement like `run_join`; with ``--explain``, only print its stages."""
     if not args.explain:
-        if args.output is None:
-            raise SchemaError("the result needs a file, -o OUT; or write --explain to see what would be done")
         run_join(args)
         return
     unused = ("output", "format", "engine", "threads", "mask", "trace", "design")

@@ -19,6 +19,10 @@ __all__ = ["DEVICES", "DeviceOption", "argument_names", "device", "merged_option
 DeviceOption = Union[int, float, str, None, PathLike[str], Collection[int]]
 
 
+#: What users call an argument → its name.
+_ELSEWHERE = {"kind": "how", "type": "how", "join_type": "how", "columns": "select"}
+
+
 class DeviceEntry(NamedTuple):
     """A device of the table: its module and class, the extra that installs what the module needs, and what it is."""
 
@@ -100,7 +104,7 @@ def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any], spe
         raise DeviceError(f"the option {twice[0]!r} of the device is given twice, in device_options and by its name; "
                           f"give it once")
     arguments = argument_names(call)
-    meant = [name for name in more if suggest(name, arguments)]
+    meant = [name for name in more if _like(name, arguments)]
     if meant and (known := _known_options(spec)) is not None:
         wrong = [name for name in more if name not in known]
         if any(name in meant for name in wrong):
@@ -114,6 +118,12 @@ def argument_names(call: Callable[..., Any]) -> list[str]:
     """
     return [name for name, parameter in inspect.signature(call).parameters.items() if len(name) > 2
             and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
+
+
+def _like(word: str, arguments: Sequence[str]) -> str:
+    """`suggest`, which also knows what other libraries call an argument."""
+    meant = _ELSEWHERE.get(word)
+    return f" (did you mean {meant!r}?)" if meant in arguments else suggest(word, arguments)
 
 
 def _known_options(spec: str | Device) -> tuple[str, ...] | None:
@@ -130,7 +140,7 @@ def _no_option(spec: str | Device, wrong: Sequence[str], known: Sequence[str], a
     """
     which = repr(spec) if isinstance(spec, str) else type(spec).__name__
     return DeviceError(f"the device {which} has no option {', '.join(map(repr, wrong))}"
-                       f"{suggest(wrong[0], [*arguments, *known])}; its options are {', '.join(known) or '(none)'}")
+                       f"{_like(wrong[0], [*arguments, *known])}; its options are {', '.join(known) or '(none)'}")
 
 
 def option_names(spec: str | Device) -> tuple[str, ...]:

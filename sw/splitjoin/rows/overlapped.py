@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.errors import UnsupportedError
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, STAR, Items, chosen_items, joined_items
+from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES
 
 from .numbered import NumberedSession, RowIds
 
-__all__ = ["OverlappedSession"]
+__all__ = ["OverlappedSession", "against_overlap"]
 
 _NO_ITEMS: Items = np.empty(0, ITEM)
 
@@ -152,3 +156,31 @@ class OverlappedSession(NumberedSession):
             mine = (sides == number) & (probes >= self._place[number])
             out[mine] = self._positions[side].values[probes[mine] - self._first[side]]
         return out
+
+
+def against_overlap(old: NumberedSession, order: Order, *, ended: bool, in_order: bool,
+                    checks: Iterable[Callable[[], None]]) -> list[str]:
+    """All that rules out that another session takes over from ``old`` without a replay.
+
+    Args:
+        old: The session that has the windows.
+        order: That of the query.
+        ended: True if both streams have ended.
+        in_order: True if tuples are joined in arrival order.
+        checks: Calls that raise `UnsupportedError` for further reasons.
+    """
+    under_way = isinstance(old, OverlappedSession)
+    reasons = [reason for reason, holds in (
+        ("both streams have ended", ended),
+        (f"order {str(order)!r} joins tuples as they come, but the old device knows its own by arrival order",
+         not in_order),
+        (f"slices of order {str(order)!r} are made on the device", order.kind == "inner"),
+        ("a move before is under way until the tuples that the old device has stored leave the windows", under_way),
+        ("a core is masked in the device", not under_way and old.rotation > 1)) if holds]
+    for check in checks:
+        try:
+            check()
+        except UnsupportedError as error:
+            if str(error) not in reasons:
+                reasons.append(str(error))
+    return reasons

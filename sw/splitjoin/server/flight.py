@@ -71,7 +71,8 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
                         raise InputError("the server stops; ask for the position when it runs again, and put from "
                                          "there on")
                     if chunk.data is not None:
-                        to.push(chunk.data)
+                        with self._service.naming(stream, source):
+                            to.push(chunk.data)
                     if acknowledge:
                         writer.write(pa.py_buffer(json.dumps(self._service.position(stream, source)).encode()))
             finally:

@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,15 +111,28 @@ class JoinService:
         except (pa.ArrowException, TypeError, OverflowError):
             raise InputError(f"the time of a heartbeat must be a whole number in the unit of {stream}.{name}, not "
                              f"{time!r}") from None
-        self._streams.heartbeat(value if not pa.types.is_integer(value.type) else time, side)
+        with self.naming(stream):
+            self._streams.heartbeat(value if not pa.types.is_integer(value.type) else time, side)
 
     def idle(self, stream: str) -> None:
         """Declare a stream silent, until it delivers again."""
-        self._streams.idle(self._side(stream))
+        with self.naming(stream):
+            self._streams.idle(self._side(stream))
 
     def finish(self, stream: str) -> None:
         """End a stream for good."""
-        (self._streams.close_s if self._side(stream) == "s" else self._streams.close_r)()
+        with self.naming(stream):
+            (self._streams.close_s if self._side(stream) == "s" else self._streams.close_r)()
+
+    @contextmanager
+    def naming(self, stream: str, source: str | None = None) -> Iterator[None]:
+        """Let errors within the block, which know streams as r and s, begin with the names that the file gives."""
+        try:
+            yield
+        except SplitJoinError as error:
+            of = "" if source is None else f", source {source}"
+            error.args = (f"stream {stream} ({self._side(stream)}){of}: {error}",)
+            raise
 
     def status(self) -> dict[str, Any]:
         """Counters of the streams and queries, what fails, and how many epochs there are."""

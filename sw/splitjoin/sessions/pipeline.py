@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from splitjoin.rows.changes import Changes
 from splitjoin.rows.device_times import DeviceTimes
 from splitjoin.rows.numbered import NumberedSession
 from splitjoin.rows.operator import RowBatch, RowOperator
-from splitjoin.rows.overlapped import OverlappedSession
+from splitjoin.rows.overlapped import OverlappedSession, against_overlap
 
 from .gate import ReadyGate
 from .gate_choice import PushGate
@@ -251,13 +252,11 @@ class Pipeline(Generic[Gate]):
         """Go on on ``device`` from the next tuples on, while the old device session serves what it has stored."""
         self.work(unlimited=True)  # so that the old session has all that is ready
         old, place = self.device_session, self.pushed
-        if self.ended or self._times is not None or self._query.order.kind == "inner" or (
-                isinstance(old, OverlappedSession) or old.rotation > 1):
-            raise UnsupportedError("a session moves without a replay while input comes in arrival order, not in order "
-                                   "'inner', with no core masked in the device, and with no move before under way; use "
-                                   "restart(), which replays the windows")
-        for one in (self.device, device):
-            self._operator.check_pairs(one, "a move without a replay")
+        checks = [partial(self._operator.check_pairs, one, "it") for one in (self.device, device)]
+        if reasons := against_overlap(old, self._query.order, ended=self.ended, in_order=self._times is None,
+                                      checks=checks):
+            raise UnsupportedError(f"the session cannot move without a replay, as {'; and '.join(reasons)}; use "
+                                   f"restart(), which replays the windows")
         if self.shedder is not None:
             self.shedder.move(device)
         fresh = self._operator.open(device, place, place, changes=self.changes)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splitjoin.base.errors import InputError, SchemaError
 from splitjoin.joins.computed import with_computed
@@ -20,8 +21,7 @@ from splitjoin.rows.device_times import is_unordered
 from splitjoin.rows.output import OPERATION, output_schema
 from splitjoin.tables.inputs import as_batch, as_table
 
-__all__ = ["SessionSchemas", "arrow_schema"]
-
+__all__ = ["SessionSchemas", "arrow_schema", "check_nulls"]
 
 
 class SessionSchemas:
@@ -61,8 +61,6 @@ class SessionSchemas:
             _check_early(query, self.result)
             self.gathered, self.result = self.gathered.append(OPERATION), self.result.append(OPERATION)
         self.kept: dict[Side, list[str]] = {side: self._needed(side) for side in SIDES}
-        self._not_null = {side: [c.name for c in columns_of(query.predicate) if c.side == side
-                                 and not query.schema(side)[c.name].nullable] for side in SIDES}
 
     def kept_schema(self, side: Side) -> pa.Schema:
         """The schema of the kept columns of a stream."""
@@ -73,10 +71,7 @@ class SessionSchemas:
         and `SchemaError`.
         """
         table = with_computed(self.query, side, as_batch(data, side, self.given[side]))
-        for name in self._not_null[side]:
-            if plain(table.column(name)).null_count:
-                raise InputError(f"column {side}.{name} must not hold NULL, as the query's schema says, but a batch "
-                                 f"has one; declare the column nullable in the schema of the query")
+        check_nulls(side, self.streams[side], table)
         self.query.schema(side).check(table)
         return table
 
@@ -103,6 +98,15 @@ class SessionSchemas:
             names.add(self.query.time.name(side))
         all_names = self.streams[side].names
         return [name for name in all_names if name in names] or all_names[:1]
+
+
+def check_nulls(side: Side, schema: pa.Schema, table: pa.Table) -> None:
+    """Raise `InputError` for the first NULL of a batch in a column that ``schema`` says to hold none."""
+    for field in schema:
+        if not field.nullable and (column := plain(table.column(field.name))).null_count:
+            row = pc.index(pc.is_null(column), True).as_py()
+            raise InputError(f"column {side}.{field.name} must not hold NULL, as the schema says, but row {row} of a "
+                             f"batch does; declare the column nullable in the schema, or leave such rows out")
 
 
 def arrow_schema(side: Side, given: Any) -> Schema:

@@ -367,6 +367,12 @@ def test_sql_gives_the_rows_of_the_join(folder: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.startswith(printed.split("\n")[0])
 
 
+def test_join_says_where_its_result_may_go(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["join", "R.parquet", "S.parquet", "--on", ON]) == USAGE
+    assert capsys.readouterr().err == ("splitjoin: the result needs a file, -o OUT (.parquet, .csv or .arrow), or -o - "
+                                       "for standard output\n")
+
+
 def test_sql_with_tables_in_the_circuit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for more in ((), ("--device", "pysim", "--cores", "1", "--capacity", "32", "--tables")):
@@ -377,7 +383,8 @@ def test_sql_with_tables_in_the_circuit(folder: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(("more", "said"), [
-    ((*TABLES, "--window", "ROWS 20"), "the result needs a file, -o OUT; or write --explain to see what would be done"),
+    ((*TABLES, "--window", "ROWS 20"), "the result needs a file, -o OUT (.parquet, .csv or .arrow), or "
+     "-o - for standard output; or write --explain to see what would be done"),
     (("trades", "--window", "ROWS 2", "-o", "Q.csv"),
      "a table must be given as NAME=FILE, such as trades=trades.parquet, not 'trades'"),
     (("t=R.csv", "t=S.csv", "--window", "ROWS 2", "-o", "Q.csv"), "the table 't' is given twice; give it once"),

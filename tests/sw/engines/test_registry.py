@@ -100,6 +100,14 @@ def test_a_keyword_that_is_nearly_an_argument_or_an_option(call: Call, meant: st
         call(**given)
 
 
+@pytest.mark.parametrize("call", [joined, opened])
+def test_a_keyword_that_other_libraries_have(call: Call) -> None:
+    with pytest.raises(DeviceError, match=r"no option 'columns' \(did you mean 'select'\?\)"):
+        call(columns=["x"], device="golden")
+    with pytest.raises(DeviceError, match=r"no option 'kind' \(did you mean 'how'\?\)"):
+        splitjoin.join(R, S, on="r.x = s.a", window="ROWS 4", kind="left")  # type: ignore[call-overload]  # wrong
+
+
 def test_a_table_may_have_the_name_of_an_option() -> None:
     text = "SELECT cores.x, s.a FROM cores JOIN s ON cores.x >= s.a"
     found = splitjoin.sql(text, cores=R, s=S, window="ROWS 4", device="golden", device_options=MASKED)

@@ -68,6 +68,17 @@ def test_followers_get_every_row_as_it_is_committed(served: tuple[JoinService, A
     assert (status["trouble"], status["queries"]["near"]["rows"]) == (None, len(wanted("near")))
 
 
+def test_errors_of_a_put_name_stream_and_source_as_the_file_does(served: tuple[JoinService, Any]) -> None:
+    _, client = served
+    put(client, offers(5, 9), "offers")
+    with pytest.raises(fl.FlightError, match=r"stream offers \(s\), source main: the time column s\.ts of source "
+                                             r"s\[0\] must not decrease"):
+        put(client, offers(0, 3), "offers")
+    act(client, "finish", stream="orders")
+    with pytest.raises(fl.FlightError, match=r"stream orders \(r\), source main: stream r is finished"):
+        put(client, orders(0, 3), "orders")
+
+
 def test_statements_see_epochs_and_what_is_in_none_yet(served: tuple[JoinService, Any]) -> None:
     service, client = served
     for at in range(0, N, 50):

@@ -204,7 +204,7 @@ def test_rows_of_all_kinds_are_the_same_through_a_move(how: str) -> None:
             if at == 12:
                 place = session.counters()["tuples_r"]
                 session.move(device)
-                with pytest.raises(UnsupportedError, match="a session moves without a replay while"):
+                with pytest.raises(UnsupportedError, match="as a move before is under way"):
                     session.move("golden")
             if at == 32:
                 assert type(session._pipeline.device_session) is NumberedSession, "the old device session is gone"
@@ -233,10 +233,18 @@ def test_a_circuit_gets_more_cores_while_it_runs() -> None:
 
 def test_where_a_move_is_refused() -> None:
     folded = query(aggregate={"n": "count(*)"}, how="left", on="r.x = s.a")
-    with splitjoin.open(folded, "cpu") as session, pytest.raises(UnsupportedError, match="a move without a replay"):
+    with splitjoin.open(folded, "cpu") as session, pytest.raises(UnsupportedError, match="as it needs all pairs, but"):
         session.move("golden")
     for asked in (query(order="none"), query(order="inner(1)")):
         with splitjoin.open(asked, "golden") as session, pytest.raises(UnsupportedError, match="use restart"):
+            session.move("golden")
+    masked = query(order="inner(1)", how="inner")
+    with splitjoin.open(masked, "golden", cores=2, masked=[1]) as session:
+        session.close_r()
+        session.close_s()
+        with pytest.raises(UnsupportedError, match=r"^the session cannot move without a replay, as both streams have "
+                           r"ended; and slices of order 'inner\(1\)' are made on the device; and a core is masked in "
+                           r"the device; use restart\(\), which replays the windows$"):
             session.move("golden")
 
 

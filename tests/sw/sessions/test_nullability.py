@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import splitjoin
+from splitjoin import InputError
 
 STRICT = pa.schema([pa.field("t", pa.int64(), False), pa.field("x", pa.int32(), False)])
 LOOSE = pa.schema([field.with_nullable(True) for field in STRICT])
@@ -34,3 +35,16 @@ def test_batches_that_declare_other_nullability(query_schema: pa.Schema, first: 
             hub.close_s()
         assert reader.poll().to_pylist() == WANT
         assert session.flush().to_pylist() == WANT
+
+
+def test_null_where_the_schema_has_none_is_refused_outside_the_condition_too() -> None:
+    schema = pa.schema([pa.field("t", pa.int64(), False), pa.field("note", pa.string(), False)])
+    batch = pa.table({"t": [1, 2, 3], "note": pa.chunked_array([["a"], ["b", None]])})
+    query = splitjoin.query(schema, schema, on="r.t = s.t", window="ROWS 5")
+    with splitjoin.open(query, device="golden") as session, splitjoin.share(schema, schema, time="t") as streams:
+        for hub in session, streams:
+            with pytest.raises(InputError, match=r"^column s\.note must not hold NULL, as the schema says, but row 2 "
+                                                 r"of a batch does; declare the column nullable in the schema, or "
+                                                 r"leave such rows out$"):
+                hub.push_s(batch)
+            hub.push_s(batch.slice(0, 2))

@@ -357,8 +357,8 @@ def test_what_open_refuses() -> None:
                 lambda: session.source("q"))  # type: ignore[arg-type]  # wrong on purpose
     strict = splitjoin.query(pa.schema([R.field("ts"), pa.field("x", pa.int32(), nullable=False)]), S, **WINDOW)
     with splitjoin.open(strict, "golden") as session:
-        refused(InputError, "column r.x must not hold NULL, as the query's schema says, but a batch has one; declare "
-                "the column nullable in the schema of the query",
-                lambda: session.push_r(pa.table({"ts": [1], "x": pa.array([None], pa.int32())})))
+        refused(InputError, "column r.x must not hold NULL, as the schema says, but row 1 of a batch does; declare the "
+                "column nullable in the schema, or leave such rows out",
+                lambda: session.push_r(pa.table({"ts": [1, 1], "x": pa.array([1, None], pa.int32())})))
         session.push_r(pa.table({"ts": [1], "x": pa.array([1], pa.int32())}))
         assert session.counters()["waiting"] == 1

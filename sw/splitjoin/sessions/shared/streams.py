@@ -20,7 +20,6 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import TimeSpec
-from splitjoin.lang.types import plain
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.tables.inputs import as_batch
 
@@ -29,7 +28,7 @@ from ..epochs import DeliveredCounts, EpochWriter, epoch_length
 from ..gate import Source, Watermark, check_side
 from ..gate.times import Idle, Lateness
 from ..limit import Limit
-from ..schemas import SessionSchemas, arrow_schema
+from ..schemas import SessionSchemas, arrow_schema, check_nulls
 from ..snapshot import Snapshot, identity
 from .common_join import CommonHost, CommonJoin, any_of
 from .epochs import StreamsEpochs
@@ -409,12 +408,8 @@ class SharedStreams:
 
     def _push(self, side: Side, index: int | None, data: Any) -> None:
         table = as_batch(data, side, self._base.streams[side])
-        schema = self._streams[side]
-        for column in schema:
-            if not column.nullable and plain(table.column(column.name)).null_count:
-                raise InputError(f"column {side}.{column.name} must not hold NULL, as the stream's schema says, but a "
-                                 f"batch has one; declare the column nullable in the schema")
-        schema.check(table)
+        check_nulls(side, self._base.streams[side], table)
+        self._streams[side].check(table)
         with self._lock:
             self._wait_for_room(side, index)
             index = self._input.default_source(side) if index is None else index
