@@ -4,6 +4,7 @@ is in the tree.
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import os
 import re
@@ -199,6 +200,32 @@ def test_every_pin_has_a_reason() -> None:
     pins = [line for line in section.splitlines() if re.match(r'\s+"(?!splitjoin)', line)]
     assert pins
     assert [line for line in pins if not re.search(r"#\s*\S.{9,}", line)] == []
+
+
+def patched_constants(path: Path) -> set[str]:
+    """The names of constants that a file of tests patches: by ``setattr``, and by `mock.patch` of a path or object."""
+    found, text = set(), (ROOT / path).read_text(encoding="utf-8")
+    for call in (node for node in ast.walk(ast.parse(text if re.search("setattr|patch", text) else ""))
+                 if isinstance(node, ast.Call)):
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        texts = [one.value for one in call.args[:2] if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        if name in ("setattr", "patch", "object") and texts:
+            found.add(texts[0].rpartition(".")[2])
+    return {name for name in found if re.fullmatch("_*[A-Z][A-Z0-9_]*", name)}
+
+
+def test_the_constants_that_tests_patch_are_listed_with_reasons() -> None:
+    """The list grows with a reason only: a size that a user may want is a setting, which tests make small."""
+    text = (ROOT / "tests" / "support" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| (`tests[^|]*) \| ([^|]*) \| \S[^|]{8,} \|$", text)
+    listed = {(place, name) for places, names in rows for place in re.findall("`([^`]+)`", places)
+              for name in re.findall("`([^`]+)`", names)}
+    patched = {(str(path), name) for path in tracked_files() if path.parts[0] == "tests" and path.suffix == ".py"
+               for name in patched_constants(path)}
+    unlisted = {(file, name) for file, name in patched if not any(
+        name == other and (file == place or file.startswith(f"{place}/")) for place, other in listed)}
+    assert unlisted == set(), "make it a setting or an argument that a caller may want, or list it with the reason"
+    assert {name for _, name in listed} == {name for _, name in patched}, "the list names what no test patches any more"
 
 
 def test_the_helpers_of_tests_are_listed_by_the_first_lines_of_their_docstrings() -> None:

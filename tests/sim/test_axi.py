@@ -33,7 +33,7 @@ def test_scenarios_through_axi_ports(tmp_path: Path) -> None:
                 query = scenario.query(order)
                 circuit = pairs_circuit(query, parameters)
                 configs.add(circuit.config)
-                jobs.append(vectors(query, circuit, arrivals(query, scenario.r[:60], scenario.s[:40])))
+                jobs.append(vectors(query, circuit, arrivals(query, scenario.r[:40], scenario.s[:30])))
     assert len(jobs) == len(NAMES) * len(ORDERS)
     config, = configs
     (tmp_path / "vectors.json").write_text(f"[{','.join(job.json() for job in jobs)}]")

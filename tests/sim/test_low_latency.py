@@ -23,7 +23,8 @@ NAME = "low-latency-handshake"
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
 CHOSEN = ("band-rows-1", "rows-and-range-different", "string-equal")
 FULL = Scenario("full", NAMED["all-match"].r.slice(0, 24), NAMED["all-match"].s.slice(0, 24), "TRUE", "ROWS 8", 0)
-SHORT = Scenario("short", FULL.r, FULL.s, "TRUE", "ROWS 1", 0)
+FEW = Scenario("few", FULL.r.slice(0, 10), FULL.s.slice(0, 10), "TRUE", "ROWS 4", 0)
+SHORT = Scenario("short", FEW.r, FEW.s, "TRUE", "ROWS 1", 0)
 
 
 def conforms(device: Any, scenario: Scenario) -> None:
@@ -41,8 +42,8 @@ def test_scenarios(scenario: Scenario) -> None:
 
 def test_slow_links_and_full_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handshake, "Link", SlowLink)
-    for scenario in (FULL, SHORT):
-        conforms(PysimDevice(cores=4, capacity=2, architecture=NAME, stall_out=0.5, seed=1), scenario)
+    for scenario, stall_out in ((FULL, 0.5), (SHORT, 0.5), (FEW, 0.0)):  # the last as faults are planted in
+        conforms(PysimDevice(cores=4, capacity=2, architecture=NAME, stall_out=stall_out, seed=1), scenario)
 
 
 @pytest.mark.long
@@ -76,7 +77,7 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(handshake, "Link", SlowLink)
     monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     with pytest.raises((AssertionError, DeviceError, IndexError)):
-        conforms(PysimDevice(cores=4, capacity=4, architecture=NAME, seed=2), FULL)
+        conforms(PysimDevice(cores=4, capacity=2, architecture=NAME, seed=2), FEW)
 
 
 def test_the_first_tuple_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ def check(circuit, make, join, *, core="auto", tables=False, queue=0):
     *(at_length(*case, False) for case in FURTHER)], ids=str)
 def test_compiled_circuit(circuit, timed, tables):
     @given(joins(circuit, timed=timed, max_rows=100 + 10 * circuit[1]))
-    @settings(max_examples=examples(40))
+    @settings(max_examples=examples(25))
     def same_answer(join):
         check(circuit, SimDevice, join, tables=tables, queue=QUEUES.get(circuit, 0))
 

@@ -68,9 +68,9 @@ def _run(device: Device, query: Query, case: Scenario, masked: int | None) -> It
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize(("count", "tiny"), [(25, True), at_length(100, False)])
+@pytest.mark.parametrize(("count", "tiny"), [(15, True), at_length(100, True), at_length(100, False)])
 def test_random_conditions_on_random_circuits(count: int, tiny: bool) -> None:
-    """`make test-long` draws five times as many, 500 of them circuits of any size."""
+    """`make test-long` draws 500 more of them, and 500 circuits of any size."""
     @settings(max_examples=examples(count))
     @given(scenario(max_rows=_ROWS), options(tiny=tiny), st.booleans())
     def same_answer(case: Scenario, wanted: dict[str, Any], masks: bool) -> None:

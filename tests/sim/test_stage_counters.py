@@ -52,7 +52,7 @@ def test_under_load_stages_add_up_to_the_latency_of_all_probes(make: Any, archit
     device = make(cores=3, capacity=16, architecture=architecture, stage_counters=True, seed=1, stall_in=0.2,
                   stall_out=0.4)
     query, session = opened(device, LESS, order)
-    for part in (slice(0, 20), slice(20, 60)):
+    for part in (slice(0, 20), slice(20, 40)):
         session.push(arrivals(query, LESS.r[part], LESS.s[part]))
     session.settle()
     found, latencies = session.stage_cycles(), session.latencies()

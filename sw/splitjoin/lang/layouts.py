@@ -14,36 +14,34 @@ __all__ = ["decoded", "empty_table", "encoded", "is_encoded", "take"]
 
 #: The types of the same values that all of Arrow's kernels take.
 _LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-#: Rows of a column that Arrow copies in the time in which one is taken from its chunk.
-_COPIED = 8
 
-
-def take(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
+def take(column: pa.ChunkedArray, rows: pa.Array, copied: int = 8) -> pa.ChunkedArray:
     """``column.take(rows)``, also for the types that Arrow cannot take from; NULL in ``rows`` gives NULL.
 
     Arrow copies the whole column first, so few rows of a long column are taken from the chunks that they lie in.
+    ``copied``: rows that Arrow copies in the time in which one is taken so.
     """
     type_ = column.type
     if pa.types.is_run_end_encoded(type_) or type_ in _LARGE:
-        values = pa.chunked_array(_taken(column, rows), _taken_type(type_))
+        values = pa.chunked_array(_taken(column, rows, copied), _taken_type(type_))
         return encoded(values, type_) if pa.types.is_run_end_encoded(type_) else values.cast(type_)
     try:
-        return pa.chunked_array(_taken(column, rows), type_)
+        return pa.chunked_array(_taken(column, rows, copied), type_)
     except pa.ArrowInvalid:  # more text than the offsets of one array can count
         if len(rows) < 2:
             raise
         half = len(rows) // 2
-        return pa.chunked_array([*take(column, rows.slice(0, half)).chunks, *take(column, rows.slice(half)).chunks],
-                                type_)
+        halves = (take(column, part, copied) for part in (rows.slice(0, half), rows.slice(half)))
+        return pa.chunked_array([chunk for part in halves for chunk in part.chunks], type_)
 
 
-def _taken(column: pa.ChunkedArray, rows: pa.Array) -> list[pa.Array]:
+def _taken(column: pa.ChunkedArray, rows: pa.Array, copied: int) -> list[pa.Array]:
     """The arrays of `take`, of the type `_taken_type`."""
     if not len(rows):
         return []
     if column.num_chunks == 1:
         return [_from_array(column.chunk(0), rows)]
-    if _taken_type(column.type) == column.type and len(rows) * _COPIED >= len(column):
+    if _taken_type(column.type) == column.type and len(rows) * copied >= len(column):
         return list(column.take(rows).chunks)
     at: npt.NDArray[np.int64] = rows.fill_null(0).to_numpy()
     ends = np.cumsum([len(chunk) for chunk in column.chunks])

@@ -48,8 +48,8 @@ OpenCompiled = Callable[[Query, str], BatchSession]
 
 #: Arrivals of the sample, and of its last batch.
 _SAMPLE, _LAST = 1 << 16, 100
-#: Processes that compile at the same time, on one machine; one more waits this many seconds before it asks again.
-_SLOTS, _PATIENCE = 2, 5.0
+#: Processes that compile at the same time, on one machine.
+_SLOTS = 2
 #: The exit code of a process that found all slots taken.
 _BUSY = 75
 #: Settings that numba compiles by.
@@ -83,10 +83,13 @@ _starting = threading.Lock()
 
 
 class Compilation:
-    """The compilation of ``query`` for ``engine`` in the background; `is_done` starts it."""
+    """The compilation of ``query`` for ``engine`` in the background; `is_done` starts it.
 
-    def __init__(self, query: Query, engine: str):
-        self._query, self._engine = query, engine
+    ``retry``: seconds after which it asks again where others compile.
+    """
+
+    def __init__(self, query: Query, engine: str, retry: float = 5.0):
+        self._query, self._engine, self._retry = query, engine, retry
         self._marker = _marker(query, engine)
         self._child: Child | None = None
         self._again = 0.0  # when to ask for a slot again
@@ -121,7 +124,7 @@ class Compilation:
             return True
         code = self._child.code
         if code == _BUSY:
-            self._child, self._again = None, time.monotonic() + _PATIENCE
+            self._child, self._again = None, time.monotonic() + self._retry
             return False
         return code is not None  # without a marker it has failed, and the session says why, or does better
 
@@ -132,7 +135,7 @@ class Compilation:
             sample.seek(0)
             self._child = start_child("splitjoin.engines.cpu.device", "compile_in_background", self._marker, sample)
         if self._child is None:
-            self._again = time.monotonic() + _PATIENCE
+            self._again = time.monotonic() + self._retry
 
 
 def start_child(module: str, function: str, marker: str, sample: IO[bytes] | None = None) -> Child | None:

@@ -116,7 +116,8 @@ class CpuDevice(Device):
 
     def table_work(self, rows: int) -> Work:
         """The threads and loops for whole tables of so many rows in all."""
-        return Work(self.workers, Team(self.workers), _table_loops.for_rows(rows, self._compile_time))
+        return Work(self.workers, Team(self.workers), _table_loops.for_rows(rows, self._compile_time),
+                    self.tuning)
 
     @property
     def _is_asked(self) -> bool:

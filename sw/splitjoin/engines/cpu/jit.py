@@ -24,26 +24,28 @@ from numba.core import event
 
 from .machine_code import MachineCode
 
-__all__ = ["compiled", "compiled_as_numpy", "digest", "load"]
+__all__ = ["Teller", "compiled", "compiled_as_numpy", "digest", "load"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Digests of the sources of generated modules, by module name.
 _generated: dict[str, str] = {}
-#: Seconds without a compilation after which the next one is reported again: a query compiles several functions.
-_PAUSE = 10.0
 
 
-class _Teller(event.Listener):
-    """Says on a terminal that loops are compiled, once for a machine; loading them from disk is silent."""
+class Teller(event.Listener):
+    """Has ``say`` say that loops are compiled, once for a machine; loading them from disk is silent.
 
-    def __init__(self) -> None:
-        self._ended = -math.inf
+    ``pause``: seconds without a compilation after which the next one is told again, as a query compiles several
+    functions.
+    """
+
+    def __init__(self, say: Callable[[str], None] = tell, pause: float = 10.0) -> None:
+        self._say, self._pause, self._ended = say, pause, -math.inf
 
     def on_start(self, event: Any) -> None:
         """Tell, unless it has just been told."""
-        if time.monotonic() - self._ended > _PAUSE:
-            tell("compiling loops that this query needs, once for this machine, which takes some seconds")
+        if time.monotonic() - self._ended > self._pause:
+            self._say("compiling loops that this query needs, once for this machine, which takes some seconds")
         self._ended = time.monotonic()
 
     def on_end(self, event: Any) -> None:
@@ -51,7 +53,7 @@ class _Teller(event.Listener):
         self._ended = time.monotonic()
 
 
-event.register("numba:compile", _Teller())  # type: ignore[no-untyped-call]  # numba has no types
+event.register("numba:compile", Teller())  # type: ignore[no-untyped-call]  # numba has no types
 
 
 def compiled(function: F, **options: Any) -> F:

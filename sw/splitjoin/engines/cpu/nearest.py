@@ -17,8 +17,6 @@ __all__ = ["first_partners", "last_partners"]
 
 Rows = npt.NDArray[np.int64]
 _EVERY = np.empty(0, np.int64)
-#: Rows of R for a thread, at least.
-_LEAST = 1 << 17
 
 
 def last_partners(upto: Rows, floor: Rows | None, groups: Groups, work: Work) -> Rows:
@@ -48,7 +46,7 @@ def first_partners(start: Rows, ceiling: Rows | None, groups: Groups, work: Work
 
 def _parts(rows: int, groups: int, work: Work) -> list[slice]:
     """Parts of so many rows of R, no more than that noting a row for each of ``groups`` in each costs little."""
-    n = max(1, min(work.team.size, rows // max(_LEAST, 4 * groups)))
+    n = max(1, min(work.team.size, rows // max(work.tuning.table_part, 4 * groups)))
     return [slice(*of) for of in pairwise([rows * i // n for i in range(n + 1)])]
 
 

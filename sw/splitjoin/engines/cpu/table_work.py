@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from .helpers import Team
 from .sorting import counts_below
+from .tuning import DEFAULTS, Tuning
 
 __all__ = ["Work", "aligned", "plain_work"]
 
@@ -18,23 +19,21 @@ Rows = npt.NDArray[np.int64]
 A = TypeVar("A")
 B = TypeVar("B")
 
-#: Nanoseconds of work that pay for one thread more.
-_SHARE = 1_000_000
-#: Rows of a slice of a table: its columns and codes stay in the second-level cache.
-_SLICE = 1 << 16
-
 
 @dataclass(frozen=True)
 class Work:
-    """A team of up to ``threads``, and the functions of `table_loops` by name; None where NumPy does the work."""
+    """A team of up to ``threads``, and the functions of `table_loops` by name; None where NumPy does the work.
+    Sizes are those of ``tuning``.
+    """
 
     threads: int
     team: Team
     loops: Mapping[str, Any] | None = None
+    tuning: Tuning = DEFAULTS
 
     def share(self, nanoseconds: float) -> None:
         """Have as many threads as so much work pays for."""
-        self.team.size = max(1, min(self.threads, int(nanoseconds / _SHARE)))
+        self.team.size = max(1, min(self.threads, int(nanoseconds / self.tuning.table_share)))
 
     @property
     def text(self) -> str:
@@ -72,7 +71,8 @@ class Work:
 
     def slices(self, rows: int) -> list[slice]:
         """Slices of so many rows for `map`, one after the other; at least one."""
-        return [slice(at, min(rows, at + _SLICE)) for at in range(0, max(rows, 1), _SLICE)]
+        size = self.tuning.table_rows
+        return [slice(at, min(rows, at + size)) for at in range(0, max(rows, 1), size)]
 
 
 def plain_work() -> Work:

@@ -43,6 +43,10 @@ class Tuning:
         verified_limit: Candidates that it could have at most if tests let everything through; from 1 on.
         range_rows: Rows whose least and greatest values are kept together; from 1 on.
         first: Arrivals of the first batch by NumPy, while loops are compiled; from 1 on.
+        table_share: Nanoseconds of work of a join of whole tables that pay for one thread more; above 0.
+        table_rows: Rows of a slice of a table, whose columns and codes stay in the second-level cache; from 1 on.
+        table_pairs: Candidates of a join of whole tables that are looked at together; from 1 on.
+        table_part: Least rows of R for a thread that looks for the nearest partner of each; from 1 on.
         loading: Seconds that a process takes to load numba and a query's compiled loops: NumPy goes on for so long.
     """
 
@@ -70,6 +74,10 @@ class Tuning:
     verified_limit: int = 1 << 27
     range_rows: int = 4096
     first: int = 4096
+    table_share: float = 1_000_000.0
+    table_rows: int = 1 << 16
+    table_pairs: int = 1 << 21
+    table_part: int = 1 << 17
     loading: float = 0.5
 
     def __post_init__(self) -> None:

@@ -40,8 +40,6 @@ T = TypeVar("T")
 
 #: Probes and stored tuples of the samples that tell how many candidates a way has.
 _PROBES, _STORED = 4096, 1 << 14
-#: Candidates that are made at once.
-_CHUNK = 1 << 21
 
 
 class TooMany(Exception):
@@ -215,10 +213,10 @@ def _tasks(search: _Search | None, probing: Side, condition: Condition, groups: 
     if work.loops is None:
         ranges = _by_arrival(groups, visible) if search is None else KeyOrder(
             groups.of(search.stored), groups.count, search.keys).ranges(groups.of(probing), search.low, search.high)
-        return [lambda: _candidates(ranges)]
+        return [lambda: _candidates(ranges, work.tuning.table_pairs)]
     search = search or _by_row(visible, len(condition.possible_s))
     found = partitioned_ranges(groups, search.stored, search.keys, search.low, search.high, work)
-    return [partial(found.pairs, part, _CHUNK) for part in found.parts]
+    return [partial(found.pairs, part, work.tuning.table_pairs) for part in found.parts]
 
 
 def _by_row(visible: Spans, rows: int) -> _Search:
@@ -238,21 +236,21 @@ def _verified(condition: Condition, left: Sequence[Bounds], r: Rows, s: Rows) ->
     return true
 
 
-def _candidates(ranges: Ranges) -> Iterator[tuple[Rows, Rows]]:
-    """The probes and the stored tuples of ``ranges``, some at a time."""
+def _candidates(ranges: Ranges, most: int) -> Iterator[tuple[Rows, Rows]]:
+    """The probes and the stored tuples of ``ranges``, about ``most`` at a time."""
     lengths = ranges.end - ranges.start
     some = np.flatnonzero(lengths > 0)
     start, lengths = ranges.start[some], lengths[some]
     ends = np.cumsum(lengths)
     done, at = 0, 0
     while at < len(some):
-        until = max(at + 1, int(np.searchsorted(ends, done + _CHUNK, side="right")))
+        until = max(at + 1, int(np.searchsorted(ends, done + most, side="right")))
         count = lengths[at:until]
         first = np.cumsum(count) - count
         total = int(ends[until - 1]) - done
-        if until == at + 1 and total > _CHUNK:  # a single tuple with very many
-            for begin in range(0, total, _CHUNK):
-                n = min(_CHUNK, total - begin)
+        if until == at + 1 and total > most:  # a single tuple with very many
+            for begin in range(0, total, most):
+                n = min(most, total - begin)
                 place = int(start[at]) + begin
                 yield np.full(n, some[at]), ranges.order[place:place + n]
         else:

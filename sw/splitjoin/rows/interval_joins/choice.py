@@ -26,11 +26,14 @@ assert tuple(_ENGINES) == INTERVAL_ENGINES
 
 @dataclass(frozen=True)
 class IntervalChoice:
-    """An engine by its ``name``, for a query of this ``form``, with this number of ``workers``."""
+    """An engine by its ``name``, for a query of this ``form``, with this number of ``workers``, which notes
+    ``batch`` arrivals at once.
+    """
 
     name: str
     form: IntervalForm
     workers: int
+    batch: int = 1 << 16
 
     def folder(self) -> IntervalFolder:
         """A fresh folder."""
@@ -63,4 +66,4 @@ def interval_choice(query: Query, device: Device) -> IntervalChoice | None:
         raise UnsupportedError(f"engine={name!r} keeps tuples by time, but {reason}; use engine='auto'")
     assert name == "auto" or name in INTERVAL_ENGINES
     workers = device.workers if form.keys else 1
-    return IntervalChoice("sliding" if name == "auto" else name, form, workers)
+    return IntervalChoice("sliding" if name == "auto" else name, form, workers, device.tuning.batch)

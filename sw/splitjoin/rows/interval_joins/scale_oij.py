@@ -26,8 +26,6 @@ __all__ = ["ScaleOijEngine"]
 Ints = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 16
-#: S tuples from one schedule to the next.
-_PERIOD = 1 << 16
 _MIN, _MAX = np.int64(-(2**63)), np.int64(2**63 - 1)
 
 
@@ -40,12 +38,14 @@ class ScaleOijEngine:
 
     Attributes:
         incremental: False folds each interval anew, for comparison.
+        period: S tuples from one schedule to the next.
         schedule: The teams.
         work: Operations of each worker.
     """
 
     name = "scale-oij"
     incremental: bool = True
+    period: int = 1 << 16
 
     def __init__(self, form: IntervalForm, workers: int = 1, *, delta: float = 0.01, decay: float = 0.5):
         self._form = form
@@ -99,7 +99,7 @@ class ScaleOijEngine:
         if len(self._states) > 1:
             self.schedule.note(keys)
             self._noted += len(keys)
-            if self._noted >= _PERIOD:
+            if self._noted >= self.period:
                 self._noted = 0
                 self.schedule.update()
 

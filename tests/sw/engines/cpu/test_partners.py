@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from splitjoin.engines.cpu import CpuDevice, nearest, partners, table_work
+from splitjoin.engines.cpu import CpuDevice, partners
 from splitjoin.engines.cpu.table_compilation import TableCompilation
 from splitjoin.engines.cpu.table_loops import LOOPS
+from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.joins.join import join
 
 from ....support.sampling import examples
@@ -56,13 +57,9 @@ def test_rows_and_their_order_are_goldens(r: pa.Table, s: pa.Table, data: st.Dat
     loops, threads = LOOPS if data.draw(st.booleans()) else None, data.draw(st.sampled_from([1, 3]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
-        patch.setattr(table_work, "_SHARE", 1)
-        patch.setattr(table_work, "_SLICE", 5)
-        patch.setattr(nearest, "_parts", lambda rows, groups, work: [
-            slice(rows * i // work.team.size, rows * (i + 1) // work.team.size) for i in range(work.team.size)]
-            if rows >= work.team.size else [slice(0, rows)])
         patch.setattr(partners, "suits_search", lambda *_: True)
-        found = join(r, s, on=on, window=window, **kind, threads=threads)
+        device = CpuDevice(threads=threads, tuning=Tuning(table_share=1, table_rows=5, table_part=1))
+        found = join(r, s, on=on, window=window, **kind, device=device)
     expected = join(r, s, on=on, window=window, device="golden", **kind)
     assert found.plan.startswith("rows without pairs")
     assert found.items.tolist() == expected.items.tolist()
@@ -150,9 +147,8 @@ def test_nearest_partners_at_times_of_many_rows_are_goldens(how: str, window: An
                                 "allow_exact": allow_exact}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TableCompilation, "for_rows", lambda *_, loops=loops: loops)
-            patch.setattr(table_work, "_SLICE", 5)
             patch.setattr(partners, "suits_search", lambda *_: True)
-            found = join(r, s, **call)
+            found = join(r, s, **call, device=CpuDevice(tuning=Tuning(table_rows=5)))
         expected = join(r, s, device="golden", **call)
         assert found.items.tolist() == expected.items.tolist()
         assert rows_of(found.table) == rows_of(expected.table)

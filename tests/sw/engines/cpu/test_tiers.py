@@ -190,7 +190,6 @@ def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if not code.name.startswith(("region-", "find-", "verify-")):
             shutil.copy(code, own)
     monkeypatch.setenv("SPLITJOIN_COMPILE", "background")
-    monkeypatch.setattr(compilation, "_PATIENCE", 0.0)
     return tmp_path
 
 
@@ -267,7 +266,7 @@ def test_many_queries_start_few_processes(cold: Path, monkeypatch: pytest.Monkey
                           window="ROWS 9", order=order) for n in range(3) for order in ("total", "none")]
     coming = arrivals(queries[0], r, s)
     try:
-        made = [Compilation(query, "auto") for query in queries]
+        made = [Compilation(query, "auto", retry=0.0) for query in queries]
         assert not any(one.is_done(coming) for one in made for _ in range(3))
         assert len(started) == 2
         os.kill(started[0], signal.SIGKILL)

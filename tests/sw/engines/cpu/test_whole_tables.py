@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.cpu import table_work, ways as table_ways, whole_tables
+from splitjoin.engines.cpu import CpuDevice, whole_tables
 from splitjoin.engines.cpu.condition import Condition
 from splitjoin.engines.cpu.spans import Spans
 from splitjoin.engines.cpu.table_compilation import TableCompilation
 from splitjoin.engines.cpu.table_loops import LOOPS
+from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.cpu.ways import ways
 from splitjoin.joins.join import join
 from splitjoin.lang.query import Query
@@ -52,13 +53,12 @@ def test_every_way_gives_goldens_rows_in_its_order(r: pa.Table, s: pa.Table, dat
     loops = LOOPS if data.draw(st.booleans()) else None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
-        patch.setattr(table_work, "_SHARE", 1)
-        patch.setattr(table_ways, "_CHUNK", size)
         patch.setattr(whole_tables, "ways", lambda *of: (lambda found: [found[number % len(found)]])(ways(*of)))
         patch.setattr(whole_tables, "suits_ranges", lambda *_: True)
         patch.setattr(whole_tables, "partners_of", lambda *_: None)
-        found = join(r, s, on=on, window=window, **call)
-    threads = call.pop("threads")
+        threads = call.pop("threads")
+        device = CpuDevice(threads=threads, tuning=Tuning(table_share=1, table_pairs=size))
+        found = join(r, s, on=on, window=window, device=device, **call)
     expected = join(r, s, on=on, window=window, device="golden", **call)
     assert found.plan.startswith("rows")
     if call["order"] == "none" and call["how"] == "inner":  # in any order
@@ -124,8 +124,9 @@ def test_a_way_counts_its_candidates_about() -> None:
 @pytest.mark.parametrize("how", ["inner", "left", "semi"])
 def test_a_way_with_far_more_candidates_than_expected_is_left(how: str, loops: Any) -> None:
     r, s = intervals(7, 3000), intervals(8, 2500)
-    call: dict[str, Any] = {"on": "r.c = s.c AND r.st < s.en AND s.st < r.en", "how": how, "threads": 3}
-    expected = join(r, s, **call, engine="nested")
+    call: dict[str, Any] = {"on": "r.c = s.c AND r.st < s.en AND s.st < r.en", "how": how}
+    expected = join(r, s, **call, device=CpuDevice(engine="nested"))
+    device = CpuDevice(threads=3, tuning=Tuning(table_share=1, table_pairs=1 << 12))
 
     def misled(alone: bool, *of: Any) -> list[Any]:
         best, *_, worst = ways(*of)
@@ -134,11 +135,9 @@ def test_a_way_with_far_more_candidates_than_expected_is_left(how: str, loops: A
     for alone in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
-            patch.setattr(table_work, "_SHARE", 1)
-            patch.setattr(table_ways, "_CHUNK", 1 << 12)
             patch.setattr(whole_tables, "partners_of", lambda *_: None)
             patch.setattr(whole_tables, "ways", partial(misled, alone))
-            found = join(r, s, **call)
+            found = join(r, s, **call, device=device)
         assert ("two ranges" in found.plan) != alone
         assert found.plan.startswith("rows of whole tables") != alone  # a session, where there is no other way
         assert rows_of(found.table) == rows_of(expected.table)
@@ -179,10 +178,10 @@ def test_the_least_key_of_s_is_a_key_unless_it_is_null(on: str, nulls: list[None
 
 @pytest.mark.parametrize("call", [{"on": "abs(r.st - s.st) <= 9"}, {"on": "abs(r.st - s.st) <= 9", "order": "left"},
                                   {"on": "r.c = s.c", "how": "semi"}])
-def test_threads_end_with_the_join(call: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_work, "_SHARE", 1)
+def test_threads_end_with_the_join(call: dict[str, Any]) -> None:
     before = set(threading.enumerate())
-    found = join(intervals(7, 70_000), intervals(8, 70_000), **call, threads=3)
+    device = CpuDevice(threads=3, tuning=Tuning(table_share=1))
+    found = join(intervals(7, 70_000), intervals(8, 70_000), **call, device=device)
     deadline = time.monotonic() + 60
     while (left := {t for t in threading.enumerate() if "splitjoin" in t.name} - before) and (
             time.monotonic() < deadline):

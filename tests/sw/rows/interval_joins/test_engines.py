@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin import InputError, UnsupportedError
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES, CpuDevice
+from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.device import PAIR
 
 from ....support.aggregates import FUNCTIONS
@@ -74,11 +75,10 @@ def test_random_joins_equal_the_reference(data: st.DataObject) -> None:
 def test_long_streams_in_small_slices(monkeypatch: pytest.MonkeyPatch, engine: Any, threads: int,
                                       incremental: bool, window: Any) -> None:
     """Rings go round, buffers move, old tuples are evicted, teams grow; the rows stay those folded from pairs."""
-    from splitjoin.rows.interval_joins import operator, scale_oij
+    from splitjoin.rows.interval_joins.scale_oij import ScaleOijEngine
 
-    monkeypatch.setattr(operator, "_SLICE", 700)
-    monkeypatch.setattr(scale_oij, "_PERIOD", 1000)
-    monkeypatch.setattr(scale_oij.ScaleOijEngine, "incremental", incremental)
+    monkeypatch.setattr(ScaleOijEngine, "period", 1000)
+    monkeypatch.setattr(ScaleOijEngine, "incremental", incremental)
     random, n = np.random.default_rng(7), 6000
     skewed = np.minimum(random.geometric(0.3, n), 9)
     r = pa.table({"ts": np.sort(random.integers(0, 8000, n)), "x": random.permutation(skewed)})
@@ -91,7 +91,7 @@ def test_long_streams_in_small_slices(monkeypatch: pytest.MonkeyPatch, engine: A
                                          "low": "min(s.v)", "high": "argmax(s.i, s.v)", "f": "first(s.v)",
                                          "l": "last(s.i)"}}
     expected = splitjoin.join(r, s, **how, device=CpuDevice(engine="index", threads=1))
-    made = splitjoin.join(r, s, **how, device=CpuDevice(engine=engine, threads=threads))
+    made = splitjoin.join(r, s, **how, device=CpuDevice(engine=engine, threads=threads, tuning=Tuning(batch=700)))
     assert plain(made.to_arrow()) == plain(expected.to_arrow())
 
 
