@@ -10,17 +10,22 @@ from splitjoin import Query
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import Items
 from splitjoin.engines.golden import GoldenDevice
+from splitjoin.lang.windows import WindowSpec
 
 __all__ = ["Change", "golden"]
 
 
 @dataclass(frozen=True)
 class Change:
-    """Made before arrival ``at``: ``masked`` cores, or another precision ``n``."""
+    """Made before arrival ``at``: ``masked`` cores, another precision ``n``, or the other ``window``, where no later
+    tuple lies below event time ``now``.
+    """
 
     at: int
     masked: tuple[int, ...] | None = None
     n: int | None = None
+    window: WindowSpec | None = None
+    now: int | None = None
 
 
 def golden(query: Query, arrived: Arrivals, changes: list[Change], cores: int) -> Items:
@@ -36,6 +41,8 @@ def golden(query: Query, arrived: Arrivals, changes: list[Change], cores: int) -
                 session.mask(change.masked)
             if change.n is not None:
                 session.precision(change.n)
+            if change.window is not None:
+                session.window(query.with_window(change.window), change.now)
         if rest is not None and len(rest):
             session.push(rest)
         return np.concatenate([session.poll(), session.flush()])

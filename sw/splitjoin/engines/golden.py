@@ -148,6 +148,17 @@ class GoldenSession(Session):
             if not stream.open_probes:
                 stream.every = n
 
+    def window(self, query: Query, now: int | None = None) -> None:
+        """From the next tuple on, take the windows of ``query``. What has expired by those before stays away: tuples
+        that no probe from event time ``now`` on sees, where that is later than the last tuple's.
+        """
+        times = [time for time in (now, self._last_ts) if time is not None]
+        for side, stream in self._streams.items():
+            _expire(stream, max(times, default=None))
+            stream.extent = query.window(side)
+            while stream.extent.rows is not None and len(stream.window) > stream.extent.rows:
+                stream.window.popleft()
+
     def counters(self) -> dict[str, int]:
         """``tuples_r``, ``tuples_s``, ``comparisons`` (pairs on which the condition was evaluated), ``matches``."""
         return {"tuples_r": self._streams["r"].tuples, "tuples_s": self._streams["s"].tuples,

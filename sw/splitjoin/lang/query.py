@@ -129,6 +129,12 @@ class Query:
             return made
         return made.aggregated(parse_aggregates(aggregate, r, s), by)
 
+    def with_window(self, window: WindowSpec) -> Query:
+        """A query like this with other windows. Raises `WindowError`."""
+        kind, tick = (None, None) if self.time is None else (self.time.type, self.time.tick)
+        r, s = (one.resolve(kind, tick) for one in parse_windows(window))
+        return replace(self, window_r=r, window_s=s)
+
     def aggregated(self, aggregates: tuple[Aggregate, ...], by: str | None = None) -> Query:
         """A query like this with a row of ``aggregates`` for each tuple of R, in place of pairs. ``by``: None or "r".
 

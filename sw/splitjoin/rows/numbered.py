@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from splitjoin.base.errors import WindowOverflow
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, STAR, Device, Items
+from splitjoin.engines.device import ITEM, STAR, Device, Items, chosen_items
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
@@ -130,6 +130,11 @@ class NumberedSession:
                 if self._order.kind == "outer" and self.changes.is_open(n, end)]
         return np.concatenate([items, np.array(last, ITEM)]) if last else items
 
+    def end(self) -> Items:
+        """As `flush`, where the stream goes on in another session: without stars of groups that only an end closes."""
+        items = self.flush()
+        return chosen_items(items, ~self._closing(items))
+
     def states(self, end: int | None = None) -> FoldedStates:
         """The states since the last call, with row ids of the stream: of settled tuples of R, without those that an
         earlier session delivered; or, where states leave whole, of all expired ones. ``end``: the first row id whose
@@ -161,6 +166,16 @@ class NumberedSession:
     def close(self) -> None:
         """Close the device session."""
         self._session.close()
+
+    def _closing(self, items: Items) -> npt.NDArray[np.bool_]:
+        """True for stars that only the end of input sets."""
+        found: npt.NDArray[np.bool_] = items["kind"] == STAR
+        if self._order.kind != "outer":
+            return np.zeros(len(items), np.bool_)
+        for side in range(len(SIDES)):
+            mine = found & (items["side"] == side)
+            found[mine] = ~self.changes.due(side, items[SIDES[side]][mine])
+        return found
 
     def _settle(self, items: Items) -> Items:
         """The settled items among ``items`` and those held back before, without the stars that are not due."""

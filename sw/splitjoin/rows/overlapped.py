@@ -105,19 +105,9 @@ class OverlappedSession(NumberedSession):
         """The last items of the old session, without stars of groups that its end alone closes."""
         if self._is_over:
             return _NO_ITEMS
-        items = self._old.flush()
+        items = self._old.end()
         self._is_over = True
-        return chosen_items(items, ~self._closing(items))
-
-    def _closing(self, items: Items) -> npt.NDArray[np.bool_]:
-        """True for stars that only the end of input sets."""
-        found: npt.NDArray[np.bool_] = items["kind"] == STAR
-        if self._order.kind != "outer":
-            return np.zeros(len(items), np.bool_)
-        for side in range(len(SIDES)):
-            mine = found & (items["side"] == side)
-            found[mine] = ~self.changes.due(side, items[SIDES[side]][mine])
-        return found
+        return items
 
     def _merged(self, old: Items, new: Items) -> Items:
         """The items of probes that both have settled, each probe's together."""

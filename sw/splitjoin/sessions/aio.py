@@ -13,6 +13,7 @@ import pyarrow as pa
 from splitjoin.base.errors import BackPressure, DeviceError
 from splitjoin.engines.device import Device, Items
 from splitjoin.lang.schema import Side
+from splitjoin.lang.windows import WindowSpec
 
 from .gate import Source
 from .session import StreamJoin
@@ -132,6 +133,10 @@ class AsyncStreamJoin:
     async def precision(self, n: int) -> tuple[int, int]:
         """Change how often stars come in order ``outer`` (see `StreamJoin.precision`)."""
         return await self._change(self._session.precision, n)
+
+    async def window(self, window: WindowSpec) -> tuple[int, int]:
+        """Let the streams have other windows (see `StreamJoin.window`)."""
+        return await self._change(self._session.window, window)
 
     async def move(self, device: str | Device, **options: Any) -> None:
         """Go on on another device without a replay (see `StreamJoin.move`)."""

@@ -12,20 +12,24 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.base.errors import DeviceError, DeviceLost, OrderError, UnsupportedError, plural
+from splitjoin.base.errors import DeviceError, DeviceLost, UnsupportedError, plural
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import PAIR, Device, Items, check_masked, checked_precision
+from splitjoin.engines.device import Device, Items, check_masked
+from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.aggregates import Gather
 from splitjoin.rows.answers import row_operator
 from splitjoin.rows.changes import Changes
 from splitjoin.rows.device_times import DeviceTimes
 from splitjoin.rows.numbered import NumberedSession
-from splitjoin.rows.operator import RowBatch, RowOperator
+from splitjoin.rows.operator import RowOperator
 from splitjoin.rows.overlapped import OverlappedSession, against_overlap
 
+from .change_checks import check_precision, check_window, resumed
 from .gate import ReadyGate
 from .gate_choice import PushGate
+from .gathering import RowGatherer
 from .limit import Limit
 from .results import ResultQueue
 from .retained import RetainedWindows
@@ -37,9 +41,8 @@ __all__ = ["Gate", "Pipeline"]
 
 #: Rows of a slice of arrival order, which a device gets at once: few at first, more if they have few results.
 _MIN_SLICE, _MAX_SLICE = 256, 1 << 16
-#: Target number of results of a slice, unless the limit is lower; and result rows in one batch.
+#: Target number of results of a slice, unless the limit is lower.
 _SLICE_RESULTS = 1 << 18
-_BATCH_ROWS = 1 << 16
 Answer = TypeVar("Answer")
 #: Fresh device sessions tried in one call without any progress, when a device loses its session again and again.
 _ATTEMPTS = 3
@@ -74,8 +77,6 @@ class Pipeline(Generic[Gate]):
         self._limit, self._punctuation = limit, punctuation
         self._slice_results = min(limit.rows or _SLICE_RESULTS, _SLICE_RESULTS)
         self._slice_rows = _MIN_SLICE
-        self._gathered_names = {side: list(dict.fromkeys(c.source for c in schemas.columns if c.side == side))
-                                for side in SIDES}
         self._default: dict[Side, int] = {}
         self._ready: deque[Arrivals] = deque()
         self.device = device
@@ -90,6 +91,7 @@ class Pipeline(Generic[Gate]):
         self.shedder = None if shedding is None else Shedder(shedding, query, device, in_order=self._times is None)
         self.results = ResultQueue(schemas.gathered, punctuation)
         self._gather: Gather = lambda side, names, rows: self.windows.streams[side].gather(names, rows)
+        self._put = RowGatherer(schemas, self._gather, self.results).put
         self._operator = self._operator_for(device)
         #: Masks and precisions, and from which tuples on they hold.
         self.changes = Changes(query.order.n)
@@ -222,7 +224,7 @@ class Pipeline(Generic[Gate]):
         self.windows.prune()
         return Snapshot.of(self.identity, self.gate.state(), self._default, self.windows, self._ready, self.results,
                            settled=self.device_session.settled, ended=self.ended, restarts=self.restarts,
-                           kind=self._operator.state(), changes=self.changes).to_bytes()
+                           kind=self._operator.state(), query=self._query, changes=self.changes).to_bytes()
 
     def restored(self, snapshot: bytes) -> Pipeline[Gate]:
         """A fresh pipeline of the same query and device in the state of ``snapshot``. Raises `SnapshotError`."""
@@ -240,11 +242,7 @@ class Pipeline(Generic[Gate]):
 
     def precision(self, n: int) -> tuple[int, int]:
         """Change the precision of order ``outer`` from the next tuples on, and return their row ids."""
-        order = self._query.order
-        checked_precision(order, n)
-        if order.kind != "outer":
-            raise OrderError(f"slices of order '{order}' are made on the device, as it compares; take a snapshot, and "
-                             f"go on in a session with order 'inner({n})', or use order 'outer({n})'")
+        check_precision(self._query.order, n)
         self.changes.precision(place := self.place(), n)
         return place
 
@@ -262,6 +260,38 @@ class Pipeline(Generic[Gate]):
         fresh = self._operator.open(device, place, place, changes=self.changes)
         self.device_session, self.device = OverlappedSession(old, fresh, place), device
         self.restarts += 1
+
+    def window(self, window: WindowSpec) -> tuple[int, int]:
+        """Change the windows from the next tuples on, and return their row ids."""
+        before, asked = self._query, self._query.with_window(window)
+        self.work(unlimited=True)
+        check_window(before, self.device_session, takes_input=not self.ended and self._times is None)
+        with self._noting_failures():
+            self._persisting(lambda: self._emit(self.device_session.end(), self.device_session))
+        self.windows.resize(before)  # all is settled, so what has expired is not needed
+        self.device_session.close()  # before the next one opens: a board has one user
+        try:
+            self._begin(asked)
+        except BaseException:
+            with self._noting_failures():
+                self._begin(before)
+            raise
+        self.windows.resize(asked)
+        self.restarts += 1
+        return self.pushed
+
+    def _begin(self, query: Query) -> None:
+        """Go on with the windows of ``query``, into which what is retained is replayed."""
+        self._use(query)
+        self.device_session = self._again_if_lost(lambda: self._replayed(self.device, self._settled))
+
+    def _use(self, query: Query) -> None:
+        """Decide rows, and drop tuples under load, by ``query``, which has other windows."""
+        if self.shedder is not None:
+            self.shedder = Shedder(self.shedder.rule, query, self.device, in_order=True)
+        self._query = query
+        self._operator.close()
+        self._operator = self._operator_for(self.device)
 
     def restart(self, device: Device) -> None:
         """Continue in a fresh session of ``device``, to which the live windows are replayed."""
@@ -419,6 +449,9 @@ class Pipeline(Generic[Gate]):
             if len(ready := snapshot.ready(self._query)):
                 self._ready.append(ready)
             self.ended, self.restarts = snapshot.ended, snapshot.restarts
+            if (query := resumed(self._query, *snapshot.windows, in_order=self._times is None)) is not self._query:
+                self._use(query)
+                self.windows.resize(query)
             self.windows.restore(snapshot.retained(self._query), snapshot.now)
             snapshot.check_ends(*self.pushed)
             self.changes.restore(snapshot.changes)
@@ -477,33 +510,3 @@ class Pipeline(Generic[Gate]):
         """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""
         self._operator.follow(session)
         return self._put(self._operator.take(session.checked(items), session.settled))
-
-    def _put(self, batch: RowBatch) -> int:
-        """Queue the rows of ``batch``, and return how many there are."""
-        items, values = batch.items, batch.values
-        if not len(items):
-            return 0
-        at = np.flatnonzero(items["kind"] == PAIR)
-        if len(at) <= _BATCH_ROWS:
-            self.results.put(self._gathered(items[at] if len(at) < len(items) else items, values), items)
-            return len(at)
-        done = 0
-        for start in range(0, len(at), _BATCH_ROWS):
-            end = len(items) if start + _BATCH_ROWS >= len(at) else int(at[start + _BATCH_ROWS])
-            part = [column.slice(start, _BATCH_ROWS) for column in values]
-            self.results.put(self._gathered(items[at[start:start + _BATCH_ROWS]], part), items[done:end])
-            done = end
-        return len(at)
-
-    def _gathered(self, pairs: Items, values: Sequence[pa.ChunkedArray]) -> pa.RecordBatch:
-        """The columns for ``pairs`` from which result rows are computed; the last ones are ``values``."""
-        columns, arrays = self._schemas.columns, dict[tuple[Side, str], pa.Array]()
-        for side in SIDES:
-            rows: npt.NDArray[np.int64] = np.ascontiguousarray(pairs[side])
-            names = self._gathered_names[side]
-            found = self.windows.streams[side].gather(names, rows)
-            arrays |= zip([(side, name) for name in names], found, strict=True)
-        flat = [pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-                for column in values]
-        return pa.RecordBatch.from_arrays([*(arrays[c.side, c.source] for c in columns), *flat],
-                                          schema=self._schemas.gathered)

@@ -120,6 +120,16 @@ class RetainedWindows:
                 elif rows.is_due:
                     rows.prune()
 
+    def resize(self, query: Query) -> None:
+        """Take the windows of ``query``, which has these streams, once all results of the appended rows have been
+        delivered: rows that have expired are dropped, and do not come back where windows are longer now.
+        """
+        for side, row in zip(SIDES, self.needed, strict=True):
+            self.streams[side].resize(row, query.narrowed.window(side))
+        self._query = query
+        self._checkpoints.clear()
+        self._checkpoint()
+
     def prune(self) -> None:
         """Drop what may be dropped later, so that a snapshot is small."""
         if isinstance(rows := self.streams["s"], LatestRows):
@@ -221,6 +231,11 @@ class RetainedRows:
             oldest = max(now - self._extent.length, -(2**63))
             first = max(first, self.first + (len(self.ts) if oldest >= 2**63 else _expired(self.ts.values, oldest)))
         return first
+
+    def resize(self, first: int, extent: Extent) -> None:
+        """Drop the rows before row id ``first``, and take the window ``extent``."""
+        self.trim(first)
+        self._extent = extent
 
     def trim(self, first: int) -> None:
         """Drop the rows before row id ``first``."""

@@ -16,6 +16,7 @@ from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.statement import Select
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.windows import WindowSpec
 
 from .epochs import Cut, DeliveredCounts, EpochWriter, epoch_length
 from .gate import Source, Watermark, check_side
@@ -214,6 +215,19 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
         """
         with self._usable():
             return self._pipeline.precision(n)
+
+    def window(self, window: WindowSpec) -> tuple[int, int]:
+        """Let the streams have other windows from the next tuple on, as `splitjoin.query` takes them.
+
+        A shorter window leaves out at once what lies before it. In a longer one, tuples that had expired do not come
+        back: those that no tuple to come could have seen. What the windows hold is replayed into a fresh device
+        session. Returns the row ids (R's, S's) of the first tuples that come after the change; snapshots keep it.
+        Raises `WindowError` for windows that are none, `UnsupportedError` for kinds other than inner, for aggregates,
+        and where tuples are joined as they come (order ``none`` over RANGE windows), and what the device raises where
+        the windows do not fit, such as `CapacityError`; then nothing changes.
+        """
+        with self._usable():
+            return self._pipeline.window(window)
 
     def shed_r(self) -> pa.Table:
         """R's tuples that were dropped under load since the last call, with all columns, as they were delivered."""

@@ -25,6 +25,7 @@ from splitjoin.engines.arrival import Arrivals, event_ticks
 from splitjoin.engines.device import ITEM, Items
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.windows import Extent
 from splitjoin.rows.changes import Changes
 
 from .envelope import Envelope, damaged, ipc_bytes
@@ -37,7 +38,7 @@ __all__ = ["VERSION", "Snapshot", "identity"]
 
 MAGIC = b"SPLJSNAP"
 #: Version of the layout and its contents; a reader accepts its own version only.
-VERSION = 7
+VERSION = 8
 ENVELOPE = Envelope(MAGIC, VERSION, "a streaming session")
 #: Blobs that every snapshot has, beside those of its sources and of its `KindOperator`.
 _BLOBS = {"seen", "stored", "inbox", "rows", "items",
@@ -54,7 +55,8 @@ class Snapshot:
     @classmethod
     def of(cls, identity: Mapping[str, str], gate: GateState, default: Mapping[Side, int], windows: RetainedWindows,
            ready: Iterable[Arrivals], results: ResultQueue, *, settled: tuple[int, int], ended: bool,
-           restarts: int, kind: Mapping[str, npt.NDArray[np.int64]], changes: Changes | None = None) -> Snapshot:
+           restarts: int, kind: Mapping[str, npt.NDArray[np.int64]], query: Query,
+           changes: Changes | None = None) -> Snapshot:
         """The state of a session.
 
         Args:
@@ -68,6 +70,7 @@ class Snapshot:
             ended: True if the device's input was ended.
             restarts: The number of moves to a fresh device session.
             kind: The state of its `KindOperator`, empty for an inner join.
+            query: The query with the windows that it has now.
             changes: Its masks and precisions; None for those that were never changed.
         """
         arrivals = list(ready)
@@ -78,6 +81,7 @@ class Snapshot:
             "about": identity, "default": dict(default), "frontier": gate.frontier,
             "finished": gate.finished, "passed": gate.passed, "silent": gate.silent, "now": windows.now,
             "ended": ended, "restarts": restarts, "total": results.total, "settled": settled, "first": {},
+            "windows": [[query.window(side).rows, query.window(side).length] for side in SIDES],
             "changes": (changes or Changes()).state(), "sources": {}, "late": {}, "shed": {},
         }
         for side in SIDES:
@@ -198,6 +202,12 @@ class Snapshot:
         found: Mapping[str, Any] = self.header["changes"]
         return found
 
+    @property
+    def windows(self) -> tuple[Extent, Extent]:
+        """The windows of R and of S."""
+        r, s = (Extent(rows, length) for rows, length in self.header["windows"])
+        return r, s
+
     def gate(self) -> GateState:
         """The gate's state."""
         frontier = self.header["frontier"]
@@ -314,7 +324,12 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
         return value is None or (isinstance(value, list) and len(value) == 2 and _is_int(value[0], -(2**63))
                                  and _is_int(value[1]))
 
+    def window(value: Any) -> bool:
+        return isinstance(value, list) and len(value) == 2 and all(
+            one is None or (type(one) is int and one >= least) for one, least in zip(value, (1, 0), strict=True))
+
     about, default, blobs = header.get("about"), header.get("default"), header.get("blobs")
+    windows = header.get("windows")
     wrong = [name for name, right in {
         "about": isinstance(about, dict) and all(isinstance(value, str) for value in about.values()),
         "sources": sides("sources", lambda value: isinstance(value, list) and all(map(source, value))),
@@ -326,6 +341,7 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
         "settled": counts(header.get("settled")), "first": sides("first", _is_int), "late": sides("late", counts),
         "shed": sides("shed", counts), "changes": isinstance(header.get("changes"), dict),
         "blobs": isinstance(blobs, dict) and all(map(_is_int, blobs.values())) and sum(blobs.values()) == nbytes,
+        "windows": isinstance(windows, list) and len(windows) == len(SIDES) and all(map(window, windows)),
     }.items() if not right]
     if not wrong:
         assert isinstance(default, dict) and isinstance(blobs, dict)

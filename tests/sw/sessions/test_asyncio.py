@@ -103,6 +103,7 @@ def test_changes_and_dropped_tuples_are_those_of_the_session() -> None:
             assert await session.mask([0], of=2) == (0, 0)
             assert await session.precision(3) == (0, 0)
             await session.move("cpu")
+            assert await session.window("RANGE 900") == (0, 0)
             await session.push_r(r(1, 2, 3, 4, 5))
             await session.push_s(s(6))
             assert len(await session.shed_r()) == (await session.counters())["shed_r"] > 0

@@ -154,7 +154,8 @@ class ChosenPairs:
             kind = {"probes": np.array(self._places.probes), "stored": np.array(self._places.stored)}
             windows = RetainedWindows(self._schemas.query, {side: self._schemas.kept_schema(side) for side in SIDES})
             return Snapshot.of(self.identity(self._schemas, self._punctuation), gate, {}, windows, [], self.results,
-                               settled=(0, 0), ended=self.ended, restarts=0, kind=kind).to_bytes()
+                               settled=(0, 0), ended=self.ended, restarts=0, kind=kind,
+                               query=self._schemas.query).to_bytes()
 
     @staticmethod
     def identity(schemas: SessionSchemas, punctuation: bool) -> dict[str, str]:

@@ -54,7 +54,7 @@ class SharedInput:
         """The state as bytes; ``about`` is the streams' identity."""
         windows = RetainedWindows(base.query, base.streams) if self.history is None else self.history.windows
         return Snapshot.of(about, self.gate.state(), self.default, windows, [], ResultQueue(base.gathered, False),
-                           settled=(0, 0), ended=False, restarts=0, kind={}).to_bytes()
+                           settled=(0, 0), ended=False, restarts=0, kind={}, query=base.query).to_bytes()
 
     def collect(self) -> None:
         """Let the queries see what has become ready."""
@@ -89,4 +89,5 @@ class SharedInput:
                          {side: [] for side in SIDES},
                          {side: (0, 0, schemas.streams[side].empty_table()) for side in SIDES})
         return Snapshot.of(identity(schemas.query, schemas.gathered, Reader.rule, punctuation), gate, {}, windows, [],
-                           ResultQueue(schemas.gathered, punctuation), settled=ends, ended=False, restarts=0, kind={})
+                           ResultQueue(schemas.gathered, punctuation), settled=ends, ended=False, restarts=0, kind={},
+                           query=schemas.query)

@@ -1,0 +1,206 @@
+"""Windows that change while a session runs: golden's answer with the same changes, on every device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import splitjoin
+from splitjoin import CapacityError, DeviceError, Shedding, StreamJoin, UnsupportedError, WindowError
+from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.device import Items
+from splitjoin.engines.golden import GoldenDevice
+
+from ...support.changes import Change, golden
+from ...support.feeding import stream_query
+from ...support.lagging import LaggingDevice
+from ...support.sampling import examples
+from ...support.sessions import query, r, s
+
+SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
+CORES = 2
+WINDOWS: list[Any] = ["RANGE 0", "RANGE 3", "RANGE 9", "RANGE 40", "ROWS 1", "ROWS 4", "ROWS 30", "ROWS 3 RANGE 9",
+                      ("RANGE 2", "ROWS 5"), ("ROWS 9 RANGE 20", "RANGE 5")]
+ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), min_size=4, max_size=24)
+Turn = tuple[str, Any]
+
+
+def stream(rows: list[tuple[int, int]]) -> pa.Table:
+    rows = sorted(rows, key=lambda row: row[0])
+    return pa.table({"ts": [ts for ts, _ in rows], "x": [x for _, x in rows]}, schema=SCHEMA)
+
+
+def turns(order: str) -> st.SearchStrategy[list[Turn]]:
+    """What is done one after the other: pushes of a stream's next rows, changes, and what must change nothing."""
+    window = st.tuples(st.just("window"), st.sampled_from(WINDOWS))
+    one = [st.tuples(st.just(side), st.integers(1, 6)) for side in "rs"] + [window, window]
+    one.append(st.tuples(st.just("mask"), st.sets(st.integers(0, CORES - 1))))
+    one.append(st.tuples(st.sampled_from(["poll", "restart", "snapshot", "heartbeat"]), st.just(0)))
+    if order.startswith("outer"):
+        one.append(st.tuples(st.just("precision"), st.integers(1, 4)))
+    if not order.startswith("inner"):
+        one.append(st.tuples(st.just("move"), st.integers(0, 2)))
+    return st.lists(st.one_of(one), max_size=24)
+
+
+def run(make: Callable[[int], StreamJoin], tables: dict[str, pa.Table], how: list[Turn],
+        devices: Sequence[Any] = ()) -> tuple[Items, list[Change]]:
+    """The items of a session that ``how`` feeds, and the changes with the places that it told."""
+    session, opened, at, found = make(0), 0, dict.fromkeys("rs", 0), []
+    changes: list[Change] = []
+    for what, n in [*how, ("r", 99), ("s", 99)]:
+        if what in tables:
+            (session.push_r if what == "r" else session.push_s)(tables[what].slice(at[what], n))
+            at[what] += n
+        elif what == "heartbeat":
+            for side in "rs":
+                rest = tables[side]["ts"].to_pylist()[at[side]:]
+                session.heartbeat(min(rest, default=50), side)
+        elif what == "window":
+            place = session.window(n)
+            changes.append(Change(sum(place), window=n, now=session.frontier))  # type: ignore[arg-type]  # int64
+        elif what == "mask":
+            changes.append(Change(sum(session.mask(n, of=CORES)), masked=tuple(n)))
+        elif what == "precision":
+            changes.append(Change(sum(session.precision(n)), n=n))
+        elif what == "poll":
+            found.append(session.poll_items()[0])
+        elif what == "restart":
+            session.restart()
+        elif what == "move":
+            with suppress(UnsupportedError):  # a move is under way
+                session.move(devices[n])
+        else:
+            saved, opened = session.snapshot(), opened + 1
+            session.close()
+            session = make(opened)
+            session.restore(saved)
+    session.close_r()
+    session.close_s()
+    found.append(session.poll_items()[0])
+    session.close()
+    return np.concatenate(found), changes
+
+
+@pytest.mark.parametrize("order", ["total", "outer(2)", "inner(1)"])
+@settings(max_examples=examples(20), deadline=None)
+@given(data=st.data(), a=ROWS, b=ROWS, window=st.sampled_from(WINDOWS))
+def test_windows_are_golden_s(order: str, data: st.DataObject, a: list[tuple[int, int]], b: list[tuple[int, int]],
+                              window: Any) -> None:
+    tables = {"r": stream(a), "s": stream(b)}
+    asked = stream_query(tables["r"], tables["s"], on="r.x <= s.x", window=window, time="ts", order=order)
+    how = data.draw(turns(order))
+    devices: list[Any] = [GoldenDevice(cores=CORES), LaggingDevice(lag=3), "cpu"]
+    if order == "inner(1)":
+        devices, how = [GoldenDevice()], [turn for turn in how if turn[0] != "mask"]  # slices are a device's own
+    for first in range(len(devices)):
+        found, changes = run(lambda n, first=first: splitjoin.open(asked, devices[(first + n) % len(devices)],
+                                                                   punctuation=True), tables, how, devices)
+        want = golden(asked, arrivals(asked, tables["r"], tables["s"]), changes,
+                      1 if order == "inner(1)" else CORES)
+        assert found.tolist() == want.tolist(), devices[first]
+
+
+@pytest.mark.parametrize("device", ["cpu", LaggingDevice(lag=9)], ids=["cpu", "lagging"])
+def test_what_had_expired_does_not_come_back_and_a_shorter_window_holds_at_once(device: Any) -> None:
+    table = stream([(n, n) for n in range(8)])
+    asked = splitjoin.query(SCHEMA, SCHEMA, on="TRUE", window="RANGE 2", time="ts")
+    with splitjoin.open(asked, device) as session:
+        session.push_s(table.slice(0, 4))
+        session.heartbeat(4)
+        session.push_r(table.slice(4, 1))
+        assert session.window("RANGE 100") == (1, 4)
+        session.push_r(table.slice(5, 1))
+        session.heartbeat(5)
+        assert session.window(["RANGE 0", "RANGE 3"]) == (2, 4)
+        session.push_r(table.slice(6, 1))
+        session.heartbeat(6)
+        session.window("RANGE 100")
+        session.push_r(table.slice(7, 1))
+        found = [(row["ts_r"], row["ts_s"]) for row in session.flush().to_pylist()]
+    assert found == [(4, 2), (4, 3), (5, 2), (5, 3), (6, 3), (7, 3)], "0 and 1 do not come back, nor does 2 for 7"
+
+
+def test_a_promise_lets_tuples_expire_as_a_tuple_does() -> None:
+    asked = query(window="RANGE 2")
+    with splitjoin.open(asked) as session:
+        session.push_r(r(0))
+        session.heartbeat(3)
+        session.window("RANGE 100")
+        session.push_s(s(3))
+        assert not len(session.flush())
+
+
+def test_windows_of_a_circuit() -> None:
+    table = stream([(n, 0) for n in range(8)])
+    tables = {"r": table, "s": table}
+    asked = splitjoin.query(SCHEMA, SCHEMA, on="TRUE", window="ROWS 3", time="ts")
+    how: list[Turn] = [("r", 5), ("s", 4), ("window", "ROWS 6"), ("r", 1), ("s", 2), ("snapshot", 0),
+                       ("window", "ROWS 2 RANGE 3"), ("r", 1), ("s", 1)]
+    found, changes = run(lambda n: splitjoin.open(asked, "pysim", cores=2, capacity=4, punctuation=True), tables, how)
+    assert found.tolist() == golden(asked, arrivals(asked, table, table), changes, 1).tolist()
+
+
+def test_a_window_that_does_not_fit_changes_nothing() -> None:
+    table = stream([(n, 0) for n in range(8)])
+    asked = splitjoin.query(SCHEMA, SCHEMA, on="TRUE", window="ROWS 3", time="ts")
+    with splitjoin.open(asked, "pysim", cores=2, capacity=4) as session, splitjoin.open(asked, "golden") as want:
+        for one in (session, want):
+            one.push_r(table.slice(0, 4))
+            one.push_s(table.slice(0, 4))
+        with pytest.raises(CapacityError, match="ROWS 9 is more than"):
+            session.window(["ROWS 9", "ROWS 1"])
+        with pytest.raises(WindowError, match="the window is empty"):
+            session.window("")
+        for one in (session, want):
+            one.push_r(table.slice(4))
+            one.push_s(table.slice(4))
+        assert session.flush().to_pylist() == want.flush().to_pylist()
+
+
+@pytest.mark.parametrize("fails", [(2,), (2, 3)])
+def test_a_device_that_fails_at_a_change_keeps_the_windows(fails: tuple[int, ...]) -> None:
+    """The second time, it cannot even go on with the windows that it had."""
+    table = stream([(n, 0) for n in range(6)])
+    asked = splitjoin.query(SCHEMA, SCHEMA, on="TRUE", window="RANGE 3", time="ts")
+    with splitjoin.open(asked, LaggingDevice(lag=2, fails=fails)) as session, splitjoin.open(asked) as want:
+        for one in (session, want):
+            one.push_r(table.slice(0, 3))
+            one.push_s(table.slice(0, 3))
+        with pytest.raises(DeviceError, match="the cable is out"):
+            session.window("RANGE 0")
+        if len(fails) > 1:
+            with pytest.raises(DeviceError, match="the device failed"):
+                session.push_r(table.slice(3))
+            session.restart("cpu")
+        for one in (session, want):
+            one.push_r(table.slice(3))
+            one.push_s(table.slice(3))
+        assert session.flush().to_pylist() == want.flush().to_pylist()
+
+
+def test_a_longer_range_sheds_by_its_load() -> None:
+    with splitjoin.open(query(window="ROWS 2"), when_full="shed", shedding=Shedding(capacity=8)) as session:
+        def push(*times: int) -> int:
+            """How many tuples of R are dropped."""
+            for ts in times:
+                session.push_s(s(ts))
+                session.push_r(r(ts))
+            return len(session.shed_r())
+
+        assert push(*range(30)) == 0, "ROWS bounds a window by itself"
+        session.window("RANGE 100")
+        assert push(*range(30, 60)) > 10
+
+
+@pytest.mark.parametrize("more", [{"how": "left"}, {"how": "semi"}, {"aggregate": {"n": "count(*)"}, "how": "left"},
+                                  {"order": "none"}])
+def test_where_windows_do_not_change(more: dict[str, Any]) -> None:
+    with splitjoin.open(query(**more)) as session, pytest.raises(UnsupportedError, match="windows change while"):
+        session.window("RANGE 3")
