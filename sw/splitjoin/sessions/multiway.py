@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from threading import RLock
+from threading import Condition, RLock
+from time import monotonic
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +24,12 @@ from splitjoin.lang.schema import suggest
 from splitjoin.tables.inputs import as_batch
 
 from .envelope import Envelope, damaged, ipc_bytes
+from .epochs import Cut, DeliveredCounts, EpochWriter, epoch_length
 from .gate import Watermark
 from .limit import Limit
+from .reading import POLL_SECONDS
 from .session import StreamJoin
+from .shedding import Shedding
 
 __all__ = ["MultiwayJoin"]
 
@@ -47,10 +53,16 @@ class MultiwayJoin:
         lateness: The time by which tuples may be out of order, as of `splitjoin.open`: of all streams, or a mapping by
             their names.
         watermark: As of `splitjoin.open`, "min" by default, and in each step by itself.
+        when_full: ``"raise"``: all tuples are taken; ``"shed"``: tuples of each stream are dropped under load, as of
+            `splitjoin.open`, ahead of the step that takes them; rows between steps are not.
+        shedding: Which tuples are dropped, with a seed of its own for each step: ``seed``, ``seed + 1``, ….
     """
 
     def __init__(self, select: MultiwaySelect, devices: Sequence[Device], *, lateness: Any = None,
-                 watermark: Watermark | None = None):
+                 watermark: Watermark | None = None, when_full: Literal["raise", "shed"] = "raise",
+                 shedding: Shedding | None = None):
+        if when_full not in ("raise", "shed"):
+            raise InputError(f"when_full of a join of several streams must be 'raise' or 'shed', not {when_full!r}")
         self._select = select
         self._labels = [t.label for t in select.statement.tables]
         late = self._by_name(lateness)
@@ -58,14 +70,19 @@ class MultiwayJoin:
         try:
             for n, (_, step) in enumerate(select.steps):
                 delays = None if lateness is None else (late[0] if n == 0 else _nothing(late[n + 1]), late[n + 1])
+                rule = replace(shedding or Shedding(), seed=(shedding or Shedding()).seed + n) if (
+                    when_full == "shed") else shedding
                 self._sessions.append(StreamJoin(step, devices[n], lateness=delays, watermark=watermark,
-                                                 limit=_UNBOUNDED, punctuation=True))
+                                                 limit=_UNBOUNDED, when_full=when_full, shedding=rule,
+                                                 punctuation=True))
         except BaseException:
             self.close()
             raise
         self._steps = [_Step(select, n) for n in range(len(select.steps))]
         self._rows: list[pa.RecordBatch] = []
-        self._lock = RLock()
+        self._delivered = DeliveredCounts(self._labels)
+        self._reserved: str | None = None  # why nobody may poll
+        self._lock = Condition(RLock())
 
     @property
     def schema(self) -> pa.Schema:
@@ -85,6 +102,7 @@ class MultiwayJoin:
                 self._sessions[0].push_r(table.rename_columns([f"{self._labels[0]}.{c}" for c in table.column_names]))
             else:
                 self._sessions[n - 1].push_s(table)
+            self._delivered.add(stream, 0, len(table))
             self._work()
 
     def heartbeat(self, time: Any, stream: str | None = None) -> None:
@@ -110,6 +128,7 @@ class MultiwayJoin:
     def poll(self) -> pa.RecordBatch:
         """The rows that are complete and were not returned yet, in order; an empty batch if there are none."""
         with self._lock:
+            self._check_unreserved()
             self._work()
             table = pa.Table.from_batches(self._rows, self.schema).combine_chunks()
             batches = table.to_batches()
@@ -119,6 +138,7 @@ class MultiwayJoin:
     def flush(self) -> pa.RecordBatch:
         """End all streams, and return all remaining rows."""
         with self._lock:
+            self._check_unreserved()
             for n in range(len(self._labels)):
                 self._finish(n)
             return self.poll()
@@ -137,6 +157,14 @@ class MultiwayJoin:
                 return self._sessions[n - 1].late_s()
             found = self._sessions[0].late_r()
             return found.rename_columns(self._select.schemas[0].names)
+
+    def shed(self, stream: str) -> pa.Table:
+        """The tuples of ``stream`` that were dropped under load since the last call, as they were delivered."""
+        n = self._number(stream)
+        with self._lock:
+            if n:
+                return self._sessions[n - 1].shed_s()
+            return self._sessions[0].shed_r().rename_columns(self._select.schemas[0].names)
 
     def counters(self) -> dict[str, int]:
         """The counters of each step (`StreamJoin.counters`), with its number in front: ``1_rows``, ``2_rows``, …"""
@@ -159,6 +187,7 @@ class MultiwayJoin:
         Raises `SnapshotError` when the bytes are none; if a step's part is damaged, the join is closed, as the steps
         before it have gone on.
         """
+        self._check_unreserved()
         parts = _ENVELOPE.unpacked(snapshot)
         wanted = {"rows", *(f"{what} {n}" for n in range(len(self._sessions)) for what in ("step", "held"))}
         if set(parts) != wanted:
@@ -175,6 +204,16 @@ class MultiwayJoin:
                         self.close()
                     raise
             self._rows, self._steps = rows.to_batches(), steps
+
+    def write_to(self, folder: str | os.PathLike[str], *, every: Any = None, rows: int | None = None,
+                 delay: float | None = None) -> EpochWriter:
+        """Write the results to ``folder`` as Parquet files, an epoch each, as `StreamJoin.write_to`.
+
+        The writer's ``delivered`` has the streams' names; each has one source.
+        """
+        time = self._select.steps[-1][1].query.time
+        return EpochWriter(_Epochs(self), folder, every=epoch_length(every, time), rows=rows, delay=delay,
+                           clock=monotonic)
 
     def close(self) -> None:
         """Release the devices. Rows that were not polled are lost."""
@@ -201,6 +240,11 @@ class MultiwayJoin:
                              f"streams of the statement, not {sorted(map(str, spec))}")
         return [spec[label] for label in self._labels]
 
+    def _check_unreserved(self) -> None:
+        if self._reserved is not None:
+            raise InputError(f"{self._reserved}, so they cannot be polled too; read the files there, or close their "
+                             f"writer first")
+
     def _number(self, stream: str) -> int:
         if stream not in self._labels:
             raise InputError(f"there is no stream {stream!r}{suggest(str(stream), self._labels)}; the streams are "
@@ -222,12 +266,68 @@ class MultiwayJoin:
                 if after is None:
                     self._rows += [batch for batch in made.select(self.schema.names).to_batches() if len(batch)]
                 elif len(made):
-                    after.push_r(made)
+                    after.hand_over(made)
             if after is not None:
                 if session.finished:
                     after.close_r()
                 elif session.frontier is not None:
                     after.heartbeat(session.frontier, "r")
+        self._lock.notify_all()
+
+
+class _Epochs:
+    """What the epochs of a join are written of."""
+
+    def __init__(self, of: MultiwayJoin):
+        self._of = of
+
+    def reserve(self, why: str | None) -> None:
+        with self._of._lock:
+            if why is not None:
+                self._of._check_unreserved()
+            self._of._reserved = why
+
+    def ready_rows(self) -> int:
+        with self._of._lock:
+            self._of._work()
+            return sum(map(len, self._of._rows))
+
+    def reached(self) -> int | None:
+        return self._of._sessions[-1].frontier_ticks
+
+    def delivered(self) -> dict[str, list[int]]:
+        with self._of._lock:
+            return self._of._delivered.state()
+
+    def cut(self) -> Cut:
+        with self._of._lock:
+            self._of._work()
+            rows, self._of._rows = self._of._rows, []
+
+            def undo() -> None:
+                with self._of._lock:
+                    self._of._rows = rows + self._of._rows
+
+            try:
+                return Cut({"": pa.Table.from_batches(rows, self._of.schema)}, self._of.snapshot(), self.delivered(),
+                           self.reached(), undo)
+            except BaseException:
+                undo()
+                raise
+
+    def resume(self, state: bytes, delivered: Mapping[str, Sequence[int]]) -> None:
+        self._of.restore(state)
+        self._of._delivered.restore(delivered)
+
+    def input_ended(self) -> bool:
+        with self._of._lock:
+            self._of._work()
+            return self._of._sessions[-1].finished
+
+    def wait_for_work(self, seconds: float) -> None:
+        with self._of._lock:
+            if not self._of._sessions[-1].finished:
+                self._of._lock.wait(POLL_SECONDS if any(one.lags for one in self._of._sessions) else seconds)
 
 
 class _Step:

@@ -76,6 +76,7 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequenc
 
 def open_multiway(select: MultiwaySelect, device: str | Device = "cpu", *,
                   lateness: Lateness | Mapping[str, Any] | None = None, watermark: Watermark | None = None,
+                  when_full: Literal["raise", "shed"] = "raise", shedding: Shedding | None = None,
                   device_options: Mapping[str, Any] | None = None, **options: object) -> MultiwayJoin:
     """Start a statement over three streams or more; `MultiwayJoin` documents its arguments and methods.
 
@@ -86,7 +87,8 @@ def open_multiway(select: MultiwaySelect, device: str | Device = "cpu", *,
         raise InputError("a join of two streams is run by splitjoin.open")
     devices = [find_device(device, **merged_options(device_options, options, device, open_multiway))
                for _ in select.steps]
-    return MultiwayJoin(select, devices, lateness=lateness, watermark=watermark)
+    return MultiwayJoin(select, devices, lateness=lateness, watermark=watermark, when_full=when_full,
+                        shedding=shedding)
 
 
 def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,

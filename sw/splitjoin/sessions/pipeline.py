@@ -135,9 +135,9 @@ class Pipeline(Generic[Gate]):
             self._default[side] = self.gate.add(side).index
         return self._default[side]
 
-    def deliver(self: Pipeline[PushGate], side: Side, index: int, table: pa.Table) -> None:
-        """Give tuples of source ``index`` to the gate, but for those to drop."""
-        shedder, held = self.shedder, sum(len(arrivals.table(side)) for arrivals in self._ready)
+    def deliver(self: Pipeline[PushGate], side: Side, index: int, table: pa.Table, *, sheds: bool = True) -> None:
+        """Give tuples of source ``index`` to the gate; if it ``sheds``, without those to drop under load."""
+        shedder, held = self.shedder if sheds else None, sum(len(arrivals.table(side)) for arrivals in self._ready)
         number = self.windows.streams[side].end + held + self.gate.shed_count(side)
         self.gate.deliver(side, index, table, None if shedder is None else lambda n, waiting: shedder.dropped(
             side, number + waiting, n, held + waiting + self.windows.live(side)))

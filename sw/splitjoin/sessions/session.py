@@ -135,6 +135,10 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
         """Close S; see `close_r`."""
         self._close_stream("s")
 
+    def hand_over(self, rows: pa.Table) -> None:
+        """Deliver rows of another join as tuples of R, none of which is dropped; `MultiwayJoin` calls this."""
+        self._push("r", None, rows, sheds=False)
+
     def deliver(self, side: Side, index: int, data: Any) -> None:
         """Deliver tuples of one source; `Source.push` calls this."""
         self._push(side, index, data)
@@ -164,11 +168,16 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
 
         It has the type of R's time column. Another session that joins the results takes it as a heartbeat.
         """
+        ticks, time = self.frontier_ticks, self._schemas.query.time
+        if ticks is None or time is None:
+            return None
+        return time_value(self._schemas.streams["r"].field(time.r).type, time, ticks)
+
+    @property
+    def frontier_ticks(self) -> int | None:
+        """`frontier` as the number of ticks by which epochs end."""
         with self._lock:
-            ticks, time = self._pipeline.frontier, self._schemas.query.time
-            if ticks is None or time is None:
-                return None
-            return time_value(self._schemas.streams["r"].field(time.r).type, time, ticks)
+            return self._pipeline.frontier
 
     def late_r(self) -> pa.Table:
         """R's late tuples since the last call, with all columns, in the order in which they were delivered."""
@@ -281,11 +290,11 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
             self._pipeline.gate.is_closed(stream, index)
             return Source(self, stream, index)
 
-    def _push(self, side: Side, index: int | None, data: Any) -> None:
+    def _push(self, side: Side, index: int | None, data: Any, *, sheds: bool = True) -> None:
         table = self._schemas.batch(side, data)
         with self._room(side, index):
             index = self._pipeline.default_source(side) if index is None else index
-            self._pipeline.deliver(side, index, table)
+            self._pipeline.deliver(side, index, table, sheds=sheds)
             self._delivered.add(side, index, len(table))
             self._work()
 
@@ -352,8 +361,7 @@ class _Epochs:
         self.reserve, self.ready_rows = of.reserve, of.found_rows
 
     def reached(self) -> int | None:
-        with self._of._lock:
-            return self._of._pipeline.frontier
+        return self._of.frontier_ticks
 
     def delivered(self) -> dict[str, list[int]]:
         with self._of._lock:

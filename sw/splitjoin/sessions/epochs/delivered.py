@@ -1,30 +1,30 @@
-"""`DeliveredCounts`: how far the sources of two streams are."""
+"""`DeliveredCounts`: how far the sources of each stream are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.schema import SIDES
 
 __all__ = ["DeliveredCounts"]
 
 
 class DeliveredCounts:
-    """For each stream, how many tuples each of its sources has delivered."""
+    """For each of the ``streams``, how many tuples each of its sources has delivered."""
 
-    def __init__(self) -> None:
-        self._counts: dict[Side, list[int]] = {side: [] for side in SIDES}
+    def __init__(self, streams: Sequence[str] = SIDES) -> None:
+        self._counts: dict[str, list[int]] = {stream: [] for stream in streams}
 
-    def add(self, side: Side, index: int, n: int) -> None:
-        """Count ``n`` more tuples of source ``index`` of stream ``side``."""
-        counts = self._counts[side]
+    def add(self, stream: str, index: int, n: int) -> None:
+        """Count ``n`` more tuples of source ``index`` of ``stream``."""
+        counts = self._counts[stream]
         counts += [0] * (index + 1 - len(counts))
         counts[index] += n
 
     def state(self) -> dict[str, list[int]]:
         """The counts, from which `restore` continues."""
-        return {side: list(counts) for side, counts in self._counts.items()}
+        return {stream: list(counts) for stream, counts in self._counts.items()}
 
     def restore(self, state: Mapping[str, Sequence[int]]) -> None:
         """Take over the counts of others."""
-        self._counts = {side: list(state.get(side, ())) for side in SIDES}
+        self._counts = {stream: list(state.get(stream, ())) for stream in self._counts}
