@@ -44,8 +44,10 @@ class MultiwayJoin:
 
     A combination of tuples, one of each stream, is a row when the condition is true of it, and each tuple but the
     latest lies in its own stream's window as the latest sees it. Rows come by the arrival of their latest tuple, and
-    then by the arrivals of the others, stream by stream. Use as a context manager. Several threads may call its
-    methods.
+    then by the arrivals of the others, stream by stream. After a LEFT JOIN at the end, combinations without a partner
+    are rows too, once none can come.
+
+    Use as a context manager. Several threads may call its methods.
 
     Args:
         select: The statement, checked.
@@ -333,7 +335,8 @@ class _Epochs:
 class _Step:
     """What comes between a step and the next one: rows of one probe are put in order, and numbers and times are added.
 
-    A probe's rows are complete when its star has come; until then they are held.
+    A probe's rows are complete when its star has come; until then they are held. Rows without a partner, of the last
+    step, keep their order in front of the rows of the probe that decides them.
     """
 
     def __init__(self, select: MultiwaySelect, n: int, state: bytes | None = None):
@@ -363,6 +366,8 @@ class _Step:
         table = pa.concat_tables([self._held[1], pa.Table.from_batches([rows])])
         stars = np.flatnonzero(items["kind"] == STAR)
         end = int(stars[-1]) + 1 if len(stars) else 0
+        partners = (items["kind"][end:] == PAIR) & (items["s"][end:] >= 0)
+        end += int(partners.argmax()) if partners.any() else len(partners)  # nothing can come before such rows
         n = int(np.count_nonzero(items["kind"][:end] == PAIR))
         self._held = items[end:], table.slice(n)
         pairs = items[:end][items["kind"][:end] == PAIR]
@@ -370,7 +375,8 @@ class _Step:
         numbers = [pairs["r"].copy()] if self._first else [table.column(name).to_numpy() for name in self._numbers[:-1]]
         numbers.append(pairs["s"].copy())
         group = np.cumsum(items["kind"][:end] == STAR)[items["kind"][:end] == PAIR]
-        order = np.lexsort([*reversed(numbers), group])
+        alone = pairs["s"] < 0
+        order = np.lexsort([*(np.where(alone, 0, of) for of in reversed(numbers)), ~alone, group])
         if self._last:
             return table.take(pa.array(order))
         table = table.select([name for name in self._schema.names if name not in self._numbers])

@@ -102,7 +102,8 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
         statement = parse(text)
     except SeveralTables:
         try:
-            several = parse_multiway(text)
+            several = parse_multiway(text, left=any(is_schema(data) for data in (*(tables or {}).values(),
+                                                                                 *streams.values())))
         except StatementError as refused:
             return rest.answered(refused)
         return _several(several, unnamed, tables, streams, device, device_options, sort, to, rest, window=window,

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from splitjoin.base.errors import SchemaError, WindowError
+from splitjoin.base.errors import PredicateError, SchemaError, WindowError
+from splitjoin.lang.kind import How
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.sql.parser import parse_tree
 from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
@@ -37,8 +38,9 @@ Named = tuple[str, str]
 
 @dataclass(frozen=True)
 class MultiwayStatement:
-    """The parts of an inner join of ``tables``, three at least. ``on``: the condition behind each table but the first,
-    None without one. The other parts are those of a `Statement`.
+    """The parts of a join of ``tables``, three at least. ``on``: the condition behind each table but the first, None
+    without one. ``how``: the kind of the last join, inner or left; the others are inner. The other parts are those of a
+    `Statement`.
     """
 
     text: str
@@ -46,6 +48,7 @@ class MultiwayStatement:
     tables: tuple[TableName, ...]
     on: tuple[exp.Expr | None, ...]
     where: exp.Expr | None
+    how: How = "inner"
 
 
 @dataclass(frozen=True)
@@ -139,9 +142,9 @@ def steps(statement: MultiwayStatement, schemas: Sequence[Schema], windows: Wind
     return list(_Steps(statement, schemas, windows, numbers).made())
 
 
-def parse_multiway(text: str) -> MultiwayStatement:
+def parse_multiway(text: str, *, left: bool = False) -> MultiwayStatement:
     """The parts of a SELECT over three tables or more. Raises `StatementError`, pointing at it, for all that is not an
-    inner join of them.
+    inner join of them; ``left``: or a LEFT JOIN at the end.
     """
     tokens, outer, source, tree = read_tree(text)
     check_clauses(tree, source)
@@ -153,8 +156,10 @@ def parse_multiway(text: str) -> MultiwayStatement:
             raise source.error(f"two tables are called {table.label!r}; give them names of their own, such as "
                                f"{table.name} a JOIN {table.name} b", table.start, table.start)
     for n, join in enumerate(joins):
-        if join_how(join) != "inner" or join.args.get("using"):
-            what = "USING" if join.args.get("using") else "a join that is not inner"
+        last = left and n == len(joins) - 1 and join_how(join) == "left"
+        if (join_how(join) != "inner" and not last) or join.args.get("using"):
+            inner = "a join that is not inner" + (", but for a LEFT JOIN at the end," if left else "")
+            what = "USING" if join.args.get("using") else inner
             raise source.on(_not_yet(what), joins[n].this)
     for name, there in (("GROUP BY", tree.args.get("group")), ("ORDER BY", tree.args.get("order")),
                         ("LIMIT", tree.args.get("limit")), ("OFFSET", tree.args.get("offset"))):
@@ -162,7 +167,8 @@ def parse_multiway(text: str) -> MultiwayStatement:
             raise source.error(_not_yet(name))
     where = tree.args.get("where")
     return MultiwayStatement(text, tuple(select_items(tree.expressions, tokens, outer, text, source)), tuple(tables),
-                             tuple(join.args.get("on") for join in joins), None if where is None else where.this)
+                             tuple(join.args.get("on") for join in joins), None if where is None else where.this,
+                             join_how(joins[-1]) or "inner")
 
 
 class _Steps:
@@ -177,9 +183,14 @@ class _Steps:
     def made(self) -> Iterator[MultiwayStep]:
         statement, tables = self._statement, self._statement.tables
         terms = [list[exp.Expr]() for _ in tables]
-        for tree in [*statement.on, statement.where]:
+        for n, tree in enumerate([*statement.on, statement.where], 1):
             for term in [] if tree is None else tree.flatten() if isinstance(tree, exp.And) else [tree]:
                 at = max((self._number(column) for column in term.find_all(exp.Column)), default=0)
+                if statement.how == "left" and n == len(tables) - 1:
+                    at = n  # what only says of which rows the last table has partners
+                elif statement.how == "left" and at == len(tables) - 1:
+                    raise PredicateError(f"WHERE names {tables[at].label}, which is behind LEFT JOIN, in "
+                                         f"{term.sql()!r}; put it into ON, or test the rows")
                 terms[max(at, 1)].append(term.unnest())
         outputs = list(self._outputs())
         for at in range(1, len(tables)):
@@ -196,7 +207,8 @@ class _Steps:
                                        for named in carried]
             numbered = [(t.label, NUMBER) for t in tables[:at]] if self._numbers and at > 1 else []
             items += [SelectItem(self._column(named, at, left), ".".join(named), "", 0, 0) for named in numbered]
-            yield MultiwayStep(Statement(statement.text, tuple(items), (left, tables[at]), _all(on), None),
+            how = statement.how if carried is None else "inner"
+            yield MultiwayStep(Statement(statement.text, tuple(items), (left, tables[at]), _all(on), None, how),
                                tables[:at], tables[at], carried, window)
 
     def _bounds(self, windows: Windows, at: int, left: TableName) -> tuple[tuple[str, str], list[exp.Expr]]:

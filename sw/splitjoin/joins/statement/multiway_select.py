@@ -22,7 +22,8 @@ __all__ = ["MultiwaySelect"]
 
 @dataclass(frozen=True)
 class MultiwaySelect:
-    """An inner join of three streams or more, within RANGE windows, as steps of two; `splitjoin.open_multiway` runs it.
+    """A join of three streams or more, within RANGE windows, as steps of two, of which the last may be a LEFT JOIN;
+    `splitjoin.open_multiway` runs it.
 
     Attributes:
         statement: The text and its parts.
