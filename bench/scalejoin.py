@@ -1,15 +1,16 @@
 """ScaleJoin's evaluation (section VI, Figures 5 to 8) in simulated cycles of circuits with a gate and several sources.
 
-Run: python -m bench.scalejoin. A core stands for a thread of the paper: it stores every k-th tuple, compares every
-tuple of the other stream with its share, and reads the gate's sequence. Rates are in comparisons and tuples a cycle,
-with the paper's ideal lines from one core: k times its comparisons, √k times its tuples where windows are spans of
-time, so that they grow with the rate. Windows here have some hundreds of tuples; the paper's have hundreds of
-thousands.
+Run: python -m bench.scalejoin; --cpu for its threads on the CPU alone, beside the figures that are there. A core stands
+for a thread of the paper: it stores every k-th tuple, compares every tuple of the other stream with its share, and
+reads the gate's sequence. Rates are in comparisons and tuples a cycle, with the paper's ideal lines from one core: k
+times its comparisons, √k times its tuples where windows are spans of time, so that they grow with the rate. Windows
+here have some hundreds of tuples; the paper's have hundreds of thousands.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bench.record import Recorder, arguments
+from bench.record import Recorder, options_of
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.cpu import CpuDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin_sim.device import SimDevice
@@ -176,10 +178,42 @@ def skewed(out: Recorder, mixes: tuple[Mix, ...], cores: int, window: int, *, qu
                                                         "input": mix.name}, HOW)
 
 
+def on_cpu(out: Recorder, mix: Mix, threads: int, window: int) -> None:
+    """Figures 5 and 8 by threads of the CPU, in nested loops: comparisons a CPU second of all threads, and the
+    deviation of what they have compared.
+    """
+    given = made(mix, 3 * window, window)
+    whole = arrivals(given.query, given.r, given.s)
+    with CpuDevice(engine="nested", threads=threads, compiling="first").open(given.query) as session:
+        before, rest = whole.split(window)
+        assert rest is not None
+        session.push(before)
+        counts, began = [session.region_counters()], time.process_time()
+        session.push(rest)
+        seconds = time.process_time() - began
+        counts.append(session.region_counters())
+    first, last = (counted["comparisons"].sum(axis=1) for counted in counts if counted is not None)
+    done = last - first
+    config = {"threads": threads, "window": window, "input": mix.name}
+    how = f"CPU, nested loops; {ON}, values uniform in 1 to 10,000, order total, in one push"
+    out.add("cpu_comparisons", float(done.sum() / seconds / 1e9), "Gcmp/CPU s", config, how)
+    out.add("thread_deviation", float(100 * done.std() / done.mean()), "%", config, how)
+
+
 def main() -> None:
-    """All figures."""
-    quick = arguments((__doc__ or "").partition("\n")[0]).quick
-    out = Recorder("scalejoin", quick=quick)
+    """All figures, or those of the CPU."""
+    parser = options_of((__doc__ or "").partition("\n")[0])
+    parser.add_argument("--cpu", action="store_true", help="the CPU's threads alone")
+    options = parser.parse_args()
+    quick = options.quick
+    for mix in (EVEN, *SKEWED[:1 if quick else None]):
+        out = Recorder("scalejoin", quick=quick, part=f"threads, {mix.name}")
+        for threads in (1, 2) if quick or mix is not EVEN else (1, 2, 4):
+            on_cpu(out, mix, threads, 1024 if quick else 1 << 16)
+        print(out.write())
+    if options.cpu:
+        return
+    out = Recorder("scalejoin", quick=quick, part="circuits")
     cores, windows = ((1, 2), (16,)) if quick else ((1, 2, 4), WINDOWS)
     scaling(out, cores, windows, quick=quick)
     gate(out, (2,) if quick else (2, 4), cores[-1:] if quick else (1, 4), quick=quick)

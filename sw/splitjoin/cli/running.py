@@ -100,7 +100,7 @@ def _run(args: argparse.Namespace, out: IO[str]) -> None:
         print(f"comparisons per cycle  {counters['comparisons'] / counters['cycles']:.3f}")
         print(f"cycles input waited    {counters['input_stalls']:,}")
         print(f"cycles output waited   {counters['output_stalls']:,}")
-    if result.region_counters is not None:
+    if counters.get("cycles") and result.region_counters is not None:
         print("\n".join(_region_table(result.region_counters)))
 
 

@@ -121,7 +121,8 @@ class Session(ABC):
         return {}
 
     def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
-        """Counters of each region so far: name → array (cores, 2), of the regions that store R, and S.
+        """Counters of each region so far: name → array (cores, 2), of the regions that store R, and S. On the CPU,
+        nested loops count what each thread compares in R, and in S.
 
         None where the device does not count so. `splitjoin.circuit.registers.REGION_COUNTERS` tells what each means.
         """

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from splitjoin.base.memory import MatchMemory
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
@@ -46,6 +49,17 @@ class CpuSession(BatchSession):
     def candidates(self) -> int:
         """The number of candidate pairs that the engine has compared."""
         return self._search.candidates
+
+    def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
+        """``comparisons`` and ``matches`` of each thread, (threads, 2): in stored R, and in stored S. None if not all
+        was compared by nested loops over the keys (``engine="nested"``).
+        """
+        work = self._search.work
+        if work is None:
+            return None
+        missing = np.zeros((max(0, self._threads - len(work.matches)), 2), np.int64)
+        return {"comparisons": np.concatenate([work.comparisons, missing]),
+                "matches": np.concatenate([work.matches, missing])}
 
     def plan(self) -> str:
         """The engine that runs at present, in words, and how many threads share its work."""

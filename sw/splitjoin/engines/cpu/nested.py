@@ -22,7 +22,7 @@ from .tests_source import used_slots
 from .tickets import STOP, make_control, resume
 from .tuning import DEFAULTS, Tuning
 
-__all__ = ["NestedFinder"]
+__all__ = ["NestedFinder", "ThreadWork"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -32,11 +32,30 @@ Rows = npt.NDArray[np.int64]
 _PARTS, _FEWEST = 4, 16
 
 
-class NestedFinder(Finder):
-    """Compares probes with all that they see; ``choice`` says by which tests narrow copies of the keys are kept."""
+class ThreadWork:
+    """What each thread has compared and found, (threads, 2): ``comparisons``, ``matches`` in stored R and stored S."""
 
-    def __init__(self, plan: Plan, choice: Choice, samples: dict[str, list[Array]], tuning: Tuning = DEFAULTS):
+    def __init__(self) -> None:
+        self.comparisons, self.matches = (np.zeros((0, 2), np.int64) for _ in range(2))
+
+    def add(self, side: int, threads: Rows, comparisons: Rows, matches: Rows) -> None:
+        """Count tasks: by which of the ``threads``, and how much; ``side``: 0 where they looked in R, 1 in S."""
+        if (missing := int(threads.max()) + 1 - len(self.matches)) > 0:
+            more = np.zeros((missing, 2), np.int64)
+            self.comparisons, self.matches = (np.concatenate([a, more]) for a in (self.comparisons, self.matches))
+        np.add.at(self.comparisons[:, side], threads, comparisons)
+        np.add.at(self.matches[:, side], threads, matches)
+
+
+class NestedFinder(Finder):
+    """Compares probes with all that they see; ``choice`` says by which tests narrow copies of the keys are kept.
+    ``work`` counts by threads.
+    """
+
+    def __init__(self, plan: Plan, choice: Choice, samples: dict[str, list[Array]], work: ThreadWork,
+                 tuning: Tuning = DEFAULTS):
         super().__init__(tuning)
+        self._work = work
         self._plan, self._tests = plan, choice.tests
         self._kind = np.uint8 if choice.levels[:1] == (256,) else np.uint16
         self._levels: dict[str, list[Levels]] = {side: [] for side in SIDES}
@@ -82,6 +101,7 @@ class NestedFinder(Finder):
         flags = [np.empty((PROBES, chunks), np.bool_) for _ in range(batch.team.size)]
         fills = [aligned(8, np.int64) for _ in range(batch.team.size)]
         pieces, memory, found = [], [], 0
+        seen = np.concatenate([[0], np.cumsum(end - start)])  # pairs before each probe
         while True:
             rooms = [self._room(side, n, room) for n in range(batch.team.size)]
             for fill in fills:
@@ -91,6 +111,7 @@ class NestedFinder(Finder):
             before = tasks[:, 2].copy()
             batch.team.share(self._entries[other], block.address)
             sizes = tasks[:, 5] - tasks[:, 4]
+            self._work.add(SIDES.index(other), tasks[:, 3], seen[tasks[:, 2]] - seen[before], sizes)
             some = np.flatnonzero(sizes > 0)
             addresses = np.array([address_of(rows) for rows in rooms])[tasks[some, 3]] + 8 * tasks[some, 4]
             pieces.append(np.stack([before[some], tasks[some, 2], addresses, sizes[some], some], axis=1))

@@ -25,7 +25,7 @@ from .expression import Compiler, ExpressionFinder
 from .expression_kernel import Kernel
 from .finder import Batch, Finder
 from .index import IndexFinder, shared_step
-from .nested import NestedFinder
+from .nested import NestedFinder, ThreadWork
 from .pairs import column_arrays
 from .sorted_runs import SortedFinder
 from .suitable import check_engine
@@ -61,6 +61,11 @@ class Search(ABC):
     @abstractmethod
     def candidates(self) -> int:
         """The number of candidate pairs that the engine has compared."""
+
+    @property
+    def work(self) -> ThreadWork | None:
+        """What each thread has done; None if not all was by nested loops over the keys."""
+        return None
 
     @abstractmethod
     def cost(self, arrivals: int, pairs: int) -> float:
@@ -171,6 +176,7 @@ class PlanSearch(Search):
         self._choice: Choice | None = None
         self._finder: IndexFinder | NestedFinder | SortedFinder | None = None
         self._replaced_candidates = 0  # candidates of finders that were replaced
+        self._work: ThreadWork | None = ThreadWork()
         # At the last choice: the tuples of the longest window; and, also moved by each check, the candidates so far.
         self._live = self._candidates_before = 0
         self._arrivals = self._last_arrivals = 0  # since the last choice; those of the previous batch
@@ -185,6 +191,11 @@ class PlanSearch(Search):
     def candidates(self) -> int:
         """The number of candidate pairs that the engine has compared."""
         return self._replaced_candidates + (0 if self._finder is None else self._finder.candidates)
+
+    @property
+    def work(self) -> ThreadWork | None:
+        """What each thread has done; None if not all was by nested loops over the keys."""
+        return self._work
 
     def cost(self, arrivals: int, pairs: int) -> float:
         """An estimate of the nanoseconds that one thread needs for ``arrivals``, whose windows hold ``pairs`` pairs."""
@@ -294,7 +305,9 @@ class PlanSearch(Search):
         elif choice.engine == "sorted":
             new = SortedFinder(self._plan, choice, self.tuning)
         else:
-            new = NestedFinder(self._plan, choice, samples, self.tuning)
+            new = NestedFinder(self._plan, choice, samples, self._work or ThreadWork(), self.tuning)
+        if not isinstance(new, NestedFinder):
+            self._work = None
         if self._finder is not None:
             self._replaced_candidates += self._finder.candidates
             new.adopt(self._finder.stores)

@@ -16,6 +16,7 @@ from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.index import IndexFinder
 from splitjoin.engines.cpu.search import PlanSearch
 from splitjoin.engines.cpu.tuning import Tuning
+from splitjoin.engines.device import PAIR
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Texts
@@ -45,6 +46,28 @@ def test_a_silent_stream(silent: str) -> None:
         assert session.flush().tolist() == golden.flush().tolist()
         assert isinstance(session, CpuSession)
         assert all(times.end - times.base < 400 for times in session._timeline.times.values())
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_nested_loops_count_by_threads(threads: int) -> None:
+    """What the threads have compared and found, in R and in S, is what the windows hold and what came out."""
+    query = splitjoin.query(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 700")
+    device = CpuDevice(engine="nested", threads=threads, compiling="first")
+    with device.open(query) as session:
+        for at in range(0, 6000, 1500):
+            session.push(batch(query, at, 1500))
+        found = session.poll()
+        counted, counters = session.region_counters(), session.counters()
+    assert counted is not None
+    assert {name: array.shape for name, array in counted.items()} == {
+        "comparisons": (threads, 2), "matches": (threads, 2)}
+    assert counted["comparisons"].sum() == counters["comparisons"]
+    assert counted["matches"].sum() == counters["matches"]
+    sides = found["side"][found["kind"] == PAIR]  # a probe of R looks in S
+    assert counted["matches"].sum(axis=0).tolist() == [(sides == 1).sum(), (sides == 0).sum()]
+    with CpuDevice(engine="index", compiling="first").open(query) as session:
+        session.push(batch(query, 0, 100))
+        assert session.region_counters() is None
 
 
 @pytest.mark.parametrize("step", [1, -3, 40_000])
