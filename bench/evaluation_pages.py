@@ -14,7 +14,7 @@ NAMES = {"splitjoin": "SplitJoin", "chain": "SplitJoin's cores on a chain", "kan
 
 def section(files: Files) -> str:
     """The text between the markers of the page."""
-    return "\n".join([*_systems(files), "", *_ratios(files), ""])
+    return "\n".join([*_systems(files), "", *_routed(files), "", *_ratios(files), ""])
 
 
 def _values(files: Files, metric: str, key: str, **config: Any) -> dict[Any, float]:
@@ -51,6 +51,21 @@ def _systems(files: Files) -> Iterator[str]:
                      for metric in ("lut4", "memory"))
         yield f"| {title} | {' | '.join(cells)} | {lut:,.0f} | {bits / 1024:,.0f} |"
     yield from _more_cores(files, window)
+
+
+def _routed(files: Files) -> Iterator[str]:
+    """Cells, clock and rate on an FPGA; without the last two where placing and routing has not ended."""
+    rows = {(row["config"]["architecture"], row["metric"]): row["value"] for row in files["routed"]["rows"]}
+    yield ("Two cores and windows of 128 rows (Kang: one core) as Yosys and nextpnr map, place and route them on an "
+           "ECP5\n(LFE5U-25F, slowest grade, one seed), and the clock times the sustained tuples a cycle:\n")
+    yield "| architecture | LUT4 | FF | block RAM | MHz | tuples/s |\n|---|---|---|---|---|---|"
+    for name, title in NAMES.items():
+        if (name, "mapped_lut4") not in rows:
+            continue
+        cells, clock, rate = (f"{rows[name, f'mapped_{what}']:,}" for what in ("lut4", "ff", "block_ram")), "", ""
+        if (name, "routed_rate") in rows:
+            clock, rate = f"{rows[name, 'routed_mhz']:.0f}", f"{rows[name, 'routed_rate'] / 1000:,.0f},000"
+        yield f"| {title} | {' | '.join(cells)} | {clock} | {rate} |"
 
 
 def _more_cores(files: Files, window: int) -> Iterator[str]:

@@ -14,11 +14,12 @@ from splitjoin_boards.flow.tools import NEXTPNR, YOSYS, cached
 from .design import Design
 from .floorplan import PLANNED_FROM, floorplan
 
-__all__ = ["PLACERS", "Ecp5Utilization", "RoutingReport", "netlist", "route", "utilization",
+__all__ = ["DEVICES", "PLACERS", "Ecp5Utilization", "RoutingReport", "netlist", "route", "utilization",
            "versions"]
 
-#: Device and package; speed grade 6 is the slowest.
-_DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6")
+#: Device → nextpnr's options for it and its package; speed grade 6 is the slowest.
+DEVICES = {"LFE5U-25F": ("--25k", "--package", "CABGA381", "--speed", "6"),
+           "LFE5U-85F": ("--85k", "--package", "CABGA756", "--speed", "6")}
 #: The target clock of nextpnr, in MHz: beyond what any circuit here reaches, so that no path has slack to give away.
 _TARGET_MHZ = 300
 #: nextpnr's placers and their options. `heap` solves for wire length and timing, and then spreads the cells. Timing has
@@ -124,18 +125,23 @@ def utilization(design: Design) -> dict[str, Ecp5Utilization]:
     return out
 
 
-def route(design: Design, *, seed: int = 1, placer: str = "heap") -> RoutingReport:
-    """Place and route on the largest ECP5; minutes to hours. Raises `ToolError` if it does not fit or route.
+def route(design: Design, *, seed: int = 1, placer: str = "heap", device: str = "LFE5U-85F",
+          target: int = _TARGET_MHZ) -> RoutingReport:
+    """Place and route on an ECP5; minutes to hours. Raises `ToolError` if it does not fit or route.
 
+    ``device``: one of `DEVICES`; the largest by default. ``target``: the clock to aim at, in MHz; the router tries the
+    longer the further it is from it.
     ``placer``: one of `PLACERS`. Wires are shorter by a seventh with ``static``, which decides whether large comparator
     arrays can be routed. It considers timing only at the end, so that the clock of other designs is lower with it.
     ``seed``: of that placer.
     """
     if placer not in PLACERS:
         raise ValueError(f"Placer must be one of {', '.join(PLACERS)}, not {placer!r}")
+    if device not in DEVICES:
+        raise ValueError(f"Device must be one of {', '.join(DEVICES)}, not {device!r}")
     source = _planned(design) if placer == "heap" else netlist(design).read_text()
-    options = [*_DEVICE, *PLACERS[placer], "--lpf-allow-unconstrained", "--timing-allow-fail", "--freq",
-               str(_TARGET_MHZ), "--router", _ROUTER]
+    options = [*DEVICES[device], *PLACERS[placer], "--lpf-allow-unconstrained", "--timing-allow-fail", "--freq",
+               str(target), "--router", _ROUTER]
 
     def make(folder: Path) -> None:
         start = time.monotonic()
