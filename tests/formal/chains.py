@@ -91,7 +91,7 @@ PROOFS: tuple[Proof, ...] = (
         Fault(_ALL, HandshakeCore, 's.drop.eq((deleting != 0) | does["expire_s"])',
               's.drop.eq(does["send_s"] | does["expire_s"])'),
     )),
-    Proof("two cores of low-latency handshake join", _low_latency, 24, inductive=False, search=24, first=16,
+    Proof("two cores of low-latency handshake join", _low_latency, 16, inductive=False, search=16, first=16,
           quick=False, faults=(
         Fault(_ONCE, LowLatencyCore, "Mux(passed_home, stored_before, r.end)", "r.end"),
         Fault(_ONCE, LowLatencyCore, "Cat(result.probe[:bits], 0) >= self.index", "Value.cast(1)"),
