@@ -1,6 +1,6 @@
-"""A program that joins two streams into a folder of epochs, and goes on where an earlier run of it was killed.
+"""A program that joins two streams, or three, into a folder of epochs, and goes on where an earlier run was killed.
 
-Run: python -m tests.sw.sessions.epochs.run FOLDER
+Run: python -m tests.sw.sessions.epochs.run FOLDER [three]
 """
 
 from __future__ import annotations
@@ -8,16 +8,20 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 import splitjoin
 
-__all__ = ["ROWS", "A", "B", "offers", "orders", "query"]
+__all__ = ["ROWS", "THREE", "A", "B", "offers", "orders", "query"]
 
 A = pa.schema([("ts", pa.int64()), ("x", pa.int32())])
 B = pa.schema([("ts", pa.int64()), ("a", pa.int32())])
 ROWS = 1500
+#: The arguments of `splitjoin.sql` for three streams, of which the third one is the first one again.
+THREE: dict[str, Any] = {"window": "RANGE 20", "time": "ts", "text": (
+    "SELECT o.ts, f.ts AS other, p.ts AS last, o.x FROM o JOIN f ON abs(o.x - f.a) <= 5 JOIN p ON p.x >= f.a + 70")}
 
 
 def orders() -> pa.Table:
@@ -30,6 +34,22 @@ def offers() -> pa.Table:
 
 def query() -> splitjoin.Query:
     return splitjoin.query(A, B, on="abs(r.x - s.a) <= 5", window="RANGE 40", time="ts", how="full")
+
+
+def three(folder: Path) -> None:
+    tables = {"o": orders(), "f": offers(), "p": orders()}
+    select: Any = splitjoin.sql(**THREE, tables={name: table.schema for name, table in tables.items()})
+    with splitjoin.open_multiway(select) as session, session.write_to(folder, rows=200) as epochs:
+        at = {name: sum(epochs.delivered.get(name, ())) for name in tables}
+        while max(at.values()) < ROWS:
+            for name, table in tables.items():
+                session.push(name, table.slice(at[name], 10))
+            at = {name: min(n + 10, ROWS) for name, n in at.items()}
+            epochs.write()
+            time.sleep(0.002)
+        for name in tables:
+            session.finish(name)
+        epochs.run()
 
 
 def main(folder: Path) -> None:
@@ -47,4 +67,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    (three if "three" in sys.argv[2:] else main)(Path(sys.argv[1]))

@@ -9,22 +9,27 @@ import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 import splitjoin
 from splitjoin.sessions.epochs import epoch_files
 
-from ....support.sampling import examples
-from .run import offers, orders
+from ....support.sampling import at_length, examples
+from .run import THREE, offers, orders
 
 ROOT = Path(__file__).parents[4]
 
 
-def test_every_row_is_in_one_epoch_though_the_process_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("streams", ["two", at_length("three")])
+def test_every_row_is_in_one_epoch_though_the_process_is_killed(tmp_path: Path, streams: str) -> None:
     chance, kills, interrupted = random.Random(7), 0, 0
     wanted = splitjoin.join(orders(), offers(), on="abs(r.x - s.a) <= 5", window="RANGE 40", time="ts", how="full",
                             device="golden").table.to_pylist()
+    if streams == "three":
+        wanted = splitjoin.sql(**THREE, o=orders(), f=offers(), p=orders(), device="golden").table.to_pylist()
     while True:
-        process = subprocess.Popen([sys.executable, "-m", "tests.sw.sessions.epochs.run", str(tmp_path)], cwd=ROOT)
+        process = subprocess.Popen([sys.executable, "-m", "tests.sw.sessions.epochs.run", str(tmp_path), streams],
+                                   cwd=ROOT)
         try:
             if kills < examples(2):
                 have = len(epoch_files(tmp_path))
