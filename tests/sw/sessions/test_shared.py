@@ -125,8 +125,16 @@ def devices() -> list[Callable[[], Device]]:
     return [GoldenDevice, CpuDevice]
 
 
-def test_of_random_queries_at_random_places() -> None:
-    @settings(max_examples=examples(20))
+@pytest.mark.parametrize(("on", "times"), [("golden and cpu", 20), ("sim", 2)])
+def test_of_random_queries_at_random_places(on: str, times: int) -> None:
+    all_queries, pairs, chosen_devices, longest = QUERIES, PAIRS, devices(), 14
+    if on == "sim":  # on one circuit, which is compiled once
+        from splitjoin_sim import SimDevice
+
+        all_queries = pairs = [query for query in QUERIES if query["on"] == "r.x = s.y"]
+        pairs, chosen_devices, longest = pairs[:1], [lambda: SimDevice(cores=2, capacity=64)], 8
+
+    @settings(max_examples=examples(times), deadline=None)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         def fresh() -> SharedStreams:
@@ -134,14 +142,14 @@ def test_of_random_queries_at_random_places() -> None:
 
         def add(hub: SharedStreams, run: Run) -> SharedQuery:
             return hub.query(**run.parts, history=run.history and not restored, punctuation=False,
-                             device=data.draw(st.sampled_from(devices()))(), name=run.query and run.query.name)
+                             device=data.draw(st.sampled_from(chosen_devices))(), name=run.query and run.query.name)
 
         restored = False
         hub = fresh()
         feed, runs = Feed(data, hub), list[Run]()
         for source in feed.sources:  # else nothing is ready
             feed.push(source)
-        for _ in range(data.draw(st.integers(4, 14))):
+        for _ in range(data.draw(st.integers(4, longest))):
             live = [r for r in runs if r.end is None]
             act = data.draw(st.sampled_from(["push", "push", "add", "poll", "remove", "restore"]))
             if act == "push" or (act in ("poll", "remove", "restore") and not live):
@@ -149,7 +157,7 @@ def test_of_random_queries_at_random_places() -> None:
             elif act == "add":
                 history = data.draw(st.booleans())
                 window = data.draw(st.sampled_from(["RANGE 4", "ROWS 3", "RANGE 5 ROWS 4"]))
-                parts = {**data.draw(st.sampled_from(PAIRS if history else QUERIES)), "window": window}
+                parts = {**data.draw(st.sampled_from(pairs if history else all_queries)), "window": window}
                 new = Run(None, parts, len(feed.order), history)  # type: ignore[arg-type]
                 if history and "RANGE" not in window:  # the retained window has no bound on rows
                     new.history = False
