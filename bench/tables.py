@@ -25,7 +25,9 @@ TOPICS: dict[str, tuple[str, dict[str, str], dict[str, str], dict[str, Any]]] = 
                                   "flip-flops a comparison", "ecp5_mhz": "clock, MHz"},
                      {"lanes": "lanes", "probes": "probes"}, {"part": "core"}),
     "shared-streams.md": ("shared", {"push_seconds": "pushes, s", "poll_seconds": "polls, s",
-                                     "sessions_seconds": "as many sessions, s"}, {"queries": "queries"}, {}),
+                                     "common_poll_seconds": "polls of a common join, s",
+                                     "sessions_seconds": "as many sessions, s", "kept_bytes": "kept bytes",
+                                     "common_kept_bytes": "of a common join"}, {"queries": "queries"}, {}),
 }
 
 
