@@ -10,6 +10,7 @@ is left while a thread reads it. Helpers look for some time, and then leave for 
 from __future__ import annotations
 
 import ctypes
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -54,6 +55,7 @@ def address_of(array: Array) -> int:
         return address
 
 
+@lru_cache(maxsize=256)
 def entry_address(function: Any) -> int:
     """The address of the compiled ``function``, which takes a thread's number and a block's address, and gives an
     int64.

@@ -8,6 +8,8 @@ probes. All threads share both grids.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
@@ -259,8 +261,9 @@ _BATCH = (Field("n", dimensions=0), Field("live", dimensions=0), Field("start"),
           Field("ends"), Field("spread"))
 
 
-def region_fields(plan: Plan) -> list[Field]:
-    """The arguments of the loops."""
+@lru_cache(maxsize=64)
+def region_fields(plan: Plan) -> tuple[Field, ...]:
+    """The arguments of the loops. Plans that are equal have the same: they read keys, whatever literals made them."""
     fields = [Field("control"), Field("limits"), Field("tasks", dimensions=2), Field("rooms", dimensions=2),
               Field("room", dimensions=0), Field("at_once", dimensions=0), Field("parts", dimensions=0),
               Field("ranges", dimensions=0)]
@@ -270,13 +273,14 @@ def region_fields(plan: Plan) -> list[Field]:
         other = other_side(side)
         fields += [Field(f"{end}{j}_{side}", _lane(plan, other, test.r if other == "r" else test.s))
                    for end in ("low", "high") for j, test in enumerate(plan.tests)]
-    return fields
+    return tuple(fields)
 
 
 def _lane(plan: Plan, side: str, slot: int) -> str:
     return f"uint{32 if plan.slots(side)[slot].key.width <= 32 else 64}"
 
 
+@lru_cache(maxsize=64)  # micro-batches open sessions of one plan again and again
 def region_source(plan: Plan, tests: tuple[int, ...]) -> str:
     """The module with the entries ``prepare`` and ``work``, for grids by one or two ``tests``. Their blocks are of
     `region_fields`.

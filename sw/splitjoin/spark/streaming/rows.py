@@ -93,10 +93,10 @@ def arrival_order(rows: Rows, ties: Sequence[str], last: Numbers) -> Rows:
     same[:-1] |= same[1:]
     if same.any():  # only tuples with equal times are compared by more than their times
         tied = order[same]
-        part = rows.table.take(pa.array(tied))
-        keys = [rows.ts[tied], *(_ranks(part.column(name)) for name in ties), last[tied]]
-        order[same] = tied[np.lexsort(keys[::-1])]
-    return rows.take(order)
+        part = rows.table.select(ties).take(pa.array(tied)) if ties else None
+        ranks = [] if part is None else [_ranks(part.column(name)) for name in ties]
+        order[same] = tied[np.lexsort([last[tied], *ranks[::-1], rows.ts[tied]])]
+    return rows if (order[1:] > order[:-1]).all() else rows.take(order)
 
 
 def _ranks(column: pa.ChunkedArray) -> Numbers:
