@@ -159,6 +159,9 @@ class Device(ABC):
     #: True if its sessions have a barrier, `Session.settle`.
     settles: ClassVar[bool] = False
 
+    #: The most arrivals that joins and streaming sessions push at once, from 1 on: so many are encoded in memory.
+    most_arrivals: ClassVar[int] = 1 << 16
+
     @classmethod
     def problem(cls) -> str:
         """What the device lacks on this machine beside its packages, with the cure; empty if nothing is known."""

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TableRows", "WholeRows"]
 
-#: The most arrivals that are pushed at once: a device has no more of them in memory as it encodes them. And those of
-#: the first slice, where rows leave slice by slice.
-_SLICE, _FIRST = 1 << 16, 1 << 10
+#: The arrivals of the first slice, where rows leave slice by slice.
+_FIRST = 1 << 10
 #: No bounds: the rows of all times.
 _EVERY = (0, None, None)
 #: Bytes of a row that is found at once, beside its values.
@@ -203,7 +202,7 @@ class WholeRows:
     def _items(self, device: Device, session: Session) -> Items:
         """All items of the query's pairs."""
         parts, matches, done = list[Items](), 0, 0
-        for part, items in self._slices(device, session, _SLICE, 0):
+        for part, items in self._slices(device, session, device.most_arrivals, 0):
             parts.append(items)
             matches += int(np.count_nonzero(items["kind"] == PAIR))
             done += len(part)
@@ -222,7 +221,7 @@ class WholeRows:
         operator = operator_of_pairs(self._arriving, self._gather)
         held, settled = np.empty(0, ITEM), [0, 0]
         with device.open_deciding(self._arriving) as session:
-            for part, items in self._slices(device, session, _FIRST, rows):
+            for part, items in self._slices(device, session, min(_FIRST, device.most_arrivals), rows):
                 if self._arriving.is_pairs:
                     yield RowBatch(items)
                     continue
@@ -243,7 +242,7 @@ class WholeRows:
         """Push all arrivals, and give each slice of them with the items that have come. The first one has ``size``
         arrivals; those of a device whose results are there at once so many that about ``rows`` come, if not 0.
         """
-        rest = self.arrivals if len(self.arrivals) else None
+        rest, most = self.arrivals if len(self.arrivals) else None, device.most_arrivals
         with progress_bar(len(self.arrivals), "join", "rows") as bar:
             while rest is not None:
                 part, rest = rest.split(size)
@@ -251,8 +250,8 @@ class WholeRows:
                 items = session.poll()
                 bar.update(len(part))
                 yield part, items
-                wanted = len(part) * rows // max(len(items), 1) if rows and device.immediate else _SLICE
-                size = max(1, min(2 * size, wanted, _SLICE))
+                wanted = len(part) * rows // max(len(items), 1) if rows and device.immediate else most
+                size = max(1, min(2 * size, wanted, most))
 
     @property
     def _arriving(self) -> Query:

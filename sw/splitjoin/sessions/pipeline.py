@@ -39,8 +39,8 @@ from .snapshot import Snapshot, identity
 
 __all__ = ["Gate", "Pipeline"]
 
-#: Rows of a slice of arrival order, which a device gets at once: few at first, more if they have few results.
-_MIN_SLICE, _MAX_SLICE = 256, 1 << 16
+#: Rows of the first slice of arrival order, which a device gets at once: later ones have more if they have few results.
+_MIN_SLICE = 256
 #: Target number of results of a slice, unless the limit is lower.
 _SLICE_RESULTS = 1 << 18
 Answer = TypeVar("Answer")
@@ -76,7 +76,7 @@ class Pipeline(Generic[Gate]):
         self._query, self._schemas, self._make_gate = query, schemas, gate
         self._limit, self._punctuation = limit, punctuation
         self._slice_results = min(limit.rows or _SLICE_RESULTS, _SLICE_RESULTS)
-        self._slice_rows = _MIN_SLICE
+        self._slice_rows = min(_MIN_SLICE, device.most_arrivals)
         self._default: dict[Side, int] = {}
         self._ready: deque[Arrivals] = deque()
         self.device = device
@@ -404,7 +404,7 @@ class Pipeline(Generic[Gate]):
         # The number of arrivals that gave the target number of results, with slow growth, as results may come in
         # bursts.
         fitting = len(head) * self._slice_results // max(found, 1)
-        self._slice_rows = min(max(fitting, _MIN_SLICE), 2 * self._slice_rows, _MAX_SLICE)
+        self._slice_rows = min(max(fitting, _MIN_SLICE), 2 * self._slice_rows, self.device.most_arrivals)
 
     def _poll_device(self) -> None:
         """Fetch the results that a device found by itself since the last call."""

@@ -18,6 +18,9 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin import CapacityError, InputError, JoinResult, SchemaError, ToolError, join
 from splitjoin.engines.arrival import arrivals
+from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.device import Device
+from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins import execution, expected_size
 from splitjoin.joins.expected_size import compared_pairs
 from splitjoin.lang.query import Query
@@ -125,11 +128,18 @@ KINDS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("device", ["cpu", "golden"])
+class SmallCpu(CpuDevice):
+    most_arrivals = 7
+
+
+class SmallGolden(GoldenDevice):
+    most_arrivals = 7
+
+
+@pytest.mark.parametrize("device", [SmallCpu(), SmallGolden()], ids=["cpu", "golden"])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_rows_in_parts_are_those_in_one_piece(kind: dict[str, Any], device: str, tmp_path: Path,
+def test_rows_in_parts_are_those_in_one_piece(kind: dict[str, Any], device: Device, tmp_path: Path,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_rows, "_FIRST", 7)
     monkeypatch.setattr(execution, "_WRITTEN", 50)
     monkeypatch.setattr(writing, "_GROUP", 8)
     rng = np.random.default_rng(5)
@@ -185,17 +195,20 @@ def test_windows_that_do_not_fit_are_refused_before(monkeypatch: pytest.MonkeyPa
         join(R, S, on="r.x < s.a")
 
 
+class Large(CpuDevice):
+    most_arrivals = 1000
+
+
 def test_a_result_that_cannot_fit_is_told_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 4000
     table = {"x": np.arange(n) % 2}
-    monkeypatch.setattr(whole_rows, "_SLICE", 1000)
     monkeypatch.setattr(expected_size, "_LEAST", 1000)
     for module in (whole_rows, expected_size):
         monkeypatch.setattr(module, "available_memory", lambda: 1 << 20)
     with pytest.raises(CapacityError, match=(
             r"12% of the input gave 125,000 rows, so about 8,000,000 are expected, which take about \d+ MiB, and 1 "
             r"MiB are free; write it to a file with to='OUT\.parquet'")):
-        join(table, table, on="r.x = s.x")
+        join(table, table, on="r.x = s.x", device=Large())
 
 
 @settings(max_examples=examples(30))

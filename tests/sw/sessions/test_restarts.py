@@ -12,7 +12,6 @@ from splitjoin import DeviceError, Query, StreamJoin
 from splitjoin.base.errors import DeviceLost
 from splitjoin.engines.device import Items, Session
 from splitjoin.engines.golden import GoldenDevice
-from splitjoin.sessions import pipeline
 
 from ...support.lagging import LaggingDevice
 from ...support.sessions import query, r, s
@@ -89,9 +88,11 @@ def test_a_device_that_lost_its_session_is_opened_again(fails: int | tuple[int, 
     assert pa.Table.from_batches(batches).to_pylist() == expected.to_pylist()
 
 
-def test_a_device_that_gets_further_each_time_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_gets_further_each_time_is_not_given_up() -> None:
     """Each session of the device takes ten slices of four tuples, and loses what it holds at the next one."""
     class Losing(LaggingDevice):
+        most_arrivals = 4
+
         def open(self, query: Query) -> Session:
             session = super().open(query)
             push, taken = session.push, []
@@ -105,7 +106,6 @@ def test_a_device_that_gets_further_each_time_is_not_given_up(monkeypatch: pytes
             session.push = limited  # type: ignore[method-assign]
             return session
 
-    monkeypatch.setattr(pipeline, "_MAX_SLICE", 4)
     made = query(window="ROWS 2", time=None)
     with StreamJoin(made, Losing(1)) as session, StreamJoin(made, GoldenDevice()) as golden:
         for to in (session, golden):
