@@ -112,6 +112,8 @@ def _ratios(files: Files) -> Iterator[str]:
         visiting = {kind: value("loaded_pair_latency", kind=kind, load=0.5) for kind in ("ROWS", "RANGE")}
         yield (f"| Figure 18: visiting latency by time over that by rows | 2.5 | "
                f"{visiting['RANGE'] / visiting['ROWS']:.2f} |")
+        yield (f"| Figure 18: visiting latency of low-latency handshake join over SplitJoin's by rows | 8.3 | "
+               f"{latencies['low-latency-handshake'] / visiting['ROWS']:.2f} |")
     yield (f"| Figure 19: throughput with a star every 2 comparisons over that with one a sub-window | well below 1 | "
            f"{slowest / coarse:.2f} (4 cores) |")
 
