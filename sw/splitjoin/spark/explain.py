@@ -16,9 +16,9 @@ from splitjoin.lang.windows import WindowSpec
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
+from .choice import chosen_engine, may_be_rewritten
 from .join import PartitionedJoin, Partitions, check_kinds, made_batch_join, made_query, made_streaming_join
 from .placement import device_name, folding, parts
-from .rewrite import RewrittenJoin, is_rewritten
 from .streaming.group import GroupJoin
 from .streaming.plan import StreamingJoin, StreamOptions
 from .text import WHICH, duration, extent
@@ -49,7 +49,8 @@ def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | No
     lists the parts of the join that run on the host, each with the reason. ``"ALL"`` lists all parts, and marks those
     on the device with ``*``, the others with ``!``.
 
-    With ``engine="rewrite"``, the text ends with the SQL, which ``spark.sql(text, left=…, right=…)`` runs.
+    With ``engine="rewrite"``, or where ``"auto"`` chooses it, the text ends with the SQL, which ``spark.sql(text,
+    left=…, right=…)`` runs.
     For batch DataFrames, ``"PLAN"`` runs the Spark jobs that `stream_join` runs, and one more, which counts rows.
     Raises what `stream_join` raises.
     """
@@ -61,9 +62,13 @@ def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | No
     joined: PartitionedJoin | UntimedJoin | StreamingJoin
     r, s = frames(left, right)
     is_streaming = check_kinds(r, s, streaming, partitions)
-    if is_rewritten(device_options, device, {"partitions": partitions, "ties": ties}):
+    reason = ""
+    if may_be_rewritten(device_options, device, {"partitions": partitions, "ties": ties}, r):
         query, _, chosen = made_query(r, s, on=on, window=window, time=time, order=order, select=select, kind=kind)
-        return RewrittenJoin.of(query, r, s, chosen).explained()
+        choice = chosen_engine(query, r, s, chosen, device_options["engine"])
+        if choice.rewritten is not None:
+            return choice.rewritten.explained(choice.reason)
+        reason = choice.reason
     if is_streaming:
         joined = made_streaming_join(r, s, on=on, window=window, time=time, ties=ties, order=order,
                                      select=select, device=device, device_options=device_options,
@@ -83,6 +88,8 @@ def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | No
                  *_common(query, {}, its_device, its_options), ("parts", joined.said())]
     else:
         lines = _streaming(joined) if isinstance(joined, StreamingJoin) else _batch(joined, partitions, device_options)
+    if reason:
+        lines.insert(1, ("chosen", reason))
     return "\n".join(f"{label:<11}{said}" for label, said in lines)
 
 

@@ -30,6 +30,7 @@ from splitjoin.rows.output import OutputColumn
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
+from .choice import chosen_engine, is_rewritten, may_be_rewritten
 from .columns import condition as column_condition
 from .metrics import JoinMetrics
 from .named import NamedConditions, check_named
@@ -38,7 +39,6 @@ from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_ro
 from .placement import choose_device
 from .resources import check_resources
 from .results import MadeRows
-from .rewrite import RewrittenJoin, is_rewritten
 from .streaming.plan import StreamingJoin, StreamOptions
 from .task import HOME, PARTITION, Task
 from .ties import Ties, tie_breakers
@@ -140,6 +140,7 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
         aggregate: Names of result columns and the aggregates of all partners that they hold, as for `splitjoin.join`.
         options: Parameters of the device by their names, as in ``device="sim", cores=8``. ``engine="rewrite"`` makes a
             batch join one of Spark's own, without Python: in bins of the condition's band and of time.
+            ``engine="auto"`` does so where that is estimated to take less CPU time; jobs count rows for it.
 
     Returns:
         A lazy DataFrame: all columns of left, then all of right, or those of ``select``; names that occur in both get
@@ -163,15 +164,17 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     r, s = frames(left, right)
     is_streaming = check_kinds(r, s, streaming, partitions)
-    rewritten = is_rewritten(device_options, device, {"partitions": partitions, "metrics": metrics, "ties": ties})
+    refused = {"partitions": partitions, "metrics": metrics, "ties": ties}
     named = None
     if isinstance(on, Mapping):
-        check_named(kind, streaming=is_streaming, rewrite=rewritten, early=early)
+        check_named(kind, streaming=is_streaming, rewrite=is_rewritten(device_options, device, refused), early=early)
         named = NamedConditions.read(on, *checked_schemas(r, s, window, time), {"r": r, "s": s})
         on = named.any
-    if rewritten:
+    if may_be_rewritten(device_options, device, refused, r):
         query, _, chosen = made_query(r, s, on=on, window=window, time=time, order=order, select=select, kind=kind)
-        return RewrittenJoin.of(query, r, s, chosen).plan()
+        choice = chosen_engine(query, r, s, chosen, device_options["engine"])
+        if choice.rewritten is not None:
+            return choice.rewritten.plan()
     if is_streaming:
         return made_streaming_join(r, s, on=on, window=window, time=time, ties=ties, order=order, select=select,
                                    device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,

@@ -2,14 +2,14 @@
 
 The band of the condition, and the windows in time, are cut into bins of their own length. A row of one side is in one
 bin, a row of the other in the two that its partners may be in: Spark joins equal bins, and then decides the condition.
-So a pair is found once. The rows that are copied are those of the smaller side.
+So a pair is found once. The rows that are copied are those of the smaller side, or of the side whose rows alone the
+kind of join does not keep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BooleanType, DataType, DateType, DoubleType, FloatType, StringType, TimestampType
@@ -27,26 +27,18 @@ from splitjoin.rows.output import OutputColumn
 from .spark_sql import TIMES, Text, Writer, number, quoted
 from .text import WHICH
 
-__all__ = ["ENGINE", "RewrittenJoin", "is_rewritten"]
+__all__ = ["ENGINE", "RewrittenJoin"]
 
 #: The engine's name.
 ENGINE = "rewrite"
+#: The joins of Spark that the kinds are, and the side that may be copied: None for either.
+_KINDS: Mapping[str, tuple[str, Side | None]] = {
+    "inner": ("JOIN", None), "left": ("LEFT JOIN", "s"), "right": ("RIGHT JOIN", "r"), "semi": ("LEFT SEMI JOIN", "s"),
+    "anti": ("LEFT ANTI JOIN", "s")}
 
 
-def is_rewritten(options: Mapping[str, Any], device: object, refused: Mapping[str, object]) -> bool:
-    """True if the device options choose the engine. ``refused``: arguments that it has not, by their names.
-
-    Raises `InputError` for one of these, or a device or an option besides.
-    """
-    if options.get("engine") != ENGINE:
-        return False
-    given = [name for name, value in refused.items() if value]
-    given += [f"device={device!r}"] if device != "cpu" else []
-    given += [name for name in options if name != "engine"]
-    if given:
-        raise InputError(f"engine='rewrite' is a join of Spark's own, without a device, so it has no "
-                         f"{', '.join(given)}; leave it out, or leave engine out")
-    return True
+#: Rows of a side from which the number of pairs in a bin is estimated; and such pairs from which that of results is.
+_SAMPLE = 250_000
 
 
 @dataclass(frozen=True)
@@ -88,10 +80,11 @@ class RewrittenJoin:
         """The join by ``query``. Raises `UnsupportedError` for one that cannot be written; runs a job that counts."""
         if left.isStreaming:
             raise UnsupportedError("engine='rewrite' is for batch DataFrames; leave engine out for streaming ones")
-        if not query.kind.is_inner or query.aggregates or query.order.kind != "none" or any(
+        if query.kind.how not in _KINDS or query.aggregates or query.order.kind != "none" or any(
                 query.window(side).rows is not None and query.time is not None for side in SIDES):
-            raise UnsupportedError("engine='rewrite' writes inner joins with RANGE windows, or without windows, in "
-                                   "order 'none'; leave engine out for other kinds, orders, windows and aggregates")
+            raise UnsupportedError(f"engine='rewrite' writes {', '.join(_KINDS)} joins with RANGE windows, or without "
+                                   f"windows, in order 'none'; leave engine out for other kinds, orders, windows and "
+                                   f"aggregates")
         for frame in (left, right):
             if taken := [name for name in frame.columns if name.startswith("__")]:
                 raise InputError(f"engine='rewrite' gives columns of its own names that begin with '__', so none of "
@@ -102,10 +95,16 @@ class RewrittenJoin:
                                    f"numbers or times, but {query.predicate} has none that all pairs are in, and there "
                                    f"is no window; leave engine out")
         frames: dict[Side, DataFrame] = {"r": left, "s": right}
-        made = cls(query, frames, gathered, bands, "s", {})
+        copied = _KINDS[query.kind.how][1]
+        made = cls(query, frames, gathered, bands, copied or "s", {})
         made.sql()  # refuses what it cannot write before a job runs
         counts = {side: frames[side].count() for side in SIDES}
-        return cls(query, frames, gathered, bands, "s" if counts["s"] <= counts["r"] else "r", counts)
+        return cls(query, frames, gathered, bands, copied or ("s" if counts["s"] <= counts["r"] else "r"), counts)
+
+    @property
+    def copies(self) -> int:
+        """The most rows that Spark sorts into bins."""
+        return self.counts[other_side(self.copied)] + self.counts[self.copied] * (1 << len(self.bands))
 
     def plan(self) -> DataFrame:
         """The result."""
@@ -113,6 +112,31 @@ class RewrittenJoin:
 
     def sql(self) -> str:
         """The statement, over ``{left}`` and ``{right}``, which ``spark.sql(text, left=…, right=…)`` takes."""
+        chosen = ", ".join(f"{c.side}.{quoted(c.source)} AS {quoted(c.name)}" for c in self.gathered)
+        return self._statement(chosen or "1", _KINDS[self.query.kind.how][0])
+
+    def candidates(self) -> float:
+        """About how many pairs share a bin; runs a job over some of the rows of both sides."""
+        bins = ", ".join(f"__b{n}" for n in range(len(self.bands)))
+        sides = [f"(SELECT {bins}, count(*) n FROM {self._side(side)} GROUP BY {bins}) {side}" for side in SIDES]
+        shares: dict[Side, float] = {side: min(1.0, _SAMPLE / max(1, self.counts[side])) for side in SIDES}
+        text = f"SELECT sum(CAST(r.n AS DOUBLE) * s.n) n FROM {sides[0]} JOIN {sides[1]} USING ({bins})"
+        return self._estimated(text, shares)
+
+    def pairs(self, candidates: float) -> float:
+        """About how many of the ``candidates`` fulfil the condition; runs a job over some of the rows."""
+        share = min(1.0, (_SAMPLE / max(1.0, candidates)) ** 0.5)
+        return self._estimated(self._statement("count(*) n", "JOIN"), {"r": share, "s": share})
+
+    def _estimated(self, text: str, shares: Mapping[Side, float]) -> float:
+        """The number ``n`` that the statement gives over such shares of the sides' rows, for all of their rows."""
+        # With other seeds, as both sides may be the same rows.
+        left, right = (self.frames[side].sample(fraction=shares[side], seed=seed) if shares[side] < 1 else
+                       self.frames[side] for seed, side in enumerate(SIDES))
+        row = self.frames["r"].sparkSession.sql(text, left=left, right=right).first()
+        return float((row and row["n"]) or 0) / (shares["r"] * shares["s"])
+
+    def _statement(self, chosen: str, join: str) -> str:
         writer = Writer(self._column)
         parts = [f"r.__b{n} = s.__b{n}" for n in range(len(self.bands))] + [writer.write(self.query.predicate).sql]
         for band in self.bands:
@@ -120,13 +144,14 @@ class RewrittenJoin:
                 apart = writer.write(Arith(EXACT, "-", band.r, band.s)).sql
                 parts.append(f"{apart} BETWEEN {number(band.low)} AND {number(band.high)}")
         sides = {side: self._side(side) for side in SIDES}
-        chosen = ", ".join(f"{c.side}.{quoted(c.source)} AS {quoted(c.name)}" for c in self.gathered)
-        return (f"SELECT {chosen or '1'}\nFROM {sides['r']} r\nJOIN {sides['s']} s\nON " + "\n  AND ".join(parts))
+        return f"SELECT {chosen}\nFROM {sides['r']} r\n{join} {sides['s']} s\nON " + "\n  AND ".join(parts)
 
-    def explained(self) -> str:
-        """What `explain` says."""
+    def explained(self, reason: str) -> str:
+        """What `explain` says; ``reason`` why the engine was chosen, if it was."""
         copied, other = WHICH[self.copied], WHICH[other_side(self.copied)]
-        lines = ["engine     rewrite: a join of Spark's own, in bins; no device, no Python",
+        lines = [f"engine     {ENGINE}: a join of Spark's own, in bins; no device, no Python",
+                 *([f"chosen     {reason}"] if reason else []),
+                 *([] if self.query.kind.is_inner else [f"kind       {self.query.kind}"]),
                  f"condition  {self.query.predicate}"]
         lines += [f"bins       r.{b.r.name} - s.{b.s.name} in {b.low} to {b.high}: bins of {_width(b)}"
                   for b in self.bands]

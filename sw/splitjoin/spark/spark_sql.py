@@ -72,6 +72,8 @@ class Writer:
                 return Text(f"({a.sql} {e.op} {b.sql})")
             case Cast() if isinstance(e.type, Float):
                 a = self.write(e.a)
+                if isinstance(e.a.type, Float) and e.a.type.bits <= e.type.bits:
+                    return Text(f"CAST({a.sql} AS {_float(e.type)})")
                 if not a.is_whole or max(-a.low, a.high) > (2**53 if e.type.bits == 64 else 2**24):
                     raise _unwritten(e)
                 return Text(f"CAST({a.sql} AS {_float(e.type)})")

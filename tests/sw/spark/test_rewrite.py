@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import splitjoin
 from splitjoin.base.errors import InputError, SplitJoinError, UnsupportedError
-from splitjoin.spark import explain, joined_with, stream_join
+from splitjoin.spark import explain, joined_with, rewrite, stream_join
+from splitjoin.spark.join import made_query
+from splitjoin.spark.rewrite import RewrittenJoin
 
 from ...support.sampling import examples
 from ...support.spark_streams import rows
@@ -70,25 +73,65 @@ def test_rows_are_those_of_the_golden_model(edges: tuple[DataFrame, DataFrame], 
     assert _same(edges, on=on, **query) > 0
 
 
+@pytest.mark.parametrize("how", ["left", "right", "semi", "anti"])
+def test_kinds_keep_rows_without_a_partner(edges: tuple[DataFrame, DataFrame], how: str) -> None:
+    """NULL keys meet nothing; the larger side is copied where the other one's rows are kept."""
+    assert _same(edges, on="r.x - s.x BETWEEN 1 AND 2 AND r.f < s.f", window="RANGE 3", time="t", how=how) > 0
+
+
 @given(st.data())
 @settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_bands(spark: SparkSession, data: st.DataObject) -> None:
-    """Random rows, bands of both signs, and windows. Right is the smaller side, which is copied; above, left is."""
+    """Random rows, kinds, bands of both signs, equalities, and windows. Right is smaller; above, left is."""
     ints = st.integers(-40, 40)
     times = [sorted(data.draw(st.lists(ints, min_size=size, max_size=size + 9))) for size in (11, 1)]
     tables = [pa.table({"ts": pa.array(ts, pa.int64())}) for ts in times]
     tables = [t.append_column("x", pa.array([data.draw(st.none() | ints) for _ in range(len(t))], pa.int32()))
               for t in tables]
     low, high, more = data.draw(ints), data.draw(ints), data.draw(st.integers(0, 9))
-    on = f"r.x - s.x BETWEEN {min(low, high)} AND {max(low, high)} AND r.x <> s.x - {more}"
+    on = data.draw(st.sampled_from(["r.x = s.x AND r.ts <> s.ts", f"r.x - s.x BETWEEN {min(low, high)} AND "
+                                    f"{max(low, high)} AND r.x <> s.x - {more}"]))
+    how = data.draw(st.sampled_from(["inner", "left", "right", "semi", "anti"]))
     frames = spark.createDataFrame(tables[0]), spark.createDataFrame(tables[1])
-    _same(frames, on=on, window=(f"RANGE {data.draw(st.integers(0, 60))}", f"RANGE {more}"), time="ts")
+    _same(frames, on=on, window=(f"RANGE {data.draw(st.integers(0, 60))}", f"RANGE {more}"), time="ts",
+          how=how)
+
+
+@pytest.mark.parametrize(("on", "more", "reason"), [
+    ("abs(r.x - s.x) <= 1", "", r"in Spark: about 0.\d+ CPU s .* \([\d,]+ pairs share one, [\d,]+ are results\), 0."),
+    ("abs(r.x - s.x) <= 20000 AND r.x + s.x < 20", "", "in Python workers: about [^ ]+ CPU s by Spark's own join in b"),
+    ("r.x < s.x", "", "in Python workers, as .* has none that all pairs are in"),
+    ("abs(r.x - s.x) <= 1", "threads", ""),
+])
+def test_auto_counts_the_pairs_in_bins(spark: SparkSession, on: str, more: str, reason: str) -> None:
+    """Narrow bands are joined by Spark, wide ones in Python workers; both give the same rows."""
+    frames = tuple(spark.range(6000).selectExpr(f"cast(pmod(hash(id, {n}), 9000) AS int) x") for n in range(2))
+    options = {"engine": "auto", **({more: 1} if more else {})}
+    said = explain(*frames, on=on, **options)
+    assert re.search(f"chosen +{reason}" if reason else "^device +cpu", said), said
+    assert ("chosen" in said) == bool(reason)
+    joined = stream_join(*frames, on=on, **options)
+    plan = str(joined._jdf.queryExecution().executedPlan().toString())
+    assert ("Python" in plan or "InArrow" in plan) == ("engine     rewrite" not in said)
+    if on == "abs(r.x - s.x) <= 1" and not more:
+        assert rows(joined.toArrow()) == rows(stream_join(*frames, on=on).toArrow())
+
+
+def test_pairs_in_bins_are_estimated_from_a_sample(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 4,000 rows a side, 2,000 are sampled; also where both sides are the same rows."""
+    frame = spark.range(4000).selectExpr("cast(id % 20 AS int) x").cache()
+    query, _, chosen = made_query(frame, frame, on="r.x = s.x", window=None, time=None, order="none", select=None)
+    join = RewrittenJoin.of(query, frame, frame, chosen)
+    assert join.candidates() == join.pairs(1) == 20 * 200**2
+    monkeypatch.setattr(rewrite, "_SAMPLE", 2000)
+    assert 0.8 < join.candidates() / (20 * 200**2) < 1.2
+    assert 0.5 < join.pairs(20 * 200**2) / (20 * 200**2) < 2
 
 
 @pytest.mark.parametrize(("query", "error", "reason"), [
     ({"on": "r.x < s.x"}, UnsupportedError, "none that all pairs are in, and there is no window; leave engine out"),
-    ({"on": "r.x = s.x", "how": "left"}, UnsupportedError, "writes inner joins with RANGE windows, or without"),
-    ({"on": "r.x = s.x", "window": "ROWS 4", "time": "t"}, UnsupportedError, "writes inner joins with RANGE windows"),
+    ({"on": "r.x = s.x", "how": "full"}, UnsupportedError, "writes inner, left, right, semi, anti joins with RANGE"),
+    ({"on": "r.x = s.x", "window": "ROWS 4", "time": "t"}, UnsupportedError, "semi, anti joins with RANGE windows"),
     ({"on": "r.x = s.x", "order": "total", "window": "RANGE 4", "time": "t"}, UnsupportedError, "in order 'none'"),
     ({"on": "r.x = s.x AND greatest(r.x, s.x) > 4"}, UnsupportedError, "is not among them"),
     ({"on": "r.x = s.x AND r.x > s.x - 2.5"}, UnsupportedError, "is not among them"),
