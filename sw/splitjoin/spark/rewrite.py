@@ -115,17 +115,17 @@ class RewrittenJoin:
         chosen = ", ".join(f"{c.side}.{quoted(c.source)} AS {quoted(c.name)}" for c in self.gathered)
         return self._statement(chosen or "1", _KINDS[self.query.kind.how][0])
 
-    def candidates(self) -> float:
-        """About how many pairs share a bin; runs a job over some of the rows of both sides."""
+    def candidates(self, sample: int = _SAMPLE) -> float:
+        """About how many pairs share a bin; runs a job over ``sample`` rows of each side, or all."""
         bins = ", ".join(f"__b{n}" for n in range(len(self.bands)))
         sides = [f"(SELECT {bins}, count(*) n FROM {self._side(side)} GROUP BY {bins}) {side}" for side in SIDES]
-        shares: dict[Side, float] = {side: min(1.0, _SAMPLE / max(1, self.counts[side])) for side in SIDES}
+        shares: dict[Side, float] = {side: min(1.0, sample / max(1, self.counts[side])) for side in SIDES}
         text = f"SELECT sum(CAST(r.n AS DOUBLE) * s.n) n FROM {sides[0]} JOIN {sides[1]} USING ({bins})"
         return self._estimated(text, shares)
 
-    def pairs(self, candidates: float) -> float:
-        """About how many of the ``candidates`` fulfil the condition; runs a job over some of the rows."""
-        share = min(1.0, (_SAMPLE / max(1.0, candidates)) ** 0.5)
+    def pairs(self, candidates: float, sample: int = _SAMPLE) -> float:
+        """About how many of the ``candidates`` fulfil the condition; runs a job over about ``sample`` of them."""
+        share = min(1.0, (sample / max(1.0, candidates)) ** 0.5)
         return self._estimated(self._statement("count(*) n", "JOIN"), {"r": share, "s": share})
 
     def _estimated(self, text: str, shares: Mapping[Side, float]) -> float:

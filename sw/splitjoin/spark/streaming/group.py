@@ -139,6 +139,7 @@ class GroupJoin:
         device: The device, and its options.
         keeps: True if sessions of the device are kept between micro-batches.
         nulls_are_late: True if tuples without an event time are treated as late ones, False if they are an error.
+        nulls_are_rows: True if tuples without an event time are rows of a kind that has those that meet nothing.
         early: True if tuples that met nothing so far are rows at once, which are taken back when a partner comes.
     """
 
@@ -155,6 +156,7 @@ class GroupJoin:
     keeps: bool = False
     nulls_are_late: bool = False
     early: bool = False
+    nulls_are_rows: bool = False
 
     @cached_property
     def _keys(self) -> KeyNumbers:

@@ -37,10 +37,10 @@ def load(spec: str) -> tuple[Any, Any]:
     """The function for ``mapInArrow`` of one stage, and the type of its rows, as PySpark's worker wants them.
 
     ``spec``: JSON with ``stage``, "r" or "s" for what packs the rows of a side, "join" for what joins them; ``type``;
-    and ``join``: ``on``, the condition; ``left`` and ``right``, the types of the columns, and ``left_keys`` and
-    ``right_keys``, which of them are the condition's keys; ``time``, the columns of event time; ``window`` and
-    ``delay``, the lengths of the windows and how late rows may come, in µs; ``policy``, "min" or "max"; ``groups``;
-    ``output``, the source of each column of the result; ``name`` of the state; ``retained`` micro-batches.
+    and ``join``: ``kind``, the kind of join; ``on``, the condition; ``left`` and ``right``, the types of the columns,
+    and ``left_keys`` and ``right_keys``, which of them are the condition's keys; ``time``, the columns of event time;
+    ``window`` and ``delay``, the lengths of the windows and how late rows may come, in µs; ``policy``, "min" or "max";
+    ``groups``; ``output``, the source of each column of the result; ``name`` of the state; ``retained`` micro-batches.
     """
     read = json.loads(spec)
     text = json.dumps(read["join"])
@@ -72,7 +72,8 @@ def _join(text: str) -> GroupJoin:
                for side, name in zip(SIDES, ("left", "right"), strict=True)}
     r, s = (Schema.from_arrow(side, columns[side]) for side in SIDES)
     times = [columns[side].names[n] for side, n in zip(SIDES, read["time"], strict=True)]
-    query = Query.make(r, s, on=expression(read["on"], r, s), window="ROWS 1", time=times, order="none")
+    query = Query.make(r, s, on=expression(read["on"], r, s), window="ROWS 1", time=times, order="none",
+                       how=read["kind"])
     lengths = [Extent(None, length) for length in read["window"]]
     query = replace(query, window_r=lengths[0], window_s=lengths[1]).narrowed
     output = []
@@ -80,10 +81,12 @@ def _join(text: str) -> GroupJoin:
         side: Side = "r" if name == "l" else "s"
         field = columns[side].field(n)
         output.append(OutputColumn(f"c{number}", side, field.name, field))
-    # As in Spark's own joins: a row at the watermark is late, and one without a time meets nothing.
+    # As in Spark's own joins: a row at the watermark is late, and one without a time meets nothing, so it is a row of
+    # outer and anti joins.
     rule = WatermarkRule(dict(zip(SIDES, read["delay"], strict=True)), dict.fromkeys(SIDES), read["policy"], True)
     return GroupJoin(query, columns, output, None, rule, dict.fromkeys(SIDES, ()), read["groups"], "cpu",
-                     {"threads": 1}, Slots.make(query), find_device("cpu").settles, nulls_are_late=True)
+                     {"threads": 1}, Slots.make(query), find_device("cpu").settles, nulls_are_late=True,
+                     nulls_are_rows=True)
 
 
 def _columns(read: dict[str, Any], keys: list[int]) -> pa.Schema:

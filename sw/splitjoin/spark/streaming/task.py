@@ -11,8 +11,10 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
@@ -120,7 +122,7 @@ class GroupTask:
                 _remember((files.root, query, self.name, group, self.join.groups), version.token, step.state)
             self._write_late({side: pa.concat_tables([step.late[side].table, new.timeless[side]]) for side in SIDES},
                              files, batch, group)
-            for table in tables:
+            for table in chain(tables, self._without_time(new)):
                 for found in table.combine_chunks().to_batches():
                     yield self._with_counts(found, None)
         except BaseException:  # also if Spark reads no more rows: the session has some of the tuples then
@@ -135,6 +137,15 @@ class GroupTask:
         if group == 0 and batch % min(_DELETE_EVERY, max(self.retained, 1)) == 0 and batch > self.retained:
             files.delete_unneeded(batch - self.retained, self.join.groups)
         yield self._with_counts(None, self._counts(step, new, counts, version, reloaded))
+
+    def _without_time(self, new: Unpacked) -> Iterator[pa.Table]:
+        """The rows of tuples without an event time, which meet nothing."""
+        join = self.join
+        for side in SIDES if join.nulls_are_rows else ():
+            if join.query.kind.gives_unmatched(side) and (count := len(new.timeless[side])):
+                tables = {other: join.schemas[other].empty_table() for other in SIDES} | {side: new.timeless[side]}
+                at = {other: np.full(count, -1, np.int64) for other in SIDES} | {side: np.arange(count)}
+                yield from join.result.of_pairs(tables["r"], tables["s"], at["r"], at["s"])
 
     def _key(self, files: StateFiles, group: int) -> str:
         """A name of the group's session: the same in every task that may go on with it."""

@@ -3,6 +3,7 @@ package splitjoin;
 import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -30,6 +31,8 @@ final class StreamedJoin {
     private int joins;
     /** How far columns of joined rows lie behind their greatest value, in µs, by the ids of the columns. */
     private final Map<ExprId, Long> delays = new HashMap<>();
+    /** Other columns with a watermark, which do not say when the joined rows come. */
+    private final Set<ExprId> undelayed = new HashSet<>();
   }
 
   private static final long SECOND = 1_000_000;
@@ -56,10 +59,6 @@ final class StreamedJoin {
     this.of = of;
     this.query = query;
     Join join = of.join;
-    if (!of.kind.equals("inner")) {
-      throw new ConditionWriter.Untranslated("it is a join of the kind " + of.kind + ", and in plain SQL splitjoin runs "
-          + "inner joins of two streams");
-    }
     checkTimely(join.left());
     checkTimely(join.right());
     List<Attribute> lefts = times(join.left(), "left");
@@ -69,6 +68,7 @@ final class StreamedJoin {
         Long back = behind(l, r);
         Long forth = behind(r, l);
         if (back != null && forth != null) {
+          checkUnmatched(l, r);
           left = l;
           right = r;
           leftBehind = back;
@@ -86,18 +86,37 @@ final class StreamedJoin {
   }
 
   /** The event times of a stream: its columns with a watermark. */
-  private static List<Attribute> times(LogicalPlan side, String name) throws ConditionWriter.Untranslated {
+  private List<Attribute> times(LogicalPlan side, String name) throws ConditionWriter.Untranslated {
     List<Attribute> found = new ArrayList<>();
+    String other = "";
     for (Attribute a : Scala.<Attribute>list(side.output())) {
       if (a.metadata().contains(DELAY) && a.dataType() instanceof TimestampType) {
-        found.add(a);
+        if (query.undelayed.contains(a.exprId())) {
+          other = a.sql();
+        } else {
+          found.add(a);
+        }
       }
+    }
+    if (found.isEmpty() && !other.isEmpty()) {
+      throw new ConditionWriter.Untranslated("the " + name + " stream is joined rows, which were joined by another time "
+          + "than " + other + "; bound that one");
     }
     if (found.isEmpty()) {
       throw new ConditionWriter.Untranslated("the " + name + " stream has no watermark; call withWatermark for its "
           + "event time, and bound it in the condition");
     }
     return found;
+  }
+
+  /** Rows that met nothing wait for the watermark, and that of joined rows may stand still while Spark's goes on. */
+  private void checkUnmatched(Attribute l, Attribute r) throws ConditionWriter.Untranslated {
+    boolean waits = !of.kind.equals("inner") && !of.kind.equals("semi");
+    if (waits && (query.delays.containsKey(l.exprId()) || query.delays.containsKey(r.exprId()))) {
+      throw new ConditionWriter.Untranslated("it is a join of the kind " + of.kind + " of joined rows, whose rows that "
+          + "meet nothing might come when the operators behind it have closed their time; only inner and semi joins "
+          + "may follow another join");
+    }
   }
 
   private static void checkTimely(LogicalPlan side) throws ConditionWriter.Untranslated {
@@ -135,8 +154,10 @@ final class StreamedJoin {
     SQLConf conf = SQLConf.get();
     int leftTime = TranslatedJoin.place(of.left, left);
     int rightTime = TranslatedJoin.place(of.right, right);
-    int groups = Math.max(1, Math.min(context.defaultParallelism(), 1 << 15));
-    String join = "{\"on\":" + of.condition + ",\"left\":" + TranslatedJoin.numbered(of.left).json() + ",\"right\":"
+    // Rows of the right stream that meet nothing are known where all pairs are.
+    boolean isAlone = of.kind.equals("right") || of.kind.equals("full");
+    int groups = isAlone ? 1 : Math.max(1, Math.min(context.defaultParallelism(), 1 << 15));
+    String join = "{\"kind\":\"" + of.kind + "\",\"on\":" + of.condition + ",\"left\":" + TranslatedJoin.numbered(of.left).json() + ",\"right\":"
         + TranslatedJoin.numbered(of.right).json() + ",\"left_keys\":" + of.leftKeys + ",\"right_keys\":"
         + of.rightKeys + ",\"time\":[" + leftTime + "," + rightTime + "],\"window\":[" + leftBehind + ","
         + rightBehind + "],\"delay\":[" + delay(left) + "," + delay(right) + "],\"policy\":\""
@@ -151,7 +172,7 @@ final class StreamedJoin {
     LogicalPlan grouped = Nodes.partitioned(given.get(given.size() - 1), groups, packed);
     StructType type = of.type();
     noteDelays(length);
-    return Nodes.mapInArrow("splitjoin[stream, inner, left " + leftBehind / 1e6 + " s and right " + rightBehind / 1e6
+    return Nodes.mapInArrow("splitjoin[stream, " + of.kind + ", left " + leftBehind / 1e6 + " s and right " + rightBehind / 1e6
         + " s back, " + groups + " groups, " + of.text() + "]", function(context, worker, "join", join, type), type,
         of.output, grouped);
   }
@@ -206,11 +227,17 @@ final class StreamedJoin {
   /**
    * How far the times of joined rows come behind their greatest so far. With W = min(l − delay l, r − delay r) of the
    * greatest l and r so far, a row comes above W − length, and none was above min(l, r + how far right may be behind).
+   * So do rows that met nothing: they come when W passes the end of their window, which it had not done before.
    */
   private void noteDelays(long length) {
     long l = delay(left);
     long r = delay(right);
     query.delays.put(left.exprId(), Math.max(l, r + rightBehind) + length);
     query.delays.put(right.exprId(), Math.max(r, l + leftBehind) + length);
+    for (Attribute a : Scala.<Attribute>list(of.join.output())) {
+      if (a.metadata().contains(DELAY) && !a.exprId().equals(left.exprId()) && !a.exprId().equals(right.exprId())) {
+        query.undelayed.add(a.exprId());
+      }
+    }
   }
 }
