@@ -24,7 +24,7 @@ from splitjoin.lang.schema import suggest
 from splitjoin.tables.inputs import as_batch
 
 from .envelope import Envelope, damaged, ipc_bytes
-from .epochs import Cut, DeliveredCounts, EpochWriter, epoch_length
+from .epochs import Cut, EpochWriter, epoch_length
 from .gate import Watermark
 from .limit import Limit
 from .reading import POLL_SECONDS
@@ -82,7 +82,6 @@ class MultiwayJoin:
             raise
         self._steps = [_Step(select, n) for n in range(len(select.steps))]
         self._rows: list[pa.RecordBatch] = []
-        self._delivered = DeliveredCounts(self._labels)
         self._reserved: str | None = None  # why nobody may poll
         self._lock = Condition(RLock())
 
@@ -104,7 +103,6 @@ class MultiwayJoin:
                 self._sessions[0].push_r(table.rename_columns([f"{self._labels[0]}.{c}" for c in table.column_names]))
             else:
                 self._sessions[n - 1].push_s(table)
-            self._delivered.add(stream, 0, len(table))
             self._work()
 
     def heartbeat(self, time: Any, stream: str | None = None) -> None:
@@ -207,6 +205,16 @@ class MultiwayJoin:
                     raise
             self._rows, self._steps = rows.to_batches(), steps
 
+    def restart(self, device: str | Device | None = None, *, device_options: Mapping[str, Any] | None = None,
+                **options: object) -> None:
+        """Go on in fresh device sessions, to which the windows are replayed: after a device has failed, or, with
+        ``device`` as of `splitjoin.open`, on another one.
+        """
+        with self._lock:
+            for session in self._sessions:
+                session.restart(device, device_options=device_options, **options)
+            self._work()
+
     def write_to(self, folder: str | os.PathLike[str], *, every: Any = None, rows: int | None = None,
                  delay: float | None = None) -> EpochWriter:
         """Write the results to ``folder`` as Parquet files, an epoch each, as `StreamJoin.write_to`.
@@ -299,7 +307,8 @@ class _Epochs:
 
     def delivered(self) -> dict[str, list[int]]:
         with self._of._lock:
-            return self._of._delivered.state()
+            return {label: self._of._sessions[max(n - 1, 0)].delivered.of("s" if n else "r")
+                    for n, label in enumerate(self._of._labels)}
 
     def cut(self) -> Cut:
         with self._of._lock:
@@ -319,7 +328,8 @@ class _Epochs:
 
     def resume(self, state: bytes, delivered: Mapping[str, Sequence[int]]) -> None:
         self._of.restore(state)
-        self._of._delivered.restore(delivered)
+        for n, label in enumerate(self._of._labels):
+            self._of._sessions[max(n - 1, 0)].delivered.resume("s" if n else "r", delivered.get(label, ()))
 
     def input_ended(self) -> bool:
         with self._of._lock:

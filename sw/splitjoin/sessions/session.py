@@ -81,7 +81,8 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
             self._schemas, device, limit=limit, punctuation=punctuation, shedding=shedding, gate=lambda: make_gate(
                 self._schemas, lateness=lateness, watermark=watermark, idle=idle, clock=clock, keep_late=limit.late))
         self._blocked = 0  # pushes that wait for room on the lock, or are about to
-        self._delivered = DeliveredCounts()
+        #: What its sources have delivered; epochs are written with it.
+        self.delivered = DeliveredCounts()
 
     def push_r(self, data: Any) -> None:
         """Deliver tuples of R: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
@@ -295,7 +296,7 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
         with self._room(side, index):
             index = self._pipeline.default_source(side) if index is None else index
             self._pipeline.deliver(side, index, table, sheds=sheds)
-            self._delivered.add(side, index, len(table))
+            self.delivered.add(side, index, len(table))
             self._work()
 
     def _end_input(self) -> None:
@@ -365,7 +366,7 @@ class _Epochs:
 
     def delivered(self) -> dict[str, list[int]]:
         with self._of._lock:
-            return self._of._delivered.state()
+            return self._of.delivered.state()
 
     def cut(self) -> Cut:
         with self._of._usable():
@@ -378,7 +379,7 @@ class _Epochs:
 
     def resume(self, state: bytes, delivered: Mapping[str, Sequence[int]]) -> None:
         self._of.restore(state)
-        self._of._delivered.restore(delivered)
+        self._of.delivered.restore(delivered)
 
     def input_ended(self) -> bool:
         with self._of._usable():

@@ -10,16 +10,24 @@ __all__ = ["DeliveredCounts"]
 
 
 class DeliveredCounts:
-    """For each of the ``streams``, how many tuples each of its sources has delivered."""
+    """For each stream, how many tuples each of its sources has delivered."""
 
-    def __init__(self, streams: Sequence[str] = SIDES) -> None:
-        self._counts: dict[str, list[int]] = {stream: [] for stream in streams}
+    def __init__(self) -> None:
+        self._counts: dict[str, list[int]] = {stream: [] for stream in SIDES}
 
     def add(self, stream: str, index: int, n: int) -> None:
         """Count ``n`` more tuples of source ``index`` of ``stream``."""
         counts = self._counts[stream]
         counts += [0] * (index + 1 - len(counts))
         counts[index] += n
+
+    def of(self, stream: str) -> list[int]:
+        """The counts of one stream."""
+        return list(self._counts[stream])
+
+    def resume(self, stream: str, counts: Sequence[int]) -> None:
+        """Take over the counts of one stream."""
+        self._counts[stream] = list(counts)
 
     def state(self) -> dict[str, list[int]]:
         """The counts, from which `restore` continues."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from splitjoin.base.errors import InputError, SnapshotError
+from splitjoin.base.errors import DeviceError, InputError, SnapshotError
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.sessions import MultiwayJoin
 from splitjoin.sessions.epochs import EpochWriter, epoch_files
@@ -21,6 +22,15 @@ from ..test_multiway import SCHEMA, holds, made
 
 STREAMS = {name: pa.table([[i // 3 for i in range(40)], [(i * k) % 4 for i in range(40)]], schema=SCHEMA)
            for k, name in enumerate("abc", 1)}
+
+
+WANTED = [{f"{name}{column}": of[column] for column in "tv" for name, of in zip("abc", chosen, strict=True)}
+          for chosen in combinations(STREAMS, holds, [3, 2, 2], "t")]
+
+
+def written(folder: Path) -> list[Any]:
+    """The rows of all epochs."""
+    return [row for file in epoch_files(folder) for row in pa.parquet.read_table(file).to_pylist()]
 
 
 def opened(lag: int | None = None, lengths: tuple[int, int, int] = (3, 2, 2)) -> MultiwayJoin:
@@ -56,9 +66,30 @@ def test_runs_that_end_anywhere_give_every_row_once(tmp_path_factory: pytest.Tem
             session.push(name, STREAMS[name].slice(n))
             session.finish(name)
         writer.run()
-    found = [row for file in epoch_files(folder) for row in pa.parquet.read_table(file).to_pylist()]
-    assert found == [{f"{name}{column}": of[column] for column in "tv" for name, of in zip("abc", chosen, strict=True)}
-                     for chosen in combinations(STREAMS, holds, [3, 2, 2], "t")]
+    assert written(folder) == WANTED
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_device_that_fails_loses_and_doubles_nothing(tmp_path: Path, failing: int) -> None:
+    select = made(3, [3, 2, 2])
+    devices: list[Any] = [GoldenDevice(), GoldenDevice()]
+    devices[failing] = LaggingDevice(lag=2, fails=3)
+    with MultiwayJoin(select, devices) as session, session.write_to(tmp_path) as writer:
+        failed = 0
+        for at in range(0, 40, 10):
+            for name, stream in STREAMS.items():
+                try:
+                    session.push(name, stream.slice(at, 10))
+                except DeviceError:  # what was pushed is kept
+                    failed += 1
+                    session.restart("golden")
+        assert failed == 1
+        writer.commit()
+        assert writer.delivered == dict.fromkeys("abc", (40,))
+        for name in STREAMS:
+            session.finish(name)
+        writer.run()
+    assert written(tmp_path) == WANTED
 
 
 def test_rows_that_go_to_a_folder_are_not_polled(tmp_path: Path) -> None:
