@@ -16,10 +16,11 @@ from splitjoin.circuit.geometry import (
     root_ways,
     sequence_depth,
 )
-from splitjoin.circuit.registers import REGION_COUNTERS
+from splitjoin.circuit.registers import DEAD_CORES, LAST_PROBE, REGION_COUNTERS
 from splitjoin.circuit.wire import ROW_BITS, Op
 
 from .core.core import Core, core_ports
+from .core.watchdog import Watchdog, watchdog_ports
 from .gather.combiner import Combiner
 from .gather.root import Root
 from .gather.state_tree import StateTree
@@ -90,17 +91,20 @@ class SplitJoin(Top):
         settings = register_tree(m, self._parts, "settings", registers.settings, k)
         for n in range(k):
             core = self._parts.add(m, f"core{n}", "core", core_ports(config), lambda: Core(config))
-            wiring.connect(m, tree.o[n], core.i)
-            wiring.connect(m, core.left, left.i[n])
-            wiring.connect(m, core.right, stored[n])
+            if not config.fault_timeout:
+                wiring.connect(m, tree.o[n], core.i)
+                wiring.connect(m, core.left, left.i[n])
+                wiring.connect(m, core.right, stored[n])
             m.d.comb += [core.index.eq(n), core.settings.eq(settings[n])]
             cores.append(core)
 
+        watchdogs = self._watch(m, cores, tree, left, right) if config.fault_timeout else []
         valid_since_reset = Signal()  # no register holds anything from before a reset
         m.d.sync += valid_since_reset.eq(settling == 0)
         self._count(m, registers, record, [core.compared[n] for core in cores for n in (0, 1)],
-                    [core.matched[n] for core in cores for n in (0, 1)])
-        self._report_overflow(m, registers, cores, valid_since_reset)
+                    [core.matched[n] & ~watchdogs[at].dead if watchdogs else core.matched[n]
+                     for at, core in enumerate(cores) for n in (0, 1)])
+        self._report_overflow(m, registers, cores, valid_since_reset, [watchdog.dead for watchdog in watchdogs])
         if config.region_counters:
             select = registers.select
             counter = Signal(range(len(REGION_COUNTERS)))
@@ -109,6 +113,8 @@ class SplitJoin(Top):
             selected = [Array(core.selected[n] for core in cores)[select[:16]] for n in (0, 1)]
             m.d.comb += [core.select.eq(counter) for core in cores]
             m.d.sync += registers.selected.eq(Mux(side, selected[1], selected[0]))
+        if watchdogs:
+            self._show_faults(m, registers, watchdogs)
         if config.stage_counters:
             held = stage_occupancies(m, record, self.i, self.o, cores, (left, right))
             totals = sums(m, {name: total(m, numbers, name) for name, numbers in held.items()})
@@ -127,7 +133,7 @@ class SplitJoin(Top):
                                    "parts": self._parts}
         if root_ways(config.root_width) > 1:
             return WayTree(**options)
-        return GatherTree(**options, fixed=config.merger == "fixed")
+        return GatherTree(**options, fixed=config.merger == "fixed", isolates=bool(config.fault_timeout))
 
     def _combine(self, m: Module, registers: RegisterBlock, left: Any, right: GatherTree | WayTree, record: Any,
                  sequence_room: Signal) -> stream.Interface:
@@ -171,9 +177,47 @@ class SplitJoin(Top):
         wiring.connect(m, sequence_buffer.o, combiner.sequence)
         return combiner.o
 
-    def _report_overflow(self, m: Module, registers: RegisterBlock, cores: list[Core],
-                         valid_since_reset: Signal) -> None:
-        """The sticky overflow report, which begins when ``valid_since_reset`` is high."""
+    def _watch(self, m: Module, cores: list[Any], tree: Any, left: Any, right: Any) -> list[Any]:
+        """Watchdogs between the trees and the ``cores``."""
+        config, watchdogs = self._config, []
+        count = Signal(range(config.fault_timeout), name="fault_count")
+        tick = Signal(name="fault_tick")
+        m.d.sync += [tick.eq(count == config.fault_timeout - 1),
+                     count.eq(Mux(count == config.fault_timeout - 1, 0, count + 1))]
+        ticks = register_tree(m, self._parts, "fault_ticks", tick, config.cores)
+        for n, core in enumerate(cores):
+            watchdog = self._parts.add(m, f"watchdog{n}", "watchdog", watchdog_ports(config), lambda: Watchdog(config))
+            wiring.connect(m, tree.o[n], watchdog.i)
+            wiring.connect(m, watchdog.core_i, core.i)
+            for side, sink in (("left", left.i[n]), ("right", right.i[n])):
+                wiring.connect(m, getattr(core, side), getattr(watchdog, f"core_{side}"))
+                wiring.connect(m, getattr(watchdog, side), sink)
+            m.d.comb += [watchdog.busy.eq(core.busy), watchdog.works.eq(core.works), watchdog.tick.eq(ticks[n]),
+                         watchdog.overflow.eq(core.overflow_r | core.overflow_s)]
+            watchdogs.append(watchdog)
+        for gathered in (left, right):
+            m.d.comb += gathered.dead.eq(Cat(watchdog.dead for watchdog in watchdogs))
+        return watchdogs
+
+    def _show_faults(self, m: Module, registers: RegisterBlock, watchdogs: list[Any]) -> None:
+        """Makes ``selected`` show what `splitjoin.circuit.registers.DEAD_CORES` and ``LAST_PROBE`` name."""
+        select = registers.select
+        dead = total(m, [watchdog.dead for watchdog in watchdogs], "dead")
+        side, counter = Signal(name="fault_side"), Signal(range(LAST_PROBE + 1), name="fault_counter")
+        last = [Signal(ROW_BITS + 2, name=f"fault_last{n}") for n in (0, 1)]
+        m.d.sync += [side.eq(select[16]), counter.eq(select[20:]),
+                     *(each.eq(Array(Cat(watchdog.last[n], watchdog.dead) for watchdog in watchdogs)[select[:16]])
+                       for n, each in enumerate(last))]
+        with m.If(counter == DEAD_CORES):
+            m.d.sync += registers.selected.eq(dead)
+        with m.Elif((counter == LAST_PROBE) | ~Const(self._config.region_counters, 1)):
+            m.d.sync += registers.selected.eq(Mux(side, last[1], last[0]))
+
+    def _report_overflow(self, m: Module, registers: RegisterBlock, cores: list[Core], valid_since_reset: Signal,
+                         dead: list[Signal]) -> None:
+        """The sticky overflow report, which begins when ``valid_since_reset`` is high. ``dead``: empty, or for each
+        core whether it is left out, and reports nothing.
+        """
         # Once a region has overflowed, all others stop too, sooner or later, but not before they have processed the
         # input up to the same tuple. So when all have stopped, the first tuple in arrival order that did not fit is
         # among those reported, whatever the timing. The cores' reports are compared in turn to find it.
@@ -181,8 +225,13 @@ class SplitJoin(Top):
         second = Signal()  # the second of its two cycles
         m.d.sync += second.eq(~second)
         # The reports come from all over the device, so they are registered and selected in two steps.
+        of_cores = [_report(core) for core in cores]
+        if dead:
+            # The two flags are the lowest bits.
+            of_cores = [Cat(report[:2] & ~each.replicate(2), report[2:])
+                        for report, each in zip(of_cores, dead, strict=True)]
         reports = [pipelined(m, self._parts, f"report{n}", report) if register_tree_depth(len(cores)) else report
-                   for n, report in enumerate(map(_report, cores))]
+                   for n, report in enumerate(of_cores)]
         step = Signal.like(visit, name="visit_step")
         groups = [Signal(_REPORT, name=f"report_group{at}", reset_less=True)
                   for at in range(0, len(cores), REPORT_GROUP)]

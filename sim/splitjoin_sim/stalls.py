@@ -39,4 +39,5 @@ def patience_for(config: Configuration, stall: float = 0.0, pace: float | None =
     work = 1000 + _QUEUED * ((4 if config.kind.has_index else 1) * config.capacity + 128)
     if config.structure.moves:  # all tuples of a full chain may pass all cores before the next item leaves
         work += 2 * (config.window_capacity + config.cores) * (config.capacity + 128)
+    work += 2 * config.fault_timeout * config.cores  # each core in turn may be found dead
     return work + ceil(30 / (1 - stall)) + ceil(1 / (pace or 1))

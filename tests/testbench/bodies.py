@@ -14,7 +14,7 @@ from .pauses import Stalls
 from .stimuli import random_groups
 from .testbench import StreamSink, Testbench
 
-__all__ = ["STANDING", "combine", "distribute", "merge", "region"]
+__all__ = ["STANDING", "combine", "distribute", "merge", "merge_without", "region"]
 
 #: Cycles to wait for an item that must not arrive.
 _QUIET = 24
@@ -59,6 +59,36 @@ async def merge(tb: Testbench, streams: Sequence[Sequence[Item]], stalls: Stalls
     await tb.steps(_QUIET)
     check_merged(streams, [item_of(p) for p in sink.items], total=total)
     return sink
+
+
+async def merge_without(tb: Testbench, streams: Sequence[Sequence[Item]], ends: Sequence[int | None], stalls: Stalls,
+                        *, total: bool, dead: str) -> None:
+    """A merger or a tree that isolates, whose port is ``dead``. Input n is dead behind its first ``ends[n]`` results.
+
+    At least one input lives on. The answer is as if it had only the barriers of the others from there on.
+    """
+    tb.set("total", total)
+    await tb.steps(STANDING)
+    whole = next(items for items, end in zip(streams, ends, strict=True) if end is None)
+    barriers = [item for item in whole if item.kind in (ItemKind.STAR, ItemKind.END)]
+    left, padded, sources = [], [], []
+    for n, (items, end) in enumerate(zip(streams, ends, strict=True)):
+        left.append(list(items[:end]))
+        done = sum(item.kind in (ItemKind.STAR, ItemKind.END) for item in left[n])
+        padded.append(left[n] + ([] if end is None else barriers[done:]))
+        sources.append(tb.source(f"i__{n}", map(packed_item, left[n]), stalls.source(n)))
+    sink = tb.sink("o", stalls.sink())
+    slices = Counter[int]()
+    for items in padded:
+        slices |= Counter(i.probe for i in items if i.kind == ItemKind.SLICE)
+    expected = sum(i.kind == ItemKind.PAIR for items in left for i in items) + len(barriers) + slices.total()
+    for _ in range(_limit(sum(map(len, streams)))):
+        tb.set(dead, sum(1 << n for n, end in enumerate(ends) if end is not None and not sources[n].queue))
+        await tb.step()
+        if len(sink.items) >= expected:
+            break
+    await tb.steps(_QUIET)
+    check_merged(padded, [item_of(p) for p in sink.items], total=total)
 
 
 async def combine(tb: Testbench, rng: random.Random, stalls: Stalls, *, total: bool, count: int, name: str = "",
@@ -128,5 +158,3 @@ def _difference(found: Sequence[Item], wanted: Sequence[Item]) -> str:
     at = next((n for n, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b), min(len(found), len(wanted)))
     return (f"item {at}: {found[at:at + 3]} instead of {wanted[at:at + 3]} ({len(found)} items instead of "
             f"{len(wanted)})")
-
-

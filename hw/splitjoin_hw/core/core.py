@@ -34,6 +34,7 @@ def core_ports(config: Configuration) -> dict[str, wiring.Member]:
         "select": In(range(len(REGION_COUNTERS))),
         "selected": Out(COUNTER_BITS).array(2),
         **({"scanning": Out(2), "takes": Out(2)} if config.stage_counters else {}),
+        **({"busy": Out(2), "works": Out(2)} if config.fault_timeout else {}),
     }
 
 
@@ -46,6 +47,8 @@ class Core(wiring.Component):
     ``compared``, ``matched``: for the left and the right region, the numbers of comparisons and of matches to count in
     this cycle. ``select``, ``selected``: the number of a counter, and its value in each region.
     ``scanning``, ``takes``, with stage counters: for each region, a pass is under way, and one is to begin.
+    ``busy``, ``works``, with a fault time-out: for each region, it has work to do, and some of it is done in this cycle
+    beside taking records and giving results.
     """
 
     def __init__(self, config: Configuration):
@@ -82,6 +85,9 @@ class Core(wiring.Component):
         if self._config.stage_counters:
             m.d.comb += [getattr(self, name).eq(Cat(getattr(region, name) for region in (left, right)))
                          for name in ("scanning", "takes")]
+        if self._config.fault_timeout:
+            m.d.comb += [self.works.eq(Cat(left.works, right.works)), self.busy.eq(Cat(
+                region.busy | (region.i.valid & ~region.i.ready) for region in (left, right)))]
         return m
 
     def _distribute(self, m: Module, left: Region, right: Region) -> None:

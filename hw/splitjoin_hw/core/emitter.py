@@ -36,7 +36,8 @@ class Emitter(wiring.Component):
         ``room``: the list has space for all outcomes under way, and for one more.
         ``index``: the core's number. ``window``: settings; ``precision`` is probes between stars, and ``slice``, if not
         0, tuples between the inner stars of a probe. ``o``: results and stars, as `result_layout`. ``matched``: a
-        result leaves. ``stall_output``, ``list_high``: for `RegionCounters`.
+        result leaves. ``stall_output``, ``list_high``: for `RegionCounters`. ``ended``, with a fault time-out: the end
+        of a probe, or a FLUSH, leaves.
     """
 
     counters = ("stall_output", "list_high")
@@ -53,6 +54,7 @@ class Emitter(wiring.Component):
             "matched": Out(1),
             "stall_output": Out(1),
             "list_high": Out(8 + config.capacity.bit_length()),
+            **({"ended": Out(1)} if config.fault_timeout else {}),
         })
 
     @property
@@ -242,6 +244,8 @@ class Emitter(wiring.Component):
             self.matched.eq(leave & ~step.end),
             self.stall_output.eq(self.o.valid & ~self.o.ready),
         ]
+        if config.fault_timeout:
+            m.d.comb += self.ended.eq(leave & step.end)
 
 
 def times(value: Value, factor: int) -> Value:

@@ -8,8 +8,9 @@ from typing import Any
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
 
-from splitjoin.circuit.geometry import amount_bits, queued_body, waiting_tasks
+from splitjoin.circuit.geometry import amount_bits, probes_inside, queued_body, waiting_tasks
 from splitjoin.circuit.registers import COUNTER_BITS, REGION_COUNTERS
 from splitjoin.circuit.wire import ROW_BITS, Configuration, Op
 
@@ -126,9 +127,9 @@ class Region(wiring.Component):
     of S gives states (`FoldingEmitter`) in place of results; with ``first_hits``, that of R gives the first result of
     each stored tuple alone (`FirstHits`), and where states leave whole the states of its tuples (`StoredStates`). See
     `Storage` and `Emitter` for the ports, `splitjoin_hw.core.kinds` for the parts that depend on the core kind,
-    `RegionCounters` for ``select`` and ``selected``, and `splitjoin_hw.core.core.Core` for ``scanning`` and ``takes``.
-    Where the configuration has a queue, records wait in it ahead of the storage side, and probes behind it where passes
-    are short (`splitjoin.circuit.geometry.waiting_tasks`).
+    `RegionCounters` for ``select`` and ``selected``, and `splitjoin_hw.core.core.Core` for ``scanning``, ``takes``,
+    ``busy`` and ``works``. Where the configuration has a queue, records wait in it ahead of the storage side, and
+    probes behind it where passes are short (`splitjoin.circuit.geometry.waiting_tasks`).
     """
 
     def __init__(self, config: Configuration, side: str):
@@ -148,6 +149,7 @@ class Region(wiring.Component):
             "select": In(range(len(REGION_COUNTERS))),
             "selected": Out(COUNTER_BITS),
             **({"scanning": Out(1), "takes": Out(1)} if config.stage_counters else {}),
+            **({"busy": Out(1), "works": Out(1)} if config.fault_timeout else {}),
         })
 
     @property
@@ -232,6 +234,14 @@ class Region(wiring.Component):
         ]
         if config.stage_counters:
             m.d.comb += [self.scanning.eq(processing.scanning), self.takes.eq(processing.take)]
+        if config.fault_timeout:
+            record, inside = self.i.payload, Signal(bits_for(probes_inside(config)), name="inside")
+            own = STREAM_R if side == "r" else STREAM_S
+            enters = (record.op == Op.FLUSH) | ((record.op == Op.TUPLE) & (record.stream != own))
+            m.d.sync += inside.eq(inside + (self.i.valid & self.i.ready & enters) - emitter.ended)
+            m.d.comb += [
+                self.busy.eq(inside.any() | emitter.o.valid),
+                self.works.eq((storage.i.valid & storage.i.ready) | processing.compared.any() | emitter.ended)]
         if config.region_counters:
             m.submodules.counters = counters = RegionCounters(config)
             # A counter that no part of this kind has stays 0.

@@ -47,7 +47,7 @@ class ComparisonSelect(wiring.Component):
         return m
 
 
-def merger_ports(inputs: int, has_offer_input: bool = False) -> dict[str, wiring.Member]:
+def merger_ports(inputs: int, has_offer_input: bool = False, isolates: bool = False) -> dict[str, wiring.Member]:
     """The ports of a `Merger`."""
     return {
         "i": In(stream.Signature(result_layout())).array(inputs),
@@ -55,6 +55,7 @@ def merger_ports(inputs: int, has_offer_input: bool = False) -> dict[str, wiring
         "o": Out(stream.Signature(result_layout())),
         "o_offer": Out(OFFER),
         "total": In(1),
+        **({"i_dead": In(inputs), "o_dead": Out(1)} if isolates else {}),
     }
 
 
@@ -74,19 +75,22 @@ class Merger(wiring.Component):
     Ports: ``i``: ``inputs`` result streams. ``i_offer``, with ``has_offer_input``: the kind of result offered at each
     input, from another merger's ``o_offer``, which settles two gates before its ``o``. ``o``, ``o_offer``: the merged
     stream, and the kind of result that it offers.
+    ``i_dead``, ``o_dead``, with ``isolates``: the inputs at which nothing arrives any more, for good; and that nothing
+    leaves any more. What such an input has brought leaves as ever, and behind it the input counts as one that has
+    reached every barrier: a permanent star.
     ``total``: sorted; a setting, constant while items are in flight and from a cycle before on. Row ids are compared in
     their lowest ``bits`` bits, 2 to 32: the row ids of results that are compared must differ by less than
     2^(``bits`` − 1). Latency 1 cycle, and one more where row ids must be compared and a result has just arrived; 1 item
     per cycle.
     """
 
-    def __init__(self, inputs: int, bits: int = ROW_BITS, *, has_offer_input: bool = False):
+    def __init__(self, inputs: int, bits: int = ROW_BITS, *, has_offer_input: bool = False, isolates: bool = False):
         if not (isinstance(inputs, int) and inputs >= 1):
             raise ValueError(f"Inputs must be a positive integer, not {inputs!r}")
         if not (isinstance(bits, int) and 2 <= bits <= ROW_BITS):
             raise ValueError(f"Bits to compare must be an integer from 2 to {ROW_BITS}, not {bits!r}")
-        self._inputs, self._bits, self._has_offer_input = inputs, bits, has_offer_input
-        super().__init__(merger_ports(inputs, has_offer_input))
+        self._inputs, self._bits, self._has_offer_input, self._isolates = inputs, bits, has_offer_input, isolates
+        super().__init__(merger_ports(inputs, has_offer_input, isolates))
 
     @property
     def inputs(self) -> int:
@@ -103,6 +107,11 @@ class Merger(wiring.Component):
         """True if the merger has ``i_offer``."""
         return self._has_offer_input
 
+    @property
+    def isolates(self) -> bool:
+        """True if the merger has ``i_dead`` and ``o_dead``."""
+        return self._isolates
+
     def elaborate(self, platform) -> Module:
         m = Module()
         n = self._inputs
@@ -110,6 +119,17 @@ class Merger(wiring.Component):
         total = self.total
         pair, barrier, slices, star, end, lets_pass = (Cat(getattr(q, name) for q in queues) for name in (
             "pair", "barrier", "slice", "star", "end", "lets_pass"))
+        all_barriers, all_stars, all_ends = barrier.all(), star.all(), end.all()
+        # The kinds of an input's first result: of an empty queue it may be any, while its flags are 0.
+        kinds = [Value.cast(q.kind) for q in queues]
+        # The inputs that are dead and empty, for good.
+        gone: Signal | None = Signal(n) if self._isolates else None
+        if gone is not None:
+            m.d.sync += gone.eq(gone | (self.i_dead & ~Cat(q.valid for q in queues)))
+            m.d.comb += self.o_dead.eq(gone.all())
+            all_barriers, all_stars, all_ends = ((flags | gone).all() & ~gone.all() for flags in (barrier, star, end))
+            lets_pass = lets_pass | gone
+            kinds = [kind & ~dead.replicate(2) for kind, dead in zip(kinds, gone, strict=True)]
         grant = Signal(n)  # the input whose pair is offered
         barrier_offer = Signal()  # all inputs offer a barrier, and so does the output
 
@@ -144,25 +164,30 @@ class Merger(wiring.Component):
 
         offer = self.o_offer
         m.d.comb += [
-            barrier_offer.eq(barrier.all()), self.o.valid.eq(barrier_offer | grant.any()),
+            barrier_offer.eq(all_barriers), self.o.valid.eq(barrier_offer | grant.any()),
             # All inputs that reach a barrier have stars, or all have ENDs; slices may meet either.
             offer.pair.eq(grant.any()), offer.barrier.eq(barrier_offer), offer.slice.eq(barrier_offer & slices.any()),
-            offer.star.eq(star.all()), offer.end.eq(end.all()),
+            offer.star.eq(all_stars), offer.end.eq(all_ends),
         ]
         for j, queue in enumerate(queues):
+            barrier_pops: Value = barrier_offer if gone is None else barrier_offer & ~gone[j]
             m.d.comb += [
                 queue.wait_if_empty.eq(total),
                 grant[j].eq(Cat(pair[j], *(lets_pass[k] | precedes[j, k] for k in range(n) if k != j)).all()),
-                queue.pop.eq(self.o.ready & (grant[j] | (barrier_offer & (slices[j] | ~slices.any())))),
+                queue.pop.eq(self.o.ready & (grant[j] | (barrier_pops & (slices[j] | ~slices.any())))),
             ]
         # The input whose payload is selected; for a barrier, any will do. Row ids are wide, so the select must settle
         # early and shares no logic with the grant. It is meaningless until two pairs have been compared.
         source = Signal(bits_for(max(1, n - 1)))
-        for j in range(1, n):
+        if gone is not None:  # a barrier is that of the first input that is left
+            for j in range(1, n):
+                with m.If(gone[:j].all()):
+                    m.d.comb += source.eq(j)
+        for j in range(0 if gone is not None else 1, n):
             with m.If(Cat(pair[j], *(~(pair[k] & precedes[k, j]) for k in range(n) if k != j)).all()):
                 m.d.comb += source.eq(j)
         o, item = self.o.payload, Array(q.item for q in queues)[source]
         m.d.comb += [o.probe.eq(item.probe), o.stored.eq(item.stored),
                      # All barriers are of one kind, or slices and stars; the kind of a star has all bits.
-                     o.kind.eq(~pair.any().replicate(2) & reduce(or_, (Value.cast(q.kind) for q in queues)))]
+                     o.kind.eq(~pair.any().replicate(2) & reduce(or_, kinds))]
         return m

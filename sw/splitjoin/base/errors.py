@@ -93,6 +93,14 @@ class DeviceLost(DeviceError):
     """
 
 
+class CoreLost(DeviceLost):
+    """A device has left out ``cores``, in words, which stood still, and the session is to begin anew (``on_fault``)."""
+
+    def __init__(self, cores: str):
+        super().__init__(f"the device has left out {cores}, which stood still, and the session must begin anew")
+        self.cores = cores
+
+
 class ToolError(SplitJoinError):
     """An external tool (C++ compiler, Verilator, Java, a Python extra) is missing or failed."""
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from splitjoin.base.errors import DeviceError, DeviceLost, OrderError, UnsupportedError, WindowOverflow
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, PAIR, Device, Items, Session, check_inner, check_masked
+from splitjoin.engines.device import ITEM, PAIR, Device, Fault, Items, Session, check_inner, check_masked
 from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Codes
 
@@ -24,7 +24,18 @@ from .lowering import longest_range, plan_for
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .query_circuit import QueryCircuit, chosen_circuit, folding_circuit, folding_demanded, pairs_circuit
-from .registers import MAGIC, REGION_COUNTERS, SELECTION_CYCLES, STAGES, register, selection
+from .registers import (
+    COMPLETE_BIT,
+    DEAD_BIT,
+    DEAD_CORES,
+    LAST_PROBE,
+    MAGIC,
+    REGION_COUNTERS,
+    SELECTION_CYCLES,
+    STAGES,
+    register,
+    selection,
+)
 from .row_ids import ProbeSides, RowIds
 from .sources import SourceQueues, Sources
 from .verify import Verifier
@@ -198,9 +209,11 @@ class CircuitSession(Session):
         self._pushed = {"r": 0, "s": 0}
         self._flushed = False
         self._masked: frozenset[int] = frozenset()
+        self._faults: list[Fault] = []
         self._check_abi()
         for name, value in words.items():
             self._write(name, value)
+        self._watch()
 
     @property
     def config(self) -> Configuration:
@@ -240,6 +253,10 @@ class CircuitSession(Session):
         items = np.concatenate(self._ready) if self._ready else np.empty(0, ITEM)
         self._ready.clear()
         return items
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        return tuple(self._faults)
 
     @property
     def folding(self) -> FoldChoice | None:
@@ -316,6 +333,11 @@ class CircuitSession(Session):
     def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:
         if not self._config.region_counters:
             return None
+        found = self._region_counters()
+        self._watch()
+        return found
+
+    def _region_counters(self) -> dict[str, npt.NDArray[np.int64]]:
         out = {c.name: np.empty((self._config.cores, 2), np.int64) for c in REGION_COUNTERS}
         for number, counter in enumerate(REGION_COUNTERS):
             for core in range(self._config.cores):
@@ -379,10 +401,15 @@ class CircuitSession(Session):
                 items = self._transport.transfer_from(records, sources, until_end=until_end)
         except DeviceStalled:
             self._check_overflow()
+            self._look_for_faults()
+            if len(self._faults) == self._config.cores:
+                raise DeviceError("all cores of the circuit stood still and were left out, so nothing comes any more; "
+                                  "open a new session, on another device if this happens again") from None
             raise
         except DeviceLost:
             self._accept(self._transport.received())
             raise
+        self._look_for_faults()
         self._accept(items)
 
     def _accept(self, items: Items) -> None:
@@ -403,6 +430,24 @@ class CircuitSession(Session):
         if self._drops_stars:
             items = items[items["kind"] == PAIR]
         self._ready.append(items)
+
+    def _watch(self) -> None:
+        """Let the register ``selected`` show the number of dead cores."""
+        if self._config.fault_timeout:
+            self._write("select", selection(0, 0, DEAD_CORES))
+
+    def _look_for_faults(self) -> None:
+        """Note the cores that the circuit has left out since the last call."""
+        if not self._config.fault_timeout or self._transport.read(register("selected").address) == len(self._faults):
+            return
+        cores, known = self._config.cores, {fault.core for fault in self._faults}
+        for core in range(cores):
+            # The first region gives the results of R's probes, and stores S.
+            last = [self._selected(selection(core, side, LAST_PROBE)) for side in (0, 1)]
+            if core not in known and last[0] >> DEAD_BIT:
+                r, s = ((word + (word >> COMPLETE_BIT & 1)) % 2**ROW_BITS for word in last)
+                self._faults.append(Fault(core, cores, r, s, core, core))
+        self._watch()
 
     def _check_overflow(self) -> None:
         overflow = self._read("overflow")

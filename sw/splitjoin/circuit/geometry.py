@@ -19,7 +19,8 @@ __all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "P
            "REGISTER_FANOUT", "REPORT_GROUP", "RESULT_QUEUE", "SEQUENCE_FIFO", "SORTED", "STORES",
            "TABLE_WRITE_CYCLES", "amount_bits", "comparisons", "credit_fifo_depth", "distance_bits", "group_bits",
            "in_flight", "levels", "links", "list_depth", "order_bits", "outcome_latency", "position_bits",
-           "probe_groups", "queued_body", "register_tree_depth", "register_tree_size", "ring_rows", "root_ways",
+           "probe_groups", "probes_inside",
+           "queued_body", "register_tree_depth", "register_tree_size", "ring_rows", "root_ways",
            "sequence_depth", "sort_quota", "split", "stack_depth", "state_fifo_depth",
            "state_levels", "stores", "tree_nodes", "waiting_tasks", "window_count_bits"]
 
@@ -229,6 +230,13 @@ def waiting_tasks(config: Configuration) -> int:
     """
     near = config.capacity // config.lanes < 2 * (2 * 2 * config.probes)
     return _WAITING if config.queue and not config.kind.has_index and near else 0
+
+
+def probes_inside(config: Configuration) -> int:
+    """At least as many probes and FLUSHes as a region can hold: in its queues, in the batches that are collected,
+    scanned, emitted, and wait in between, and one in each step of storage.
+    """
+    return config.queue + _WAITING + 8 * config.probes + 40
 
 
 def position_bits(config: Configuration) -> int:

@@ -110,6 +110,9 @@ class BuildParameters:
             queue the regions of a core need not keep in step, so streams may arrive in any order at full speed.
         region_counters: True if every region of every core has counters of its own
             (`splitjoin.circuit.registers.REGION_COUNTERS`).
+        fault_timeout: Cycles after which a core that stands still with work to do is left out (semantics, section 6),
+            at least `splitjoin.circuit.wire.Configuration.longest_silence`; 0 for never. It is left out within twice as
+            many.
         tables: True if equalities and bands of constant width are looked up in LUT RAM instead of being computed; the
             probes of a batch are written to it before their pass begins. With many lanes and probes tables take fewer
             LUTs, and they add `splitjoin.circuit.geometry.TABLE_WRITE_CYCLES` cycles from a probe to its pass.
@@ -159,6 +162,9 @@ class BuildParameters:
                             tunable=True, help="records that can wait ahead of each region of a core, so that streams "
                             "may arrive at random or in bursts: a power of two from 16 to 512, or 0")
     region_counters: bool = _switch(help="build the circuit with counters in every region, and show them")
+    fault_timeout: int = _parameter(
+        0, holds=lambda n: within(n, 0, 2**20), must="0 to 1048576", unit="cycles", metavar="N", default="0, for never",
+        help="leave out a core that stands still for N cycles with work to do, and go on with the others")
     tables: bool = _switch(help="look up equalities and bands of constant width instead of computing them: fewer LUTs "
                                 "with many lanes and probes", tunable=True)
     row_bits: int = _parameter(32, holds=lambda n: within(n, 8, 32), must="8 to 32", unit="bits", metavar="BITS",

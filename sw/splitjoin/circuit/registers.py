@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["COUNTERS", "COUNTER_BITS", "MAGIC", "REGION_COUNTERS", "REGISTERS", "SELECTION_CYCLES", "STAGES",
-           "Field", "RegionCounter", "Register", "register", "selection"]
+__all__ = ["COMPLETE_BIT", "COUNTERS", "COUNTER_BITS", "DEAD_BIT", "DEAD_CORES", "LAST_PROBE", "MAGIC",
+           "REGION_COUNTERS", "REGISTERS", "SELECTION_CYCLES", "STAGES", "Field", "RegionCounter", "Register",
+           "register", "selection"]
 
 #: The ID register: "SJ01" in ASCII.
 MAGIC = 0x534A3031
@@ -85,6 +86,14 @@ REGION_COUNTERS = (
 STAGES = ("distribution", "waiting", "scan", "emitting", "gather", "combiner")
 
 
+#: In circuits with a fault time-out: the number for ``select`` that shows how many cores are left out; and the one that
+#: shows, of a region of a core, the probe of the last item that it gave (bits 0 to 31), whether the probe was complete
+#: with it (bit 32), and whether the core is left out (bit 33).
+DEAD_CORES, LAST_PROBE = 14, 15
+#: Bits of the latter beside the row id.
+COMPLETE_BIT, DEAD_BIT = 32, 33
+
+
 def selection(core: int, side: int, counter: int) -> int:
     """The word for register ``select``: ``side`` 0 is the region that stores S, 1 the one that stores R."""
     return core | side << 16 | counter << 20
@@ -100,7 +109,8 @@ _FIELDS = {
                Field("region", 16, 1, "the region of that core", (("stores_s", 0), ("stores_r", 1))),
                Field("unused_17", 17, 3, _UNUSED),
                Field("counter", 20, 4, "the counter of that region",
-                     tuple((counter.name, n) for n, counter in enumerate(REGION_COUNTERS))),
+                     (*((counter.name, n) for n, counter in enumerate(REGION_COUNTERS)),
+                      ("dead_cores", DEAD_CORES), ("last_probe", LAST_PROBE))),
                Field("unused_24", 24, 8, _UNUSED)),
     "overflow": (Field("stream_r", 0, 1, "the first tuple without room was of R"),
                  Field("stream_s", 1, 1, "the first tuple without room was of S")),

@@ -176,6 +176,11 @@ class Configuration(BuildParameters):
         if self.stage_counters:
             check("core with stage_counters", self.core, self.core == "scan", "scan")
             check("stage_counters of a circuit that folds", True, not self.folds, "False")
+        if self.fault_timeout:
+            check("fault_timeout of a circuit that folds", self.fault_timeout, not self.folds,
+                  "0, as a state of some cores cannot be told from one of all; give fold='never'")
+            check(f"fault_timeout with {self.capacity} tuples a core", self.fault_timeout,
+                  self.fault_timeout >= self.longest_silence, f"{self.longest_silence} or more")
         check("first_hits", self.first_hits, bool(self.folds) or not self.first_hits, "False without folds")
         check("whole_states", self.whole_states, not self.whole_states or (
             bool(self.folds) and not self.first_hits and not any(value.row for value in self.values)),
@@ -204,6 +209,14 @@ class Configuration(BuildParameters):
                            (self.keys_s, [a.s for a in sum_.axes] + [sum_.rest[1]])):
             check("the keys of a sum", used, all(n is None or within(n, 0, len(keys) - 1) for n in used),
                    "indices into the keys")
+
+    @property
+    def longest_silence(self) -> int:
+        """More cycles than a core that works can go without taking a record, beginning a comparison or giving a result
+        while it has work to do: an operation may expire a whole sub-window, a tuple in four cycles, or follow a chain
+        through it.
+        """
+        return 8 * self.capacity + 32 * self.probes + 4 * self.stages + 128
 
     @property
     def kind(self) -> CoreKind:
@@ -354,8 +367,9 @@ class Configuration(BuildParameters):
                 part["lift"]["loop"] = (False,) * len(part["lift"]["cycles"])
         if not self.whole_states:  # it says nothing of other circuits
             del configuration["whole_states"]
-        if not self.queue:  # it says nothing of a circuit without queues
-            del configuration["queue"]
+        for name in ("queue", "fault_timeout"):  # they say nothing of a circuit without
+            if not configuration[name]:
+                del configuration[name]
         if self.root_width == 1:  # it says nothing of a circuit that gives an item a cycle
             del configuration["root_width"]
         return {
@@ -375,7 +389,7 @@ class Configuration(BuildParameters):
     def always_zero(self, register: Register) -> bool:
         """True if the circuit is built without what ``register`` shows, which then always reads 0."""
         if register.name == "selected":
-            return not (self.region_counters or self.stage_counters)
+            return not (self.region_counters or self.stage_counters or self.fault_timeout)
         return register.name in COUNTERS and register.name not in self.structure.counters
 
     @cached_property

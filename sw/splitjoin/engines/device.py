@@ -21,8 +21,8 @@ from splitjoin.lang.query import Query
 
 from .arrival import Arrivals
 
-__all__ = ["ITEM", "PAIR", "STAR", "Device", "Items", "Session", "TableNeighbours", "TablePairs", "check_inner",
-           "check_masked", "checked_precision", "chosen_items", "joined_items", "pairs", "stars"]
+__all__ = ["ITEM", "PAIR", "STAR", "Device", "Fault", "Items", "Session", "TableNeighbours", "TablePairs",
+           "check_inner", "check_masked", "checked_precision", "chosen_items", "joined_items", "pairs", "stars"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -76,6 +76,25 @@ class TableNeighbours:
     counters: dict[str, int]
 
 
+@dataclass(frozen=True)
+class Fault:
+    """A core that a device has left out, as it stood still (semantics, section 6).
+
+    Attributes:
+        core, cores: The number of the core, and of all cores.
+        r, s: The row ids of R's and S's first probes that lack what they would have found in that core. Of these two
+            probes themselves, pairs that had left before are there.
+        lost_r, lost_s: Lost are tuples of R whose row ids are ``lost_r`` modulo ``cores``, and those of S likewise.
+    """
+
+    core: int
+    cores: int
+    r: int
+    s: int
+    lost_r: int
+    lost_s: int
+
+
 class Session(ABC):
     """One running query. Use as a context manager; after `flush` no more can be pushed."""
 
@@ -84,6 +103,11 @@ class Session(ABC):
     #: The number of cores where some are masked, else 1. Tuples that are replayed into a fresh session must begin at
     #: row ids that are multiples of it; then each tuple is stored in the core where it was stored before.
     rotation: int = 1
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The cores that the device has left out, in the order in which this was seen."""
+        return ()
 
     @abstractmethod
     def push(self, arrivals: Arrivals) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.base.errors import WindowOverflow
+from splitjoin.base.errors import CoreLost, WindowOverflow, plural
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, STAR, Device, Items, chosen_items
+from splitjoin.engines.device import ITEM, STAR, Device, Fault, Items, chosen_items, joined_items
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
@@ -43,7 +44,11 @@ class NumberedSession:
         pushed: The row ids (R's, S's) of the next tuples.
         stored_s: The row ids of the tuples of S that are pushed first; None if those from ``first`` on are.
         changes: Masks and precisions, which apply to the items of any device.
+        stops_at_faults: True if a core that the device leaves out is to end the session, by `CoreLost`, ahead of the
+            first probe that would lack pairs.
     """
+
+    stops_at_faults = False
 
     def __init__(self, query: Query, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0), *,
                  folds: bool = False, times: DeviceTimes | None = None, changes: Changes | None = None):
@@ -62,7 +67,7 @@ class NumberedSession:
         self._settled = np.array(settled, np.int64)
         self.pushed = dict(self._first)
         self.stored_s: npt.NDArray[np.int64] | None = None
-        self._unsettled = np.empty(0, ITEM)
+        self._unsettled, self._left = np.empty(0, ITEM), np.empty(0, ITEM)
 
     @property
     def settled(self) -> tuple[int, int]:
@@ -78,6 +83,17 @@ class NumberedSession:
     def lags(self) -> bool:
         """True if items may arrive without a push."""
         return not self._immediate
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The cores that the device has left out, with row ids of the stream."""
+        found = []
+        for fault in self._session.faults:
+            r, s = (max(self._first[side] + row, int(self._given_out[n]))
+                    for n, (side, row) in enumerate(zip(SIDES, (fault.r, fault.s), strict=True)))
+            found.append(replace(fault, r=r, s=s, lost_r=(fault.lost_r + self._first["r"]) % fault.cores,
+                                 lost_s=(fault.lost_s + self._first["s"]) % fault.cores))
+        return tuple(found)
 
     def fits(self, arrivals: Arrivals) -> bool:
         """True if the device session can number ``arrivals`` too, and their times are near enough."""
@@ -103,11 +119,11 @@ class NumberedSession:
 
     def poll(self) -> Items:
         """The items that are settled since the last call."""
-        return self._settle(self._session.poll())
+        return self._settle(self._checked(self._session.poll))
 
     def settle(self) -> Items:
         """Wait until all pushed tuples are settled, and return the items since the last call (`Session.settle`)."""
-        return self._settle(self._session.settle())
+        return self._settle(self._checked(self._session.settle))
 
     def advance(self, now: int) -> None:
         """Tell a device whose states leave whole that no tuple below event time ``now`` will be pushed."""
@@ -120,7 +136,7 @@ class NumberedSession:
     def flush(self) -> Items:
         """End the input, and return the remaining items."""
         try:
-            items = self._session.flush()
+            items = self._checked(self._session.flush)
         except WindowOverflow as error:
             raise self._numbered_overflow(error) from error
         self._immediate = True  # nothing lags any more
@@ -155,9 +171,20 @@ class NumberedSession:
         """
         if self._immediate:
             return np.empty(0, ITEM)
-        items = self._session.poll()
+        items = joined_items([self._left, self._session.poll()])
         below = np.array([limit[n] - self._first[side] for n, side in enumerate(SIDES)])
+        for fault in self._session.faults if self.stops_at_faults else ():
+            below = np.minimum(below, (fault.r, fault.s))
         return self._settle(items[_probes(items) < below[items["side"]]])
+
+    def _checked(self, call: Callable[[], Items]) -> Items:
+        """The items of ``call``. Raises `CoreLost`, and keeps them for `rescued`, if faults are to end the session."""
+        items = call()
+        if self.stops_at_faults and (faults := self._session.faults):
+            self._left = items
+            numbers = ", ".join(str(fault.core) for fault in faults)
+            raise CoreLost(f"{plural(len(faults), 'core')} {numbers}")
+        return items
 
     def counters(self) -> dict[str, int]:
         """The device's counters since its session began."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, PAIR, STAR, Items, chosen_items, joined_items
+from splitjoin.engines.device import ITEM, PAIR, STAR, Fault, Items, chosen_items, joined_items
 from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES
 
@@ -54,6 +54,10 @@ class OverlappedSession(NumberedSession):
     @property
     def lags(self) -> bool:
         return self._old.lags or self._new.lags
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        return (*self._old.faults, *self._new.faults)
 
     def fits(self, arrivals: Arrivals) -> bool:
         return (self._is_over or self._old.fits(arrivals)) and self._new.fits(arrivals)

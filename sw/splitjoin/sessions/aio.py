@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import pyarrow as pa
 
 from splitjoin.base.errors import BackPressure, DeviceError
-from splitjoin.engines.device import Device, Items
+from splitjoin.engines.device import Device, Fault, Items
 from splitjoin.lang.schema import Side
 from splitjoin.lang.windows import WindowSpec
 
@@ -125,6 +125,11 @@ class AsyncStreamJoin:
     async def counters(self) -> dict[str, int]:
         """Counters of the session (see `StreamJoin.counters`)."""
         return await self._change(self._session.counters)
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The cores that the device has left out (see `StreamJoin.faults`)."""
+        return self._session.faults
 
     async def mask(self, cores: Collection[int], *, of: int | None = None) -> tuple[int, int]:
         """Leave out pairs by the sub-windows of their stored tuples (see `StreamJoin.mask`)."""

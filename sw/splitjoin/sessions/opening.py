@@ -18,6 +18,7 @@ from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import Tolerance, WindowSpec, parse_tolerance
 
 from .aio import AsyncStreamJoin
+from .faults import OnFault
 from .gate import Watermark
 from .gate.times import Idle, Lateness
 from .limit import Limit
@@ -61,7 +62,7 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequenc
          lateness: Lateness | None = None, watermark: Watermark | None = None,  # as splitjoin.open
          idle: Idle | None = None, early: bool = False, limit: Limit | int | None = None,
          when_full: Literal["raise", "block", "shed"] = "raise", shedding: Shedding | None = None,
-         punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic,
+         punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic, on_fault: OnFault = "continue",
          device_options: Mapping[str, Any] | None = None, **options: object) -> StreamJoin:
     """Start ``query`` as a streaming session; `StreamJoin` documents its arguments and methods.
 
@@ -71,7 +72,8 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequenc
         raise InputError("a statement over three streams and more is run by splitjoin.open_multiway")
     chosen = find_device(device, **merged_options(device_options, options, device, open))
     return StreamJoin(query, chosen, select=select, lateness=lateness, watermark=watermark, idle=idle, early=early,
-                      limit=limit, when_full=when_full, shedding=shedding, punctuation=punctuation, clock=clock)
+                      limit=limit, when_full=when_full, shedding=shedding, punctuation=punctuation, clock=clock,
+                      on_fault=on_fault)
 
 
 def open_multiway(select: MultiwaySelect, device: str | Device = "cpu", *,
@@ -95,8 +97,8 @@ def open_async(query: Query | Select, device: str | Device = "cpu", *, select: S
                lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
                early: bool = False, limit: Limit | int | None = None, when_full: Literal["raise", "shed"] = "raise",
                shedding: Shedding | None = None, punctuation: bool = False,
-               clock: Callable[[], float] = clocks.monotonic, device_options: Mapping[str, Any] | None = None,
-               **options: object) -> AsyncStreamJoin:
+               clock: Callable[[], float] = clocks.monotonic, on_fault: OnFault = "continue",
+               device_options: Mapping[str, Any] | None = None, **options: object) -> AsyncStreamJoin:
     """Start ``query`` as a streaming session for asyncio, like `open`: a push waits while the session is full, or, with
     ``when_full="shed"``, drops tuples.
     """
@@ -104,7 +106,8 @@ def open_async(query: Query | Select, device: str | Device = "cpu", *, select: S
         raise InputError(f"when_full must be 'raise', by which a push waits, or 'shed' with asyncio, not {when_full!r}")
     return AsyncStreamJoin(open(query, device, select=select, lateness=lateness, watermark=watermark, idle=idle,
                                 early=early, limit=limit, when_full=when_full, shedding=shedding,
-                                punctuation=punctuation, clock=clock, device_options=device_options, **options))
+                                punctuation=punctuation, clock=clock, on_fault=on_fault, device_options=device_options,
+                                **options))
 
 
 def share(r_schema: Any, s_schema: Any, *, time: TimeSpec | None = None, names: tuple[str, str] = ("r", "s"),

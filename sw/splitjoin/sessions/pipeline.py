@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.base.errors import DeviceError, DeviceLost, UnsupportedError, plural
+from splitjoin.base.errors import CoreLost, DeviceError, DeviceLost, UnsupportedError, plural
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import Device, Items, check_masked
 from splitjoin.lang.query import Query
@@ -22,11 +22,12 @@ from splitjoin.rows.aggregates import Gather
 from splitjoin.rows.answers import row_operator
 from splitjoin.rows.changes import Changes
 from splitjoin.rows.device_times import DeviceTimes
-from splitjoin.rows.numbered import NumberedSession
+from splitjoin.rows.numbered import NumberedSession, RowIds
 from splitjoin.rows.operator import RowOperator
 from splitjoin.rows.overlapped import OverlappedSession, against_overlap
 
 from .change_checks import check_precision, check_window, resumed
+from .faults import CoreFaults
 from .gate import ReadyGate
 from .gate_choice import PushGate
 from .gathering import RowGatherer
@@ -65,13 +66,15 @@ class Pipeline(Generic[Gate]):
         results: The result rows that were not polled; thread-safe.
         device: Where the query runs.
         device_session: Its session.
+        faults: The cores that devices have left out, and what follows.
         ended: True if the input was ended, and all results are in ``results``.
         failure: The exception of a device that failed, else None.
         identity: What another session must have in common to continue from a snapshot of this one.
     """
 
     def __init__(self, schemas: SessionSchemas, device: Device, *, gate: Callable[[], Gate],
-                 limit: Limit, punctuation: bool, snapshot: Snapshot | None = None, shedding: Shedding | None = None):
+                 limit: Limit, punctuation: bool, snapshot: Snapshot | None = None, shedding: Shedding | None = None,
+                 faults: CoreFaults | None = None):
         query = schemas.query
         self._query, self._schemas, self._make_gate = query, schemas, gate
         self._limit, self._punctuation = limit, punctuation
@@ -95,6 +98,7 @@ class Pipeline(Generic[Gate]):
         self._operator = self._operator_for(device)
         #: Masks and precisions, and from which tuples on they hold.
         self.changes = Changes(query.order.n)
+        self.faults = faults or CoreFaults()
         self.restarts = 0
         self.ended = False
         self.failure: Exception | None = None
@@ -102,7 +106,7 @@ class Pipeline(Generic[Gate]):
         self._replayed_to = (0, 0)
         self.identity = identity(query, schemas.gathered, str(self.gate.rule), punctuation)
         self.device_session = (
-            self._again_if_lost(lambda: self._operator.open(device, times=self._times, changes=self.changes))
+            self._again_if_lost(lambda: self._begun(device))
             if snapshot is None else self._resumed(snapshot))
 
     @property
@@ -214,7 +218,8 @@ class Pipeline(Generic[Gate]):
         out = {f"tuples_{side}": kept[side].end for side in SIDES}
         out |= {"rows": self.results.total, "unread_rows": self.results.rows, "unread_bytes": self.results.nbytes}
         out |= {f"retained_{side}": len(kept[side]) for side in SIDES}
-        out |= {"retained_bytes": sum(k.nbytes for k in kept.values()), "restarts": self.restarts}
+        out |= {"retained_bytes": sum(k.nbytes for k in kept.values()), "restarts": self.restarts,
+                "faults": len(self.faults.seen)}
         out |= self.gate.counters()
         return out | {f"device_{name}": n for name, n in of_device.items()}
 
@@ -232,7 +237,7 @@ class Pipeline(Generic[Gate]):
         found.check(self.identity)
         return Pipeline(self._schemas, self.device, gate=self._make_gate, limit=self._limit,
                         punctuation=self._punctuation, snapshot=found,
-                        shedding=None if self.shedder is None else self.shedder.rule)
+                        shedding=None if self.shedder is None else self.shedder.rule, faults=self.faults)
 
     def mask(self, cores: Collection[int], of: int) -> tuple[int, int]:
         """Hide the pairs of `StreamJoin.mask` from the next tuples on, and return their row ids."""
@@ -257,7 +262,7 @@ class Pipeline(Generic[Gate]):
                                    f"restart(), which replays the windows")
         if self.shedder is not None:
             self.shedder.move(device)
-        fresh = self._operator.open(device, place, place, changes=self.changes)
+        fresh = self._begun(device, place, place)
         self.device_session, self.device = OverlappedSession(old, fresh, place), device
         self.restarts += 1
 
@@ -324,15 +329,19 @@ class Pipeline(Generic[Gate]):
 
     def _persisting(self, act: Callable[[], Answer]) -> Answer:
         """The answer of ``act`` on the device session; if the device has lost that session, on a fresh one."""
-        attempt, settled = 0, self._settled
+        attempt, settled, device = 0, self._settled, self.device
         while True:
             try:
                 if attempt:
-                    self._move(self.device)
+                    self._move(device)
                 return act()
             except DeviceLost as error:
+                device = self.faults.next_device(error, device)
                 self._rescue(self.device_session)
                 attempt, settled = 1 if self._settled != settled else attempt + 1, self._settled
+                if attempt > _ATTEMPTS and isinstance(error, CoreLost):
+                    raise DeviceLost(f"{error}, but {attempt} times in a row nothing came before it was "
+                                     f"{error.cores} again; put the device in order, and restart; {_KEPT}") from error
                 if attempt > _ATTEMPTS:
                     raise DeviceLost(f"the device must keep its session, but lost {attempt} in a row, as after resets "
                                      f"or losses of power, and got no further although its windows were reloaded each "
@@ -348,6 +357,7 @@ class Pipeline(Generic[Gate]):
 
     def _rescue(self, session: NumberedSession) -> None:
         """Queue the results that the device gave before it lost ``session``: else a long flush might never end."""
+        self.faults.note(session)
         items = session.checked(session.rescued(self.pushed))
         self._operator.follow(session, self.pushed[0])
         self._put(self._operator.take(items, session.settled))
@@ -416,6 +426,7 @@ class Pipeline(Generic[Gate]):
         """End the device's input; all of it must have been pushed."""
         if not self.ended:
             items = self.device_session.checked(self.device_session.flush())
+            self.faults.note(self.device_session)
             self._operator.follow(self.device_session)
             self._put(self._operator.finish(items))
             self.ended = True
@@ -486,7 +497,7 @@ class Pipeline(Generic[Gate]):
         rest = None if self.ended else self.windows.arrivals()
         if self._times is not None:
             self._times.begin(rest)
-        session = self._operator.open(device, self.windows.first, settled, times=self._times, changes=self.changes)
+        session = self._begun(device, self.windows.first, settled)
         session.stored_s = self.windows.stored_s
         try:
             while rest is not None and len(rest):
@@ -500,6 +511,10 @@ class Pipeline(Generic[Gate]):
             raise
         return session
 
+    def _begun(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0)) -> NumberedSession:
+        """A fresh session of ``device``, whose first tuples have row ids ``first``."""
+        return self.faults.begin(self._operator.open(device, first, settled, times=self._times, changes=self.changes))
+
     def _trim(self, session: NumberedSession | None = None) -> None:
         """Drop the retained rows that nothing needs any more."""
         session = session or self.device_session
@@ -509,4 +524,5 @@ class Pipeline(Generic[Gate]):
     def _emit(self, items: Items, session: NumberedSession) -> int:
         """Queue the rows that ``items`` of ``session`` decide, and return how many there are."""
         self._operator.follow(session)
+        self.faults.note(session)
         return self._put(self._operator.take(session.checked(items), session.settled))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from splitjoin.base.errors import BackPressure, InputError, SplitJoinError
-from splitjoin.engines.device import Device, Items
+from splitjoin.engines.device import Device, Fault, Items
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.statement import Select
 from splitjoin.lang.query import Query
@@ -19,6 +19,7 @@ from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.windows import WindowSpec
 
 from .epochs import Cut, DeliveredCounts, EpochWriter, epoch_length
+from .faults import CoreFaults, OnFault
 from .gate import Source, Watermark, check_side
 from .gate.times import Idle, Lateness, time_value
 from .gate_choice import PushGate, make_gate
@@ -60,13 +61,17 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
             makes room; ``"shed"``: it drops tuples, which `shed_r` and `shed_s` return (semantics, section 6).
         shedding: With ``"shed"``, which tuples are dropped; by default as `Shedding` says.
         punctuation: True if `poll_items` is to give row ids and stars too.
+        on_fault: What follows when a circuit with ``fault_timeout`` leaves out a core: ``"continue"``: the rows lack
+            what `faults` says. ``"restart"``: the device is opened again, and the windows are reloaded, so that none
+            are missing; or so on another device, which is given here.
     """
 
     def __init__(self, query: Query | Select, device: Device, *, select: Sequence[str] | None = None,
                  lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
                  early: bool = False, limit: Limit | int | None = None,
                  when_full: Literal["raise", "block", "shed"] = "raise", shedding: Shedding | None = None,
-                 punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic):
+                 punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic,
+                 on_fault: OnFault = "continue"):
         super().__init__(punctuation=punctuation)
         self._schemas = SessionSchemas(query, select, early=early)
         if when_full not in ("raise", "block", "shed"):
@@ -78,7 +83,8 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
         limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
         self._blocks, self._clock = when_full == "block", clock
         self._pipeline = Pipeline(
-            self._schemas, device, limit=limit, punctuation=punctuation, shedding=shedding, gate=lambda: make_gate(
+            self._schemas, device, limit=limit, punctuation=punctuation, shedding=shedding,
+            faults=CoreFaults(on_fault), gate=lambda: make_gate(
                 self._schemas, lateness=lateness, watermark=watermark, idle=idle, clock=clock, keep_late=limit.late))
         self._blocked = 0  # pushes that wait for room on the lock, or are about to
         #: What its sources have delivered; epochs are written with it.
@@ -187,6 +193,13 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
     def late_s(self) -> pa.Table:
         """S's late tuples since the last call; see `late_r`."""
         return self._schemas.without_computed("s", self._pipeline.gate.late("s"))
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The cores that the device has left out as they stood still, in the order in which this was seen; with the row
+        ids of the stream from which their share of the pairs is missing, unless the session began anew (``on_fault``).
+        """
+        return self._pipeline.faults.seen
 
     def mask(self, cores: Collection[int], *, of: int | None = None) -> tuple[int, int]:
         """Leave out, from the next tuple on, the pairs whose stored tuple is in one of the sub-windows ``cores``, and

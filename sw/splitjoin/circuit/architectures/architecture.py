@@ -43,6 +43,9 @@ class Parameters(Protocol):
     def sources(self) -> int: ...
 
     @property
+    def fault_timeout(self) -> int: ...
+
+    @property
     def queue(self) -> int: ...
 
     @property
@@ -98,6 +101,7 @@ class Architecture(ABC):
         expires, mergers: The values of the parameters ``expire`` and ``merger``.
         moves: True if tuples move between cores, so that no core has tuples of its own to be masked.
         stages: True if it takes the parameter ``stage_counters``.
+        isolates: True if it can leave out a core that stands still (parameter ``fault_timeout``).
         blocks: True if it takes the parameters ``block`` and ``threshold``.
         settles: True if it can tell that the results of all tuples so far are complete, and go on.
         baseline: True if it exists to be compared with. Only simulations take it.
@@ -118,6 +122,7 @@ class Architecture(ABC):
     settles: bool = True
     blocks: bool = False
     stages: bool = False
+    isolates: bool = False
 
     def check_parameters(self, parameters: Parameters) -> None:
         """Raise `UnsupportedError` for parameters that it does not support."""
@@ -133,6 +138,13 @@ class Architecture(ABC):
             check(f"{name} with stage_counters", value, value == must or not parameters.stage_counters, str(must))
         check(f"merger of {self.title}", parameters.merger, parameters.merger in self.mergers,
               " or ".join(self.mergers))
+        if parameters.fault_timeout:
+            check(f"fault_timeout of {self.title}", parameters.fault_timeout, self.isolates,
+                  "0, as it has no cores that the others can do without")
+            check("cores with fault_timeout", parameters.cores, parameters.cores >= 2, "2 or more, so that one is left")
+            for name, needed in (("root_width", 1), ("sources", 1), ("merger", "ready"), ("stage_counters", False)):
+                value = getattr(parameters, name)
+                check(f"{name} with fault_timeout", value, value == needed, repr(needed))
 
     def check_order(self, order: Order, parameters: Parameters) -> None:
         """Raise `OrderError` for an order that it does not keep with these parameters.

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from splitjoin.base.errors import CapacityError, DeviceError
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import Device, Items, Session, check_inner
+from splitjoin.engines.device import Device, Fault, Items, Session, check_inner
 from splitjoin.lang.query import Query
 from splitjoin.lang.serial import encode_query
 
@@ -126,9 +126,14 @@ class DaemonSession(Session):
     def __init__(self, query: Query, connection: ClientConnection, reply: Mapping[str, Any], key: str | None):
         self.row_limit = reply.get("row_limit")
         self.rotation = reply.get("rotation", 1)
+        self._faults: tuple[Fault, ...] = ()
         self.address: str = str(reply.get("address"))
         self.key = key
         self._connection, self._needed = connection, needed_columns(query)
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        return self._faults
 
     def push(self, arrivals: Arrivals) -> None:
         rest: Arrivals | None = arrivals
@@ -206,6 +211,7 @@ class DaemonSession(Session):
         while reply.header["more"]:
             reply = self._connection.ask({"op": "more"})
             found.append(read_items(reply.payloads[0]))
+        self._faults = tuple(Fault(*numbers) for numbers in reply.header.get("faults", ()))
         return found[0] if len(found) == 1 else np.concatenate(found)
 
 

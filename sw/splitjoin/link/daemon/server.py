@@ -10,6 +10,7 @@ import socket as sockets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import astuple
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any
@@ -336,7 +337,8 @@ class Connection:
         items, rest = np.split(pending, [self._server.max_items])
         lease.pending = [rest] if len(rest) else []
         lease.unit.counts.items += len(items)
-        return {"more": bool(lease.pending)}, [items_payload(items)]
+        faults = [list(astuple(fault)) for fault in lease.session.faults] if lease.session is not None else []
+        return {"more": bool(lease.pending), **({"faults": faults} if faults else {})}, [items_payload(items)]
 
     def _new_query(self, header: Mapping[str, Any]) -> Query:
         if self._lease is not None:

@@ -16,7 +16,7 @@ class SplitJoin(Architecture):
     component = "splitjoin_hw.splitjoin", "SplitJoin"
     cores, sequential, folds = 4, False, True
     mergers = "ready", "fixed"
-    stages = True
+    stages, isolates = True, True
 
     def check_parameters(self, parameters: Parameters) -> None:
         super().check_parameters(parameters)

@@ -1,0 +1,49 @@
+"""What a session does when its device has left out a core that stood still."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from splitjoin.base.errors import CoreLost, InputError
+from splitjoin.engines.device import Device, Fault
+from splitjoin.rows.numbered import NumberedSession
+
+__all__ = ["CoreFaults", "OnFault"]
+
+#: ``continue``: go on without the core. ``restart``, or a device: open that device (again), and reload the windows, so
+#: that no row is missing.
+OnFault = Literal["continue", "restart"] | Device
+
+
+class CoreFaults:
+    """The faults of a session's devices, and the choice what follows them."""
+
+    def __init__(self, on_fault: OnFault = "continue"):
+        """Raises `InputError` for what is no choice."""
+        if on_fault not in ("continue", "restart") and not isinstance(on_fault, Device):
+            raise InputError(f"on_fault must be 'continue', 'restart', or a device to restart on, not {on_fault!r}")
+        self._on_fault = on_fault
+        self._seen: list[Fault] = []
+
+    @property
+    def choice(self) -> OnFault:
+        """What follows a fault."""
+        return self._on_fault
+
+    @property
+    def seen(self) -> tuple[Fault, ...]:
+        """All faults so far, in the order in which they were seen."""
+        return tuple(self._seen)
+
+    def begin(self, session: NumberedSession) -> NumberedSession:
+        """``session``, which has just begun, with the choice."""
+        session.stops_at_faults = self._on_fault != "continue"
+        return session
+
+    def note(self, session: NumberedSession) -> None:
+        """Note the new faults of ``session``."""
+        self._seen += [fault for fault in session.faults if fault not in self._seen]
+
+    def next_device(self, error: Exception, device: Device) -> Device:
+        """The device on which to go on after ``error`` on ``device``."""
+        return self._on_fault if isinstance(error, CoreLost) and isinstance(self._on_fault, Device) else device
