@@ -166,6 +166,26 @@ def test_a_silent_stream_holds_nothing_back(spark: SparkSession, files: Files) -
         spark.conf.unset("spark.sql.streaming.multipleWatermarkPolicy")
 
 
+def test_operators_of_spark_on_joined_rows(spark: SparkSession, filled: Files,
+                                           tables: tuple[pa.Table, pa.Table]) -> None:
+    """A static table, duplicates and windows of time behind the join, by a watermark of the joined rows."""
+    def counted(pairs: DataFrame) -> DataFrame:
+        kinds = spark.range(-20, 20).selectExpr("cast(id AS int) x_r", "id % 3 kind")
+        timed = pairs.selectExpr("timestamp_seconds(ts_r) at", "x_r", "x_s")
+        timed = timed.withWatermark("at", "30 seconds") if pairs.isStreaming else timed
+        once = timed.join(kinds, "x_r").dropDuplicates(["at", "x_r", "kind"])
+        return once.groupBy(F.window("at", "10 seconds"), "kind").count().selectExpr(
+            "unix_seconds(window.start) begin", "kind", "count")
+
+    query: dict[str, Any] = {"on": ON, "window": "RANGE 9", "time": "ts"}
+    filled.run(counted(stream_join(filled.frame("r"), filled.frame("s"), **query, late=0)), "counted")
+    found = rows(filled.found("counted"))
+    whole = counted(spark.createDataFrame(answer(*tables, **query))).toArrow()
+    closed = whole.filter(pc.field("begin") < 60)  # the last pairs, at 110 and later, close what is 30 seconds before
+    assert rows(closed) <= found <= rows(whole)
+    assert len(closed) > 9
+
+
 def test_early_rows_are_taken_back(filled: Files, tables: tuple[pa.Table, pa.Table]) -> None:
     """In append mode, for a sink that takes updates: what is not taken back are the rows of the batch join."""
     joined = stream_sql("SELECT r.n, s.n AS other FROM r FULL JOIN s ON r.name = s.name", r=filled.frame("r"),
