@@ -16,7 +16,7 @@ from systemrdl.node import FieldNode
 
 from splitjoin.circuit.axi import CONTROL_WORD, OKAY
 from splitjoin.circuit.export.descriptions import register_words, system_rdl
-from splitjoin.circuit.registers import MAGIC, REGION_COUNTERS, REGISTERS, register, selection
+from splitjoin.circuit.registers import DEAD_CORES, LAST_PROBE, MAGIC, REGION_COUNTERS, REGISTERS, register, selection
 from splitjoin.circuit.wire import Configuration, OrderMode
 from splitjoin_hw.link.axi import AxiJoin
 from splitjoin_hw.verilog import AXI_TOP, sidecar
@@ -130,7 +130,8 @@ def test_values_with_names_are_those_of_the_circuit(tmp_path: Path) -> None:
     assert found == {
         "id.magic": {"sj01": MAGIC}, "order.mode": {mode.name.lower(): mode.value for mode in OrderMode},
         "select.region": {"stores_s": 0, "stores_r": 1},
-        "select.counter": {counter.name: n for n, counter in enumerate(REGION_COUNTERS)}}
+        "select.counter": {**{counter.name: n for n, counter in enumerate(REGION_COUNTERS)},
+                           "dead_cores": DEAD_CORES, "last_probe": LAST_PROBE}}
     # A selection has its parts where the fields are.
     places = {field.name: field.low for field in register("select").fields}
     assert selection(5, 1, 7) == 5 << places["core"] | 1 << places["region"] | 7 << places["counter"]
