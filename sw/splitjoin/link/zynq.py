@@ -38,6 +38,8 @@ _ERRORS = {1 << 4: "an internal error, as of a packet that is too long", 1 << 5:
 _TO_DEVICE, _FROM_DEVICE = 1, 2
 #: Seconds between two looks at an engine that has nothing new.
 _POLL = 50e-6
+#: Looks without an item that the quiet time after a reset has at least: a host that is paused in it looks too seldom.
+_QUIET_LOOKS = 8
 
 
 class ZynqNodes:
@@ -119,10 +121,11 @@ class ZynqTransport(AxiTransport):
             self._reset_join(answer_within)
             self._reset_engine(answer_within)
             self._prepare_packet()
-            until, stale = time.monotonic() + quiet, 0
-            while time.monotonic() < until:
+            until, looks, stale = time.monotonic() + quiet, 0, 0
+            while looks < _QUIET_LOOKS or time.monotonic() < until:
+                looks += 1
                 if got := self._packet_bytes():
-                    until, stale = time.monotonic() + quiet, stale + len(got)
+                    until, looks, stale = time.monotonic() + quiet, 0, stale + len(got)
                     self._check_stale(stale)
                 time.sleep(_POLL)
         except BaseException:

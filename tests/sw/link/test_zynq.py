@@ -44,6 +44,35 @@ def test_scenarios_through_the_dma_engine(name: str, order: str, tmp_path: Path,
         assert fake.resets == 2 and fake.packets > 2
 
 
+class PausedTime:
+    """The module ``time`` as a driver sees it that is paused for a second whenever it sleeps."""
+
+    def __init__(self) -> None:
+        self._paused = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._paused
+
+    def sleep(self, seconds: float) -> None:
+        self._paused += 1
+
+
+def test_items_of_an_earlier_session_are_dropped_by_a_driver_that_is_paused(tmp_path: Path,
+                                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    query = SCENARIO.query()
+    for size in range(3, 7):  # the engine needs another number of looks for each
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        with FakeZynq(monkeypatch, folder, STALLED, STALLED.configuration(query), stale=bytes(160),
+                      size=size << 12) as fake:
+            zynq = device(fake.name, **SHAPE, **fake.options)
+            with monkeypatch.context() as paused:
+                paused.setattr("splitjoin.link.zynq.time", PausedTime())
+                session = zynq.open(query)
+            with session:
+                assert fake.packets == 1
+
+
 class DriverTime:
     """The module ``time`` as the driver sees it: adds up the seconds that the driver asks to sleep.
 
