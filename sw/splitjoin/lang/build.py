@@ -42,6 +42,7 @@ from .types import (
     FLOAT64,
     STRING,
     TIME_UNITS,
+    UNIT_NS,
     Binary,
     Bool,
     Date,
@@ -52,12 +53,13 @@ from .types import (
     Opaque,
     String,
     Timestamp,
+    TimeUnit,
     Type,
     is_exact,
 )
 
 __all__ = ["MAX_DIGITS", "abs_", "and_", "arith", "between", "check_size", "column", "compare", "condition", "divide",
-           "duration", "find_column", "is_null", "literal", "neg", "not_", "one_type", "or_", "remainder",
+           "duration", "find_column", "is_null", "literal", "midnight", "neg", "not_", "one_type", "or_", "remainder",
            "time_literal", "whole"]
 
 #: Numbers with more digits, before or after the point, are refused, as 1e999999999 would take much memory.
@@ -268,6 +270,8 @@ def one_type(args: Sequence[Expr], at: str) -> list[Expr]:
         return [a if a in known else Lit(kind, None) for a in args]
     # The type is that of the first argument that is not a literal; all others must be comparable with it.
     head = next((a for a in known if not isinstance(a, Lit)), known[0])
+    if isinstance(head.type, Date):  # a timestamp among dates makes timestamps of all
+        head = next((a for a in known if isinstance(a.type, Timestamp)), head)
     made = [_comparable(a, head, at)[0] if a in known else a for a in args]
     units = [a.type.unit for a in made if isinstance(a.type, (Timestamp, Duration))]
     if units:
@@ -339,6 +343,13 @@ def condition(a: Expr, at: str) -> Expr:
     return a
 
 
+def midnight(date: Expr, unit: TimeUnit, at: str) -> Expr:
+    """The beginning of ``date``, as a timestamp of ``unit`` without time zone."""
+    days = arith("-", date, Lit(DATE, 0), at)
+    day = Lit(Duration(unit), UNIT_NS["DAY"] // TIME_UNITS[unit])
+    return arith("+", Lit(Timestamp(unit), 0), arith("*", days, day, at), at)
+
+
 def _fold(e: Arith, at: str) -> Expr:
     """The value of ``e`` as a literal if both operands are literals, else ``e`` itself."""
     if not (isinstance(e.a, Lit) and isinstance(e.b, Lit)):
@@ -379,6 +390,12 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
     if _is_number(ta) and _is_number(tb):
         type_ = FLOAT32 if ta == tb == FLOAT32 else FLOAT64
         return to_float(a, type_, at), to_float(b, type_, at)
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x.type, Date) and isinstance(y.type, Timestamp):
+            if y.type.tz is not None:
+                raise PredicateError(f"{at!r}: a date begins at another moment in each time zone, so it cannot be "
+                                     f"compared with {y.type}; cast one of them before the join")
+            return (midnight(x, y.type.unit, at), y) if x is a else (y, midnight(x, y.type.unit, at))
     for kind in (Timestamp, Duration):
         if isinstance(ta, kind) and isinstance(tb, kind):
             x, y, _ = same_unit(a, b, at)

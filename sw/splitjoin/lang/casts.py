@@ -19,7 +19,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from splitjoin.base.errors import PredicateError
 
-from .build import compare, not_, time_literal
+from .build import compare, midnight, not_, time_literal
 from .categories import without_order
 from .conversions import to_float, to_unit
 from .ir import Case, Cast, Expr, Lit, sides
@@ -107,6 +107,8 @@ def cast(a: Expr, to: Type, at: str) -> Expr:
         return to_float(a, to, at)
     if isinstance(to, Float) and isinstance(a.type, Float) and (to == FLOAT64 or len(sides(a)) < 2):
         return Cast(to, a)
+    if isinstance(a.type, Date) and isinstance(to, Timestamp) and to.tz is None:
+        return midnight(a, to.unit, at)
     if _is_finer(a.type, to):
         return to_unit(a, typed(Timestamp, to).unit)
     raise PredicateError(f"{at!r}: {a.type} cannot be cast to {to} in a condition, as engines differ in how; cast the "
