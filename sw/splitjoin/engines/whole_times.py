@@ -7,6 +7,7 @@ bits, which are ordered as integers are (IEEE 754, section 5.10), and text its r
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from splitjoin.lang.types import Binary, Decimal, Float, Int, String, plain
 
 from .arrival import ticks_of
 
-__all__ = ["LAST", "float_of_code", "whole_times"]
+__all__ = ["LAST", "distances", "float_of_code", "whole_times"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -103,3 +104,15 @@ def _ranks(columns: Mapping[Side, pa.ChunkedArray]) -> dict[Side, Ints]:
     ranks = pc.rank(both, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
     n = len(columns["r"])
     return {"r": ranks[:n], "s": ranks[n:]}
+
+
+def distances(times: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """How far each of ``times`` and ``others`` are apart. That of a number and NaN is infinite."""
+    if times.dtype == np.float64:
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(times - others)
+        same = (times == others) | (np.isnan(times) & np.isnan(others))
+        return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
+    # As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
+    behind = times.view(np.uint64) - others.view(np.uint64)
+    return np.where(times >= others, behind, -behind)

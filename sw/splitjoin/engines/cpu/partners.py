@@ -20,6 +20,7 @@ from splitjoin.lang.kind import Kind
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
+from ..whole_times import distances, float_of_code
 from .condition import Bounds, Condition
 from .key_ranges import ranges_by_row
 from .nearest import first_partners, last_partners
@@ -69,15 +70,18 @@ class Neighbours:
 
 
 def neighbours_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condition, groups: Groups,
-                  work: Work) -> Neighbours:
-    """The ``kind.k`` nearest partners of an as-of join of ``kind``, in each direction in which it looks."""
+                  work: Work, *, floats: bool) -> Neighbours:
+    """The ``kind.k`` nearest partners of an as-of join of ``kind``, in each direction in which it looks. ``floats``:
+    True if times are codes of floats.
+    """
     search = _search(condition, groups)
     find = _finder(groups, search)
     none = np.empty((len(incoming.r), 0), np.int64)
     found = {"back": none, "fore": none}
     for name, start, end in _looked(kind, incoming, visible, work):
         columns = list[Rows]()
-        behind = _last_of_each_time(incoming, find, start, end) if name == "fore" and kind.ties == "last" else None
+        behind = None if name == "back" or kind.ties != "last" else (
+            _last_of_equally_near(incoming, find, start, end, floats=floats))
         while len(columns) < kind.k:
             one = find(start, end, name == "back") if behind is None else next(behind)
             there = one >= 0
@@ -92,22 +96,37 @@ def neighbours_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Con
     return Neighbours(found["back"], found["fore"], search.tried or sum(int((f >= 0).sum()) for f in found.values()))
 
 
-def _last_of_each_time(incoming: Arrivals, find: Find, start: Rows, end: Rows) -> Iterator[Rows]:
-    """The partners of each tuple of R from row id ``start`` of S to before ``end``, by time, and of those of one time
-    the last first: row ids (r,) for as long as they are asked for, −1 once there are no more.
+def _last_of_equally_near(incoming: Arrivals, find: Find, start: Rows, end: Rows, *, floats: bool) -> Iterator[Rows]:
+    """The partners of each tuple of R from row id ``start`` of S to before ``end``, the nearest first, and of equally
+    near ones the last first: row ids (r,) for as long as they are asked for, −1 once there are no more.
     """
-    times = incoming.times("s") if incoming.is_timed else incoming.positions("s")
-    low = high = start  # what is left of one time
+    low = high = start  # what is left of those that are equally near
     while True:
         one = find(low, high, True)
         first = find(start, end, False)
         anew = (one < 0) & (first >= 0)
-        upto = np.minimum(end, np.searchsorted(times, times[np.maximum(first, 0)], side="right")) if len(times) else end
+        upto = _behind_equally_near(incoming, np.maximum(first, 0), end, floats=floats) if anew.any() else end
         low, start = np.where(anew, first, low), np.where(anew, upto, start)
         high = np.where(anew, upto, np.where(one < 0, low, one))
         one = np.where(anew, find(low, high, True), one)
         high = np.where(one < 0, low, one)
         yield one
+
+
+def _behind_equally_near(incoming: Arrivals, first: Rows, end: Rows, *, floats: bool) -> Rows:
+    """The row id of S behind those from ``first`` to before ``end`` that are as far from each tuple of R as ``first``,
+    which is not before it.
+    """
+    times = incoming.times("s") if incoming.is_timed else incoming.positions("s")
+    if not floats:
+        return np.minimum(end, np.searchsorted(times, times[first], side="right"))
+    mine, others = float_of_code(incoming.times("r")), float_of_code(times)  # of different times, when rounded, too
+    apart, low, high = distances(mine, others[first]), first, end
+    while (low < high).any():
+        middle = (low + high) // 2
+        near = distances(mine, others[np.minimum(middle, len(others) - 1)]) <= apart
+        low, high = np.where((low < high) & near, middle + 1, low), np.where((low < high) & ~near, middle, high)
+    return low
 
 
 def partners_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condition, groups: Groups,

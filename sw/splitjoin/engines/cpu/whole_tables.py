@@ -83,7 +83,8 @@ def table_neighbours(query: Query, incoming: Arrivals, work: Work) -> TableNeigh
     visible = Spans(query, incoming, work)
     reach = Reach.of(query)
     condition = Condition(reach.query, incoming, work)
-    found = neighbours_of(query.kind, incoming, visible, condition, condition.groups(), work)
+    found = neighbours_of(query.kind, incoming, visible, condition, condition.groups(), work,
+                          floats=query.time is not None and not query.time.has_ticks)
     back, fore = (reach.within(incoming, partners) for partners in (found.back, found.fore))
     counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
                 "candidates": found.tried, "matches": sum(int((f >= 0).sum()) for f in (back, fore))}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import PAIR, Items, TableNeighbours
-from splitjoin.engines.whole_times import float_of_code
+from splitjoin.engines.whole_times import distances, float_of_code
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
@@ -31,7 +31,7 @@ def neighbour_rows(query: Query, incoming: Arrivals, found: TableNeighbours) -> 
         partners = np.concatenate(first, axis=1)
         if partners.shape[1]:
             times = [_times(query, incoming, of) for of in SIDES]
-            apart = _distances(times[0][:, None], times[1][partners])
+            apart = distances(times[0][:, None], times[1][partners])
             order = np.lexsort((apart, partners == NONE), axis=1)[:, :kind.k]
             partners = np.take_along_axis(partners, order, axis=1)
     shown = partners != NONE
@@ -75,18 +75,6 @@ def _times(query: Query, incoming: Arrivals, of: Side) -> npt.NDArray[Any]:
     if query.time is None:
         return incoming.positions(of)
     return incoming.times(of) if query.time.has_ticks else float_of_code(incoming.times(of))
-
-
-def _distances(times: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """How far each of ``times`` and ``others`` are apart. That of a number and NaN is infinite."""
-    if times.dtype == np.float64:
-        with np.errstate(invalid="ignore"):
-            apart = np.abs(times - others)
-        same = (times == others) | (np.isnan(times) & np.isnan(others))
-        return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
-    # As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
-    behind = times.view(np.uint64) - others.view(np.uint64)
-    return np.where(times >= others, behind, -behind)
 
 
 def _same(a: float, b: float) -> bool:
