@@ -86,8 +86,11 @@ def starts_with(a: Expr, prefix: Expr, at: str) -> Expr:
     if isinstance(a, Lit) and a.value is None and isinstance(prefix, Lit) and isinstance(prefix.value, (str, bytes)):
         return Lit(BOOL, None)
     if not fits:
+        both = isinstance(a.type, String) and isinstance(prefix.type, String) and not isinstance(prefix, Lit)
         raise PredicateError(f"{at!r}: a string or binary can be compared with the beginning of a constant of its kind "
-                             f"only, not {a.type} with {prefix if isinstance(prefix, Lit) else prefix.type}")
+                             f"only, not {a.type} with {prefix if isinstance(prefix, Lit) else prefix.type}"
+                             + ("; over tables, splitjoin.sql takes two columns: SELECT … FROM r JOIN s ON "
+                                "starts_with(r.name, s.prefix)" if both else ""))
     assert isinstance(prefix, Lit) and isinstance(prefix.value, (str, bytes))
     return StartsWith(BOOL, a, prefix.value)
 

@@ -26,7 +26,7 @@ class Kind:
 
     ``direction`` and ``allow_exact`` belong to ``asof`` and ``asof_left``: whether the partner is the last S tuple not
     after the R tuple, the first one not before it, or the nearer of both; and whether it may have the same event time.
-    ``k``: the most partners of an R tuple, of which only whole tables have more than one. ``ties``: of equally near
+    ``k``: the most partners of an R tuple. ``ties``: of equally near
     partners those before the R tuple come first, or with "last" those that arrived last.
     """
 

@@ -90,8 +90,8 @@ class Query:
         """Parse and check all parts of a query. Raises a `SplitJoinError` that names the wrong part.
 
         ``window``: None for an as-of join that looks backward without end (`is_unbounded`).
-        ``whole``: True if it is over whole tables, which alone have order ``left``, ``k``, ``ties``, and times of all
-        types with NULL. ``order``: None for ``left`` where partners are chosen by distance, else for ``total``.
+        ``whole``: True if it is over whole tables, which alone have order ``left``, and times of all types with NULL.
+        ``order``: None for ``left`` where partners are chosen by distance, else for ``total``.
         """
         times = None if time is None else time_columns(r, s, time, whole=whole)
         windows = (Window(None), Window(None)) if window is None else parse_windows(window)
@@ -113,9 +113,11 @@ class Query:
             raise OrderError("order 'left' is that of the rows of r as they were given, so it needs whole tables, as "
                              "splitjoin.join takes them; streams have 'total' and 'none'")
         chosen = Kind.make(how, direction, allow_exact, k, ties, order=order, timed=times is not None)
-        if by_distance and order.kind not in ("left", "none"):
-            raise OrderError(f"partners that are chosen by distance among several come in order 'left' or 'none', not "
-                             f"'{order}'; give order='left'")
+        orders = ("left", "none") if whole else ("total",)
+        if by_distance and order.kind not in orders:
+            raise OrderError(f"partners that are chosen by distance among several come in order "
+                             f"{' or '.join(map(repr, orders))}{'' if whole else ' over streams'}, not '{order}'; give "
+                             f"order={orders[0]!r}")
         if times is not None and chosen.direction == "nearest" and is_text(times.type):
             raise InputError(f"direction='nearest' needs times that are some distance apart, but {times.r} is text; "
                              f"choose 'backward' or 'forward'")
@@ -192,8 +194,8 @@ class Query:
 
     @property
     def needs_few_pairs(self) -> bool:
-        """True if the rows depend on few pairs: kinds semi, anti and as-of, without aggregates."""
-        return not self.aggregates and self.kind.needs_few_pairs
+        """True if the rows depend on few pairs: kinds semi, anti and as-of with one partner, without aggregates."""
+        return not self.aggregates and self.kind.needs_few_pairs and not self.chooses_by_distance
 
     def window(self, side: str) -> Extent:
         """The window of stream ``side``."""
@@ -215,6 +217,9 @@ def check_unbounded(query: Query, *, has_aggregates: bool) -> None:
     if not kind.is_asof or has_aggregates:
         raise WindowError(f"streams that do not end need a window, {give}; only an as-of join that looks backward "
                           f"needs none")
+    if query.chooses_by_distance:
+        raise WindowError(f"an as-of join without a window keeps the last tuple of s of each key, so k must be 1, not "
+                          f"{kind.k}; give a window, {give}")
     if kind.direction != "backward":
         raise WindowError(f"an as-of join of direction {kind.direction!r} needs a window, {give}, since a tuple of r "
                           f"would wait without end for a partner that never comes; direction 'backward' needs none")

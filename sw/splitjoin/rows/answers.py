@@ -13,7 +13,7 @@ from splitjoin.engines.cpu.device import INTERVAL_ENGINES
 from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
 
-from .aggregates import AggregateOperator, Gather, Groups, states_circuit
+from .aggregates import AggregateOperator, Gather, Groups, NearestOperator, states_circuit
 from .aggregates.early import EarlyAggregateOperator
 from .aggregates.state_operator import Retained, state_operator
 from .kinds import KindOperator, UnorderedAsOfOperator, UnorderedKindOperator
@@ -94,4 +94,6 @@ def operator_of_pairs(query: Query, gather: Gather, groups: Groups = None) -> Pa
     """The operator for pairs. ``groups``: as of `identical_rows`; then it must get all pairs at once."""
     if query.aggregates:
         return AggregateOperator(query, gather, groups)
+    if query.chooses_by_distance:
+        return NearestOperator(query)
     return PairOperator(query) if query.is_pairs else KindOperator(query)

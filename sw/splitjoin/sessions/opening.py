@@ -6,7 +6,7 @@ import time as clocks
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from splitjoin.base.errors import InputError, UnsupportedError
+from splitjoin.base.errors import InputError
 from splitjoin.engines.cpu.compiler import has_numba, needs_numba
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
@@ -36,26 +36,26 @@ __all__ = ["open", "open_async", "open_multiway", "open_unsorted", "query", "sha
 
 def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | None = None,
           time: TimeSpec | None = None, order: str | Order = "total", how: str = "inner", direction: str | None = None,
-          allow_exact: bool | None = None, k: int | None = None, tolerance: Tolerance | None = None,
-          by: str | None = None, aggregate: Mapping[str, Any] | None = None) -> Query:
+          allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
+          tolerance: Tolerance | None = None, by: str | None = None,
+          aggregate: Mapping[str, Any] | None = None) -> Query:
     """Make a checked query over two streams of these Arrow schemas.
 
     ``r_schema`` and ``s_schema`` are each a `pyarrow.Schema`, anything with ``__arrow_c_schema__``, or a DataFrame
     or table, whose rows do not matter. A field that is not nullable must never hold NULL, and circuits may be smaller
     for it. The other arguments are those of `splitjoin.join`; but only an as-of join that looks backward may leave
     ``window`` out: it keeps the last tuple of S of each key, so its condition must consist of equalities between R and
-    S and of conditions on one of them. ``tolerance`` is a window where there is none. ``k`` must be 1.
+    S and of conditions on one of them. ``tolerance`` is a window where there is none. With ``k``
+    above 1, or ``ties="last"``, a tuple of R has its rows once nothing can meet it any more, the nearest partner first,
+    in order ``"total"``.
 
     Raises a `SplitJoinError` that names the part that is wrong.
     """
-    if k is not None and k != 1:
-        raise UnsupportedError(f"a stream gives each tuple of r one partner by an as-of join, not k={k!r}; join whole "
-                               f"tables by splitjoin.join, or take all partners within a window")
     if window is None and tolerance is not None and how in ("asof", "asof_left"):
         window = str(parse_tolerance(tolerance))
     return make_query(arrow_schema("r", r_schema), arrow_schema("s", s_schema), on=on, window=window, time=time,
-                      order=order, how=how, direction=direction, allow_exact=allow_exact, tolerance=tolerance, by=by,
-                      aggregate=aggregate)
+                      order=order, how=how, direction=direction, allow_exact=allow_exact, k=k, ties=ties,
+                      tolerance=tolerance, by=by, aggregate=aggregate)
 
 
 def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called

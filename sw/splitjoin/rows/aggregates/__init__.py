@@ -13,10 +13,11 @@ from .fold import (
     without_partners,
 )
 from .identical import identical_rows
+from .nearest_operator import NearestOperator
 from .operator import AggregateOperator, Groups
 from .reference import reference_aggregates
 from .sorted_folds import SortedFolds, sorted_folds, suits_ranges
 
-__all__ = ["AggregateOperator", "DecidedBases", "FoldedRows", "Gather", "Groups", "SortedFolds", "aggregate_fields",
-           "aggregate_types", "identical_rows", "may_have_values_without_partners", "reference_aggregates",
-           "sorted_folds", "states_circuit", "suits_ranges", "without_partners"]
+__all__ = ["AggregateOperator", "DecidedBases", "FoldedRows", "Gather", "Groups", "NearestOperator", "SortedFolds",
+           "aggregate_fields", "aggregate_types", "identical_rows", "may_have_values_without_partners",
+           "reference_aggregates", "sorted_folds", "states_circuit", "suits_ranges", "without_partners"]

@@ -23,20 +23,16 @@ Ints = npt.NDArray[np.int64]
 Groups = npt.NDArray[np.int64] | None
 
 
-class AggregateOperator(KindOperator):
-    """Decides the base tuples of ``query``, whose rows are aggregates, and folds their partners.
+class PartnersOperator(KindOperator):
+    """Decides the base tuples of ``query``, and collects the partners of each until then.
 
-    Its state are the undecided base tuples and the pairs that they are in. ``gather`` gets columns of the partners.
-    ``groups``: as of `identical_rows`; then it must get all items at once.
+    Its state are the undecided base tuples and the pairs that they are in. ``drops_lone``: True if base tuples without
+    partners are no rows, as in an inner join.
     """
 
-    #: True if base tuples without partners are no rows, as in an inner join.
-    _drops_lone: bool
-
-    def __init__(self, query: Query, gather: Gather, groups: Groups = None):
+    def __init__(self, query: Query, *, drops_lone: bool):
         super().__init__(query, bases=True)
-        self._drops_lone, self._groups = query.kind.is_inner, groups
-        self._folded_rows = FoldedRows(query, gather)
+        self._drops_lone = drops_lone
         self._r = self._s = np.empty(0, np.int64)  # the pairs of undecided base tuples
 
     def state(self) -> dict[str, Ints]:
@@ -45,6 +41,37 @@ class AggregateOperator(KindOperator):
     def restore(self, state: Mapping[str, Ints]) -> None:
         self._r, self._s = state.get("pairs_r", self._r), state.get("pairs_s", self._s)
         super().restore({name: values for name, values in state.items() if not name.startswith("pairs_")})
+
+    def _pass_over(self, decided: Items) -> None:
+        self._with_partners(decided)
+
+    def _with_partners(self, items: Items) -> DecidedBases:
+        """The base tuples in ``items``, which are decided, with their partners, whose pairs are forgotten."""
+        rows = items["kind"] == PAIR
+        bases = items["r"][rows]
+        if not len(bases):
+            return DecidedBases(items, bases, np.empty(0, np.int64), np.empty(0, np.int64))
+        mine = self._r <= bases[-1]  # base tuples are decided in their order
+        r, partners = self._r[mine], self._s[mine]
+        self._r, self._s = self._r[~mine], self._s[~mine]
+        lengths = np.bincount(r - bases[0], minlength=len(bases))
+        partners = partners[np.argsort(r, kind="stable")]
+        if self._drops_lone:  # base tuples without partners are no rows
+            lone = np.flatnonzero(rows)[lengths == 0]
+            items, bases, lengths = np.delete(items, lone), bases[lengths > 0], lengths[lengths > 0]
+        return DecidedBases(items, bases, lengths, partners)
+
+
+class AggregateOperator(PartnersOperator):
+    """Decides the base tuples of ``query``, whose rows are aggregates, and folds their partners.
+
+    ``gather`` gets columns of the partners. ``groups``: as of `identical_rows`; then it must get all items at once.
+    """
+
+    def __init__(self, query: Query, gather: Gather, groups: Groups = None):
+        super().__init__(query, drops_lone=query.kind.is_inner)
+        self._groups = groups
+        self._folded_rows = FoldedRows(query, gather)
 
     def _taken(self, items: Items, settled: tuple[int, int]) -> Items:
         self._add_pairs(items)
@@ -56,9 +83,6 @@ class AggregateOperator(KindOperator):
 
     def _rows(self, decided: Items) -> RowBatch:
         return self._folded(self._with_partners(decided))
-
-    def _pass_over(self, decided: Items) -> None:
-        self._with_partners(decided)
 
     def _folded(self, decided: DecidedBases) -> RowBatch:
         """The rows of ``decided``."""
@@ -76,19 +100,3 @@ class AggregateOperator(KindOperator):
     def _forget_pairs(self) -> None:
         """Forget all pairs that were noted."""
         self._r = self._s = np.empty(0, np.int64)
-
-    def _with_partners(self, items: Items) -> DecidedBases:
-        """The base tuples in ``items``, which are decided, with their partners, whose pairs are forgotten."""
-        rows = items["kind"] == PAIR
-        bases = items["r"][rows]
-        if not len(bases):
-            return DecidedBases(items, bases, np.empty(0, np.int64), np.empty(0, np.int64))
-        mine = self._r <= bases[-1]  # base tuples are decided in their order
-        r, partners = self._r[mine], self._s[mine]
-        self._r, self._s = self._r[~mine], self._s[~mine]
-        lengths = np.bincount(r - bases[0], minlength=len(bases))
-        partners = partners[np.argsort(r, kind="stable")]
-        if self._drops_lone:  # base tuples without partners are no rows
-            lone = np.flatnonzero(rows)[lengths == 0]
-            items, bases, lengths = np.delete(items, lone), bases[lengths > 0], lengths[lengths > 0]
-        return DecidedBases(items, bases, lengths, partners)
