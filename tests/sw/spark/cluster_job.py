@@ -68,6 +68,7 @@ print(json.dumps({{"name": "fpga", "addresses": [found["addresses"][n % 2]]}}))
         "spark.executor.resource.fpga.amount": "1", "spark.task.resource.fpga.amount": "1",
         "spark.cores.max": "2",  # Spark waits for both workers
         "spark.locality.wait": "0s",  # and no task for the worker that has its input
+        "spark.python.daemon.module": "splitjoin.spark.daemon",
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[3])})
     r, s = tables()
     left, right = spark.createDataFrame(r), spark.createDataFrame(s)
@@ -77,10 +78,11 @@ print(json.dumps({{"name": "fpga", "addresses": [found["addresses"][n % 2]]}}))
         list(batches)
         context = TaskContext.get()
         assert context is not None
-        yield pa.RecordBatch.from_pydict({"address": [context.resources()["fpga"].addresses[0]]})
+        yield pa.RecordBatch.from_pydict({"address": [context.resources()["fpga"].addresses[0]],
+                                          "imported": ["splitjoin.catalyst.task" in sys.modules]})
 
-    given = sorted({row.address for row in spark.range(4, numPartitions=4).mapInArrow(address, "address string")
-                    .collect()})
+    tasks = spark.range(4, numPartitions=4).mapInArrow(address, "address string, imported boolean").collect()
+    given = sorted({row.address for row in tasks})
     joined = stream_join(left, right, **JOIN, partitions=4, device="daemon", device_options=options)
     batch = sorted(map(list, joined.collect()))
     for side, table in (("r", r), ("s", s)):
@@ -102,7 +104,9 @@ print(json.dumps({{"name": "fpga", "addresses": [found["addresses"][n % 2]]}}))
             "checkpointLocation", str(folder / f"checkpoint-{name}")).trigger(availableNow=True).start()
         query.awaitTermination()
         found[name] = sorted(map(list, spark.read.parquet(str(folder / name)).collect()))
-    print(json.dumps({"addresses": given, "batch": batch, "retried": (folder / "failed").exists(), **found}))
+    imported = [row.imported for row in tasks]
+    print(json.dumps({"addresses": given, "imported": imported, "batch": batch, "retried": (folder / "failed").exists(),
+                      **found}))
     spark.stop()
 
 

@@ -48,6 +48,7 @@ def test_two_workers_have_a_simulated_circuit_each(tmp_path: Path) -> None:
     r, s = tables()
     expected = sorted(map(list, zip(*splitjoin.join(r, s, **JOIN).to_pydict().values(), strict=True)))
     assert found["addresses"] == ["sim:0", "sim:1"]
+    assert found["imported"] == [True] * 4  # before the first join, by the workers' daemon
     assert found["batch"] == expected
     assert found["daemon"] == found["sim"] == expected
     assert found["retried"]  # in a micro-batch, after a task had handed over its first rows
