@@ -185,6 +185,8 @@ class Device(ABC):
 
     #: The most arrivals that joins and streaming sessions push at once, from 1 on: so many are encoded in memory.
     most_arrivals: ClassVar[int] = 1 << 16
+    #: ``opposite``, or ``own`` where tuples leave a RANGE window as Kang's procedure prints it (semantics, section 2).
+    expire: str = "opposite"
 
     @classmethod
     def problem(cls) -> str:

@@ -50,7 +50,7 @@ class GoldenDevice(Device):
             raise DeviceError(f"cores must be a positive integer, not {cores!r}")
         if expire not in ("opposite", "own"):
             raise DeviceError(f"expire must be 'opposite' or 'own', not {expire!r}")
-        self._cores, self._masked, self._expire_own = cores, check_masked(masked, cores), expire == "own"
+        self._cores, self._masked, self.expire = cores, check_masked(masked, cores), expire
 
     @property
     def cores(self) -> int:
@@ -60,7 +60,7 @@ class GoldenDevice(Device):
     def open(self, query: Query) -> GoldenSession:
         """Start ``query``; the golden model accepts every inner join."""
         check_inner(query)
-        return GoldenSession(query, self._cores, self._masked, expire_own=self._expire_own)
+        return GoldenSession(query, self._cores, self._masked, expire_own=self.expire == "own")
 
     def open_deciding(self, query: Query) -> GoldenSession:
         """Start a session with all pairs: what they decide is the reference's affair."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from splitjoin.base.errors import OrderError, UnsupportedError
-from splitjoin.engines.device import checked_precision
+from splitjoin.engines.device import Device, checked_precision
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.windows import Extent
@@ -22,14 +22,14 @@ def check_precision(order: Order, n: int) -> None:
                          f"go on in a session with order 'inner({n})', or use order 'outer({n})'")
 
 
-def check_window(query: Query, session: NumberedSession, *, takes_input: bool) -> None:
-    """Raise `UnsupportedError` unless the windows of ``query`` can change in ``session``. ``takes_input``: True if
-    tuples come in arrival order, and have not ended.
+def check_window(query: Query, device: Device, session: NumberedSession, *, takes_input: bool) -> None:
+    """Raise `UnsupportedError` unless the windows of ``query`` can change in ``session`` of ``device``.
+    ``takes_input``: True if tuples come in arrival order, and have not ended.
     """
-    if not takes_input or not query.is_pairs or session.rotation > 1:
+    if not takes_input or not query.is_pairs or session.rotation > 1 or device.expire == "own":
         raise UnsupportedError("windows change while input comes in arrival order, in an inner join without "
-                               "aggregates, and with no core masked in the device; open a session of a query with the "
-                               "other windows")
+                               "aggregates, with no core masked in the device, and without expire='own'; open a "
+                               "session of a query with the other windows")
 
 
 def resumed(query: Query, r: Extent, s: Extent, *, in_order: bool) -> Query:

@@ -270,7 +270,7 @@ class Pipeline(Generic[Gate]):
         """Change the windows from the next tuples on, and return their row ids."""
         before, asked = self._query, self._query.with_window(window)
         self.work(unlimited=True)
-        check_window(before, self.device_session, takes_input=not self.ended and self._times is None)
+        check_window(before, self.device, self.device_session, takes_input=not self.ended and self._times is None)
         with self._noting_failures():
             self._persisting(lambda: self._emit(self.device_session.end(), self.device_session))
         self.windows.resize(before)  # all is settled, so what has expired is not needed

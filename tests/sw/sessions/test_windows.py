@@ -204,3 +204,9 @@ def test_a_longer_range_sheds_by_its_load() -> None:
 def test_where_windows_do_not_change(more: dict[str, Any]) -> None:
     with splitjoin.open(query(**more)) as session, pytest.raises(UnsupportedError, match="windows change while"):
         session.window("RANGE 3")
+
+
+def test_windows_do_not_change_where_tuples_leave_as_kang_prints_it() -> None:
+    with (splitjoin.open(query(), device=GoldenDevice(expire="own")) as session,
+          pytest.raises(UnsupportedError, match=r"without expire='own'")):
+        session.window("RANGE 3")
