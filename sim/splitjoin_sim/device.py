@@ -93,11 +93,18 @@ class ModelTransport(Transport):
         self._out_words = padded(config.output_record) // 32
         self._log = LatencyLog()
 
+    @property
+    def _open_model(self) -> ctypes.c_void_p:
+        """The model. Raises `DeviceError` once it is closed."""
+        if not self._model:
+            raise DeviceError("the simulated circuit is closed; push, and read counters, before the session is closed")
+        return self._model
+
     def read(self, address: int) -> int:
-        return int(self._lib.sj_read(self._model, address))
+        return int(self._lib.sj_read(self._open_model, address))
 
     def write(self, address: int, word: int) -> None:
-        self._lib.sj_write(self._model, address, word)
+        self._lib.sj_write(self._open_model, address, word)
 
     def transfer(self, records: Words, *, until_end: bool) -> Items:
         return self.transfer_from(records, np.zeros(len(records), np.intp), until_end=until_end)
@@ -110,7 +117,7 @@ class ModelTransport(Transport):
         block[:, :records.shape[1]] = records[number]
         end = np.cumsum(np.bincount(sources, minlength=self._config.sources)).astype(np.uint64)
         begin = np.concatenate([np.zeros(1, np.uint64), end[:-1]])
-        behind, start = begin.copy(), self._lib.sj_cycle(self._model)
+        behind, start = begin.copy(), self._lib.sj_cycle(self._open_model)
         sent_cycles = np.zeros(n, np.uint64)
         out: list[Items] = []
         with tqdm(total=n, unit=" tuples", desc="simulating", disable=None if self._progress else True,
@@ -120,7 +127,7 @@ class ModelTransport(Transport):
                 cycles = np.empty(_ROOM, np.uint64)
                 received, before = ctypes.c_uint64(), int(behind.sum())
                 why = self._lib.sj_run(
-                    self._model, _pointer(block), _pointer(number), start, _pointer(end), _pointer(behind),
+                    self._open_model, _pointer(block), _pointer(number), start, _pointer(end), _pointer(behind),
                     _pointer(sent_cycles), _pointer(words), _ROOM, ctypes.byref(received), _pointer(cycles),
                     int(until_end), _PAUSE, self._patience)
                 bar.update(int(behind.sum()) - before)
@@ -128,10 +135,10 @@ class ModelTransport(Transport):
                 out.append(items)
                 self._log.received(items, cycles[record])
                 if why == _STUCK:
-                    sent = int((behind - begin).sum())
+                    sent, cycle = int((behind - begin).sum()), self._lib.sj_cycle(self._open_model)
                     raise DeviceStalled(f"the simulated circuit made no progress for {self._patience} cycles (at "
-                                        f"cycle {self._lib.sj_cycle(self._model)}, {sent} of {n} records sent); this "
-                                        f"is a fault of the circuit, please report it with the query")
+                                        f"cycle {cycle}, {sent} of {n} records sent); this is a fault of the circuit, "
+                                        f"please report it with the query")
                 if why in (_SENT, _END):
                     break
         self._log.sent(records, sent_cycles[np.argsort(number)])

@@ -14,6 +14,8 @@ from splitjoin.circuit.driver import CircuitSession, Transport
 from splitjoin.circuit.wire import Configuration
 from splitjoin_sim import PysimDevice, SimDevice
 
+from ..support.scenarios import SCENARIOS
+
 DEVICES = pytest.mark.parametrize("device", [PysimDevice, SimDevice])
 
 
@@ -104,3 +106,15 @@ def test_a_session_that_does_not_start_closes_its_transport(monkeypatch: pytest.
         PysimDevice().open(query)
     assert len(closed) == 1
     assert CircuitSession.close  # which closes it otherwise
+
+
+def test_a_closed_simulation_is_told() -> None:
+    band = next(case for case in SCENARIOS if case.name == "band-rows-17")
+    # The circuit of `test_conformance`, which is compiled in any case.
+    session = SimDevice(cores=3, capacity=64, fanin=3, lanes=2, probes=4).open(band.query("total"))
+    assert session.counters()["matches"] == 0
+    session.close()
+    session.close()
+    for act in (session.counters, lambda: session.mask({0}), session.flush):
+        with pytest.raises(DeviceError, match="the simulated circuit is closed"):
+            act()
