@@ -1,14 +1,19 @@
-"""What a session does when its device has left out a core that stood still."""
+"""What a session does when its device has left out a core that stood still, or has lost its session."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Literal
 
-from splitjoin.base.errors import CoreLost, InputError
+from splitjoin.base.errors import CoreLost, DeviceLost, InputError
 from splitjoin.engines.device import Device, Fault
 from splitjoin.rows.numbered import NumberedSession
 
-__all__ = ["CoreFaults", "OnFault"]
+__all__ = ["ATTEMPTS", "CoreFaults", "OnFault", "lost", "opened_again"]
+
+#: Fresh device sessions tried in one call without any progress, when a device loses its session again and again.
+ATTEMPTS = 3
 
 #: ``continue``: go on without the core. ``restart``, or a device: open that device (again), and reload the windows, so
 #: that no row is missing.
@@ -47,3 +52,23 @@ class CoreFaults:
     def next_device(self, error: Exception, device: Device) -> Device:
         """The device on which to go on after ``error`` on ``device``."""
         return self._on_fault if isinstance(error, CoreLost) and isinstance(self._on_fault, Device) else device
+
+
+def lost(error: DeviceLost, attempts: int, advice: str) -> DeviceLost:
+    """The error to raise after ``error``, the last one of ``attempts`` in a row that came no further; with ``advice``
+    that says what is kept.
+    """
+    if isinstance(error, CoreLost):
+        return DeviceLost(f"{error}, but {attempts} times in a row nothing came before it was {error.cores} again; put "
+                          f"the device in order, and restart; {advice}")
+    return DeviceLost(f"the device must keep its session, but lost {attempts} in a row, as after resets or losses of "
+                      f"power, and got no further although its windows were reloaded each time; check its power and "
+                      f"its cable; {advice}")
+
+
+def opened_again(opened: Callable[[], NumberedSession]) -> NumberedSession:
+    """The device session that ``opened`` gives, which a device may lose at once, as any other."""
+    for _ in range(ATTEMPTS):
+        with suppress(DeviceLost):
+            return opened()
+    return opened()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from splitjoin.base.errors import InputError
+from splitjoin.base.errors import InputError, plural
+
+from .results import ResultQueue
 
 __all__ = ["Limit"]
 
@@ -36,3 +39,24 @@ class Limit:
                 raise InputError(f"the limit of {name} must be a whole number from 1, or None, not {value!r}")
         if type(self.late) is not int or self.late < 0:
             raise InputError(f"the limit of late must be a whole number from 0, not {self.late!r}")
+
+    def full(self, results: ResultQueue) -> bool:
+        """True if the ``results`` that were not polled reach a bound."""
+        return (self.rows is not None and results.rows >= self.rows) or (
+            self.nbytes is not None and results.nbytes >= self.nbytes)
+
+    def unread(self, results: ResultQueue) -> str:
+        """Why a push must wait while so many ``results`` are not polled."""
+        most = [f"{n} {plural(n, unit)}" for n, unit in ((self.rows, "row"), (self.nbytes, "byte")) if n is not None]
+        rows = results.rows
+        return (f"{rows} result {plural(rows, 'row')} ({results.nbytes} bytes) {'was' if rows == 1 else 'were'} not "
+                f"polled, and the limit is {' or '.join(most)}; poll first")
+
+    def held(self, waiting: int) -> bool:
+        """True if ``waiting`` input rows that are not ready reach the bound."""
+        return self.waiting is not None and waiting >= self.waiting
+
+    def waits(self, waiting: int, behind: Iterable[str]) -> str:
+        """Why a push must wait while so many input rows wait for the sources ``behind``."""
+        return (f"{waiting} {'tuple waits' if waiting == 1 else 'tuples wait'} for {', '.join(behind)}, and the limit "
+                f"is {self.waiting}; push or heartbeat there, or close it")

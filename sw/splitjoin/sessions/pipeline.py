@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.base.errors import CoreLost, DeviceError, DeviceLost, UnsupportedError, plural
+from splitjoin.base.errors import DeviceError, DeviceLost, UnsupportedError
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import Device, Items, check_masked
 from splitjoin.lang.query import Query
@@ -27,7 +27,7 @@ from splitjoin.rows.operator import RowOperator
 from splitjoin.rows.overlapped import OverlappedSession, against_overlap
 
 from .change_checks import check_precision, check_window, resumed
-from .faults import CoreFaults
+from .faults import ATTEMPTS, CoreFaults, lost, opened_again
 from .gate import ReadyGate
 from .gate_choice import PushGate
 from .gathering import RowGatherer
@@ -45,8 +45,6 @@ _MIN_SLICE = 256
 #: Target number of results of a slice, unless the limit is lower.
 _SLICE_RESULTS = 1 << 18
 Answer = TypeVar("Answer")
-#: Fresh device sessions tried in one call without any progress, when a device loses its session again and again.
-_ATTEMPTS = 3
 #: What a user can do when a device has failed.
 _KEPT = ("what was pushed is kept: restart() goes on in a fresh device session, restart('cpu') on another device")
 
@@ -106,7 +104,7 @@ class Pipeline(Generic[Gate]):
         self._replayed_to = (0, 0)
         self.identity = identity(query, schemas.gathered, str(self.gate.rule), punctuation)
         self.device_session = (
-            self._again_if_lost(lambda: self._begun(device))
+            opened_again(lambda: self._begun(device))
             if snapshot is None else self._resumed(snapshot))
 
     @property
@@ -149,19 +147,19 @@ class Pipeline(Generic[Gate]):
     def heartbeat(self: Pipeline[PushGate], time: Any, sides: Sequence[Side]) -> None:
         """Promise for every open source of ``sides`` that it delivers no more tuples below ``time``."""
         for side in sides:
-            if not self.gate.count(side):
-                self.default_source(side)
-            for index in range(self.gate.count(side)):
-                if not self.gate.is_closed(side, index):
-                    self.gate.promise(side, index, time)
+            for index in self._open_sources(side):
+                self.gate.promise(side, index, time)
 
     def silence(self: Pipeline[PushGate], side: Side) -> None:
         """Let no other source wait for the open sources of ``side``, each until it speaks."""
+        for index in self._open_sources(side):
+            self.gate.silence(side, index)
+
+    def _open_sources(self: Pipeline[PushGate], side: Side) -> list[int]:
+        """The indices of the open sources of ``side``; where it has no source, the default one is added."""
         if not self.gate.count(side):
             self.default_source(side)
-        for index in range(self.gate.count(side)):
-            if not self.gate.is_closed(side, index):
-                self.gate.silence(side, index)
+        return [index for index in range(self.gate.count(side)) if not self.gate.is_closed(side, index)]
 
     def work(self, *, unlimited: bool = False) -> None:
         """Push the ready tuples to the device, up to a limit unless ``unlimited``, and queue its results.
@@ -189,22 +187,14 @@ class Pipeline(Generic[Gate]):
 
     def full(self: Pipeline[PushGate], side: Side, index: int | None) -> str | None:
         """The reason why a batch of source ``index`` (None: the stream's default source) must wait now, or None."""
-        limit = self._limit
         if self.shedder is not None:
             return None  # it drops what there is no room for
         if index is None:
             index = self._default.get(side)
-        if self._results_full():
-            rows, nbytes = self.results.rows, self.results.nbytes
-            most = [f"{n} {plural(n, unit)}" for n, unit in ((limit.rows, "row"), (limit.nbytes, "byte"))
-                    if n is not None]
-            return (f"{rows} result {plural(rows, 'row')} ({nbytes} bytes) {'was' if rows == 1 else 'were'} "
-                    f"not polled, and the limit is {' or '.join(most)}; poll first")
-        if limit.waiting is not None and self.gate.waiting >= limit.waiting and self.gate.held_up(side, index):
-            waiting = self.gate.waiting
-            return (f"{waiting} {'tuple waits' if waiting == 1 else 'tuples wait'} for "
-                    f"{', '.join(self.gate.behind())}, and the limit is {limit.waiting}; push or heartbeat "
-                    f"there, or close it")
+        if self._limit.full(self.results):
+            return self._limit.unread(self.results)
+        if self._limit.held(self.gate.waiting) and self.gate.held_up(side, index):
+            return self._limit.waits(self.gate.waiting, self.gate.behind())
         return None
 
     def counters(self) -> dict[str, int]:
@@ -288,7 +278,7 @@ class Pipeline(Generic[Gate]):
     def _begin(self, query: Query) -> None:
         """Go on with the windows of ``query``, into which what is retained is replayed."""
         self._use(query)
-        self.device_session = self._again_if_lost(lambda: self._replayed(self.device, self._settled))
+        self.device_session = opened_again(lambda: self._replayed(self.device, self._settled))
 
     def _use(self, query: Query) -> None:
         """Decide rows, and drop tuples under load, by ``query``, which has other windows."""
@@ -339,21 +329,8 @@ class Pipeline(Generic[Gate]):
                 device = self.faults.next_device(error, device)
                 self._rescue(self.device_session)
                 attempt, settled = 1 if self._settled != settled else attempt + 1, self._settled
-                if attempt > _ATTEMPTS and isinstance(error, CoreLost):
-                    raise DeviceLost(f"{error}, but {attempt} times in a row nothing came before it was "
-                                     f"{error.cores} again; put the device in order, and restart; {_KEPT}") from error
-                if attempt > _ATTEMPTS:
-                    raise DeviceLost(f"the device must keep its session, but lost {attempt} in a row, as after resets "
-                                     f"or losses of power, and got no further although its windows were reloaded each "
-                                     f"time; check its power and its cable; {_KEPT}") from error
-
-    @staticmethod
-    def _again_if_lost(opened: Callable[[], NumberedSession]) -> NumberedSession:
-        """The first device session, which a device may lose as any other."""
-        for _ in range(_ATTEMPTS):
-            with suppress(DeviceLost):
-                return opened()
-        return opened()
+                if attempt > ATTEMPTS:
+                    raise lost(error, attempt, _KEPT) from error
 
     def _rescue(self, session: NumberedSession) -> None:
         """Queue the results that the device gave before it lost ``session``: else a long flush might never end."""
@@ -368,14 +345,9 @@ class Pipeline(Generic[Gate]):
         return row_operator(self._query, device, lambda: (self.windows.first, self.windows.arrivals()), self._gather,
                             stars=self._punctuation, in_order=self._times is None, early=self._schemas.early)
 
-    def _results_full(self) -> bool:
-        rows, nbytes = self._limit.rows, self._limit.nbytes
-        return (rows is not None and self.results.rows >= rows) or (
-            nbytes is not None and self.results.nbytes >= nbytes)
-
     def _advance(self, unlimited: bool) -> None:
         """Push what is ready, and take what the device found."""
-        while self._ready and (unlimited or not self._results_full()):
+        while self._ready and (unlimited or not self._limit.full(self.results)):
             self._push_slice()
         self._poll_device()
         if not self._ready:
@@ -469,7 +441,7 @@ class Pipeline(Generic[Gate]):
             if self.changes.has_masks:
                 self._operator.check_pairs(self.device, "a mask")
             self._restore_operator(snapshot.kind_state())
-            session = self._again_if_lost(lambda: self._replayed(self.device, self._furthest(snapshot.settled)))
+            session = opened_again(lambda: self._replayed(self.device, self._furthest(snapshot.settled)))
             self._trim(session)
         if self.ended:
             self.results.end()
