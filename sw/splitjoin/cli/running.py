@@ -57,7 +57,7 @@ def _run(args: argparse.Namespace, out: IO[str]) -> None:
                           "choose --device sim or pysim")
     if "region_counters" in options and kind in _HOST:
         raise DeviceError(f"the device {args.device!r} has no regions that count; choose --device sim or pysim")
-    extra = [f"--{name}" for name in options if kind in _HOST and (kind, name) != ("golden", "cores")]
+    extra = [f"--{name.replace('_', '-')}" for name in options if kind in _HOST and (kind, name) != ("golden", "cores")]
     if extra:
         raise DeviceError(f"the device {args.device!r} is no circuit and has no {', '.join(extra)}; choose --device "
                           f"sim or pysim")

@@ -431,6 +431,8 @@ def test_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert said in capsys.readouterr().err
     assert join("--tables") == FAILURE
     assert "no circuit and has no --tables" in capsys.readouterr().err
+    assert join("--fault-timeout", "9000") == FAILURE
+    assert "no circuit and has no --fault-timeout" in capsys.readouterr().err
     schemas = ["--schema-r", "x:int32, y:int32", "--schema-s", "a:int32, b:int32"]
     explain = ["explain", *schemas, "--probes", "8", "--on"]
     assert main([*explain, "r.x = s.a AND r.y < s.b AND r.y > s.a - 4 AND r.y <= s.a", "--tables"]) == DONE
