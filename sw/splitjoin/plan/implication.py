@@ -90,6 +90,8 @@ def _leaf_follows(a: Form, b: Form) -> bool:
 
 def _comparison_follows(a: Cmp, b: Cmp) -> bool:
     """True if comparison ``b`` is true wherever ``a`` is, as they differ in a constant."""
+    if any(isinstance(e, Lit) for e in _causes(a)):
+        return True  # with NULL, as in a branch of CASE, ``a`` is never true
     if "<>" in (a.op, b.op):
         return False
     if set(_causes(b)) - set(_causes(a)):  # else something could make b NULL alone

@@ -106,6 +106,11 @@ def test_a_negative_zero_is_no_zero() -> None:
     assert not implies(zero, negative) and not implies(negative, zero)
 
 
+def test_branches_that_are_null() -> None:
+    one, other = condition("nullif(r.x, r.k) >= s.x + 1"), condition("nullif(r.x, r.k) >= s.x")
+    assert check(one, other) and not check(other, one)
+
+
 def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = condition("r.x = s.x"), condition("r.x + r.k - r.k = s.x")
     assert not check(one, other)  # r.k may be NULL
