@@ -145,7 +145,8 @@ def of_stdin(path: Path) -> None:
 
 @cache
 def query(how: str = "inner") -> splitjoin.Query:
-    return splitjoin.query(R, S, on="r.x = s.a", window="RANGE 1000", time="ts", how=cast(Any, how))
+    return splitjoin.query(R, S, on="r.x = s.a", window="RANGE 1000", time="ts", how=cast(Any, how),
+                           k=2 if how == "asof" else None)
 
 
 def rows(schema: pa.Schema) -> pa.Table:
@@ -154,7 +155,7 @@ def rows(schema: pa.Schema) -> pa.Table:
 
 def snapshots() -> list[bytes]:
     found = []
-    for how in ("inner", "left"):
+    for how in ("inner", "left", "asof"):
         with splitjoin.open(query(how), "golden", lateness=1) as session:
             session.push_r(rows(R))
             session.push_s(rows(S))
@@ -165,7 +166,7 @@ def snapshots() -> list[bytes]:
 
 def of_snapshot(path: Path) -> None:
     data = path.read_bytes()
-    how = "left" if b"kind_" in data else "inner"
+    how = "asof" if b"pairs_turn" in data else "left" if b"kind_" in data else "inner"
     found = Snapshot.from_bytes(data)
     found.gate()
     with splitjoin.open(query(how), "golden", lateness=1) as session:

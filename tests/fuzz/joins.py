@@ -1,4 +1,4 @@
-"""Random joins that the CPU engine and the golden model must answer alike: of whole tables, and of streams.
+"""Random joins that the CPU engine and the golden model must answer alike: drawn cases, and those of whole tables.
 
 What hypothesis draws in other tests is minimal and shrinks; these joins are larger and of the shapes for which the
 engine has ways of its own, so that many thousands of them can run on each change of the engine.
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,19 +18,11 @@ import pyarrow as pa
 import splitjoin
 from splitjoin.base.errors import SplitJoinError
 
-__all__ = ["COMPARISONS", "DIFFERS", "Comparison", "Difference"]
+__all__ = ["Case", "Difference", "check_same", "cpu_options", "drawn", "drawn_window", "of_tables", "outcome"]
 
 
 class Difference(Exception):
     """Two engines gave different answers; the text says of what, and where they part."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A family of random cases. ``run`` makes one of them, and raises `Difference` if two answers to it differ."""
-
-    name: str
-    run: Callable[[random.Random], None]
 
 
 #: Types of the columns that conditions compare, and how wide the range of ordinary values is.
@@ -129,12 +120,14 @@ def _tables(chance: random.Random, x: pa.DataType, y: pa.DataType, timed: bool) 
     return out[0], out[1]
 
 
-def _window(chance: random.Random, timed: bool) -> str:
+def drawn_window(chance: random.Random, timed: bool) -> str:
+    """The text of a window with random bounds."""
     rows, range_ = f"ROWS {chance.randint(1, 60)}", f"RANGE {chance.choice([0, 1, 3, 20, 2000])}"
     return chance.choice([rows, range_, range_, f"{rows} {range_}"]) if timed else rows
 
 
-def _case(chance: random.Random, *, streams: bool) -> Case:
+def drawn(chance: random.Random, *, streams: bool, how: str | None = None) -> Case:
+    """A random case, over whole tables or ``streams``; with ``how``, of that kind and without aggregates."""
     x = chance.choice(_TYPES)
     y = x if chance.random() < 0.6 else chance.choice(_TYPES)
     numbers = all(pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t) for t in (x, y))
@@ -143,32 +136,33 @@ def _case(chance: random.Random, *, streams: bool) -> Case:
     if x != y and ("r.x <= s.b" in on or "s.a <= r.y" in on or "s.b AND s.a < r.y" in on or "BETWEEN s.a AND s.b" in on
                    or "BETWEEN r.x AND r.y" in on or "r.x + r.y" in on):
         y = x  # these compare x with b, which need like types
-    how = chance.choice(_KINDS)
+    pairs = how is not None
+    how = how or chance.choice(_KINDS)
     timed = how.startswith("asof") or chance.random() < 0.7
     r, s = _tables(chance, x, y, timed)
     window: Any = None
     if streams or chance.random() < 0.4:
-        window = _window(chance, timed)
+        window = drawn_window(chance, timed)
         if chance.random() < 0.3:
-            window = (window, _window(chance, timed))
+            window = (window, drawn_window(chance, timed))
     case = Case(r, s, on, "ts" if timed else None, window, how)
     if how.startswith("asof"):
         case.more["direction"] = chance.choice(["backward", "forward", "nearest"])
         if chance.random() < 0.3:
             case.more["allow_exact"] = False
-        if not streams and chance.random() < 0.25:
+        if chance.random() < 0.4:
             case.more["k"] = chance.randint(1, 4)
-        if not streams and case.more["direction"] == "nearest" and chance.random() < 0.25:
+        if case.more["direction"] == "nearest" and chance.random() < 0.4:
             case.more["ties"] = "last"
-        if not streams and chance.random() < 0.25:
+        if chance.random() < 0.25:
             case.more["tolerance"] = chance.choice([0, 2, 30])
-    elif how in ("inner", "left") and chance.random() < 0.3:
+    elif how in ("inner", "left") and not pairs and chance.random() < 0.3:
         some = chance.sample(_AGGREGATES, chance.randint(1, 3))
         case.more |= {"by": "r", "aggregate": {f"c{i}": text for i, text in enumerate(some)}}
     return case
 
 
-def _outcome(answer: Callable[[], pa.Table]) -> pa.Table | str:
+def outcome(answer: Callable[[], pa.Table]) -> pa.Table | str:
     """The table, or the class of the error of splitjoin, which the other engine must raise too."""
     try:
         return answer()
@@ -176,7 +170,8 @@ def _outcome(answer: Callable[[], pa.Table]) -> pa.Table | str:
         return type(error).__name__
 
 
-def _same(case: Case, of: str, got: pa.Table | str, wanted: pa.Table | str, *, ordered: bool = True) -> None:
+def check_same(case: Case, of: str, got: pa.Table | str, wanted: pa.Table | str, *, ordered: bool = True) -> None:
+    """Raise `Difference` unless answer ``got`` is ``wanted``."""
     if isinstance(got, str) or isinstance(wanted, str):
         if not (isinstance(got, str) and isinstance(wanted, str)):
             raise Difference(f"{of} {got if isinstance(got, str) else 'rows'}, golden "
@@ -193,87 +188,28 @@ def _same(case: Case, of: str, got: pa.Table | str, wanted: pa.Table | str, *, o
                          f"golden's {here[1]}: {case}")
 
 
-def _engine(chance: random.Random) -> dict[str, Any]:
+def cpu_options(chance: random.Random) -> dict[str, Any]:
+    """Random options of the CPU engine."""
     engine = chance.choice(["auto", "auto", "auto", "nested", "index", "sorted"])
     return {"engine": engine, "threads": chance.choice(["auto", 1, 2, 3, 4])}
 
 
-def _of_tables(chance: random.Random) -> None:
-    case = _case(chance, streams=False)
+def of_tables(chance: random.Random) -> None:
+    """Compare the CPU's join of two random tables with golden's."""
+    case = drawn(chance, streams=False)
     if "aggregate" in case.more or chance.random() < 0.5:
         order = None
     else:
         order = chance.choice(["total", "left", "none", "outer(7)", "inner(2)"])
-    options = _engine(chance)
+    options = cpu_options(chance)
     given = {"on": case.on, "time": case.time, "window": case.window, "how": case.how, **case.more}
     if order is not None:
         given["order"] = order
     case.more |= {"order": order, **options}
-    wanted = _outcome(lambda: splitjoin.join(case.r, case.s, device="golden", **given).table)
+    wanted = outcome(lambda: splitjoin.join(case.r, case.s, device="golden", **given).table)
     if isinstance(wanted, str):
         options["engine"] = "auto"  # an engine may refuse a condition before golden's reason is found
-    got = _outcome(lambda: splitjoin.join(case.r, case.s, **given, **options).table)
+    got = outcome(lambda: splitjoin.join(case.r, case.s, **given, **options).table)
     if got == "UnsupportedError" and options["engine"] != "auto":
         return  # this engine has no way for the condition, and says so
-    _same(case, "the CPU", got, wanted, ordered=order not in ("none", "outer(7)", "inner(2)"))
-
-
-def _pushed(chance: random.Random, case: Case, sessions: Sequence[Callable[[], splitjoin.StreamJoin]]) -> pa.Table:
-    """The rows of a session that gets its tuples in random parts, and moves at times to the next of ``sessions``."""
-    makers, parts = list(sessions), []
-    session = makers[0]()
-    at = [0, 0]
-    tables = (case.r, case.s)
-    while at[0] < len(tables[0]) or at[1] < len(tables[1]):
-        side = chance.randrange(2)
-        if case.time is None:  # arrival alternates, as that of the join over whole tables
-            side = 0 if (at[0] <= at[1] and at[0] < len(tables[0])) or at[1] >= len(tables[1]) else 1
-            size = 1
-        else:
-            size = chance.choice([1, 3, 20, 200])
-        part = tables[side].slice(at[side], size)
-        (session.push_s if side else session.push_r)(part)
-        at[side] += len(part)
-        action = chance.random()
-        if action < 0.3:
-            parts.append(session.poll())
-        elif action < 0.36:
-            data = session.snapshot()
-            session.close()
-            makers.append(makers.pop(0))
-            session = makers[0]()
-            session.restore(data)
-    parts.append(session.flush())
-    session.close()
-    return pa.Table.from_batches(parts)
-
-
-def _of_streams(chance: random.Random) -> None:
-    case = _case(chance, streams=True)
-    if case.time is None:
-        case.r, case.s = case.r.slice(0, 60), case.s.slice(0, 60)
-    engines = [_engine(chance) for _ in range(2)]
-    for one in engines:
-        one["engine"] = "auto"
-    given = {"on": case.on, "time": case.time, "window": case.window, "how": case.how, **case.more}
-    wanted = _outcome(lambda: splitjoin.join(case.r, case.s, device="golden", order="total", **given).table)
-
-    def make(options: dict[str, Any]) -> splitjoin.StreamJoin:
-        query = splitjoin.query(case.r.schema, case.s.schema, **given)
-        return splitjoin.open(query, **options)
-
-    got = _outcome(lambda: _pushed(chance, case, [partial(make, one) for one in engines]))
-    case.more |= {"threads": [one["threads"] for one in engines]}
-    _same(case, "the session", got, wanted)
-
-
-def _differs(_: random.Random) -> None:
-    """A planted difference: a row of the answer is missing."""
-    case = Case(pa.table({"x": [1, 2]}), pa.table({"a": [1, 2]}), "r.x = s.a", None, "ROWS 3", "inner")
-    answer = splitjoin.join(case.r, case.s, on=case.on, window=case.window, device="golden").table
-    _same(case, "an engine with a fault", answer.slice(1), answer)
-
-
-COMPARISONS = (Comparison("tables", _of_tables), Comparison("streams", _of_streams))
-#: A comparison whose answers differ, so that tests see that this is found.
-DIFFERS = Comparison("differs", _differs)
+    check_same(case, "the CPU", got, wanted, ordered=order not in ("none", "outer(7)", "inner(2)"))

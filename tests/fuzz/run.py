@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .comparisons import COMPARISONS
 from .inputs import INPUTS
-from .joins import COMPARISONS
 
 __all__ = ["Finding", "names", "run"]
 

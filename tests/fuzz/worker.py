@@ -2,7 +2,7 @@
 
 Run: python -m tests.fuzz.worker CASES SEED FOLDER INPUT=FIRST… Before it runs a case, it writes its input and number
 to the file "at" in FOLDER. It prints them for a case that raised anything but an error of splitjoin, with the error.
-An input is one of `tests.fuzz.inputs`, or a comparison of `tests.fuzz.joins`.
+An input is one of `tests.fuzz.inputs`, or one of `tests.fuzz.comparisons`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from pathlib import Path
 
 from splitjoin.base.errors import SplitJoinError
 
+from .comparisons import COMPARISONS, DIFFER, Comparison
 from .inputs import INPUTS, PLANTED, Input, damaged
-from .joins import COMPARISONS, DIFFERS, Comparison, Difference
+from .joins import Difference
 
 #: Bytes of address space: a length of 2^40 must be an error before the machine runs out of memory.
 _MEMORY = 12 << 30
@@ -68,6 +69,6 @@ def main(cases: int, seed: int, folder: Path, todo: Sequence[tuple[Input | Compa
 
 
 if __name__ == "__main__":
-    known: dict[str, Input | Comparison] = {one.name: one for one in (*INPUTS, *PLANTED, *COMPARISONS, DIFFERS)}
+    known: dict[str, Input | Comparison] = {one.name: one for one in (*INPUTS, *PLANTED, *COMPARISONS, *DIFFER)}
     given = [argument.split("=") for argument in sys.argv[4:]]
     main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), [(known[name], int(first)) for name, first in given])
