@@ -96,6 +96,11 @@ class TableJoin(OneTableTerms):
                        for label, table in self._both[side].parts.items()]
 
     @property
+    def is_ours(self) -> bool:
+        """True if all conditions are in the language, so that DuckDB tests no pairs."""
+        return not self._rest
+
+    @property
     def said(self) -> str:
         """The join and its condition, as text."""
         word = {"inner": "", **{how: how.upper().replace("_", " ") + " " for how in ("left", "right", "full", "semi",
@@ -159,6 +164,7 @@ class TableJoin(OneTableTerms):
         sides = [{self.side_of(c) for c in part.find_all(exp.Column)} for part in (tree.this, tree.expression)]
         if [len(found) for found in sides] != [1, 1] or sides[0] == sides[1]:
             return None
+        check_constant(self._db, tree)
         a, b = (next(iter(found)) for found in sides)
         texts = {a: tree.this.sql("duckdb"), b: tree.expression.sql("duckdb")}
         views = {f"splitjoin_{side}": self.tables[side] for side in SIDES}

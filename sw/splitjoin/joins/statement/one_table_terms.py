@@ -22,7 +22,7 @@ from .clauses import quoted
 from .parts import Statement
 from .reader import Tables, TreeReader, read_condition
 
-__all__ = ["REFUSED", "OneTableTerms", "ask", "asked_term", "check_constant", "connection",
+__all__ = ["REFUSED", "OneTableTerms", "aggregate_names", "ask", "asked_term", "check_constant", "connection",
            "row_of_nulls"]
 
 #: The beginning of the error for a statement that DuckDB refuses.
@@ -199,6 +199,12 @@ def check_constant(db: Any, tree: Any) -> None:
         names = [call.name] if isinstance(call, exp.Anonymous) else list(call.sql_names())
         if any(name.lower() in changing for name in names):
             raise PredicateError(f"{tree.sql('duckdb')}: {names[0]} has other values at other times")
+
+
+def aggregate_names(db: Any) -> set[str]:
+    """The functions of DuckDB that give one value of several rows."""
+    return {name for (name,) in db.execute("SELECT DISTINCT function_name FROM duckdb_functions() "
+                                           "WHERE function_type = 'aggregate'").fetchall()}
 
 
 def _changing(db: Any) -> set[str]:

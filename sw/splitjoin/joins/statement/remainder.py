@@ -48,6 +48,11 @@ class Remainder:
             name not in own or any(before != T.DOT for before, _ in at) for name, at in said.items()
             if name in of_table)
 
+    @property
+    def merges(self) -> bool:
+        """True if USING merges columns."""
+        return bool(self._hidden)
+
     def hide(self, label: str, name: str) -> str:
         """The name under which a column, which USING merges with another one, stays for those who name its table."""
         self._hidden.add((label.lower(), name.lower()))

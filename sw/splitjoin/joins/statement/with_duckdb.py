@@ -29,14 +29,18 @@ from .clauses import (
 from .from_clause import FromItem, FromJoin, FromTree, from_trees
 from .joined_tables import JoinedTables, RunJoin, TableJoin, coalesced, merged_names
 from .multiway import MultiwayStatement, named_column, parse_multiway
-from .one_table_terms import REFUSED, ask, connection
+from .one_table_terms import REFUSED, aggregate_names, ask, connection
 from .parts import SelectItem
 from .remainder import NotDuckDBs, Remainder
+from .subquery_joins import has_subquery, subquery_join
 
 __all__ = ["REFUSED", "Answer", "Surroundings"]
 
 #: Runs a statement that is a join alone, over three tables and more.
 RunSeveral = Callable[[MultiwayStatement, Sequence[pa.Table]], pa.Table]
+#: The error for a statement with several joins where one is meant.
+ONE_JOIN = ("window, time and sort are those of one join, but the statement has several; run them one by one, or leave "
+            "them out")
 #: Joins behind which a condition on earlier tables may be tested before them as well.
 _KEEP_LEFT = {"inner", "left", "semi", "anti", "asof", "asof_left", "asof_semi", "asof_anti"}
 
@@ -92,7 +96,8 @@ class Surroundings:
             return self._set(db, text, operands, scope, nested=nested)
         found = clauses(text)
         trees = from_trees(found)
-        if len(trees) > 1 or trees[0].joins or trees[0].first.tree is not None:
+        if len(trees) > 1 or trees[0].joins or trees[0].first.tree is not None or has_subquery(
+                conjuncts(found, found.where)):
             rows = _Joins(self, db, found, trees, scope, nested=nested).rows()
         else:
             item = trees[0].first
@@ -114,6 +119,8 @@ class Surroundings:
             name = f"splitjoin_{len(scope)}"
             scope[name] = self._select(db, text[piece], dict(scope), nested=nested or n > 0 or not _joins(text[piece]))
             text = f"{text[:piece.start]}(FROM {name}){text[piece.stop:]}"
+        if not nested and not self.joins:
+            raise NotDuckDBs("there is no join")
         self.lines.append(f"DuckDB           the rest: {' '.join(text.split())}")
         return ask(db, text, _said(scope, text))
 
@@ -140,8 +147,7 @@ class _Joins:
         joins = sum(len(tree.items()) for tree in self._trees) - 1
         if self._of.only_one and self._of.joins + joins > 1:
             if self._of.joins or any(item.name is None for tree in self._trees for item in tree.items()):
-                raise StatementError("window, time and sort are those of one join, but the statement has several; run "
-                                     "them one by one, or leave them out")
+                raise StatementError(ONE_JOIN)
             return self._several()
         self._where = list(conjuncts(self._found, self._found.where))
         self._rest = Remainder(self._found, {label: table for rows in self._tables.values()
@@ -151,6 +157,9 @@ class _Joins:
         rows = self._tree(self._trees[0], top=True)
         for tree in self._trees[1:]:
             rows = self._join(rows, self._tree(tree, top=True), FromJoin("inner", tree.first), where=True)
+        rows = self._with_subqueries(rows, several=joins > 0)
+        if not self._nested and not self._of.joins:
+            raise NotDuckDBs("there is no join")
         return self._answer(rows)
 
     def _table(self, item: FromItem) -> pa.Table:
@@ -207,6 +216,37 @@ class _Joins:
             if made is not own:
                 parts[label] = parts[label].set_column(at, name, made).append_column(self._rest.hide(label, name), own)
         return JoinedTables(parts)
+
+    def _with_subqueries(self, rows: JoinedTables, *, several: bool) -> JoinedTables:
+        """``rows`` after those conditions of WHERE that are semi and anti joins with the table of a SELECT.
+
+        Behind the joins of FROM (``several``), DuckDB has those that are not in the language.
+        """
+        of, bound = self._of, False
+        if several and (of.only_one or self._rest.merges):
+            return rows
+        for condition in list(self._where):
+            join = subquery_join(condition, rows.parts, self._scope, lambda: aggregate_names(self._db))
+            if join is None:
+                continue
+            if of.only_one and of.joins:
+                raise StatementError(ONE_JOIN)
+            if not bound:  # as what DuckDB refuses of these conditions, it will not see
+                ask(self._db, f"EXPLAIN {self._found.text}", _said(self._scope, self._found.text))
+            bound, right = True, JoinedTables({join.label: join.table})
+            item = FromItem(join.label, join.label, join.label)
+            for conditions in join.steps(one=of.only_one):
+                work = TableJoin(self._db, rows, right, FromJoin(join.how, item), self._scope)
+                for text in conditions:
+                    work.add(text, "WHERE")
+                if several and not work.is_ours:
+                    break
+                rows = work.run(of.run)
+                of.joins += 1
+                of.lines += [*work.lines, f"join             {work.said}"]
+            else:
+                self._where.remove(condition)
+        return rows
 
     def _belongs(self, condition: str, labels: set[str]) -> bool:
         """True if all columns of ``condition`` are of the tables ``labels``, and there are some, without a SELECT."""
@@ -311,9 +351,11 @@ def _lacking(condition: str) -> exp.Column | None:
 
 
 def _joins(text: str) -> bool:
-    """True if ``text`` joins tables, in any of its parts, or cannot be read."""
+    """True if ``text`` joins tables, in any of its parts, or may do so in WHERE, or cannot be read."""
     try:
-        return sqlglot.parse_one(text, dialect="duckdb").find(exp.Join) is not None
+        tree = sqlglot.parse_one(text, dialect="duckdb")
+        return tree.find(exp.Join) is not None or any(has_subquery(where.this.flatten() if isinstance(
+            where.this, exp.And) else [where.this]) for where in tree.find_all(exp.Where))
     except (SqlglotError, RecursionError):
         return True
 

@@ -192,6 +192,8 @@ def statements(draw: st.DrawFn) -> str:
     group = f" GROUP BY {first}.name" if chosen.endswith(" AS n") else ""
     where = draw(st.lists(st.sampled_from([f"{first}.k > 1", f"{first}.k IS NULL", f"{first}.name <> 'y'",
                                            f"{first}.k = (SELECT max(k) FROM b)", f"{seen[-1]}.name LIKE 'x%'",
+                                           f"{first}.k IN (SELECT m - 5 FROM b)", f"{seen[-1]}.k NOT IN (SELECT k FROM "
+                                           f"c WHERE w < {first}.k)", f"NOT EXISTS (FROM c WHERE k < {first}.k)",
                                            f"({first}.k < 3 OR {seen[-1]}.k = 3)"]), max_size=2, unique=True))
     text = f"SELECT {chosen} FROM {source}{' WHERE ' * bool(where)}{' AND '.join(where)}{group}"
     if draw(st.integers(0, 5)) == 0:

@@ -1,0 +1,168 @@
+"""Conditions on a SELECT within WHERE, which run as semi and anti joins: the rows are DuckDB's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+from unittest import mock
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import splitjoin
+from splitjoin.base.errors import SplitJoinError, StatementError
+from splitjoin.joins.statement import explain_sql, subquery_joins
+from tests.support.sampling import examples
+
+R = pa.table({"id": range(7), "x": [1, 2, None, 5, 5, 9, 0], "k": ["a", "b", "b", None, "c", "", "zz"],
+              "f": [1.5, float("nan"), None, 5.0, -0.0, 2.0, 9.0]})
+S = pa.table({"id": range(5), "a": [2, 5, None, 7, 0], "k": ["b", None, "c", "a", "a"],
+              "f": [5.0, float("nan"), None, 0.0, 1.0]})
+FULL = pa.table({"a": [1, 5, 5, 8], "k": ["a", "b", "b", "q"]})
+ONE = pa.table({"only": [0, 5]})
+TABLES = {"r": R, "s": S, "no_null": FULL, "one": ONE}
+
+
+def counted(table: pa.Table) -> Counter[str]:
+    return Counter(map(repr, zip(*(column.to_pylist() for column in table.columns), strict=True)))
+
+
+def check(text: str, tables: dict[str, pa.Table]) -> Any:
+    """Assert that the rows of ``text`` are DuckDB's, and give the result."""
+    with duckdb.connect(config={"threads": 1}) as db:
+        for name, table in tables.items():
+            db.register(name, table)
+        want = counted(db.sql(text).to_arrow_table())
+    used = {name: table for name, table in tables.items() if name in text}
+    found = splitjoin.sql(text, tables=used)
+    assert counted(found.to_arrow()) == want
+    return found
+
+
+STATEMENTS = [
+    "SELECT * FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a > r.x)",
+    "SELECT r.id FROM r WHERE NOT EXISTS (SELECT * FROM s WHERE s.a > x AND s.k <> r.k) AND x > 1",
+    "SELECT count(*) FROM r WHERE x IN (SELECT a FROM s)",
+    "SELECT id FROM r WHERE x NOT IN (SELECT a FROM s)",
+    "SELECT id FROM r WHERE x NOT IN (SELECT a FROM s WHERE a IS NOT NULL)",
+    "SELECT id FROM r WHERE NOT (x NOT IN (SELECT a FROM s))",
+    "SELECT id FROM r WHERE x NOT IN (SELECT a FROM no_null)",
+    "SELECT id FROM r WHERE x NOT IN (SELECT a FROM s WHERE s.k = r.k)",
+    "SELECT id FROM r WHERE x + 1 NOT IN (SELECT a - 1 FROM s WHERE false)",
+    "SELECT id FROM r WHERE f NOT IN (SELECT f FROM s WHERE s.f IS NOT NULL)",
+    "SELECT id FROM r WHERE x IN (FROM one) AND k NOT IN (SELECT k FROM no_null)",
+    "SELECT id FROM r AS t WHERE x IN (SELECT x FROM r WHERE k = 'b' OR k = t.k)",
+    "SELECT id FROM r WHERE id IN (SELECT a FROM s AS r WHERE r.a < id + 4)",
+    "SELECT id FROM r WHERE EXISTS (SELECT k FROM s WHERE id = 3)",
+    "SELECT id FROM r WHERE EXISTS (SELECT NULL FROM s)",
+    "SELECT id FROM r WHERE NOT EXISTS (FROM s)",
+    "SELECT id FROM r WHERE lower(k) IN (SELECT DISTINCT lower(k) || '' FROM s) AND x <> 5",
+    "SELECT id FROM r WHERE lower(k) NOT IN (SELECT DISTINCT lower(s.k) FROM s WHERE s.k IS NOT NULL)",
+    "SELECT id FROM r WHERE EXISTS (SELECT 1 FROM s WHERE levenshtein(s.k, r.k) = 1 AND s.id < r.id)",
+    "SELECT id FROM r WHERE x >= ALL (SELECT a FROM s WHERE a IS NOT NULL)",
+    "SELECT id FROM r WHERE x >= ALL (SELECT a FROM s)",
+    "SELECT id FROM r WHERE NOT x < ALL (SELECT a FROM s WHERE s.k = r.k)",
+    "SELECT id FROM r WHERE x > ANY (SELECT a FROM s WHERE s.id <> r.id)",
+    "SELECT id FROM r WHERE NOT x > ANY (SELECT a FROM s WHERE s.id = r.id)",
+    "SELECT k, count(*) FROM r WHERE x IN (SELECT a FROM s) AND x > 1 GROUP BY k HAVING count(*) > 0 ORDER BY k",
+    "SELECT r.id, s.id AS other FROM r, s WHERE r.x < s.a AND EXISTS (SELECT 1 FROM s t WHERE t.a > r.x + 3)",
+    "SELECT r.id, s.id AS other FROM r LEFT JOIN s ON r.x = s.a WHERE s.a NOT IN (SELECT a FROM no_null)",
+    "SELECT r.id, t.k FROM r LEFT JOIN s t ON x < a WHERE EXISTS (SELECT 1 FROM s WHERE s.k = t.k AND s.a <> r.x)",
+    "SELECT k, x FROM r JOIN s USING (k) WHERE k IN (SELECT k FROM no_null)",
+    "WITH c AS (SELECT a AS x FROM s WHERE id < 3) SELECT id FROM r WHERE x NOT IN (SELECT x FROM c)",
+    "SELECT q.id FROM (SELECT id, x FROM r WHERE x > 1) q WHERE q.x IN (SELECT a FROM s) UNION SELECT id FROM s",
+    "WITH c AS (SELECT * FROM r WHERE NOT EXISTS (FROM s WHERE a > x)) SELECT c.id, s.id AS o FROM c JOIN s ON x > a",
+    "SELECT max(id) FROM (SELECT id FROM r WHERE x IN (SELECT a FROM s)) q WHERE id < 5",
+    "SELECT id FROM r WHERE x NOT IN (SELECT NULL FROM s)",
+    "SELECT id FROM r WHERE x IN (SELECT 5 FROM s WHERE s.a > r.id)",
+    "SELECT id FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a = r.x) AND (SELECT max(a) FROM s) > x",
+]
+
+
+@pytest.mark.parametrize("text", STATEMENTS)
+def test_rows_are_those_of_duckdb(text: str) -> None:
+    check(text, TABLES)
+    check(text, TABLES | {"s": S.slice(0, 0)})
+
+
+NUMBERS = st.lists(st.tuples(st.none() | st.integers(0, 4), st.none() | st.integers(0, 4)), max_size=6)
+BOTH = ["s.b < r.y", "s.b = r.y", "s.b <> r.x OR s.a = r.y", "s.a IS NULL", "r.y > 1", "s.b + r.y > 3", "b IN (1, y)"]
+VALUES = [("x", "a"), ("r.x + y", "s.a"), ("y", "a + b"), ("x", "3"), ("coalesce(x, 1)", "a")]
+
+
+@st.composite
+def conditions(draw: st.DrawFn) -> str:
+    where = draw(st.lists(st.sampled_from(BOTH), max_size=2, unique=True))
+    source = f"FROM s{' WHERE ' * bool(where)}{' AND '.join(f'({term})' for term in where)}"
+    value, other = draw(st.sampled_from(VALUES))
+    kind = draw(st.sampled_from(["EXISTS", "IN", "NOT IN", "compared"]))
+    negated = draw(st.sampled_from(["", "NOT "]))
+    if kind == "EXISTS":
+        return f"{negated}EXISTS (SELECT 1 {source})"
+    if kind == "compared":
+        kind = f"{draw(st.sampled_from(['=', '<>', '<', '>=']))} {draw(st.sampled_from(['ANY', 'ALL']))}"
+    return f"{negated}({value} {kind} (SELECT {other} {source}))"
+
+
+def with_numbers(rows: list[tuple[int | None, int | None]], a: str, b: str) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [(), ()]
+    return pa.table({a: pa.array(columns[0], pa.int64()), b: pa.array(columns[1], pa.int64())})
+
+
+@settings(max_examples=examples(25))
+@given(NUMBERS, NUMBERS, st.lists(conditions(), min_size=1, max_size=2))
+def test_random_conditions(r: list[Any], s: list[Any], where: list[str]) -> None:
+    check(f"SELECT * FROM r WHERE {' AND '.join(where)}", {"r": with_numbers(r, "x", "y"), "s": with_numbers(s, "a",
+                                                                                                          "b")})
+
+
+def test_a_null_that_is_not_looked_for_is_found() -> None:
+    with mock.patch.object(subquery_joins.SubqueryJoin, "steps", lambda self, one: [self.conditions]), pytest.raises(
+            AssertionError):
+        check("SELECT id FROM r WHERE x NOT IN (SELECT a FROM s)", TABLES)
+
+
+def test_what_runs_where() -> None:
+    schemas = {name: table.schema for name, table in TABLES.items() if name in ("r", "s")}
+    said = explain_sql("SELECT id FROM r WHERE x NOT IN (SELECT a FROM s WHERE s.k < r.k) AND x > 2 AND EXISTS "
+                       "(SELECT 1 FROM r q WHERE r.x = q.id)", schemas, window="ROWS 9", windowed=False)
+    assert said.splitlines()[1:] == [
+        'join             r ANTI JOIN s ON "s"."k" < "r"."k" AND ("r"."x") = ("s"."a")',
+        'join             r SEMI JOIN q ON "r"."x" = "q"."id"',
+        'DuckDB           the rest: SELECT id FROM splitjoin_0 AS "r" WHERE (x > 2)']
+    lines = splitjoin.sql("SELECT id FROM r WHERE x IN (SELECT a FROM s)", r=R, s=S).plan
+    assert lines.endswith("; the rest by DuckDB")
+
+
+def test_within_a_window() -> None:
+    r = pa.table({"ts": [1, 2, 9], "x": [1, None, 3]})
+    s = pa.table({"ts": [1, 5, 9], "a": [1, 7, None]})
+    for text, want in [("x IN (SELECT a FROM s)", [1]), ("x NOT IN (SELECT a FROM s WHERE s.ts < 9)", [9]),
+                       ("NOT EXISTS (SELECT 1 FROM s WHERE a >= 1)", [9])]:
+        found = splitjoin.sql(f"SELECT ts FROM r WHERE {text}", r=r, s=s, window="RANGE 1", time="ts")
+        assert found.to_pylist() == [{"ts": ts} for ts in want]
+    with pytest.raises(StatementError, match="those of one join, but the statement has several"):
+        splitjoin.sql("SELECT ts FROM r WHERE x IN (SELECT a FROM s) AND EXISTS (FROM s)", r=r, s=s, window="RANGE 1",
+                      time="ts")
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("SELECT id FROM r WHERE x IN (SELECT max(a) FROM s)", "two tables must be joined"),
+    ("SELECT id FROM r WHERE x IN (SELECT a FROM s LIMIT 2)", "two tables must be joined"),
+    ("SELECT id FROM r WHERE x IN (SELECT unnest([a, 1]) FROM s)", "two tables must be joined"),
+    ("SELECT id FROM r WHERE EXISTS (SELECT count(*) FROM s)", "two tables must be joined"),
+    ("SELECT id FROM r WHERE x IN (SELECT a FROM s) OR x > 2", "two tables must be joined"),
+    ("SELECT id FROM r WHERE x IN (SELECT a, k FROM s)", "two tables must be joined"),
+    ("SELECT id FROM r WHERE k IN (SELECT a FROM s)", "refuses it: Binder Error: Cannot compare values of type"),
+    ("SELECT id FROM r WHERE EXISTS (SELECT 1 FROM s WHERE a = zz)", "two tables must be joined"),
+    ("SELECT id FROM r WHERE EXISTS (SELECT zz FROM s WHERE a = x)", 'column "zz" not found'),
+    ("SELECT id FROM r WHERE EXISTS (SELECT 1 FROM u WHERE b = x)", "the table 'u' of the statement is not given"),
+    ("SELECT id FROM r UNION SELECT id FROM s", "UNION is not supported"),
+    ("SELECT r.id FROM r JOIN s ON a = x + random()", "has other values|function RAND is not"),
+    ("SELECT id FROM r WHERE EXISTS (SELECT 1 FROM s WHERE a = x + random())", "has other values at other times"),
+])
+def test_refused(text: str, said: str) -> None:
+    with pytest.raises(SplitJoinError, match=said):
+        splitjoin.sql(text, tables={name: table for name, table in TABLES.items() if f" {name}" in text})
