@@ -1,6 +1,6 @@
 """The wire format of circuits in words and bytes: the page docs/wire.md.
 
-Run ``python -m bench.wire_page`` to print the page, which comes from `splitjoin.circuit.wire` and
+``python -m bench.wire_page`` writes it, from `splitjoin.circuit.wire` and
 `splitjoin.circuit.registers`.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -23,6 +24,8 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
 __all__ = ["wire_page"]
+
+PAGE = Path(__file__).parents[1] / "docs" / "wire.md"
 
 #: Of each kind of record: the meaning of ``stream``, the other fields that count, and what the circuit does.
 _OPS = {
@@ -186,7 +189,10 @@ def wire_page() -> str:
         _text("Circuits with `small` count tuples alone, and give results in the order total, whatever `order` says."),
         "",
         "Registers with fields (write 0 to all other bits):", "",
-        "| register | bits | field | | values |", "|---|---|---|---|---|", *parts, ""])
+        "| register | bits | field | | values |", "|---|---|---|---|---|", *parts, "",
+        _text("""With `fault_timeout`, `dead_cores` is the number of cores that are left out, and `last_probe` the row
+            id of the probe of the region's last item (bits 31:0), 1 if that probe was complete (bit 32), and 1 if the
+            core is left out (bit 33)."""), ""])
 
 
 def _states_section() -> list[str]:
@@ -256,8 +262,8 @@ def _bullet(words: str) -> str:
 
 
 def main() -> None:
-    """Print the page."""
-    print(wire_page(), end="")
+    """Write the page."""
+    PAGE.write_text(wire_page(), encoding="utf-8")
 
 
 if __name__ == "__main__":
