@@ -94,7 +94,7 @@ class DeviceLost(DeviceError):
 
 
 class CoreLost(DeviceLost):
-    """A device has left out ``cores``, in words, which stood still, and the session is to begin anew (``on_fault``)."""
+    """A device has left out ``cores`` (a text), and the session must reload its windows (``on_fault``)."""
 
     def __init__(self, cores: str):
         super().__init__(f"the device has left out {cores}, which stood still, and the session must begin anew")

@@ -81,10 +81,10 @@ class Fault:
     """A core that a device has left out, as it stood still (semantics, section 6).
 
     Attributes:
-        core, cores: The number of the core, and of all cores.
-        r, s: The row ids of R's and S's first probes that lack what they would have found in that core. Of these two
-            probes themselves, pairs that had left before are there.
-        lost_r, lost_s: Lost are tuples of R whose row ids are ``lost_r`` modulo ``cores``, and those of S likewise.
+        core, cores: The number of the core, from 0, and how many cores there are.
+        r, s: The row ids of the first probes of R and S that lack pairs of that core. These two probes may have some.
+        lost_r, lost_s: The core stored the tuples of R whose row ids are ``lost_r`` modulo ``cores``, and those of S
+            whose are ``lost_s``; they are lost.
     """
 
     core: int

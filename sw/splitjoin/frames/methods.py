@@ -1,4 +1,4 @@
-"""What ``frame.splitjoin`` has in every library."""
+"""The part of ``frame.splitjoin`` that all libraries share."""
 
 from typing import Any
 

@@ -33,26 +33,26 @@ class PandasJoin(FrameJoin):
             right: A DataFrame; or a list of them, each of which gives the columns of its own nearest row.
             on: The column of both frames by which rows are near, or an index level of this name: numbers, times,
                 durations or text, in any order, with NULL or without.
-            left_on: Its name in this frame alone, or an array of as many values as this frame has rows.
-            right_on: Likewise in ``right``; in every one of several.
-            left_index: True if it is the index of this frame.
-            right_index: True if it is the index of ``right``.
+            left_on: In place of ``on``, the column of this frame, or an array with a value for each of its rows.
+            right_on: The same for ``right``; a column must be in all frames of a list.
+            left_index: True to use the index of this frame in place of a column.
+            right_index: True to use the index of ``right``.
             by: The columns of both frames that must be equal, one name or several; NULL equals NULL.
             left_by: Their names in this frame alone.
             right_by: Their names in ``right`` alone.
             suffixes: What is appended to names that occur in several frames, one for this frame and one for each other;
                 None appends nothing. ``("_x", "_y")`` by default, and of several frames ``("", "_1", "_2", …)``.
             tolerance: How far a partner may be, as in `splitjoin.join`.
-            allow_exact_matches: False for partners at other times only.
+            allow_exact_matches: False to leave out partners at exactly the same time.
             direction: ``"backward"``, ``"forward"`` or ``"nearest"``.
             condition: What must hold besides, in SQL over this frame, ``r``, and the right one, ``s``, such as
                 ``"s.size >= r.quantity"``.
             ties: As in `splitjoin.join`.
 
         Returns:
-            A DataFrame with a row for each row of this frame, in its order. Columns keep their types, as far as pandas
-            has missing values in them. With ``left_index`` or ``right_index`` it has the index of this frame, else
-            numbers from 0.
+            A DataFrame with a row for each row of this frame, in its order. Columns keep their types, unless pandas
+            needs another one for missing values. With ``left_index`` or ``right_index`` it has the index of this frame,
+            else numbers from 0.
 
         Raises:
             SplitJoinError: With what must hold, what came and what to do.

@@ -35,8 +35,8 @@ class PolarsJoin(FrameJoin):
             other: A frame; or a list of them, each of which gives the columns of its own nearest row.
             left_on: The column of this frame by which rows are near: a name or an expression. Numbers, times,
                 durations or text, in any order, with NULL or without.
-            right_on: Likewise of ``other``; of every one of several.
-            on: Likewise of both.
+            right_on: The same for ``other``; a column must be in all frames of a list.
+            on: The column of both, in place of ``left_on`` and ``right_on``.
             by_left: The columns of this frame that must be equal, one name or several. NULL equals nothing.
             by_right: Their names in ``other``.
             by: Their names in both.
@@ -44,8 +44,8 @@ class PolarsJoin(FrameJoin):
             suffix: What is appended to names of ``other`` that this frame, or an earlier one of several, has already;
                 a text, or of several frames one for each.
             tolerance: How far a partner may be: as in Polars, such as ``"3d12h"``, or as in `splitjoin.join`.
-            coalesce: False to keep the column of ``other`` by which rows are near where both have the same name.
-            allow_exact_matches: False for partners at other times only.
+            coalesce: False to keep the column ``on`` of ``other`` too.
+            allow_exact_matches: False to leave out partners at exactly the same time.
             condition: What must hold besides, in SQL over this frame, ``r``, and the other one, ``s``, such as
                 ``"s.size >= r.quantity"``.
             ties: As in `splitjoin.join`; by default ``"last"`` for ``"nearest"``, as in Polars.

@@ -36,7 +36,7 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
          device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
          allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
          tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
-         sort: bool = False,         to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
+         sort: bool = False, to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
     """Join two streams, given as whole tables, under any condition within sliding windows.
 
     Each tuple is compared with the tuples of the other stream that precede it in arrival order and lie in that

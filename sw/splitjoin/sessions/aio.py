@@ -140,7 +140,7 @@ class AsyncStreamJoin:
         return await self._change(self._session.precision, n)
 
     async def window(self, window: WindowSpec) -> tuple[int, int]:
-        """Let the streams have other windows (see `StreamJoin.window`)."""
+        """Change the windows (see `StreamJoin.window`)."""
         return await self._change(self._session.window, window)
 
     async def move(self, device: str | Device, **options: Any) -> None:

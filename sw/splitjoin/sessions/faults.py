@@ -15,16 +15,16 @@ __all__ = ["ATTEMPTS", "CoreFaults", "OnFault", "lost", "opened_again"]
 #: Fresh device sessions tried in one call without any progress, when a device loses its session again and again.
 ATTEMPTS = 3
 
-#: ``continue``: go on without the core. ``restart``, or a device: open that device (again), and reload the windows, so
-#: that no row is missing.
+#: ``continue``: go on without the core. ``restart``: open the device again; a device: open that one. Both reload the
+#: windows, so that no row is missing.
 OnFault = Literal["continue", "restart"] | Device
 
 
 class CoreFaults:
-    """The faults of a session's devices, and the choice what follows them."""
+    """The faults of a session's devices, and what the session does after one (``on_fault``)."""
 
     def __init__(self, on_fault: OnFault = "continue"):
-        """Raises `InputError` for what is no choice."""
+        """Raises `InputError` for any other ``on_fault``."""
         if on_fault not in ("continue", "restart") and not isinstance(on_fault, Device):
             raise InputError(f"on_fault must be 'continue', 'restart', or a device to restart on, not {on_fault!r}")
         self._on_fault = on_fault

@@ -61,9 +61,9 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
             makes room; ``"shed"``: it drops tuples, which `shed_r` and `shed_s` return (semantics, section 6).
         shedding: With ``"shed"``, which tuples are dropped; by default as `Shedding` says.
         punctuation: True if `poll_items` is to give row ids and stars too.
-        on_fault: What follows when a circuit with ``fault_timeout`` leaves out a core: ``"continue"``: the rows lack
-            what `faults` says. ``"restart"``: the device is opened again, and the windows are reloaded, so that none
-            are missing; or so on another device, which is given here.
+        on_fault: What the session does when a circuit with ``fault_timeout`` leaves out a core: ``"continue"``: it
+            goes on, and the rows lack what `faults` says. ``"restart"``, or a device: it opens its device again, or the
+            given one, and reloads the windows, so that no row is missing.
     """
 
     def __init__(self, query: Query | Select, device: Device, *, select: Sequence[str] | None = None,
@@ -196,8 +196,8 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """The cores that the device has left out as they stood still, in the order in which this was seen; with the row
-        ids of the stream from which their share of the pairs is missing, unless the session began anew (``on_fault``).
+        """The cores that the device has left out, in the order in which the session learnt of them. Each `Fault` has
+        the row ids from which on the core's share of the pairs is missing, unless ``on_fault`` reloaded the windows.
         """
         return self._pipeline.faults.seen
 
@@ -240,14 +240,16 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
             return self._pipeline.precision(n)
 
     def window(self, window: WindowSpec) -> tuple[int, int]:
-        """Let the streams have other windows from the next tuple on, as `splitjoin.query` takes them.
+        """Change the windows, which are given as to `splitjoin.query`, from the next tuple on.
 
-        A shorter window leaves out at once what lies before it. In a longer one, tuples that had expired do not come
-        back: those that no tuple to come could have seen. What the windows hold is replayed into a fresh device
-        session. Returns the row ids (R's, S's) of the first tuples that come after the change; snapshots keep it.
-        Raises `WindowError` for windows that are none, `UnsupportedError` for kinds other than inner, for aggregates,
-        and where tuples are joined as they come (order ``none`` over RANGE windows), and what the device raises where
-        the windows do not fit, such as `CapacityError`; then nothing changes.
+        A shorter window leaves out at once what lies before it. A longer one does not bring back tuples that had
+        expired. What the windows hold is replayed into a fresh device session; snapshots keep the change.
+
+        Returns the row ids (R's, S's) of the first tuples after the change.
+
+        Raises `WindowError` for an invalid window, `UnsupportedError` for kinds other than inner, for aggregates, and
+        for order ``none`` over RANGE windows, and what the device raises where the windows do not fit, such as
+        `CapacityError`. Then nothing changes.
         """
         with self._usable():
             return self._pipeline.window(window)

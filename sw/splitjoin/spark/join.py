@@ -82,8 +82,8 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
         right: The stream S, likewise.
         on: The condition, as for `splitjoin.join`: SQL over ``r`` and ``s``, or a Python function; or a Spark
             `Column` over ``F.col("r.x")`` and ``F.col("s.x")``, or ``left["x"]`` and ``right["x"]``. Streaming
-            inner joins take several, a mapping by name: a pair has a row for each that is true of it, with the name in
-            the first column, ``query``, and all share one state.
+            inner joins take several, as a mapping of names to conditions: a pair has a row for each condition that is
+            true of it, with the name in the first column, ``query``. All share one state.
         window: ``"RANGE 15 MINUTES"``, ``"ROWS 4096"``, or both in one text; a pair or mapping gives one per stream. It
             may be left out if the condition itself bounds the times of a pair, as in ``s.ts BETWEEN r.ts AND r.ts +
             INTERVAL '1 HOUR'``: then the windows are as long as the condition needs. A RANGE that is shorter than that

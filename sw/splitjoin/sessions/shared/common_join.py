@@ -58,10 +58,10 @@ class CommonHost:
 class CommonJoin:
     """One join over shared streams, on one device, for several queries; `SharedStreams.common_join` adds it.
 
-    Its tuples are stored, encoded and compared once. Each of its queries has the rows and their order of its own single
-    session: of the pairs that are found it keeps those that its own condition and windows admit, by a test on the host.
-    So its condition must imply one of the join's, as far as constants and forms tell, and its windows must lie within
-    the join's. The device is open while there are queries. Queries of one join are polled one at a time.
+    Tuples are stored, encoded and compared once. From the pairs that the join finds, each query keeps, by a test on the
+    host, those that its own condition and windows admit; rows and order are those of a session of its own. So its
+    condition must imply the join's, by equal parts and by constants, and its windows must lie within the join's. The
+    device is open while there are queries. Queries of one join are polled one at a time.
 
     Attributes:
         name: The name by which snapshots know it.
@@ -81,10 +81,10 @@ class CommonJoin:
     def query(self, *, on: Predicate, window: WindowSpec | None = None, order: str | Order = "total",
                  select: Sequence[str] | None = None, name: str | None = None, history: bool = False,
                  punctuation: bool = False) -> SharedQuery:
-        """Add a query that chooses from the pairs of this join, from the tuples on that become ready next.
+        """Add a query that chooses from the pairs of this join, from the next tuples that become ready on.
 
         The arguments are those of `SharedStreams.query`; ``window``: None for the join's; ``order``: ``"total"`` or
-        ``"none"``. Raises `UnsupportedError` for a query whose pairs the join does not, or is not known to, find.
+        ``"none"``. Raises `UnsupportedError` unless it is known that the join finds all pairs of the query.
         """
         made = self._host.make_query(on=on, window=self._window if window is None else window, order=order)
         return self._add(SessionSchemas(made, select), name, history, punctuation)

@@ -128,9 +128,9 @@ class SharedStreams:
         """Add a join whose pairs several queries choose theirs from, so that one device, such as one circuit, serves
         them all; `CommonJoin.query` and `CommonJoin.sql` add these queries.
 
-        ``on``: one condition, or several, of which each query's must imply one; those that imply another are left out.
-        ``window``: no query's may be longer. ``select``: the columns that queries may give and test, beside those of
-        ``on`` and the times; by default all. ``name``: by default j1, j2, and so on.
+        ``on``: one condition, or several; each query's condition must imply one of them. ``window``: the longest that
+        a query may have. ``select``: the columns that queries may give and test, beside those of ``on`` and the times;
+        by default all. ``name``: by default j1, j2, and so on.
         """
         query = self._query(on=any_of(on, self._streams), window=window)
         chosen = find_device(device, **merged_options(device_options, options, device, self.common_join))
