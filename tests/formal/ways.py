@@ -141,7 +141,7 @@ def _taken(port: Any) -> Value:
 
 _FAULTS = (
     Fault("offers at o are stable", LookaheadFifo, "read(probes, heads[0])", "read(probes, second)"),
-    Fault("each pair leaves in its group, on the way of its group", Merger, "barrier_offer.eq(barrier.all())",
+    Fault("each pair leaves in its group, on the way of its group", Merger, "barrier_offer.eq(all_barriers)",
           "barrier_offer.eq(barrier.any() & ~pair.any())"),
     Fault("a way's pairs of a group have left when its star leaves", LookaheadFifo, "self.pop ^ push", "self.pop"),
     Fault("a pair leaves once, and only if it entered", LookaheadFifo, "head + self.pop", "head"),

@@ -395,7 +395,8 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
             if y.type.tz is not None:
                 raise PredicateError(f"{at!r}: a date begins at another moment in each time zone, so it cannot be "
                                      f"compared with {y.type}; cast one of them before the join")
-            return (midnight(x, y.type.unit, at), y) if x is a else (y, midnight(x, y.type.unit, at))
+            begin = midnight(x, y.type.unit, at)  # in its own unit, if it is a literal
+            return _comparable(begin, y, at) if x is a else _comparable(y, begin, at)
     for kind in (Timestamp, Duration):
         if isinstance(ta, kind) and isinstance(tb, kind):
             x, y, _ = same_unit(a, b, at)

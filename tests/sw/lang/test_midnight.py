@@ -18,7 +18,9 @@ S = pa.table({"d": pa.array(DAYS, pa.date32()), "m": range(len(DAYS))})
 CONDITIONS = [*(f"r.t {op} s.d" for op in ("=", "<>", "<", "<=", ">", ">=")), "s.d BETWEEN r.t AND r.t",
               "r.t BETWEEN s.d AND s.d + 1", "s.d IN (r.t, DATE '2024-03-01')", "r.t IS NOT DISTINCT FROM s.d",
               "greatest(r.t, s.d) <= TIMESTAMP '2024-02-29 00:00:01'", "coalesce(s.d, r.t) = r.t",
-              "CAST(s.d AS TIMESTAMP) < r.t", "date_trunc('day', r.t) = s.d AND r.n > 2",
+              "CAST(s.d AS TIMESTAMP) < r.t", "r.t >= DATE '2024-03-01' AND r.n > s.m",
+              "DATE '1970-01-01' = r.t AND s.m > 1",
+              "date_trunc('day', r.t) = s.d AND r.n > 2",
               "CASE WHEN r.n > 5 THEN s.d ELSE r.t END > TIMESTAMP '1970-01-01'"]
 
 
