@@ -34,7 +34,7 @@ class Compiler:
     """
 
     def __init__(self, condition: Expr, lanes: AtomLanes, tuning: Tuning = DEFAULTS, *, verify: bool = False):
-        self._interpreted = tuning.interpreted
+        self._interpreted = tuning.interpreted_pairs
         self._condition, self._lanes, self._verify = condition, lanes, verify
         self._ranges: object = None
         self._kernel: Kernel | None = None

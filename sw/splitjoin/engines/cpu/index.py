@@ -141,7 +141,7 @@ class IndexFinder(Finder):
             if store.end == store.base:  # nobody looks: the grid's remaining tuples are expired
                 tasks[tasks[:, 0] == PROBE, 6 - n] = len(counts[other_side(side)])
                 counts[other_side(side)][:] = 0
-            elif side not in self._grids or store.end - self._grids[side].first > self.tuning.numbered:
+            elif side not in self._grids or store.end - self._grids[side].first > self.tuning.grid_tuples:
                 self._build(side, self._live(batch, side, 0), self._ends[side])
         self._describe(batch, counts)
         if batch.team.size > 1:
@@ -179,7 +179,8 @@ class IndexFinder(Finder):
     def has_grids(self, tuples: int) -> bool:
         """True if both streams have grids that can number ``tuples`` more."""
         return len(self._grids) == len(SIDES) and all(
-            self.stores[side].end + tuples - grid.first <= self.tuning.numbered for side, grid in self._grids.items())
+            self.stores[side].end + tuples - grid.first <= self.tuning.grid_tuples
+            for side, grid in self._grids.items())
 
     def finished(self, candidates: int) -> None:
         """Note that all stored tuples are in the grids, and that ``candidates`` were compared which no thread has."""
@@ -333,14 +334,14 @@ class IndexFinder(Finder):
         sample = [k[first - store.base:] if end - first >= 1024 else k for k in keys]
         counts = levels_for(self._plan, self._selectivity, self._tests, max(end - first, len(sample[0]) // 2))
         levels = [hashed((256 * n - 1).bit_length()) if is_equality(self._plan, j)
-                  else cyclic(s, 256 * n) if has_trend(s, self.tuning.trend) else learn(s, 256 * n)
+                  else cyclic(s, 256 * n) if has_trend(s, self.tuning.trend_sample) else learn(s, 256 * n)
                   for j, n, s in zip(self._tests, counts, sample, strict=True)]
         levels = levels if len(levels) == 2 else [*levels, constant()]
         lines, stride = (-(-x.count // 256) for x in levels)  # 256 levels to a cell
         span = slice(first - store.base, end - store.base)
         found = np.stack([y.of(k[span]) for y, k in zip(levels, (keys[0], keys[-1]), strict=True)])
         head, used = np.empty((lines * stride, 4), np.int32), np.zeros(1, np.int64)
-        size = self.tuning.spare // BLOCK * BLOCK + BLOCK
+        size = self.tuning.grid_spare // BLOCK * BLOCK + BLOCK
         while True:
             rows, pool = np.empty(size, np.int32), aligned(2 * size, np.uint8)
             if build_grid(found, stride, head, rows, pool, used):

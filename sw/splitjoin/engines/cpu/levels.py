@@ -93,7 +93,7 @@ def hashed(bits: int) -> Levels:
     return Levels(np.array([HASH, 0, 0, 0, 64 - bits], np.uint64), np.zeros(2), np.zeros(1, np.int32), 1 << bits)
 
 
-def has_trend(sample: Array, least: int = DEFAULTS.trend) -> bool:
+def has_trend(sample: Array, least: int = DEFAULTS.trend_sample) -> bool:
     """True if the codes of ``sample`` (n,), in arrival order, rise or fall over time, as ``least`` early ones tell."""
     if len(sample) > _SAMPLE:
         sample = sample[np.linspace(0, len(sample) - 1, _SAMPLE).astype(np.int64)]

@@ -178,7 +178,7 @@ class NumpySession(BatchSession):
         order, left, count = _by_key(keys, bounds) if keys else (start, start, lengths)
         fewest = min(int(count.sum()), int(lengths.sum()))
         found = None
-        if keys and fewest >= self._tuning.zoned * len(count):
+        if keys and fewest >= self._tuning.zone_candidates * len(count):
             zones, within = Zones([*(key[order] for key in keys), order]), [*bounds, (start, end - 1)]
             some = slice(None, None, max(1, len(count) // _ZONE_SAMPLE))
             looked = sum(len(at) for _, at in zones.pairs(left[some], count[some], [

@@ -61,7 +61,7 @@ class Runs:
         extremes: Per slot of ``others`` the least and the greatest key of each block, level by level.
     """
 
-    def __init__(self, slots: list[int], by: int, others: list[int], tail: int = DEFAULTS.tail):
+    def __init__(self, slots: list[int], by: int, others: list[int], tail: int = DEFAULTS.run_tuples):
         self._slots, self._by, self.others, self._least = slots, by, others, tail
         self.origin = self.tail = self.used = 0
         self.keys: dict[int, Array] = {}

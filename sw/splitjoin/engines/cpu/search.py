@@ -238,7 +238,7 @@ class PlanSearch(Search):
         if not isinstance(self._finder, IndexFinder) or self._choice is None:
             return None
         arrivals = self._arrivals + self._last_arrivals
-        due = arrivals > self.tuning.rechosen + 16 * self._live
+        due = arrivals > self.tuning.choice_arrivals + 16 * self._live
         if due or (self._is_judged(arrivals, self._live) and self._compares_too_much):
             return None
         return self._finder, 2 * self._live
@@ -256,7 +256,7 @@ class PlanSearch(Search):
         self._arrivals += self._last_arrivals
         stale = self._is_stale(live)
         self._last_arrivals = len(batch.stream)
-        due = self._arrivals > self.tuning.rechosen + 16 * self._live
+        due = self._arrivals > self.tuning.choice_arrivals + 16 * self._live
         if self._choice is None or stale or due or live > 2 * self._live:
             self._choose_again(batch, max(live, 1), stale)
         assert self._finder is not None
@@ -272,7 +272,7 @@ class PlanSearch(Search):
 
     def _is_judged(self, arrivals: int, live: int) -> bool:
         """True if so many arrivals since the last choice tell whether it is stale, in windows of ``live`` tuples."""
-        return arrivals >= max(live // 4, self.tuning.judged)
+        return arrivals >= max(live // 4, self.tuning.check_arrivals)
 
     @property
     def _compares_too_much(self) -> bool:
@@ -291,7 +291,7 @@ class PlanSearch(Search):
             lanes[side] = Lanes(samples[side], probes[:tests], probes[tests:])
         selectivity = measure(self._plan, lanes["r"], lanes["s"])
         # An index that became stale soon after it was learnt would do so again: the second time, use nested loops.
-        soon = self._arrivals <= 2 * self._last_arrivals + self.tuning.judged
+        soon = self._arrivals <= 2 * self._last_arrivals + self.tuning.check_arrivals
         self._stale_in_a_row = self._stale_in_a_row + 1 if stale and soon else 0
         forced = self._forced or ("nested" if self._stale_in_a_row > 1 else None)
         choice = choose(self._plan, selectivity, live, forced, self._prefilter)
@@ -380,12 +380,12 @@ class VerifiedSearch(Search):
                 self._tests.renew()
             return kernel
         pairs, candidates = self._finder.tested, self._finder.passed
-        if not self._may_bypass or pairs - self._reviewed_pairs < self._tuning.reviewed:
+        if not self._may_bypass or pairs - self._reviewed_pairs < self._tuning.review_pairs:
             return None
         too_many = candidates - self._reviewed_candidates > _MOST_CANDIDATES * (pairs - self._reviewed_pairs)
         self._reviewed_pairs, self._reviewed_candidates = pairs, candidates
         kernel = self._all_pairs.kernel(batch, pairs) if too_many else None
         if kernel is not None:
             _, live = batch.extent
-            self._bypassed_arrivals = self._tuning.rechosen + 16 * live
+            self._bypassed_arrivals = self._tuning.choice_arrivals + 16 * live
         return kernel

@@ -61,14 +61,15 @@ class SortedFinder(Finder):
 
     def _empty(self) -> dict[str, Runs]:
         return {side: Runs(used_slots(self._plan, side), by,
-                           [slot for slot in sorted(slot_tests(self._plan, side)) if slot != by], self.tuning.tail)
+                           [slot for slot in sorted(slot_tests(self._plan, side)) if slot != by],
+                           self.tuning.run_tuples)
                 for side, by in self._by.items()}
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
         walks: dict[str, _Walk | None] = dict(zip(
             SIDES, batch.team.map(lambda side: self._prepare(batch, side), SIDES), strict=True))
-        parts = [part for part in batch.parts(self.tuning.many) if walks[part[0]] is None]
+        parts = [part for part in batch.parts(self.tuning.sorted_probes) if walks[part[0]] is None]
         found = assembled(parts, batch.team.map(lambda part: self._find(batch, *part), parts))
         for side, walk in walks.items():
             if walk is not None:
@@ -84,7 +85,7 @@ class SortedFinder(Finder):
         if not len(start) or store.end == store.base:
             return None
         runs.update(store, int(start[0]))
-        if len(start) < self.tuning.many or not runs.others or runs.used > _PASSED * len(start):
+        if len(start) < self.tuning.sorted_probes or not runs.others or runs.used > _PASSED * len(start):
             return None
         turns, chosen = self._turns(other, probes), np.empty(len(start), np.int64)
         ends = [np.empty(len(turns), runs.keys[slot].dtype) for slot in sorted([self._by[other], *runs.others])
@@ -97,7 +98,7 @@ class SortedFinder(Finder):
     def _past(self, batch: Batch, side: str, walk: _Walk) -> Found:
         """The matches of the probes of stream ``side``, divided by their bounds, and so are the tuples."""
         n, size = len(walk.chosen), batch.team.size
-        cuts = [n * i // size for i in range(size + 1)] if n >= size * self.tuning.many else [0, n]
+        cuts = [n * i // size for i in range(size + 1)] if n >= size * self.tuning.sorted_probes else [0, n]
         spans = [slice(a, b) for a, b in pairwise(cuts)]
         met = batch.team.map(lambda span: self._walk(batch, side, walk, span), spans)
         place = np.cumsum(walk.counts)
@@ -144,14 +145,14 @@ class SortedFinder(Finder):
             parts.append(rows[:at] + runs.origin)
         self.count_candidates(compared)
         found = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return counts, found if len(turns) < self.tuning.many else in_arrival_order(turns, counts, found)
+        return counts, found if len(turns) < self.tuning.sorted_probes else in_arrival_order(turns, counts, found)
 
     def _turns(self, stored: str, probes: list[Array]) -> npt.NDArray[np.uint32]:
         """The order in which probes look: that of their bounds on the key by which runs are sorted, if they are many,
         so that neighbours find the same blocks in the caches.
         """
         tests, turns = len(self._plan.tests), np.arange(len(probes[0]), dtype=np.uint32)
-        if len(turns) >= self.tuning.many:
+        if len(turns) >= self.tuning.sorted_probes:
             own = slot_tests(self._plan, stored)[self._by[stored]]
             lows, highs = probes[own[0]], probes[tests + own[0]]
             sort_keys(lows if lows.min() < lows.max() else highs, turns)

@@ -36,14 +36,14 @@ class TieredSession(Session):
 
     def __init__(self, query: Query, compiled: Callable[[], BatchSession], compilation: Compilation,
                  tuning: Tuning = DEFAULTS):
-        self._compiled, self._compilation, self._loading = compiled, compilation, tuning.loading
+        self._compiled, self._compilation, self._loading = compiled, compilation, tuning.loading_seconds
         self._first = NumpySession(query, tuning)
         self._second: BatchSession | None = None
         self._query = query
         self._kept: deque[Arrivals] = deque()  # what later tuples may see, and the rest of its oldest batch
         self._before = dict.fromkeys(SIDES, 0)  # the tuples before `_kept`
         self._replayed: dict[str, int] = {}  # counters of the second session that the first one has counted, too
-        self._size = tuning.first
+        self._size = tuning.first_batch
         self._joined, self._spent = 0, 0.0  # arrivals joined by NumPy, and the seconds that it took
 
     def push(self, arrivals: Arrivals) -> None:

@@ -17,37 +17,38 @@ class Tuning:
 
     Attributes:
         batch: Arrivals of a batch, whose results are in memory at the same time; from 1 on.
-        slack: Tuples that may be kept beyond a window before memory is released.
-        room: Room for matches beside those of one probe; from 1 on.
-        share: Least nanoseconds of work for each thread: the hand-over takes a tenth of it, more if a helper has to be
-            woken; above 0.
-        step: Least nanoseconds of a thread's work in a step of an index, after which threads wait for each other;
-            above 0.
-        shared_arrivals: Least arrivals of such a step; from 1 on.
-        part_arrivals: Least arrivals of a step in the part that one thread probes with; from 1 on.
-        part_probes: Least probes in a part of nested loops, where there are many: fewer would read each chunk of the
-            window too often; from 1 on.
-        spare: Tuples by which the cells of an index can grow, at least, before its grid is built anew.
-        numbered: Most tuples since a grid was built, which it numbers in 32 bits; from 1 to 2**30.
-        trend: Least number of early codes of a sample that tell whether keys rise or fall over time; from 1 on.
-        tail: Least number of tuples in arrival order that are sorted into a run; from 1 on.
-        many: Least number of probes of sorted runs that look in the order of their bounds; from 1 on.
-        rechosen: Arrivals after which the engine is chosen again, beside 16 windows.
-        judged: Arrivals after which it is checked at the earliest whether an index compares more than was predicted.
-        reviewed: Pairs after which interval tests with a residual are reviewed.
-        interpreted: Pairs of which NumPy evaluates a condition before it is compiled, which takes about as long.
+        slack: Tuples that may be kept beyond a window before their memory is released.
+        room: Matches for which a session has memory, beside those of one probe; from 1 on.
+        share: Nanoseconds of work from which on a thread gets a share of a batch: handing it over takes a tenth of the
+            default, more if the thread has to be woken; above 0.
+        step: Nanoseconds of each thread's work in one step of an index, after which threads wait for each other, at
+            least; above 0.
+        shared_arrivals: Arrivals of such a step, at least; from 1 on.
+        part_arrivals: Arrivals of a step in the part that one thread probes with, at least; from 1 on.
+        part_probes: Probes in a part of nested loops, at least where there are as many: fewer would read each chunk of
+            the window too often; from 1 on.
+        grid_spare: Tuples for which the cells of an index have memory beyond those present, before its grid is built
+            anew, at least.
+        grid_tuples: Tuples after which a grid is built anew, as it numbers them in 32 bits; from 1 to 2**30.
+        trend_sample: Tuples that a sample must have to show whether keys rise or fall over time; from 1 on.
+        run_tuples: Tuples that are sorted into a new run, at least; from 1 on.
+        sorted_probes: Probes of sorted runs from which on they search in the order of their bounds; from 1 on.
+        choice_arrivals: Arrivals, beside 16 windows, after which the engine chooses its method again.
+        check_arrivals: Arrivals after which it checks, at the earliest, whether an index compares more than predicted.
+        review_pairs: Pairs after which it checks whether interval tests ahead of a residual pay.
+        interpreted_pairs: Pairs of which NumPy evaluates a condition before it is compiled, which takes about as long.
         numpy_pairs: Pairs that NumPy evaluates at once; from 1 on.
-        zoned: Candidates of a probe by one key, on average, from which on NumPy tries zone maps.
-        verified: Candidates that a part of a batch should have which are verified; from 1 on.
+        zone_candidates: Candidates of a probe by one key, on average, from which on NumPy tries zone maps.
+        verified: Candidates in a part of a batch whose residual is evaluated together; from 1 on.
         verified_first: Arrivals of the first such part; from 1 on.
-        verified_limit: Candidates that it could have at most if tests let everything through; from 1 on.
-        range_rows: Rows whose least and greatest values are kept together; from 1 on.
-        first: Arrivals of the first batch by NumPy, while loops are compiled; from 1 on.
-        table_share: Nanoseconds of work of a join of whole tables that pay for one thread more; above 0.
+        verified_limit: Candidates that a part may have at most, if tests let everything through; from 1 on.
+        range_rows: Rows of a table whose least and greatest values are kept together; from 1 on.
+        first_batch: Arrivals of the first batch that NumPy joins while loops are compiled; from 1 on.
+        table_share: Nanoseconds of work of a join of whole tables for each further thread; above 0.
         table_rows: Rows of a slice of a table, whose columns and codes stay in the second-level cache; from 1 on.
-        table_pairs: Candidates of a join of whole tables that are looked at together; from 1 on.
-        table_part: Least rows of R for a thread that looks for the nearest partner of each; from 1 on.
-        loading: Seconds that a process takes to load numba and a query's compiled loops: NumPy goes on for so long.
+        table_pairs: Candidates of a join of whole tables that are evaluated together; from 1 on.
+        table_part: Rows of R for each thread that looks for their nearest partners, at least; from 1 on.
+        loading_seconds: Seconds that a process needs to load numba and a query's compiled loops; NumPy joins meanwhile.
     """
 
     batch: int = 1 << 16
@@ -58,34 +59,34 @@ class Tuning:
     shared_arrivals: int = 4096
     part_arrivals: int = 64
     part_probes: int = 128
-    spare: int = 1 << 12
-    numbered: int = 1 << 30
-    trend: int = 64
-    tail: int = 1024
-    many: int = 1024
-    rechosen: int = 1 << 20
-    judged: int = 4096
-    reviewed: int = 1 << 24
-    interpreted: int = 1 << 23
+    grid_spare: int = 1 << 12
+    grid_tuples: int = 1 << 30
+    trend_sample: int = 64
+    run_tuples: int = 1024
+    sorted_probes: int = 1024
+    choice_arrivals: int = 1 << 20
+    check_arrivals: int = 4096
+    review_pairs: int = 1 << 24
+    interpreted_pairs: int = 1 << 23
     numpy_pairs: int = 1 << 18
-    zoned: int = 64
+    zone_candidates: int = 64
     verified: int = 1 << 20
     verified_first: int = 1024
     verified_limit: int = 1 << 27
     range_rows: int = 4096
-    first: int = 4096
+    first_batch: int = 4096
     table_share: float = 1_000_000.0
     table_rows: int = 1 << 16
     table_pairs: int = 1 << 21
     table_part: int = 1 << 17
-    loading: float = 0.5
+    loading_seconds: float = 0.5
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value, default = getattr(self, field.name), field.default
             least = 0 if field.name in _FROM_ZERO else 1
             if isinstance(default, int):
-                most = default if field.name == "numbered" else 1 << 40
+                most = default if field.name == "grid_tuples" else 1 << 40
                 if not (type(value) is int and least <= value <= most):
                     raise DeviceError(f"{field.name} of Tuning must be a whole number from {least} to {most:,}, not "
                                       f"{value!r}")
@@ -94,6 +95,7 @@ class Tuning:
                 raise DeviceError(f"{field.name} of Tuning must be a number {asked}, not {value!r}")
 
 
-_FROM_ZERO = ("slack", "spare", "rechosen", "judged", "reviewed", "interpreted", "zoned", "loading")
+_FROM_ZERO = ("slack", "grid_spare", "choice_arrivals", "check_arrivals", "review_pairs", "interpreted_pairs",
+              "zone_candidates", "loading_seconds")
 #: What sessions take if the user gives nothing else.
 DEFAULTS = Tuning()

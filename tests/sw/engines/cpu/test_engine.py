@@ -46,8 +46,8 @@ ORDERS = ["total", "none", "outer(1)", "outer(3)", "inner(1)", "inner(2)"]
 
 #: Small inputs in one batch, and cut so small that every boundary is crossed and memory is given back.
 BATCHES = {"whole": DEFAULTS, "tiny": Tuning(
-    batch=7, share=1.0, rechosen=5, step=1.0, slack=4, room=1, part_probes=1, spare=0, shared_arrivals=3,
-    part_arrivals=1, numbered=60, trend=2, tail=1)}
+    batch=7, share=1.0, choice_arrivals=5, step=1.0, slack=4, room=1, part_probes=1, grid_spare=0, shared_arrivals=3,
+    part_arrivals=1, grid_tuples=60, trend_sample=2, run_tuples=1)}
 
 
 @cache

@@ -111,7 +111,7 @@ CONDITIONS = {
 
 
 #: Compile at once, and cross every boundary.
-TINY = Tuning(interpreted=0, room=1, share=1.0, step=1.0, slack=4, verified_first=7, verified=20)
+TINY = Tuning(interpreted_pairs=0, room=1, share=1.0, step=1.0, slack=4, verified_first=7, verified=20)
 
 
 def compare(query: Query, search: Search, r: pa.Table, s: pa.Table, cuts: list[int]) -> CpuSession:
@@ -230,7 +230,7 @@ def test_candidates_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tests_with_many_candidates_are_bypassed_for_a_while() -> None:
     r, s = tables(2)
     query = query_of(r, s, "r.x < s.x AND r.y * s.y + r.near > s.near - 3", "ROWS 2")
-    made = make_search(query, "auto", True, replace(TINY, reviewed=100, rechosen=0))
+    made = make_search(query, "auto", True, replace(TINY, review_pairs=100, choice_arrivals=0))
     found, words = [], set()
     with CpuSession(query, made, tuning=TINY) as session:
         for part in slices(splitjoin.engines.arrival.arrivals(query, r, s), range(0, 80, 3)):
@@ -258,7 +258,7 @@ def test_dense_and_sparse_chunks() -> None:
     query = query_of(r, s, "r.x * s.x + r.x - s.x < 100", f"ROWS {2 * expression_kernel.CHUNK + 100}")
     answers = []
     for compiling in (True, False):
-        search = ExpressionSearch(query.predicate, Tuning(interpreted=0), compiling=compiling)
+        search = ExpressionSearch(query.predicate, Tuning(interpreted_pairs=0), compiling=compiling)
         with CpuSession(query, search) as session:
             session.push(splitjoin.engines.arrival.arrivals(query, r, s))
             answers.append(session.flush())

@@ -138,5 +138,5 @@ def test_answers(on: str) -> None:
     expected = join(r, s, on=on, window="ROWS 20", device="golden")
     assert 0 < len(expected) < 1700
     assert join(r, s, on=on, window="ROWS 20", device="cpu").equals(expected)
-    compiled = CpuDevice(tuning=Tuning(interpreted=0))
+    compiled = CpuDevice(tuning=Tuning(interpreted_pairs=0))
     assert join(r, s, on=on, window="ROWS 20", device=compiled).equals(expected)

@@ -74,8 +74,8 @@ def play(seed: int, monkeypatch: pytest.MonkeyPatch, *, small: bool, batches: in
     with monkeypatch.context() as patch, counted(patch) as found:
         tuning = DEFAULTS
         if small:  # all that is full, or due, is so soon
-            tuning = Tuning(rechosen=chance.choice((300, 1 << 20)), judged=50, slack=4, room=chance.choice((1, 64)),
-                            spare=0)
+            tuning = Tuning(choice_arrivals=chance.choice((300, 1 << 20)), check_arrivals=50, slack=4,
+                            room=chance.choice((1, 64)), grid_spare=0)
         n = 30 * batches
         r, s = tables(numbers, n, chance.choice((20, 400)), chance.random() < 0.3)
         query = splitjoin.query(R, S, on=chance.choice(CONDITIONS), window=chance.choice(WINDOWS), time="ts",

@@ -29,7 +29,7 @@ from tests.support.conformance import run
 
 SORTED = CpuDevice(engine="sorted", threads=1)
 #: Every 64 tuples become a run.
-SHORT = Tuning(tail=1, room=1, many=20)
+SHORT = Tuning(run_tuples=1, room=1, sorted_probes=20)
 SHORT_TAILS = replace(SORTED, tuning=SHORT)
 #: Spellings of a value between two columns, and other pairs of inequalities.
 BETWEEN = ["r.x BETWEEN s.lo AND s.hi", "s.lo <= r.x AND r.x <= s.hi", "s.hi >= r.x AND NOT (r.x < s.lo)"]

@@ -96,7 +96,7 @@ def test_random(case: RandomScenario, cuts: list[int], change: int, block: int, 
         return
     query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,
                        window=case.windows.spec, time=case.time, order=case.order)
-    tuning = Tuning(numpy_pairs=block, zoned=zoned)
+    tuning = Tuning(numpy_pairs=block, zone_candidates=zoned)
     found = answer(tiers(query, change, lambda query: NumpySession(query, tuning), tuning),
                    slices(arrivals(query, case.r, case.s), cuts))
     assert_conforms(found, run(GoldenDevice(), query, case.r, case.s), case.order)
@@ -161,7 +161,7 @@ def test_larger_batches(on: str, window: Any) -> None:
     expected = splitjoin.join(r, s, on=on, window=window, time="ts", device=CpuDevice(compiling="first"))
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window=window, time="ts")
     for change in (0, 3, 1000):
-        session = tiers(query, change, tuning=Tuning(first=700))
+        session = tiers(query, change, tuning=Tuning(first_batch=700))
         assert np.array_equal(answer(session, [arrivals(query, r, s)]), expected.items)
         assert session.counters()["comparisons"] == expected.counters["comparisons"]
         assert session._kept == tiered.deque() or change == 1000
@@ -331,7 +331,7 @@ def test_compiled_loops_are_loaded_when_numpy_takes_longer(monkeypatch: pytest.M
     for first, loading, parts, plan in ((700, 1e9, [whole], "as that is done before"), (700, 1e-9, [whole], "an index"),
                                         (9_000, 1e-9, [whole], "as that is done before"),
                                         (9_000, 1e-9, slices(whole, [5, 9]), "an index")):
-        session = tiers(query, 0, tuning=Tuning(first=first, loading=loading))
+        session = tiers(query, 0, tuning=Tuning(first_batch=first, loading_seconds=loading))
         monkeypatch.setattr(session._compilation, "is_known", True, raising=False)
         monkeypatch.setattr(session._compilation, "is_loaded", False, raising=False)
         assert_conforms(answer(session, parts), expected, query.order)
