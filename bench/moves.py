@@ -1,4 +1,4 @@
-"""What a running session pays for a move to another device session: CPU time of batches before, at and after it.
+"""The cost of a move of a running session to another device session: CPU time of batches before, at and after it.
 
 Run: python -m bench.moves [--quick]
 """

@@ -107,7 +107,7 @@ def _ranks(columns: Mapping[Side, pa.ChunkedArray]) -> dict[Side, Ints]:
 
 
 def distances(times: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """How far each of ``times`` and ``others`` are apart. That of a number and NaN is infinite."""
+    """The distance of each of ``times`` to that of ``others`` at its place; to NaN it is infinite."""
     if times.dtype == np.float64:
         with np.errstate(invalid="ignore"):
             apart = np.abs(times - others)

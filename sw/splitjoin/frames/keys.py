@@ -83,7 +83,8 @@ def one_name(given: Any, what: str) -> Any:
 
 
 def pair_of(both: Any, left: Any, right: Any, what: tuple[str, str, str]) -> tuple[Any, Any]:
-    """What belongs to the left and to the right frame: ``both``, or one of each. ``what``: their names.
+    """The arguments for the left and for the right frame: ``both`` for each, or ``left`` and ``right``. ``what``: the
+    names of the three parameters.
 
     Raises `InputError` where both or neither are given.
     """

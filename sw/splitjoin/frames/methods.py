@@ -1,5 +1,6 @@
 """The part of ``frame.splitjoin`` that all libraries share."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from splitjoin.base.errors import InputError
@@ -9,7 +10,7 @@ from splitjoin.rows.result import JoinResult
 __all__ = ["FrameJoin"]
 
 
-class FrameJoin:
+class FrameJoin(ABC):
     """``frame.splitjoin``."""
 
     def __init__(self, frame: Any):
@@ -26,6 +27,6 @@ class FrameJoin:
             raise InputError("to= writes the rows to a file, and a frame holds them in memory; call splitjoin.join")
         return self._made(join(self._frame, other, on=on, order="left" if order is None else order, **options))
 
+    @abstractmethod
     def _made(self, found: JoinResult) -> Any:
         """``found`` as a frame of this kind."""
-        raise NotImplementedError

@@ -1,5 +1,5 @@
-"""Whether one condition implies another: by their forms, and by the constants of comparisons that differ in nothing
-else.
+"""`implies`: a test that one condition implies another. It compares their forms, and the constants of comparisons that
+differ in nothing else.
 
 The answer is sound and not complete: `implies` may miss an implication, and never claims one that does not hold.
 """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,73 +10,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
-from splitjoin import DeviceError, InputError, OrderError, Query, StreamJoin, UnsupportedError
+from splitjoin import DeviceError, InputError, OrderError, Query, UnsupportedError
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.device import Items
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.rows.numbered import NumberedSession
 
-from ...support.changes import Change, golden
+from ...support.changes import CORES, ROWS, SCHEMA, Change, golden, run, stream, turns
 from ...support.feeding import stream_query
 from ...support.lagging import LaggingDevice
 from ...support.sampling import examples
 from ...support.sessions import query, r, s
-
-SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
-CORES = 3
-Turn = tuple[str, int, Any]
-
-
-def stream(rows: list[tuple[int, int]]) -> pa.Table:
-    rows = sorted(rows, key=lambda row: row[0])
-    return pa.table({"ts": [ts for ts, _ in rows], "x": [x for _, x in rows]}, schema=SCHEMA)
-
-
-def turns(order: str) -> st.SearchStrategy[list[Turn]]:
-    """What is done one after the other: pushes of a stream's next rows, changes, and what must change nothing."""
-    one = [st.tuples(st.just(side), st.integers(1, 6), st.none()) for side in "rs"]
-    one.append(st.tuples(st.just("mask"), st.just(0), st.sets(st.integers(0, CORES - 1))))
-    if order.startswith("outer"):
-        one.append(st.tuples(st.just("precision"), st.integers(1, 4), st.none()))
-    one.append(st.tuples(st.sampled_from(["poll", "restart", "snapshot"]), st.just(0), st.none()))
-    if not order.startswith("inner"):
-        one.append(st.tuples(st.just("move"), st.integers(0, 2), st.none()))
-    return st.lists(st.one_of(one), max_size=24)
-
-
-def run(make: Callable[[int], StreamJoin], tables: dict[str, pa.Table], how: list[Turn],
-        devices: Sequence[Any] = ()) -> tuple[Items, list[Change]]:
-    """The items of a session that ``how`` feeds, and the changes with the places that it told."""
-    session, opened, at, found = make(0), 0, dict.fromkeys("rs", 0), []
-    changes: list[Change] = []
-    for what, n, masked in [*how, ("r", 99, None), ("s", 99, None)]:
-        if what in tables:
-            (session.push_r if what == "r" else session.push_s)(tables[what].slice(at[what], n))
-            at[what] += n
-        elif what == "mask":
-            changes.append(Change(sum(session.mask(masked, of=CORES)), masked=tuple(masked)))
-        elif what == "precision":
-            changes.append(Change(sum(session.precision(n)), n=n))
-        elif what == "poll":
-            found.append(session.poll_items()[0])
-        elif what == "restart":
-            session.restart()
-        elif what == "move":
-            with suppress(UnsupportedError):  # a move is under way
-                session.move(devices[n])
-        else:
-            saved, opened = session.snapshot(), opened + 1
-            session.close()
-            session = make(opened)
-            session.restore(saved)
-    session.close_r()
-    session.close_s()
-    found.append(session.poll_items()[0])
-    session.close()
-    return np.concatenate(found), changes
-
-
-ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), min_size=4, max_size=24)
 
 
 @pytest.mark.parametrize("order", ["total", "outer(2)", "inner(1)"])
@@ -137,9 +79,9 @@ def test_changes_stay_from_a_circuit_to_the_cpu() -> None:
     table = stream([(0, n) for n in range(8)])
     found, changes = run(lambda n: splitjoin.open(asked, "pysim" if n % 2 == 0 else "cpu", punctuation=True,
                                                   **({"cores": 2, "capacity": 2} if n % 2 == 0 else {})),
-                         {"r": table, "s": table}, [("r", 3, None), ("s", 3, None), ("mask", 0, {1}), ("r", 2, None),
-                                                    ("s", 2, None), ("precision", 3, None), ("snapshot", 0, None),
-                                                    ("r", 2, None), ("mask", 0, set()), ("s", 2, None)])
+                         {"r": table, "s": table}, [("r", 3), ("s", 3), ("mask", {1}), ("r", 2), ("s", 2),
+                                                    ("precision", 3), ("snapshot", 0), ("r", 2), ("mask", set()),
+                                                    ("s", 2)])
     order = [side for n, side in ((3, 0), (3, 1), (2, 0), (2, 1), (2, 0), (2, 1), (1, 0), (1, 1)) for _ in range(n)]
     whole = Arrivals(np.array(order, np.uint8), None, table, table)
     assert [change.at for change in changes] == [6, 10, 12]

@@ -2,90 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
-from splitjoin import CapacityError, DeviceError, Shedding, StreamJoin, UnsupportedError, WindowError
+from splitjoin import CapacityError, DeviceError, Shedding, UnsupportedError, WindowError
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.device import Items
 from splitjoin.engines.golden import GoldenDevice
 
-from ...support.changes import Change, golden
+from ...support.changes import CORES, ROWS, SCHEMA, Turn, golden, run, stream, turns
 from ...support.feeding import stream_query
 from ...support.lagging import LaggingDevice
 from ...support.sampling import examples
 from ...support.sessions import query, r, s
 
-SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
-CORES = 2
 WINDOWS: list[Any] = ["RANGE 0", "RANGE 3", "RANGE 9", "RANGE 40", "ROWS 1", "ROWS 4", "ROWS 30", "ROWS 3 RANGE 9",
                       ("RANGE 2", "ROWS 5"), ("ROWS 9 RANGE 20", "RANGE 5")]
-ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), min_size=4, max_size=24)
-Turn = tuple[str, Any]
-
-
-def stream(rows: list[tuple[int, int]]) -> pa.Table:
-    rows = sorted(rows, key=lambda row: row[0])
-    return pa.table({"ts": [ts for ts, _ in rows], "x": [x for _, x in rows]}, schema=SCHEMA)
-
-
-def turns(order: str) -> st.SearchStrategy[list[Turn]]:
-    """What is done one after the other: pushes of a stream's next rows, changes, and what must change nothing."""
-    window = st.tuples(st.just("window"), st.sampled_from(WINDOWS))
-    one = [st.tuples(st.just(side), st.integers(1, 6)) for side in "rs"] + [window, window]
-    one.append(st.tuples(st.just("mask"), st.sets(st.integers(0, CORES - 1))))
-    one.append(st.tuples(st.sampled_from(["poll", "restart", "snapshot", "heartbeat"]), st.just(0)))
-    if order.startswith("outer"):
-        one.append(st.tuples(st.just("precision"), st.integers(1, 4)))
-    if not order.startswith("inner"):
-        one.append(st.tuples(st.just("move"), st.integers(0, 2)))
-    return st.lists(st.one_of(one), max_size=24)
-
-
-def run(make: Callable[[int], StreamJoin], tables: dict[str, pa.Table], how: list[Turn],
-        devices: Sequence[Any] = ()) -> tuple[Items, list[Change]]:
-    """The items of a session that ``how`` feeds, and the changes with the places that it told."""
-    session, opened, at, found = make(0), 0, dict.fromkeys("rs", 0), []
-    changes: list[Change] = []
-    for what, n in [*how, ("r", 99), ("s", 99)]:
-        if what in tables:
-            (session.push_r if what == "r" else session.push_s)(tables[what].slice(at[what], n))
-            at[what] += n
-        elif what == "heartbeat":
-            for side in "rs":
-                rest = tables[side]["ts"].to_pylist()[at[side]:]
-                session.heartbeat(min(rest, default=50), side)
-        elif what == "window":
-            place = session.window(n)
-            changes.append(Change(sum(place), window=n, now=session.frontier))  # type: ignore[arg-type]  # int64
-        elif what == "mask":
-            changes.append(Change(sum(session.mask(n, of=CORES)), masked=tuple(n)))
-        elif what == "precision":
-            changes.append(Change(sum(session.precision(n)), n=n))
-        elif what == "poll":
-            found.append(session.poll_items()[0])
-        elif what == "restart":
-            session.restart()
-        elif what == "move":
-            with suppress(UnsupportedError):  # a move is under way
-                session.move(devices[n])
-        else:
-            saved, opened = session.snapshot(), opened + 1
-            session.close()
-            session = make(opened)
-            session.restore(saved)
-    session.close_r()
-    session.close_s()
-    found.append(session.poll_items()[0])
-    session.close()
-    return np.concatenate(found), changes
 
 
 @pytest.mark.parametrize("order", ["total", "outer(2)", "inner(1)"])
@@ -95,7 +29,7 @@ def test_windows_are_golden_s(order: str, data: st.DataObject, a: list[tuple[int
                               window: Any) -> None:
     tables = {"r": stream(a), "s": stream(b)}
     asked = stream_query(tables["r"], tables["s"], on="r.x <= s.x", window=window, time="ts", order=order)
-    how = data.draw(turns(order))
+    how = data.draw(turns(order, WINDOWS))
     devices: list[Any] = [GoldenDevice(cores=CORES), LaggingDevice(lag=3), "cpu"]
     if order == "inner(1)":
         devices, how = [GoldenDevice()], [turn for turn in how if turn[0] != "mask"]  # slices are a device's own

@@ -33,7 +33,7 @@ _generated: dict[str, str] = {}
 
 
 class Teller(event.Listener):
-    """Has ``say`` say that loops are compiled, once for a machine; loading them from disk is silent.
+    """A listener to numba that tells the user by ``say`` when loops are compiled; loading them from disk is silent.
 
     ``pause``: seconds without a compilation after which the next one is told again, as a query compiles several
     functions.

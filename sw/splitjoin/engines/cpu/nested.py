@@ -33,7 +33,7 @@ _PARTS, _FEWEST = 4, 16
 
 
 class ThreadWork:
-    """What each thread has compared and found, (threads, 2): ``comparisons``, ``matches`` in stored R and stored S."""
+    """Counters of the threads: ``comparisons`` and ``matches``, (threads, 2), in stored R and in stored S."""
 
     def __init__(self) -> None:
         self.comparisons, self.matches = (np.zeros((0, 2), np.int64) for _ in range(2))

@@ -64,7 +64,7 @@ class Search(ABC):
 
     @property
     def work(self) -> ThreadWork | None:
-        """What each thread has done; None if not all was by nested loops over the keys."""
+        """The counters of the threads; None unless nested loops over the keys did all work."""
         return None
 
     @abstractmethod
@@ -194,7 +194,7 @@ class PlanSearch(Search):
 
     @property
     def work(self) -> ThreadWork | None:
-        """What each thread has done; None if not all was by nested loops over the keys."""
+        """The counters of the threads; None unless nested loops over the keys did all work."""
         return self._work
 
     def cost(self, arrivals: int, pairs: int) -> float:
