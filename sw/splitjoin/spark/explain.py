@@ -16,7 +16,7 @@ from splitjoin.lang.windows import WindowSpec
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
-from .choice import chosen_engine, may_be_rewritten
+from .engine_choice import chosen_engine, may_be_rewritten
 from .join import PartitionedJoin, Partitions, check_kinds, made_batch_join, made_query, made_streaming_join
 from .placement import device_name, folding, parts
 from .streaming.group import GroupJoin

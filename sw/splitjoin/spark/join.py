@@ -30,10 +30,10 @@ from splitjoin.rows.output import OutputColumn
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
-from .choice import chosen_engine, is_rewritten, may_be_rewritten
 from .columns import condition as column_condition
+from .engine_choice import chosen_engine, is_rewritten, may_be_rewritten
 from .metrics import JoinMetrics
-from .named import NamedConditions, check_named
+from .named_conditions import NamedConditions, check_named
 from .packed import PackedTask, packed
 from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
 from .placement import choose_device

@@ -15,7 +15,7 @@ from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import Device
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.sessions import CommonJoin, SharedQuery, SharedStreams
-from splitjoin.sessions.shared.chosen import PairTest
+from splitjoin.sessions.shared.chosen_pairs import PairTest
 from tests.support.lagging import LaggingDevice
 from tests.support.sampling import examples
 

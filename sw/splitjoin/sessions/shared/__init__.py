@@ -4,8 +4,8 @@
 `SharedQuery` (query.py) is the reading half of a session: a pipeline whose gate is a `Reader` of that sequence. The
 `History` (history.py) holds what a query that is added later finds in its windows.
 
-Several queries can choose their pairs (`ChosenPairs`, chosen.py) from those of one `CommonJoin` (common_join.py), whose
-`Scan` (scan.py) is one pipeline.
+Several queries can choose their pairs (`ChosenPairs`, chosen_pairs.py) from those of one `CommonJoin`
+(common_join.py), whose `Scan` (scan.py) is one pipeline.
 """
 
 from .common_join import CommonJoin

@@ -26,7 +26,7 @@ from ..gate import ReadySequence
 from ..limit import Limit
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot
-from .chosen import ChosenPairs, PairTest, Places
+from .chosen_pairs import ChosenPairs, PairTest, Places
 from .input import SharedInput
 from .query import SharedQuery
 from .scan import Scan

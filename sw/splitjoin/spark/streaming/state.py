@@ -26,7 +26,7 @@ from splitjoin.base.ipc import read_ipc_stream
 from splitjoin.lang.canonical import canonical
 from splitjoin.lang.schema import SIDES, Side
 
-from ..named import NamedRows
+from ..named_conditions import NamedRows
 from ..text import WHICH, extent
 from .group import GroupJoin, GroupState
 from .rows import Numbers, Rows

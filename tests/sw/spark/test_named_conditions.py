@@ -17,7 +17,7 @@ from splitjoin.lang.eval.vector import Vector
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema
 from splitjoin.rows.output import gather, output_columns
-from splitjoin.spark import named, stream_join, task_error
+from splitjoin.spark import named_conditions, stream_join, task_error
 
 from ...support.spark_files import Files, counts
 from ...support.spark_streams import answer, rows
@@ -120,7 +120,7 @@ def test_batch_frames_and_a_column_of_the_name_are_refused(files: Files, frames:
 
 def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, tables: tuple[pa.Table, pa.Table]) -> None:
     r, s = (Schema.from_arrow(side, table.schema) for side, table in zip(SIDES, tables, strict=True))
-    made = named.NamedConditions.read(ON, r, s, {})
+    made = named_conditions.NamedConditions.read(ON, r, s, {})
     query = Query.make(r, s, on=made.any, window="RANGE 9", time="ts")
     of = made.over(query, output_columns(tables[0].schema, tables[1].schema, ["r.n"]))
     at = np.arange(150)
@@ -134,6 +134,6 @@ def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, tables: tuple
             assert found.filter(pc.field("query") == name).column("n_r").to_pylist() == want
 
     check()
-    monkeypatch.setattr(named, "evaluate_columns", lambda e, values, n: Vector(*np.ones((2, n), np.bool_)))
+    monkeypatch.setattr(named_conditions, "evaluate_columns", lambda e, values, n: Vector(*np.ones((2, n), np.bool_)))
     with pytest.raises(AssertionError):
         check()
