@@ -13,6 +13,7 @@ from splitjoin.base.errors import DeviceError, InputError, SnapshotError, Unsupp
 from splitjoin.engines.device import Device
 from splitjoin.engines.effectiveness import effectiveness
 from splitjoin.engines.registry import device as find_device, merged_options
+from splitjoin.joins.explain import window_text
 from splitjoin.joins.statement import Select
 from splitjoin.lang import build
 from splitjoin.lang.ir import columns as columns_of
@@ -212,7 +213,8 @@ class CommonJoin:
             if mine.rows != whole.rows or (whole.length is not None and (
                     mine.length is None or mine.length > whole.length)):
                 raise UnsupportedError(f"the window of {side} must have the ROWS of the common join {self.name!r}, and "
-                                       f"a RANGE within its, but is {mine} beside {whole}; shorten it, {own}")
+                                       f"a RANGE within its, but is {window_text(query, side)}, and that of the join "
+                                       f"{window_text(common, side)}; shorten it, {own}")
         needed = {(c.side, c.source): None for c in schemas.columns}
         needed |= {(c.side, c.name): None for c in PairTest(query, common).columns}
         lacking = [f"{side}.{name}" for side, name in needed if (side, name) not in self._gives]
