@@ -309,19 +309,23 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
     def time(value: Any) -> bool:
         return value is None or _is_int(value, -(2**63))
 
+    def mark(value: Any) -> bool:
+        """True for how far something has got: lateness and heartbeats lead beyond the times that tuples can have."""
+        return value is None or type(value) is int
+
     def source(value: Any) -> bool:
-        return (isinstance(value, list) and len(value) == 6 and all(map(time, value[:2]))
+        return (isinstance(value, list) and len(value) == 6 and time(value[0]) and mark(value[1])
                 and all(type(flag) is bool for flag in value[2:5]) and type(value[5]) is float)
 
     def counts(value: Any) -> bool:
         return isinstance(value, list) and len(value) == 2 and all(map(_is_int, value))
 
     def place(value: Any) -> bool:
-        return value is None or (isinstance(value, list) and len(value) == 2 and _is_int(value[0], -(2**63))
+        return value is None or (isinstance(value, list) and len(value) == 2 and type(value[0]) is int
                                  and counts(value[1]) and value[1][0] <= len(SIDES))
 
     def reached(value: Any) -> bool:
-        return value is None or (isinstance(value, list) and len(value) == 2 and _is_int(value[0], -(2**63))
+        return value is None or (isinstance(value, list) and len(value) == 2 and type(value[0]) is int
                                  and _is_int(value[1]))
 
     def window(value: Any) -> bool:
@@ -335,7 +339,7 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
         "sources": sides("sources", lambda value: isinstance(value, list) and all(map(source, value))),
         "default": isinstance(default, dict) and set(default) <= set(SIDES) and all(map(_is_int, default.values())),
         "frontier": place(header.get("frontier", "")), "finished": sides("finished", lambda value: type(value) is bool),
-        "now": sides("now", time), "passed": sides("passed", reached), "silent": type(header.get("silent")) is float,
+        "now": sides("now", mark), "passed": sides("passed", reached), "silent": type(header.get("silent")) is float,
         "ended": type(header.get("ended")) is bool,
         "restarts": _is_int(header.get("restarts")), "total": _is_int(header.get("total")),
         "settled": counts(header.get("settled")), "first": sides("first", _is_int), "late": sides("late", counts),

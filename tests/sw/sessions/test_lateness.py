@@ -129,3 +129,29 @@ def test_the_rows_are_those_of_what_is_not_late(devices: tuple[Device, ...], dat
     with feeding.session:
         feeding.rows += feeding.session.flush().to_pylist()
     assert feeding.rows == feeding.answer(made)
+
+
+@pytest.mark.parametrize("kind", [{}, {"how": "left"}, {"how": "asof_left", "k": 2}],
+                         ids=["inner", "left", "asof_left"])
+@pytest.mark.parametrize("low", [True, False], ids=["least", "greatest"])
+def test_watermarks_beyond_int64_are_saved(kind: dict[str, Any], low: bool) -> None:
+    times = [-(2**63), 3 - 2**63, 9 - 2**63] if low else [2**63 - 9, 2**63 - 3, 2**63 - 1]
+    r = pa.table([times, [1, 2, 3], [10, 20, 30]], schema=R)
+    s = pa.table([times, [1, 2, 3], [40, 50, 60]], schema=S)
+    made: dict[str, Any] = {"on": "abs(r.x - s.a) <= 1", "window": "RANGE 4", "time": "ts", **kind}
+    rows = []
+    session = splitjoin.open(splitjoin.query(R, S, **made), "golden", lateness=5)
+    for i in range(4):
+        if i < 3:
+            session.push_r(r[i:i + 1])
+            session.push_s(s[i:i + 1])
+        else:
+            session.heartbeat(-(2**64) if low else 2**64)
+        rows += session.poll().to_pylist()
+        saved = session.snapshot()
+        session.close()
+        session = splitjoin.open(splitjoin.query(R, S, **made), "cpu", lateness=5)
+        session.restore(saved)
+    with session:
+        rows += session.flush().to_pylist()
+    assert rows == splitjoin.join(r, s, **made, device="golden").to_pylist()

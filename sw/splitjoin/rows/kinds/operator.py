@@ -20,7 +20,7 @@ from .undecided import NEVER, NONE, Ints, Undecided
 
 __all__ = ["KindOperator"]
 
-_MAX = 2**63 - 1
+_MIN, _MAX = -(2**63), 2**63 - 1
 
 
 class KindOperator(RowOperator):
@@ -161,7 +161,7 @@ class KindOperator(RowOperator):
         count = r.before(now)
         if r.extent.length is not None and count == len(r):
             times = self._times.values[self._stream.values == 0]
-            count += int(np.searchsorted(times, max(now - r.extent.length, -(2**63)), side="left"))
+            count += int(np.searchsorted(times, max(now - r.extent.length, _MIN), side="left"))
         return r.first + count
 
     def stars(self, settled: tuple[int, int]) -> Items:
@@ -170,9 +170,11 @@ class KindOperator(RowOperator):
         return stars(self._stream.values[:n], self.done)
 
     def state(self) -> dict[str, Ints]:
+        # A frontier beyond int64 comes again with the first `advance`, from the gate's own state.
+        frontier = [] if self._frontier is None else [min(max(self._frontier, _MIN), _MAX)]
         log = {"stream": self._stream.values.astype(np.int64), "times": self._times.values.copy(),
                "ruled_out": self._ruled_out.values.astype(np.int64), "done": np.array(self._done, np.int64),
-               "frontier": np.array([] if self._frontier is None else [self._frontier], np.int64)}
+               "frontier": np.array(frontier, np.int64)}
         return log | {f"{side}_{name}": values for side in SIDES
                       for name, values in self._undecided[side].state().items()}
 
