@@ -25,7 +25,7 @@ from .jit import compiled, digest, load
 from .store import ReusedArrays
 from .tickets import claim, complete, make_control, stop
 
-__all__ = ["Block", "Field", "Job", "entry_of", "run_jobs", "unpacking"]
+__all__ = ["TASK_FIELDS", "Block", "Field", "Job", "entry_of", "run_jobs", "tasks_entry", "unpacking"]
 
 #: Digests of these are part of what machine code here depends on.
 COMPILED_WITH = (intrinsics, tickets)
@@ -165,12 +165,12 @@ def run_jobs(team: Team, *phases: Sequence[Job]) -> None:
         if len(tasks) // 3 > (limits[-1] if limits else 0):
             limits.append(len(tasks) // 3)
     if limits:
-        block, reused = team.kept.get("jobs") or team.kept.setdefault("jobs", (Block(_TASKS), ReusedArrays()))
+        block, reused = team.kept.get("jobs") or team.kept.setdefault("jobs", (Block(TASK_FIELDS), ReusedArrays()))
         ends = np.array(limits)
         block.put("control", make_control(ends, patient=team.is_patient, reused=reused))
         block.put("limits", ends)
         block.put("tasks", np.array(tasks))
-        team.share(_tasks_entry(), block.address)
+        team.share(tasks_entry(), block.address)
 
 
 @compiled
@@ -186,9 +186,11 @@ def do_parts(thread: Any, control: Any, limits: Any, tasks: Any) -> None:
         complete(control, limits)
 
 
-_TASKS = (Field("control"), Field("limits"), Field("tasks"))
+#: What the entry takes that does parts of jobs.
+TASK_FIELDS = (Field("control"), Field("limits"), Field("tasks"))
 
 
 @cache
-def _tasks_entry() -> int:
-    return entry_of(do_parts, _TASKS, sys.modules[__name__], tickets)
+def tasks_entry() -> int:
+    """The entry that does parts of jobs (`do_parts`), of a block of `TASK_FIELDS`."""
+    return entry_of(do_parts, TASK_FIELDS, sys.modules[__name__], tickets)

@@ -22,8 +22,8 @@ from .tuning import DEFAULTS, Tuning
 
 __all__ = ["CpuSession"]
 
-#: The interpreter takes so much longer for the parts of a batch than for one call, in shares of a thread (`Tuning`).
-_PARTS = 6
+#: Several threads must save so many shares of one (`Tuning`): what they take for phases, and to be woken.
+_SAVED = 4
 #: Nanoseconds for keys, bounds and window of an arrival, and for its result items.
 _ENCODE_NS, _GATHER_NS = 9.0, 6.0
 
@@ -38,7 +38,7 @@ class CpuSession(BatchSession):
         self._threads, self._team = threads, Team(threads)
         self._shared: tuple[int, float] | None = None  # how many threads share a batch, and its nanoseconds with one
         self._pairs = 0  # in the windows of the last batch
-        self._one_call = OneCall.of(query, search, self._timeline, self.open_probes)
+        self._one_call = OneCall.of(query, search, self._timeline, self.open_probes, self._team)
 
     @property
     def ends(self) -> dict[str, int]:
@@ -76,7 +76,8 @@ class CpuSession(BatchSession):
 
     def join_batch(self, part: Arrivals) -> Joined:
         """Store the batch, find the matches of its probes among all that they see, and gather them in order."""
-        if self._one_call is not None and self._threads_for(len(part), self._pairs) == 1:
+        if self._one_call is not None:
+            self._team.size = self._threads_for(len(part), self._pairs)
             joined = self._one_call.join(part, self._matches)
             if joined is not None:
                 self._pairs = joined.pairs
@@ -91,7 +92,7 @@ class CpuSession(BatchSession):
             return 1
         cost = self._search.cost(arrivals, pairs)
         size = self._most_for(min(cost, self._search.most_threads(arrivals, pairs) * self._tuning.share))
-        if self._one_call is not None and cost - cost / size < _PARTS * self._tuning.share:
+        if self._one_call is not None and cost - cost / size < _SAVED * self._tuning.share:
             size = 1
         self._shared = size, cost
         return size

@@ -21,12 +21,12 @@ from .jit import compiled
 from .store import ReusedArrays
 from .tickets import claim, complete, make_control
 
-__all__ = ["ITEM_FIELDS", "entry_for_one", "gather", "gather_parts"]
+__all__ = ["ITEM_FIELDS", "PARTS", "entry_for_many", "entry_for_one", "gather", "gather_parts"]
 
 #: Digests of these are part of what machine code here depends on.
 COMPILED_WITH = (tickets,)
 #: Parts for each thread.
-_PARTS = 2
+PARTS = 2
 #: What they take.
 ITEM_FIELDS = (
     Field("control"), Field("limits"), Field("stream", "uint8"), Field("cuts"), Field("parts", dimensions=2),
@@ -55,7 +55,7 @@ def gather(batch: Batch, found: dict[str, Found], every: int, inner: int, opened
     if batch.team.size == 1:
         assemble(batch.stream, 0, 0, 0, 0, 0, *fixed)
     else:
-        n = _PARTS * batch.team.size
+        n = PARTS * batch.team.size
         cuts, limits = len(batch.stream) * np.arange(n + 1) // n, n * np.arange(1, 4)
         kept = batch.team.kept
         block, reused = kept.get("gather") or kept.setdefault("gather", (Block(ITEM_FIELDS), ReusedArrays()))
@@ -63,14 +63,15 @@ def gather(batch: Batch, found: dict[str, Found], every: int, inner: int, opened
         values = control, limits, batch.stream, cuts, np.zeros((n, 4), np.int64), *fixed
         for field, value in zip(ITEM_FIELDS, values, strict=True):
             block.put(field.name, value)
-        batch.team.share(_entry(), block.address)
+        batch.team.share(entry_for_many(), block.address)
     if every:
         opened[0], opened[1] = since[0] % every, since[1] % every
     return items, matches
 
 
 @cache
-def _entry() -> int:
+def entry_for_many() -> int:
+    """The entry by which threads share the writing of items, of a block of `ITEM_FIELDS`."""
     return entry_of(gather_parts, ITEM_FIELDS, sys.modules[__name__], tickets)
 
 

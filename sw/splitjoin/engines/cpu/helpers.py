@@ -25,13 +25,20 @@ class Team:
     """The thread that calls, and up to ``threads`` − 1 helpers, which start when they are needed, and end with `close`
     or when the team is garbage.
 
+    Compiled work is divided for `size` threads, but no more helpers are woken for it than there are processors: others
+    would only take these from threads that work. ``awake``: how many threads run it at a time; by default as many as
+    there are `processors`.
+
     Attributes:
         size: How many threads share the work at present, from 1 to ``threads``.
-        is_patient: True if each has a processor: then helpers look for the next compiled entry for some time.
+        is_patient: True if each that is awake has a processor: then helpers look for the next compiled entry for some
+            time.
     """
 
-    def __init__(self, threads: int):
-        self.size = self._threads = threads
+    def __init__(self, threads: int, awake: int | None = None):
+        self.size = threads
+        most = processors()
+        self._awake = min(threads, most if awake is None else awake)
         self._tasks: SimpleQueue[Any] = SimpleQueue()
         self._outcomes: SimpleQueue[BaseException | None] = SimpleQueue()
         self._helpers: list[Thread] = []
@@ -39,7 +46,7 @@ class Team:
         self.kept: dict[str, Any] = {}
         self._board: Any = None  # of compiled entries, when there is one
         self._boards: dict[int, Any] = {}  # what helpers see of it
-        self.is_patient = threads <= processors()
+        self.is_patient = self._awake <= most
         weakref.finalize(self, _end, self._tasks, self._helpers)
 
     def run(self, function: Callable[[int], object], size: int | None = None) -> None:
@@ -79,17 +86,20 @@ class Team:
         0, and in the helpers, as they come.
         """
         made = _handover()
-        if self.size == 1:
-            if made.alone(entry, block):
-                raise RuntimeError("a compiled loop failed; please report it")
-            return
+        failed = made.alone(entry, block) if self.size == 1 else made.share(self.summon(), entry, block, self.size)
+        if failed:
+            raise RuntimeError("a compiled loop failed; please report it")
+
+    def summon(self) -> Any:
+        """The board (`handover`), to which the helpers have been called."""
+        made, helpers = _handover(), min(self.size, self._awake) - 1
         if self._board is None:
             self._board = self._boards[0] = made.make_board()
-        self._start(self.size - 1)
-        if missing := int(made.summon(self._board, self.size - 1)):
-            self._tasks.put(missing)
-        if made.share(self._board, entry, block, self.size):
-            raise RuntimeError("a compiled loop failed; please report it")
+        if helpers:
+            self._start(helpers)
+            if missing := int(made.summon(self._board, helpers)):
+                self._tasks.put(missing)
+        return self._board
 
     def _start(self, others: int) -> None:
         while len(self._helpers) < others:
@@ -99,9 +109,9 @@ class Team:
             self._helpers.append(thread)
 
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-        """``function`` of all ``items``, in their order; each thread takes one after the other."""
+        """``function`` of all ``items``, in their order; each thread that is awake takes one after the other."""
         todo = list(items)
-        if len(todo) <= 1 or self.size == 1:
+        if len(todo) <= 1 or min(self.size, self._awake) == 1:
             return [function(item) for item in todo]
         found: list[Any] = [None] * len(todo)
         numbers = count()
@@ -115,7 +125,7 @@ class Team:
                         pass
                     raise
 
-        self.run(work, len(todo))
+        self.run(work, min(len(todo), self._awake))
         return found
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ from .tickets import PHASE, STOP, make_control, resume
 from .timeline import ones
 from .tuning import DEFAULTS, Tuning
 
-__all__ = ["IndexFinder", "shared_step"]
+__all__ = ["LEAST_SORTED", "PARTS", "IndexFinder", "collect", "lay_out", "lay_out_for_one", "shared_step"]
 
 #: Digests of these are part of what machine code here depends on.
 COMPILED_WITH = (timeline,)
@@ -49,7 +49,7 @@ _MOST_SLOTS = 1 << 30
 _STEP, _LEAST, _MOST = 4, 256, 8192
 _SHARED_STEP = 2
 #: Parts of a step's probes for each thread; the least number of tuples in a part that is sorted by ranges of cells.
-_PARTS, _LEAST_SORTED = 2, 1024
+PARTS, LEAST_SORTED = 2, 1024
 #: Tuples whose levels are computed at once.
 _AT_ONCE = 4096
 
@@ -116,9 +116,9 @@ class IndexFinder(Finder):
         super().__init__(tuning)
         self._plan, self._tests, self._selectivity = plan, choice.tests, selectivity
         module = load(region_source(plan, choice.tests))
-        self._prepare, self.work = (entry_address(of) for of in (module.prepare, module.work))
+        self.prepare, self.work = (entry_address(of) for of in (module.prepare, module.work))
         self.block = Block(region_fields(plan))
-        self.used = {side: used_slots(plan, side) for side in SIDES}
+        self.used: dict[str, list[int]] = {side: used_slots(plan, side) for side in SIDES}
         # The fields that differ from batch to batch, and what the block says of grids.
         self._names = {side: [f"{name}_{side}" for name in (
             "begin", "n", "live", "start", "end", "count", *(f"key{slot}" for slot in self.used[side]),
@@ -187,12 +187,11 @@ class IndexFinder(Finder):
         self.candidates += candidates
         self._ends = {side: store.end for side, store in self.stores.items()}
 
-    @property
-    def steps(self) -> tuple[int, int, int]:
-        """The bounds of the steps into which one thread divides a batch (`lay_out_for_one`): a part of the longest
-        window, and the least and the most arrivals of a step.
+    def steps(self, threads: int) -> tuple[int, int, int]:
+        """The bounds of the steps into which ``threads`` divide a batch (`lay_out_for_one`, `lay_out`): a part of the
+        longest window, and the least and the most arrivals of a step.
         """
-        return _STEP, _LEAST, _MOST
+        return (_STEP, _LEAST, _MOST) if threads == 1 else (_SHARED_STEP, self.tuning.shared_arrivals, 2**62)
 
     def _tasks_of(self, batch: Batch) -> tuple[Rows, Rows]:
         """The tasks of a batch (`region_source`), and where their phases end."""
@@ -203,17 +202,17 @@ class IndexFinder(Finder):
             lay_out_for_one(batch.stream, size, tasks)
             return tasks, np.array([len(tasks)])
         size = min(shared_step(longest, self.tuning.shared_arrivals), n)
-        parts = max(1, min(_PARTS * batch.team.size, size // self.tuning.part_arrivals))
+        parts = max(1, min(PARTS * batch.team.size, size // self.tuning.part_arrivals))
         steps, ranges = -(-n // size), batch.team.size
         tasks, limits = np.zeros((steps * (parts + 2 * ranges), 14), np.int64), np.empty(2 * steps, np.int64)
-        _lay_out(batch.stream, size, parts, ranges, tasks, limits)
+        lay_out(batch.stream, size, parts, ranges, tasks, limits)
         return tasks, limits
 
     def _sort(self, batch: Batch, begins: dict[str, int]) -> None:
         """Sort the tuples of the batch by ranges of cells: per stream those from row ``begins`` on."""
         ranges = batch.team.size
         left = {side: len(batch.windows[side][0]) - begin for side, begin in begins.items()}
-        parts = max(1, min(ranges, max(left.values()) // _LEAST_SORTED))
+        parts = max(1, min(ranges, max(left.values()) // LEAST_SORTED))
         limits = np.array([2 * parts, 4 * parts])
         self.reserve(ranges)
         control = make_control(limits, patient=batch.team.is_patient, reused=self._sorting)
@@ -231,7 +230,7 @@ class IndexFinder(Finder):
                 if begins[side] == n:  # nothing is left to store, and no thread says so
                     self._sorting.array(f"places_{side}", ranges, np.int64)[:] = 0
                     self._sorting.array(f"ends_{side}", ranges, np.int64)[:] = 0
-        batch.team.share(self._prepare, self.block.address)
+        batch.team.share(self.prepare, self.block.address)
 
     def _live(self, batch: Batch, side: str, probe: int) -> int:
         """The first row of stream ``side`` that probe number ``probe`` of the other one or a later one may see."""
@@ -388,9 +387,9 @@ def collect(tasks: Any, addresses: Any, merged: Any, pieces: Any) -> Any:
 
 
 @compiled
-def _lay_out(stream: Any, size: Any, parts: Any, ranges: Any, tasks: Any, limits: Any) -> None:
-    """Write the ``tasks`` of arrivals ``stream`` (n,), in steps of ``size``, and the ``limits`` of their phases: for
-    each stream ``ranges`` that store, and ``parts`` that probe.
+def lay_out(stream: Any, size: Any, parts: Any, ranges: Any, tasks: Any, limits: Any) -> None:
+    """Write the ``tasks`` of several threads for arrivals ``stream`` (n,), in steps of ``size``, and the ``limits`` of
+    their phases: for each stream ``ranges`` that store, and ``parts`` that probe.
     """
     task: Any = 0
     r = s = np.int64(0)

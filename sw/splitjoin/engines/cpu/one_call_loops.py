@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numba import carray  # type: ignore[attr-defined]  # numba is not typed
 
-from . import index, intrinsics, tickets
-from .index import collect, lay_out_for_one
+from . import handover, index, intrinsics, tickets
+from .handover import share
+from .index import LEAST_SORTED, PARTS, collect, lay_out, lay_out_for_one
 from .intrinsics import call_entry, load_int64, pointer_to, store_int64
 from .jit import compiled
 from .tickets import STOP, reset
@@ -17,7 +18,7 @@ from .tickets import STOP, reset
 __all__ = ["FOUND", "LINK", "REFUSED", "STOPPED", "Number", "find_matches", "write_items"]
 
 #: Digests of these are part of what machine code here depends on.
-COMPILED_WITH = (index, intrinsics, tickets)
+COMPILED_WITH = (handover, index, intrinsics, tickets)
 
 #: Columns of a row of links: where a number goes, a constant, a factor, and the number of the batch that it multiplies.
 LINK = 4
@@ -45,12 +46,18 @@ class Number(IntEnum):
     TIME_S = auto()
     BASE_R = auto()
     BASE_S = auto()
-    #: The tuples that the longest window may have, and the numbers by which `lay_out_for_one` divides.
+    #: The tuples that the longest window may have, and the numbers by which a batch is divided into steps, and these
+    #: into parts.
     MOST = auto()
     STEP = auto()
     LEAST_STEP = auto()
     MOST_STEP = auto()
+    LEAST_PART = auto()
     TOLD = auto()
+    #: The arrivals of a part whose windows are found together; the parts that are sorted; the phases of the tasks.
+    PART = auto()
+    SORTED = auto()
+    PHASES = auto()
     #: The first rows that this batch's probes may see, and later ones; pieces of matches; the items.
     BEGIN_R = auto()
     BEGIN_S = auto()
@@ -65,8 +72,9 @@ class Number(IntEnum):
 
 _N, _N_R, _N_S, _STREAM, _ROW_R, _ROW_S = (int(n) for n in (
     Number.N, Number.N_R, Number.N_S, Number.STREAM, Number.ROW_R, Number.ROW_S))
-_MOST, _STEP, _LEAST_STEP, _MOST_STEP = (int(n) for n in (
-    Number.MOST, Number.STEP, Number.LEAST_STEP, Number.MOST_STEP))
+_MOST, _STEP, _LEAST_STEP, _MOST_STEP, _LEAST_PART = (int(n) for n in (
+    Number.MOST, Number.STEP, Number.LEAST_STEP, Number.MOST_STEP, Number.LEAST_PART))
+_PART, _SORTED, _PHASES = int(Number.PART), int(Number.SORTED), int(Number.PHASES)
 _BEGIN, _LIVE, _PIECES, _OUT, _ITEMS = (int(n) for n in (
     Number.BEGIN_R, Number.LIVE_R, Number.PIECES_R, Number.OUT, Number.ITEMS))
 #: A thread's matches and what it has looked at, among the addresses of its arrays (`region_source`).
@@ -81,48 +89,83 @@ def _link(links: Any, numbers: Any) -> None:
 
 
 @compiled
-def find_matches(numbers: Any, links: Any, jobs: Any, work: Any, block: Any, limits: Any, starts: Any, before: Any,
-                 extents: Any, tasks: Any, control: Any, ends: Any, rooms: Any, pieces: Any, every: Any,
-                 opened: Any) -> Any:
-    """Store the tuples of a batch and find its matches. Returns what has become of it, the pairs in its windows, the
-    matches, the items, the candidates, and the first rows of R and of S that later probes may see.
+def _share(board: Any, size: Any, patient: Any, control: Any, limits: Any, entry: Any, block: Any) -> None:
+    """Have ``size`` threads run ``entry``, whose tasks form phases that end before ``limits``."""
+    reset(control, limits, patient)
+    if call_entry(entry, 0, block) if size == 1 else share(board, entry, block, size):
+        raise RuntimeError
 
-    ``numbers``: of `Number`. ``jobs`` (n, 2): the entries of windows and codes, with their blocks; ``work`` and
-    ``block``: those of the index. ``limits`` (2,): rows of windows of R and S. ``starts`` (2,): where they begin; moves
-    on. ``rooms`` (threads, 8): addresses of the first thread's arrays (`region_source.ROOM`).
+
+@compiled
+def find_matches(numbers: Any, links: Any, jobs: Any, entries: Any, blocks: Any, limits: Any, starts: Any, before: Any,
+                 extents: Any, tasks: Any, controls: Any, phases: Any, ends: Any, rooms: Any, pieces: Any, every: Any,
+                 opened: Any, board: Any, size: Any, patient: Any) -> Any:
+    """Store the tuples of a batch and find its matches, by ``size`` threads. Returns what has become of it, the pairs
+    in its windows, the matches, the items, the candidates, and the first rows of R and of S that later probes may see.
+
+    ``numbers``: of `Number`. ``links``: those of the batch, of sorting, and of the tasks. ``jobs`` (n, 3): the entries
+    of windows and codes, with their blocks and parts, in ``phases[0]``. ``entries`` and ``blocks`` (3,): those of jobs,
+    of sorting and of the tasks. ``limits`` (2,): rows of windows of R and S. ``starts`` (2,): where they begin; moves
+    on. ``before`` (parts + 1,), ``extents`` (2 · parts,): as of `timeline`, by parts of the batch. ``controls`` (3, …):
+    of jobs, of sorting and of the tasks, which end a phase before ``phases`` and ``ends``. ``rooms`` (threads, 8):
+    addresses of the threads' arrays (`region_source.ROOM`). ``board``: of helpers that are called (`handover`).
     """
-    n = numbers[_N]
-    before[1] = numbers[_N_S]
+    n, parts = numbers[_N], len(before) - 1
+    numbers[_PART] = (n + parts - 1) // parts
+    before[parts] = numbers[_N_S]
     for side in range(2):
         numbers[_BEGIN + side] = starts[side]
         starts[side] = max(starts[side], numbers[_ROW_R + side] + numbers[_N_R + side] - limits[side])
-    _link(links, numbers)
-    for k in range(len(jobs)):
-        if call_entry(jobs[k, 0], 0, jobs[k, 1]):
-            raise RuntimeError
-    pairs, longest = extents[0], extents[1]
+    _link(links[0], numbers)
+    if size == 1:
+        for k in range(len(jobs)):
+            if call_entry(jobs[k, 0], jobs[k, 2], jobs[k, 1]):
+                raise RuntimeError
+    else:
+        _share(board, size, patient, controls[0], phases[0], entries[0], blocks[0])
+    pairs = longest = np.int64(0)
+    for part in range(parts):
+        pairs += extents[2 * part]
+        longest = max(longest, extents[2 * part + 1])
     if longest > numbers[_MOST]:
         starts[0], starts[1] = numbers[_BEGIN], numbers[_BEGIN + 1]
         return REFUSED, pairs, np.int64(0), np.int64(0), np.int64(0), starts[0], starts[1]
     numbers[_LIVE], numbers[_LIVE + 1] = starts[0], starts[1]
-    _link(links, numbers)
-    size = min(max(longest // numbers[_STEP], numbers[_LEAST_STEP]), numbers[_MOST_STEP])
-    ends[0] = -(-n // size) * 4
-    mine = tasks[:ends[0]]
-    mine[:] = 0
-    lay_out_for_one(carray(pointer_to(numbers[_STREAM]), (n,), np.uint8), size, mine)
-    reset(control, ends)
-    if call_entry(work, 0, block):
-        raise RuntimeError
-    if control[STOP]:
+    stream = carray(pointer_to(numbers[_STREAM]), (n,), np.uint8)
+    step = min(max(longest // numbers[_STEP], numbers[_LEAST_STEP]), numbers[_MOST_STEP])
+    if size == 1:
+        ends[0] = -(-n // step) * 4
+        numbers[_PHASES] = 1
+        mine = tasks[:ends[0]]
+        mine[:] = 0
+        lay_out_for_one(stream, step, mine)
+        _link(links[0], numbers)
+    else:
+        step = min(step, n)
+        probing, steps = max(1, min(PARTS * size, step // numbers[_LEAST_PART])), -(-n // step)
+        numbers[_PHASES] = 2 * steps
+        mine = tasks[:steps * (probing + 2 * size)]
+        mine[:] = 0
+        lay_out(stream, step, probing, size, mine, ends[:2 * steps])
+        numbers[_SORTED] = max(1, min(size, max(numbers[_N_R], numbers[_N_S]) // LEAST_SORTED))
+        phases[1][0], phases[1][1] = 2 * numbers[_SORTED], 4 * numbers[_SORTED]
+        _link(links[0], numbers)
+        _link(links[1], numbers)
+        _share(board, size, patient, controls[1], phases[1], entries[1], blocks[1])
+    _link(links[2], numbers)
+    _share(board, size, patient, controls[2], ends[:numbers[_PHASES]], entries[2], blocks[2])
+    if controls[2][STOP]:
         return STOPPED, pairs, np.int64(0), np.int64(0), np.int64(0), starts[0], starts[1]
     k_r, m_r, k_s, m_s = collect(mine, rooms, True, pieces)
     numbers[_PIECES], numbers[_PIECES + 1] = k_r, k_s
-    candidates, fill, looked = load_int64(rooms[0, _LOOKED], 0), rooms[0, _FILL], rooms[0, _LOOKED]
-    for at in range(2):
-        store_int64(fill, at, 0)
-    for at in range(4):
-        store_int64(looked, at, 0)
+    candidates = np.int64(0)
+    for thread in range(size):
+        fill, looked = rooms[thread, _FILL], rooms[thread, _LOOKED]
+        candidates += load_int64(looked, 0)
+        for at in range(2):
+            store_int64(fill, at, 0)
+        for at in range(4):
+            store_int64(looked, at, 0)
     items = m_r + m_s
     if every:
         items += (opened[0] + numbers[_N_R]) // every + (opened[1] + numbers[_N_S]) // every
@@ -130,15 +173,16 @@ def find_matches(numbers: Any, links: Any, jobs: Any, work: Any, block: Any, lim
 
 
 @compiled
-def write_items(numbers: Any, links: Any, entry: Any, block: Any, every: Any, opened: Any, out: Any,
-                items: Any) -> None:
+def write_items(numbers: Any, links: Any, entry: Any, block: Any, every: Any, opened: Any, out: Any, items: Any,
+                cuts: Any, control: Any, phases: Any, board: Any, size: Any, patient: Any) -> None:
     """Write the ``items`` of the batch whose matches have been found to the address ``out``, by the ``entry`` of
-    `gather`.
+    `gather`: ``size`` threads do, in parts of the arrivals that begin at ``cuts`` (parts + 1,).
     """
     numbers[_OUT], numbers[_ITEMS] = out, items
+    for part in range(len(cuts)):
+        cuts[part] = numbers[_N] * part // (len(cuts) - 1)
     _link(links, numbers)
-    if call_entry(entry, 0, block):
-        raise RuntimeError
+    _share(board, size, patient, control, phases, entry, block)
     if every:
         for side in range(2):
             opened[side] = (opened[side] + numbers[_N_R + side]) % every

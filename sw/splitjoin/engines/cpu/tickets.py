@@ -16,13 +16,14 @@ from .intrinsics import atomic_add, atomic_exchange, atomic_load, atomic_store, 
 from .jit import compiled
 from .store import ReusedArrays, aligned
 
-__all__ = ["PHASE", "STOP", "claim", "complete", "make_control", "reset", "resume", "stop"]
+__all__ = ["CONTROL", "PHASE", "STOP", "claim", "complete", "make_control", "reset", "resume", "stop"]
 
 #: Entries of a control, each on a cache line of its own: the next task, the end of the phase that may run, the tasks
 #: that have ended, the number of that phase, whether threads shall claim no more, and how often a waiting helper gives
 #: its processor to others before it leaves.
 _NEXT, _LIMIT, _DONE, PHASE, STOP, _PATIENCE = 0, 8, 16, 24, 32, 40
-_ENTRIES = 48
+#: The entries of a control.
+CONTROL = 48
 #: Looks at the control before a waiting thread gives its processor to others.
 _LOOKS = 64
 #: The patience of helpers that may share a processor with a thread that works, and of those that do not.
@@ -34,7 +35,7 @@ def make_control(limits: npt.NDArray[np.int64], *, patient: bool = False,
     """The control of tasks in phases that end before the tasks ``limits`` (phases,), which rise. ``patient``: True if
     helpers stay however long they wait, as each has a processor. ``reused`` has the last one, whose tasks have ended.
     """
-    control = aligned(_ENTRIES, np.int64) if reused is None else reused.array("control", _ENTRIES, np.int64)
+    control = aligned(CONTROL, np.int64) if reused is None else reused.array("control", CONTROL, np.int64)
     control[:] = 0
     control[_LIMIT], control[_PATIENCE] = limits[0], _LONG if patient else _SHORT
     return control
@@ -48,10 +49,10 @@ def resume(control: npt.NDArray[np.int64], limits: npt.NDArray[np.int64]) -> Non
 
 
 @compiled
-def reset(control: Any, limits: Any) -> None:
-    """Make ``control`` that of tasks in phases that end before ``limits``, as `make_control` does, for one thread."""
+def reset(control: Any, limits: Any, patient: Any) -> None:
+    """Make ``control`` that of tasks in phases that end before ``limits``, as `make_control` does."""
     control[:] = 0
-    control[_LIMIT] = limits[0]
+    control[_LIMIT], control[_PATIENCE] = limits[0], _LONG if patient else _SHORT
 
 
 @compiled

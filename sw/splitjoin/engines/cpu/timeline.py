@@ -308,9 +308,12 @@ def _narrow_entry() -> int:
     return _entry(narrow_part)
 
 
-def entries(*, ranged: bool) -> list[int]:
-    """The entries that one thread calls, one after the other, for the windows of a batch; ``ranged``: by times too."""
-    return [_place_entry(), *([_divide_entry(), _narrow_entry()] if ranged else [])]
+def entries(*, ranged: bool, counted: bool) -> list[tuple[int, int]]:
+    """The phases and the entries of jobs for the windows of a batch, in their order; ``ranged``: by times too;
+    ``counted``: of a batch of several parts, in phase 0.
+    """
+    return [*([(0, _count_entry())] if counted else []), (1, _place_entry()),
+            *([(1, _divide_entry()), (2, _narrow_entry())] if ranged else [])]
 
 
 def _entry(function: Any) -> int:

@@ -116,7 +116,8 @@ def fail(part: int, values: np.ndarray) -> None:
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_jobs_run_in_phases(threads: int) -> None:
     """Compiled: each part once; the second phase reads what the first has written."""
-    team, fields = Team(threads), (Field("values"), Field("sums"), Field("parts", dimensions=0))
+    # So many are awake, whatever this machine has.
+    team, fields = Team(threads, threads), (Field("values"), Field("sums"), Field("parts", dimensions=0))
     entry, values = entry_of(add_part, fields), np.arange(1000)
     for turn in range(40):
         sums, total = np.zeros(turn % 7 + 1, np.int64), np.zeros(1, np.int64)
@@ -132,12 +133,26 @@ def test_jobs_run_in_phases(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_failure_in_any_thread_is_raised(threads: int) -> None:
-    team, fields = Team(threads), (Field("values"),)
+    team, fields = Team(threads, threads), (Field("values"),)
     block = Block(fields)
     block.put("values", np.array([1, 1, 0, 1]))
     with pytest.raises(RuntimeError, match="compiled loop failed"):
         run_jobs(team, [Job(entry_of(fail, fields), block, 4)])
     team.close()
+
+
+def test_no_more_helpers_are_woken_than_are_awake() -> None:
+    """The work is divided for all threads."""
+    fields = Field("values"), Field("sums"), Field("parts", dimensions=0)
+    for awake in (1, 3):
+        team, block, sums = Team(16, awake), Block(fields), np.zeros(16, np.int64)
+        block.put_all((("values", np.arange(1000)), ("sums", sums), ("parts", 16)))
+        for _ in range(5):
+            run_jobs(team, [Job(entry_of(add_part, fields), block, 16)])
+        assert sums.sum() == 5 * 499_500
+        assert sums.all()
+        assert len(team._helpers) == awake - 1
+        team.close()
 
 
 def test_a_block_takes_what_its_fields_say() -> None:

@@ -13,7 +13,7 @@ from splitjoin.engines.cpu.helpers import Team
 
 
 def test_results_are_in_the_order_of_the_items() -> None:
-    team, all_there = Team(4), Barrier(4)
+    team, all_there = Team(4, awake=4), Barrier(4)
 
     def work(n: int) -> tuple[int, threading.Thread]:
         all_there.wait(60)  # so each thread has one
@@ -29,6 +29,17 @@ def test_results_are_in_the_order_of_the_items() -> None:
     assert {thread for _, thread in team.map(lambda n: (n, threading.current_thread()), range(9))} == {
         threading.current_thread()}
     team.close()
+
+
+def test_only_threads_that_are_awake_take_items() -> None:
+    team = Team(4, awake=2)
+    found = {thread for _ in range(20) for thread in team.map(lambda _: threading.current_thread(), range(50))}
+    assert len(team._helpers) == 1
+    assert threading.current_thread() in found
+    team.close()
+    alone = Team(4, awake=1)
+    assert set(alone.map(lambda _: threading.current_thread(), range(50))) == {threading.current_thread()}
+    assert not alone._helpers
 
 
 def test_numbers_are_those_of_threads() -> None:

@@ -32,7 +32,7 @@ class Counted:
     """What became of the batches that were tried."""
 
     def __init__(self) -> None:
-        self.joined = self.refused = self.stopped = 0
+        self.joined = self.shared = self.refused = self.stopped = self.shared_stopped = 0
 
 
 @contextmanager
@@ -42,11 +42,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
     def counting(self: OneCall, *arguments: Any) -> Any:
         joined = join(self, *arguments)
         found.joined += joined is not None
+        found.shared += joined is not None and self._team.size > 1
         found.refused += joined is None
         return joined
 
     def resuming(self: OneCall, *arguments: Any) -> Any:
         found.stopped += 1
+        found.shared_stopped += self._team.size > 1
         return resume(self, *arguments)
 
     with monkeypatch.context() as patch:
@@ -75,16 +77,18 @@ def play(seed: int, monkeypatch: pytest.MonkeyPatch, *, small: bool, batches: in
         tuning = DEFAULTS
         if small:  # all that is full, or due, is so soon
             tuning = Tuning(choice_arrivals=chance.choice((300, 1 << 20)), check_arrivals=50, slack=4,
-                            room=chance.choice((1, 64)), grid_spare=0)
-        n = 30 * batches
+                            room=chance.choice((1, 64)), grid_spare=0, share=1e-3, step=1e-3, part_arrivals=1,
+                            shared_arrivals=chance.choice((8, 4096)))
+        n = 60 * batches
         r, s = tables(numbers, n, chance.choice((20, 400)), chance.random() < 0.3)
         query = splitjoin.query(R, S, on=chance.choice(CONDITIONS), window=chance.choice(WINDOWS), time="ts",
                                 order=chance.choice(("total", "none", "outer(3)")))
         share, at_r, at_s, time = chance.choice((0.5, 0.8, 0.05)), 0, 0, 0
         other = GoldenDevice().open(query) if small else NumpySession(query)
-        with CpuDevice(engine="index", threads=1, compiling="first", tuning=tuning).open(query) as session:
+        threads = chance.choice((1, 1, 2, 3)) if small else 1
+        with CpuDevice(engine="index", threads=threads, compiling="first", tuning=tuning).open(query) as session:
             for _ in range(batches):
-                stream = (numbers.random(chance.randint(1, 30)) < share).astype(np.uint8)
+                stream = (numbers.random(chance.randint(1, 60)) < share).astype(np.uint8)
                 ts = time + np.cumsum(numbers.integers(0, 3, len(stream)))
                 time, n_s = int(ts[-1]), int(stream.sum())
                 part = Arrivals(stream, ts, r.slice(at_r, len(stream) - n_s), s.slice(at_s, n_s))
@@ -101,10 +105,13 @@ def play(seed: int, monkeypatch: pytest.MonkeyPatch, *, small: bool, batches: in
 @pytest.mark.parametrize("seeds", [range(16), at_length(range(16, 2000))], ids=["few", "many"])
 def test_random_batches(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     of = [play(seed, monkeypatch, small=True) for seed in seeds]
-    joined, refused, stopped = (sum(getattr(one, name) for one in of) for name in ("joined", "refused", "stopped"))
+    joined, shared, refused, stopped, shared_stopped = (sum(getattr(one, name) for one in of) for name in (
+        "joined", "shared", "refused", "stopped", "shared_stopped"))
     assert joined > 10 * len(of)
+    assert shared > 2 * len(of)
     assert refused > len(of)
     assert stopped > len(of) // 4
+    assert shared_stopped
 
 
 def shift_starts(find: Callable[..., Any]) -> Callable[..., Any]:

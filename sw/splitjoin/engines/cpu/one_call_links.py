@@ -1,0 +1,266 @@
+"""`Linked`: the blocks of a batch that is done in one call (`one_call`), linked to arrays that last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.lang.schema import SIDES
+
+from ..arrival import Arrivals
+from . import gather, index
+from .block import TASK_FIELDS, Block, tasks_entry
+from .codes import FusedColumn
+from .handover import address_of
+from .index import IndexFinder
+from .one_call_loops import LINK, Number
+from .store import aligned
+from .tickets import CONTROL
+from .timeline import Timeline, entries
+
+__all__ = ["WINDOW_PARTS", "Linked"]
+
+Array = npt.NDArray[Any]
+Rows = npt.NDArray[np.int64]
+
+#: Parts for each of several threads whose windows are found together.
+WINDOW_PARTS = 2
+#: The phases of jobs: the tuples of S are counted, unless a batch is one part; windows; windows by time.
+_COUNT, _PLACE, _NARROW = range(3)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One stream as it is linked: its columns, each by its number in the table and the bytes of a value, of tables of
+    ``schema``; the first of the arrays that its keys are stored in, and that of its times.
+    """
+
+    columns: list[tuple[int, int]]
+    schema: pa.Schema
+    keys: Array
+    times: Array | None
+
+
+class _Links:
+    """Numbers that compiled code writes to blocks, from those of a batch."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int, int, int]] = []
+
+    def number(self, block: Block, name: str, of: int, *, constant: int = 0, factor: int = 1, place: int = 0) -> None:
+        """Let number ``place`` of the argument ``name`` be ``constant`` + ``factor`` · the number ``of`` the batch."""
+        self._rows.append((block.link(name) + 8 * place, constant, factor, of))
+
+    def array(self, block: Block, name: str, array: Array, length: int) -> None:
+        """Let the argument ``name`` be the first of ``array``: so many as the number ``length`` of the batch says."""
+        self.number(block, name, Number.ZERO, constant=address_of(array))
+        self.number(block, name, length, place=1)
+
+    def fixed(self, block: Block, name: str, array: Array) -> None:
+        """Let the argument ``name`` be ``array``."""
+        for place, value in enumerate((address_of(array), *array.shape)):
+            self.number(block, name, Number.ZERO, constant=value, place=place)
+
+    @property
+    def rows(self) -> Rows:
+        """All, (n, `LINK`)."""
+        return np.array(self._rows, np.int64).reshape(-1, LINK)
+
+
+class Linked:
+    """The blocks of batches of up to ``room`` arrivals, of tables of ``schemas``, which ``size`` threads share: linked
+    to the arrays of ``finder`` and ``timeline``, and to others that last.
+
+    ``fused``: per stream the loops of its codes. ``ranged``: the streams whose windows are limited by time. ``every``
+    and ``opened`` as of `gather.gather`. Attributes are what `find_matches` and `write_items` take.
+    """
+
+    def __init__(self, finder: IndexFinder, timeline: Timeline, ranged: Sequence[str],
+                 fused: Mapping[str, Sequence[FusedColumn]], schemas: Mapping[str, pa.Schema], room: int, size: int,
+                 every: int, opened: Rows):
+        self.room, self.finder, self._timeline, self._ranged = room, finder, timeline, ranged
+        parts = 1 if size == 1 else WINDOW_PARTS * size
+        self.before, self.extents = np.zeros(parts + 1, np.int64), np.zeros(2 * parts, np.int64)
+        self.arrays = {f"{name}_{side}": aligned(room, np.int64)
+                       for name in ("first", "last", "count", "now") for side in SIDES}
+        self.controls = aligned(4 * CONTROL, np.int64).reshape(4, CONTROL)
+        self.sort_phases = np.zeros(2, np.int64)
+        self._prepare_tasks(size)
+        self.items = Block(gather.ITEM_FIELDS)
+        self._blocks: list[Block] = []  # which are kept
+        self._sides: dict[str, _Side] = {}
+        self._jobs: list[list[tuple[int, int, int]]] = [[], [], []]  # by phases
+        links, sorting, finding, items = (_Links() for _ in range(4))
+        self._link_windows(links, parts)
+        at = int(Number.END)
+        for number, side in enumerate(SIDES):
+            at = self._link_codes(links, side, number, fused[side], schemas[side], at, size)
+            self._link_probes(links, side, number)
+            self._link_items(items, side, number)
+        self._link_work(links, sorting, finding, size)
+        self._link_writing(items, every, opened, size)
+        self.numbers = np.zeros(at, np.int64)
+        self.links, self.links_of_items = (links.rows, sorting.rows, finding.rows), items.rows
+        self.jobs = np.array([job for phase in self._jobs for job in phase], np.int64)
+        limits = np.cumsum([len(phase) for phase in self._jobs if phase])
+        self.phases = limits.astype(np.int64), self.sort_phases
+        tasks = Block(TASK_FIELDS)
+        tasks.put_all((("control", self.controls[0]), ("limits", self.phases[0]), ("tasks", self.jobs.reshape(-1))))
+        self._blocks.append(tasks)
+        self.entries = np.array([tasks_entry(), finder.prepare, finder.work], np.int64)
+        self.called = np.array([tasks.address, finder.block.address, finder.block.address], np.int64)
+        self.writer = gather.entry_for_one() if size == 1 else gather.entry_for_many()
+
+    def suits(self, finder: IndexFinder, part: Arrivals) -> bool:
+        """True if ``part`` has the types that are linked, and its tuples are stored in the arrays that are linked."""
+        return finder is self.finder and len(part.stream) <= self.room and all(
+            (part.r if side == "r" else part.s).schema.equals(linked.schema)
+            and finder.stores[side].room[0] is linked.keys
+            and (linked.times is None or self._timeline.times[side].room[0] is linked.times)
+            for side, linked in self._sides.items())
+
+    def columns_of(self, part: Arrivals) -> list[int] | None:
+        """The addresses of the columns' values; None if they are not as the codes take them."""
+        found: list[int] = []
+        for side, linked in self._sides.items():
+            table = part.r if side == "r" else part.s
+            if not table.num_rows:
+                found += [0] * len(linked.columns)
+                continue
+            batches = table.to_batches()  # whose columns are looked up in half the time
+            if len(batches) != 1:
+                return None
+            for at, size in linked.columns:
+                values = batches[0].column(at)
+                if values.null_count:
+                    return None
+                found.append(values.buffers()[1].address + values.offset * size)
+        return found
+
+    def _prepare_tasks(self, size: int) -> None:
+        """Make room for the tasks of the steps of a batch, and for the pieces that they find."""
+        steps = self.room // self.finder.steps(size)[1] + 1
+        tasks = 4 if size == 1 else (index.PARTS + 2) * size
+        self.tasks = np.zeros((steps * tasks, 14), np.int64)
+        self.pieces = np.empty((2, len(self.tasks), 5), np.int64)
+        self.ends = np.zeros(2 * steps, np.int64)
+
+    def _link_windows(self, links: _Links, parts: int) -> None:
+        """Link the block of the timeline's entries, and add these to the jobs."""
+        block, times = self._timeline.new_block(), self._timeline.times
+        self._blocks.append(block)
+        links.number(block, "stream", Number.STREAM)
+        links.number(block, "stream", Number.N, place=1)
+        links.number(block, "size", Number.PART)
+        links.number(block, "ts", Number.TS)
+        links.number(block, "ts", Number.N, place=1)
+        block.put_all((("before", self.before), ("extents", self.extents)))
+        for number, side in enumerate(SIDES):
+            mine: int = Number.N_R + number
+            links.number(block, f"begin_{side}", Number.BEGIN_R + number)
+            links.number(block, f"row_{side}", Number.ROW_R + number)
+            links.number(block, f"base_{side}", Number.BASE_R + number)
+            for name in ("first", "last"):
+                links.array(block, f"{name}_{side}", self.arrays[f"{name}_{side}"], mine)
+            if side in self._ranged:
+                stored = times[side].room[0]
+                links.number(block, f"now_{side}", Number.TIME_R + number, constant=address_of(stored), factor=8)
+                links.number(block, f"now_{side}", mine, place=1)
+                links.fixed(block, f"times_{side}", stored)
+            else:
+                links.array(block, f"now_{side}", self.arrays[f"now_{side}"], mine)
+                links.fixed(block, f"times_{side}", self._timeline.moving)
+        for phase, entry in entries(ranged=bool(self._ranged), counted=parts > 1):
+            self._jobs[phase] += [(entry, block.address, part) for part in range(parts)]
+
+    def _link_codes(self, links: _Links, side: str, number: int, fused: Sequence[FusedColumn], schema: pa.Schema,
+                    at: int, size: int) -> int:
+        """Link the loops that make the codes of stream ``side``, and add them to the jobs. The addresses of its columns
+        are the numbers of a batch from ``at`` on; returns the number behind them.
+        """
+        keys, columns, mine = self.finder.stores[side].room, list[tuple[int, int]](), Number.N_R + number
+        for slot, one in enumerate(fused):
+            kind = np.dtype(schema.field(one.column[0]).type.to_pandas_dtype())
+            columns.append((schema.get_field_index(one.column[0]), kind.itemsize))
+            made = one.new_job(kind)
+            self._blocks.append(made.block)
+            made.block.put("parts", size)
+            # In the first phase that there is.
+            self._jobs[_PLACE if size == 1 else _COUNT] += [
+                (made.entry, made.block.address, part) for part in range(size)]
+            links.number(made.block, "n", mine)
+            links.number(made.block, "values", at)
+            links.number(made.block, "values", mine, place=1)
+            links.number(made.block, "keys", Number.AT_R + number, constant=address_of(keys[slot]),
+                         factor=keys[slot].itemsize)
+            links.number(made.block, "keys", mine, place=1)
+            for end in ("low", "high"):
+                name = f"{end}{one.test}_{side}"
+                bounds = self.arrays[name] = aligned(self.room, one.other_kind)
+                links.array(made.block, f"{end}s", bounds, mine)
+                links.array(self.finder.block, name, bounds, mine)
+            at += 1
+        times = self._timeline.times[side].room[0] if side in self._ranged else None
+        self._sides[side] = _Side(columns, schema, keys[0], times)
+        return at
+
+    def _link_probes(self, links: _Links, side: str, number: int) -> None:
+        """Link what the index takes of the keys, windows and counts of stream ``side``."""
+        block, mine = self.finder.block, Number.N_R + number
+        for slot in self.finder.used[side]:
+            links.fixed(block, f"key{slot}_{side}", self.finder.stores[side].room[slot])
+        links.number(block, f"begin_{side}", Number.ROW_R + number)
+        links.number(block, f"n_{side}", mine)
+        links.number(block, f"live_{side}", Number.LIVE_R + number)
+        for name, array in (("start", "first"), ("end", "last"), ("count", "count")):
+            links.array(block, f"{name}_{side}", self.arrays[f"{array}_{side}"], mine)
+
+    def _link_work(self, links: _Links, sorting: _Links, finding: _Links, size: int) -> None:
+        """Link the tasks of the index, and those that sort tuples by ranges of cells if several threads share them."""
+        block = self.finder.block
+        links.number(block, "ranges", Number.ZERO, constant=size)
+        finding.fixed(block, "control", self.controls[2])
+        finding.fixed(block, "tasks", self.tasks)
+        finding.array(block, "limits", self.ends, Number.PHASES)
+        if size == 1:
+            return
+        self.sorted = np.zeros((2, 2, size), np.int64)  # where each range begins, and ends
+        sorting.fixed(block, "control", self.controls[1])
+        sorting.fixed(block, "limits", self.sort_phases)
+        sorting.number(block, "parts", Number.SORTED)
+        for number, side in enumerate(SIDES):
+            sorting.number(block, f"from_{side}", Number.ZERO)
+            for name in ("noted", "entries"):
+                array = self.arrays[f"{name}_{side}"] = aligned(self.room, np.int64)
+                sorting.array(block, f"{name}_{side}", array, Number.N_R + number)
+            spread = self.arrays[f"spread_{side}"] = aligned(size * size, np.int64)
+            sorting.fixed(block, f"spread_{side}", spread)
+            sorting.fixed(block, f"places_{side}", self.sorted[number, 0])
+            sorting.fixed(block, f"ends_{side}", self.sorted[number, 1])
+
+    def _link_items(self, items: _Links, side: str, number: int) -> None:
+        """Link what the writing of items takes of stream ``side``."""
+        mine = Number.N_R + number
+        for name, array in (("start", "first"), ("end", "last"), ("counts", "count")):
+            items.array(self.items, f"{name}_{side}", self.arrays[f"{array}_{side}"], mine)
+        items.number(self.items, f"first_{side}", Number.ROW_R + number)
+        items.number(self.items, f"pieces_{side}", Number.ZERO, constant=address_of(self.pieces[number]))
+        items.number(self.items, f"pieces_{side}", Number.PIECES_R + number, place=1)
+        items.number(self.items, f"pieces_{side}", Number.ZERO, constant=self.pieces.shape[2], place=2)
+
+    def _link_writing(self, items: _Links, every: int, opened: Rows, size: int) -> None:
+        """Link what else the writing of items takes."""
+        parts = 1 if size == 1 else gather.PARTS * size
+        self.cuts, self.phases_of_items = np.zeros(parts + 1, np.int64), parts * np.arange(1, 4)
+        items.number(self.items, "stream", Number.STREAM)
+        items.number(self.items, "stream", Number.N, place=1)
+        items.number(self.items, "out", Number.OUT)
+        items.number(self.items, "out", Number.ITEMS, place=1)
+        self.items.put_all((
+            ("every", every), ("inner", 0), ("opened", opened), ("control", self.controls[3]), ("cuts", self.cuts),
+            ("limits", self.phases_of_items), ("parts", np.zeros((parts, 4), np.int64))))
