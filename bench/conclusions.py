@@ -53,8 +53,8 @@ def where_others_win(files: Files) -> Iterator[str]:
            "time](cpu.md#index) is not shared among threads.")
     yield ("- *The first run of a session's condition on a new machine*: it uses NumPy, which is slower, while another "
            "process compiles its loops for some seconds; a database is at full speed at once.")
-    yield ("- *Three tables and more*: databases choose the order of joins, and splitjoin [keeps that of "
-           "FROM](sql.md#three-tables-and-more).\n")
+    yield ("- *Three streams and more*: a database orders joins by its statistics, also between outer joins; splitjoin "
+           "[inner joins of whole tables](sql.md#three-tables-and-more) alone.\n")
 
 
 NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pathway": "Pathway"}

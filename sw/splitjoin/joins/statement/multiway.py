@@ -26,7 +26,8 @@ from .checks import StatementText, check_clauses, join_how, joined
 from .parts import SelectItem, Statement, TableName, read_tree, select_items, table_name
 from .reader import TreeReader
 
-__all__ = ["NUMBER", "TIME", "MultiwayStatement", "MultiwayStep", "Windows", "named_column", "parse_multiway", "steps"]
+__all__ = ["NUMBER", "TIME", "MultiwayStatement", "MultiwayStep", "Windows", "all_of", "named_column",
+           "parse_multiway", "read_parts", "steps"]
 
 #: The column of a row between steps that holds the number of a table's tuple, behind the table's name and a dot; and
 #: the one that holds the time of its latest tuple.
@@ -97,6 +98,10 @@ class Windows:
                    first.type.unit if isinstance(first.type, Timestamp) else None, pa.types.is_date(
                        _field(schemas[0], columns[0].r).type))
 
+    def reordered(self, order: Sequence[int]) -> Windows:
+        """Those of the tables in this order, by their numbers."""
+        return replace(self, lengths=tuple(self.lengths[n] for n in order), times=tuple(self.times[n] for n in order))
+
     def of_step(self, step: MultiwayStep) -> dict[str, str]:
         """The time columns of the step's R and S, by the names of its tables."""
         left, right = step.statement.tables
@@ -142,6 +147,16 @@ def steps(statement: MultiwayStatement, schemas: Sequence[Schema], windows: Wind
     return list(_Steps(statement, schemas, windows, numbers).made())
 
 
+def read_parts(statement: MultiwayStatement, schemas: Sequence[Schema]) -> tuple[
+        tuple[SelectItem, ...], list[tuple[exp.Expr, frozenset[int]]]]:
+    """The items of ``statement``, with stars written out and all columns by table; and the terms of its conditions,
+    each with the numbers of its tables. Raises as `steps`.
+    """
+    made = _Steps(statement, schemas, None, False)
+    items = tuple(replace(item, tree=made.by_table(item.tree)) for item in made.outputs())
+    return items, [(made.by_table(term), made.tables_of(term)) for _, term in made.terms()]
+
+
 def parse_multiway(text: str, *, left: bool = False) -> MultiwayStatement:
     """The parts of a SELECT over three tables or more. Raises `StatementError`, pointing at it, for all that is not an
     inner join of them; ``left``: or a LEFT JOIN at the end.
@@ -183,16 +198,15 @@ class _Steps:
     def made(self) -> Iterator[MultiwayStep]:
         statement, tables = self._statement, self._statement.tables
         terms = [list[exp.Expr]() for _ in tables]
-        for n, tree in enumerate([*statement.on, statement.where], 1):
-            for term in [] if tree is None else tree.flatten() if isinstance(tree, exp.And) else [tree]:
-                at = max((self._number(column) for column in term.find_all(exp.Column)), default=0)
-                if statement.how == "left" and n == len(tables) - 1:
-                    at = n  # what only says of which rows the last table has partners
-                elif statement.how == "left" and at == len(tables) - 1:
-                    raise PredicateError(f"WHERE names {tables[at].label}, which is behind LEFT JOIN, in "
-                                         f"{term.sql()!r}; put it into ON, or test the rows")
-                terms[max(at, 1)].append(term.unnest())
-        outputs = list(self._outputs())
+        for n, term in self.terms():
+            at = max(self.tables_of(term), default=0)
+            if statement.how == "left" and n == len(tables) - 1:
+                at = n  # what only says of which rows the last table has partners
+            elif statement.how == "left" and at == len(tables) - 1:
+                raise PredicateError(f"WHERE names {tables[at].label}, which is behind LEFT JOIN, in "
+                                     f"{term.sql()!r}; put it into ON, or test the rows")
+            terms[max(at, 1)].append(term)
+        outputs = list(self.outputs())
         for at in range(1, len(tables)):
             left = TableName(", ".join(t.label for t in tables[:at]), ", ".join(t.label for t in tables[:at]), 0)
             later = [*(term for some in terms[at + 1:] for term in some), *(item.tree for item in outputs)]
@@ -208,8 +222,23 @@ class _Steps:
             numbered = [(t.label, NUMBER) for t in tables[:at]] if self._numbers and at > 1 else []
             items += [SelectItem(self._column(named, at, left), ".".join(named), "", 0, 0) for named in numbered]
             how = statement.how if carried is None else "inner"
-            yield MultiwayStep(Statement(statement.text, tuple(items), (left, tables[at]), _all(on), None, how),
+            yield MultiwayStep(Statement(statement.text, tuple(items), (left, tables[at]), all_of(on), None, how),
                                tables[:at], tables[at], carried, window)
+
+    def terms(self) -> Iterator[tuple[int, exp.Expr]]:
+        """The terms of all conditions, with the number of the join behind whose ON each stands; WHERE is the last."""
+        for n, tree in enumerate([*self._statement.on, self._statement.where], 1):
+            for term in [] if tree is None else tree.flatten() if isinstance(tree, exp.And) else [tree]:
+                yield n, term.unnest()
+
+    def tables_of(self, tree: exp.Expr) -> frozenset[int]:
+        """The numbers of the tables that ``tree`` names."""
+        return frozenset(self._number(column) for column in tree.find_all(exp.Column))
+
+    def by_table(self, tree: exp.Expr) -> exp.Expr:
+        """``tree`` with each column under its table's label."""
+        return tree.transform(lambda node: _in_place_of(node, named_column(self._named(node))) if isinstance(
+            node, exp.Column) else node)
 
     def _bounds(self, windows: Windows, at: int, left: TableName) -> tuple[tuple[str, str], list[exp.Expr]]:
         """The windows of R and S, and for each tuple in R the condition that it lies in its own stream's window."""
@@ -230,7 +259,7 @@ class _Steps:
         first, schema = self._tables[0]
         return found or ((first.label, schema.names[0]),)  # a table without columns has no rows
 
-    def _outputs(self) -> Iterator[SelectItem]:
+    def outputs(self) -> Iterator[SelectItem]:
         """The items of the result, each with its name: stars are written out."""
         made = list[tuple[SelectItem, str | None, str]]()  # with the table of a column as it is, and the name
         for item in self._statement.items:
@@ -281,11 +310,7 @@ class _Steps:
         """The tree of a column in step ``at``, which stands for ``node`` of the text."""
         right = self._statement.tables[at].label
         made = named_column(named if named[0] == right else (left.label, ".".join(named)))
-        if node is not None:
-            made.meta["written"] = node.copy()
-            for of, part in zip(node.find_all(exp.Identifier), made.find_all(exp.Identifier), strict=False):
-                part.meta.update(of.meta)
-        return made
+        return made if node is None else _in_place_of(node, made)
 
 
 def named_column(named: Named) -> exp.Column:
@@ -294,7 +319,15 @@ def named_column(named: Named) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(label, quoted=True))
 
 
-def _all(terms: Sequence[exp.Expr]) -> exp.Expr | None:
+def _in_place_of(node: exp.Expr, made: exp.Column) -> exp.Column:
+    """``made``, which stands for the column ``node`` of the text, with its place."""
+    made.meta["written"] = node.meta.get("written") or node.copy()
+    for of, part in zip(node.find_all(exp.Identifier), made.find_all(exp.Identifier), strict=False):
+        part.meta.update(of.meta)
+    return made
+
+
+def all_of(terms: Sequence[exp.Expr]) -> exp.Expr | None:
     """The terms as one condition; None without any."""
     made: exp.Expr | None = None
     for term in terms:

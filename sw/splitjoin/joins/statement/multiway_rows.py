@@ -20,6 +20,7 @@ from splitjoin.lang.time_columns import TimeSpec, time_columns
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.result import JoinResult
 
+from .join_order import join_order
 from .multiway import TIME, MultiwayStatement, Windows, steps
 
 __all__ = ["multiway_rows"]
@@ -39,12 +40,19 @@ def multiway_rows(statement: MultiwayStatement, tables: Sequence[pa.Table], run:
         raise OrderError(f"a join of three tables and more takes order 'total' or 'none', not '{order}'")
     schemas = [Schema.from_table("r", table) for table in tables]
     windows = None if window is None else Windows.make(statement.tables, schemas, window, time)
+    steps(statement, schemas, windows)  # what is wrong is told in the order of the text
     times = None if time is None else Windows.make(statement.tables, schemas, "RANGE 0" if window is None else window,
                                                    time) if windows is None else windows
     tables, places = _arrivals(tables, times, sort)
+    chosen = join_order(statement, schemas, tables)
+    if chosen.told:
+        statement = chosen.statement(statement, schemas)
+        tables, schemas = [tables[n] for n in chosen.order], [schemas[n] for n in chosen.order]
+        places = [places[n] for n in chosen.order]
+        windows = None if windows is None else windows.reordered(chosen.order)
     left = tables[0].rename_columns([f"{statement.tables[0].label}.{name}" for name in tables[0].column_names])
     rows = [np.arange(len(tables[0]))]  # of each table so far, for each row of `left`
-    plans, counters = list[str](), dict[str, int]()
+    plans, counters = [chosen.told] if chosen.told else [], dict[str, int]()
     result: JoinResult | None = None
     for step in steps(statement, schemas, windows):
         at = len(step.left)
@@ -67,7 +75,9 @@ def multiway_rows(statement: MultiwayStatement, tables: Sequence[pa.Table], run:
                 kind = next((c.type for c in times_of if not pa.types.is_null(c.type)), pa.int64())  # null: no rows
                 left = left.append_column(TIME, pc.max_element_wise(*(c.cast(kind) for c in times_of)))
     assert result is not None
-    table = result.table if order.kind == "none" else _sorted(result.table, rows, places)[0]
+    of_from = sorted(range(len(tables)), key=lambda n: chosen.order[n])
+    table = result.table if order.kind == "none" else _sorted(
+        result.table, [rows[n] for n in of_from], [places[n] for n in of_from])[0]
     return JoinResult(table, None, counters, plan="; then ".join(plans))
 
 

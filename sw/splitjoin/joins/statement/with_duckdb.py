@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError
+from splitjoin.lang.schema import Schema
 
 from .clauses import (
     Clauses,
@@ -27,6 +28,7 @@ from .clauses import (
     words,
 )
 from .from_clause import FromItem, FromJoin, FromTree, from_trees
+from .join_order import join_order
 from .joined_tables import JoinedTables, RunJoin, TableJoin, coalesced, merged_names
 from .multiway import MultiwayStatement, named_column, parse_multiway
 from .one_table_terms import REFUSED, aggregate_names, ask, connection
@@ -148,7 +150,9 @@ class _Joins:
         if self._of.only_one and self._of.joins + joins > 1:
             if self._of.joins or any(item.name is None for tree in self._trees for item in tree.items()):
                 raise StatementError(ONE_JOIN)
-            return self._several()
+            return self._several("in the order of FROM")
+        if joins > 1 and (told := self._reordered()):
+            return self._several(told)
         self._where = list(conjuncts(self._found, self._found.where))
         self._rest = Remainder(self._found, {label: table for rows in self._tables.values()
                                              for label, table in rows.parts.items()}, nested=self._nested)
@@ -317,11 +321,28 @@ class _Joins:
         made = ask(self._db, text, {**_said(self._scope, text), **views})
         return made.rename_columns(self._rest.names(parts, made.column_names))
 
-    def _several(self) -> pa.Table:
-        """The rows of a join of three tables and more within windows, and what DuckDB makes of them."""
+    def _inner_joins(self) -> MultiwayStatement:
+        """FROM and WHERE as a join of three tables and more. Raises `StatementError` if it is none of inner joins."""
         found, where = self._found, self._found.text[self._found.where]
-        statement = parse_multiway(f"SELECT * FROM {found.text[found.source]}{f' WHERE {where}' if where else ''}")
-        tables = [rows.parts[label] for label, rows in zip(self._labels, self._tables.values(), strict=True)]
+        return parse_multiway(f"SELECT * FROM {found.text[found.source]}{f' WHERE {where}' if where else ''}")
+
+    def _parts(self) -> list[pa.Table]:
+        return [rows.parts[label] for label, rows in zip(self._labels, self._tables.values(), strict=True)]
+
+    def _reordered(self) -> str:
+        """What is said of a better order of the joins than that of FROM; empty without one."""
+        if any(item.name is None for tree in self._trees for item in tree.items()):
+            return ""
+        try:
+            statement = self._inner_joins()
+        except StatementError:
+            return ""
+        tables = self._parts()
+        return join_order(statement, [Schema.from_table("r", t) for t in tables], tables).told
+
+    def _several(self, told: str) -> pa.Table:
+        """What DuckDB makes of a join of three tables and more in steps, whose order is ``told``."""
+        found, statement, tables = self._found, self._inner_joins(), self._parts()
         rest = f"{found.text[found.head]} FROM x {found.text[found.tail]}"
         items = list[SelectItem]()
         for n, (t, table) in enumerate(zip(statement.tables, tables, strict=True)):
@@ -336,7 +357,7 @@ class _Joins:
             parts[t.label] = part.rename_columns([c.split(".", 1)[1] for c in part.column_names])
         source, views = JoinedTables(parts).views()
         text = f"{found.text[found.head]} FROM {source} {found.text[found.tail]}"
-        self._of.lines += [f"join             {' JOIN '.join(map(str, statement.tables))}, step by step",
+        self._of.lines += [f"join             {' JOIN '.join(map(str, statement.tables))}, step by step, {told}",
                            f"DuckDB           the rest: {' '.join(text.split())}"]
         return ask(self._db, text, {**_said(self._scope, text), **views})
 
