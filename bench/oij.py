@@ -354,11 +354,11 @@ def team_figures(out: Recorder, arrivals: int, limit: float) -> None:
                         "CPU seconds of all threads")
 
 
-def latency_figures(out: Recorder, quick: bool) -> None:
-    """Latencies at the arrival rates of the paper's workloads that have one."""
-    for w in (PAPER[0], PAPER[2], *([] if quick else [PAPER[3]])):
+def latency_figures(out: Recorder, workloads: Sequence[Workload], seconds: float) -> None:
+    """Latencies at the arrival rates of ``workloads``, over so many seconds of their time."""
+    for w in workloads:
         for engine in (*ENGINES, *FURTHER):
-            latency(out, w, engine, 1.0 if quick else 5.0, 1.0 if quick else 5.0)
+            latency(out, w, engine, seconds, seconds)
 
 
 def pathway_figures(out: Recorder) -> None:
@@ -409,11 +409,12 @@ def main() -> None:
         elif part == "teams":
             team_figures(out, arrivals, limit)
         elif part == "latency":
-            latency_figures(out, options.quick)
+            latency_figures(out, (PAPER[0], PAPER[2]), 1.0 if options.quick else 5.0)
         elif part == "pathway":
             pathway_figures(out)
         else:
             engine_figures(out, PAPER[-1:], arrivals, limit, options.quick)
+            latency_figures(out, PAPER[-1:], 5.0)
         print(out.write())
 
 

@@ -7,17 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from splitjoin.base.errors import OrderError, UnsupportedError
+from splitjoin.base.errors import DeviceError, OrderError, UnsupportedError
 from splitjoin.circuit.architectures.splitjoin import SplitJoin
 from splitjoin.circuit.tuner.speed import latency_cycles
 from splitjoin.circuit.tuner.workload import Workload
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR
 from splitjoin.engines.golden import GoldenDevice
+from splitjoin_hw.baseline import chain
+from splitjoin_sim import pysim
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run
+from ..support.links import plant
 from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS, Scenario
 
@@ -50,6 +53,21 @@ def test_every_order_on_sim(options: dict[str, Any]) -> None:
         device = SimDevice(capacity=64, fanin=3, seed=seed, stall_in=0.3, stall_out=0.3, **options)
         for name in COMPILED:
             conforms(device, NAMED[name], order)
+
+
+FAULTS = {"mergers do not sort": (chain.GatherChain, "node.total.eq(self.total)", "node.total.eq(0)"),
+          "a core gets no records": (chain.DistributionChain, "wiring.connect(m, queue.o, wiring.flipped(self.o[n]))",
+                                    "n != 1 and wiring.connect(m, queue.o, wiring.flipped(self.o[n]))")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = NAMED["all-match"]
+    scenario = Scenario("few", scenario.r.slice(0, 10), scenario.s.slice(0, 10), "TRUE", "ROWS 6", 0)
+    plant(monkeypatch, *FAULTS[fault])
+    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
+    with pytest.raises((AssertionError, DeviceError)):
+        conforms(PysimDevice(cores=3, capacity=16, architecture="chain"), scenario, "total")
 
 
 @pytest.mark.parametrize("cores", [3, at_length(7)])

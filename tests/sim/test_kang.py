@@ -16,10 +16,13 @@ from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.registry import device
 from splitjoin.joins.circuit_component import component
 from splitjoin.lang.eval.scalar import compile_condition
+from splitjoin_hw.baseline import kang
+from splitjoin_sim import pysim
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run, slices
+from ..support.links import plant
 from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS, Scenario
 
@@ -86,6 +89,24 @@ def test_a_stream_may_be_quiet_for_longer_than_the_counter_of_time() -> None:
     own = run(GoldenDevice(expire="own"), query, r, s)
     assert sum(own["kind"] == PAIR) == len(ts)
     assert_conforms(run(PysimDevice(capacity=16, architecture="kang", expire="own"), query, r, s), own, "total")
+
+
+FAULTS = {"later results of a probe are left out": ("take & ends", "take"),
+          "stars come a probe late": ("Array(since_star)[own] + 1 == settings.r.precision",
+                                      "Array(since_star)[own] == settings.r.precision")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = NAMED["all-match"]
+    scenario = Scenario("few", scenario.r.slice(0, 10), scenario.s.slice(0, 10), "TRUE", "ROWS 4", 0)
+    query = scenario.query("outer(1)")
+    expected = run(GoldenDevice(), query, scenario.r, scenario.s)
+    plant(monkeypatch, kang.Kang, *FAULTS[fault])
+    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
+    with pytest.raises((AssertionError, DeviceError)):
+        assert_conforms(run(PysimDevice(capacity=16, architecture="kang"), query, scenario.r, scenario.s), expected,
+                        "outer(1)")
 
 
 def test_masks_settling_and_counters() -> None:

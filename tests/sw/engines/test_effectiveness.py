@@ -24,6 +24,14 @@ def test_loops_compare_every_pair_and_keys_only_matches() -> None:
     assert "; 1 results per comparison" in repr(sorted_keys)
 
 
+def test_esj_s_example() -> None:
+    """Its load sizes are 500 and 400, and 100 results: ϱ = 0.0005 where all pairs are compared."""
+    r, s = pa.table({"x": range(500)}), pa.table({"a": range(400, 800)})
+    for device, expected in (("golden", 0.0005), ("cpu", 1)):
+        found = splitjoin.join(r, s, on="r.x = s.a", window="ROWS 500", device=device)
+        assert (len(found), found.effectiveness) == (100, expected)
+
+
 def test_circuits_count_what_their_regions_compared() -> None:
     scan = splitjoin.join(R, S, **EQUAL, device="pysim", cores=2, capacity=32, core="scan")
     assert scan.effectiveness == 80 / 1600
