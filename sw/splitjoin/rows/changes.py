@@ -77,6 +77,11 @@ class Changes:
         """``items`` of the stream without pairs whose stored tuple is in a masked sub-window."""
         if not self._masks or not len(items):
             return items
+        hidden = self.hidden(items)
+        return chosen_items(items, ~hidden) if hidden.any() else items
+
+    def hidden(self, items: Items) -> npt.NDArray[np.bool_]:
+        """True (n,) for those of ``items`` that are pairs whose stored tuple is in a masked sub-window."""
         probe = np.where(items["side"] == 0, items["r"], items["s"])
         stored = np.where(items["side"] == 0, items["s"], items["r"])
         hidden = np.zeros(len(items), np.bool_)
@@ -87,7 +92,7 @@ class Changes:
             for n, mask in enumerate(self._masks):
                 if mask.cores:
                     hidden |= mine & (which == n) & np.isin(stored % mask.of, list(mask.cores))
-        return chosen_items(items, ~hidden) if hidden.any() else items
+        return hidden
 
     def due(self, side: int, probes: Ints) -> npt.NDArray[np.bool_]:
         """True for those ``probes`` (n,) of stream ``side``, as row ids, with which a group closes."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from splitjoin.base.errors import DeviceError, DeviceLost, UnsupportedError
 from splitjoin.engines.arrival import Arrivals
@@ -29,7 +28,6 @@ from splitjoin.rows.overlapped import OverlappedSession, against_overlap
 from .change_checks import check_precision, check_window, resumed
 from .faults import ATTEMPTS, CoreFaults, lost, opened_again
 from .gate import ReadyGate
-from .gate_choice import PushGate
 from .gathering import RowGatherer
 from .limit import Limit
 from .results import ResultQueue
@@ -127,39 +125,14 @@ class Pipeline(Generic[Gate]):
         return self.windows.streams["r"].end, self.windows.streams["s"].end
 
     @property
+    def query(self) -> Query:
+        """The query, with the windows that it has now."""
+        return self._query
+
+    @property
     def holds_back(self) -> bool:
         """True if there is input that a limit has held up."""
         return bool(self._ready)
-
-    def default_source(self: Pipeline[PushGate], side: Side) -> int:
-        """The index of the default source, which a stream's own pushes belong to; the first use adds it."""
-        if side not in self._default:
-            self._default[side] = self.gate.add(side).index
-        return self._default[side]
-
-    def deliver(self: Pipeline[PushGate], side: Side, index: int, table: pa.Table, *, sheds: bool = True) -> None:
-        """Give tuples of source ``index`` to the gate; if it ``sheds``, without those to drop under load."""
-        shedder, held = self.shedder if sheds else None, sum(len(arrivals.table(side)) for arrivals in self._ready)
-        number = self.windows.streams[side].end + held + self.gate.shed_count(side)
-        self.gate.deliver(side, index, table, None if shedder is None else lambda n, waiting: shedder.dropped(
-            side, number + waiting, n, held + waiting + self.windows.live(side)))
-
-    def heartbeat(self: Pipeline[PushGate], time: Any, sides: Sequence[Side]) -> None:
-        """Promise for every open source of ``sides`` that it delivers no more tuples below ``time``."""
-        for side in sides:
-            for index in self._open_sources(side):
-                self.gate.promise(side, index, time)
-
-    def silence(self: Pipeline[PushGate], side: Side) -> None:
-        """Let no other source wait for the open sources of ``side``, each until it speaks."""
-        for index in self._open_sources(side):
-            self.gate.silence(side, index)
-
-    def _open_sources(self: Pipeline[PushGate], side: Side) -> list[int]:
-        """The indices of the open sources of ``side``; where it has no source, the default one is added."""
-        if not self.gate.count(side):
-            self.default_source(side)
-        return [index for index in range(self.gate.count(side)) if not self.gate.is_closed(side, index)]
 
     def work(self, *, unlimited: bool = False) -> None:
         """Push the ready tuples to the device, up to a limit unless ``unlimited``, and queue its results.
@@ -185,18 +158,6 @@ class Pipeline(Generic[Gate]):
             self._persisting(lambda: self._emit(self.device_session.settle(), self.device_session))
             self._trim()
 
-    def full(self: Pipeline[PushGate], side: Side, index: int | None) -> str | None:
-        """The reason why a batch of source ``index`` (None: the stream's default source) must wait now, or None."""
-        if self.shedder is not None:
-            return None  # it drops what there is no room for
-        if index is None:
-            index = self._default.get(side)
-        if self._limit.full(self.results):
-            return self._limit.unread(self.results)
-        if self._limit.held(self.gate.waiting) and self.gate.held_up(side, index):
-            return self._limit.waits(self.gate.waiting, self.gate.behind())
-        return None
-
     def counters(self) -> dict[str, int]:
         """The counters of `StreamJoin.counters`. A device that has lost its session is opened again, as by `work`."""
         if self.failure is None:
@@ -221,46 +182,58 @@ class Pipeline(Generic[Gate]):
                            settled=self.device_session.settled, ended=self.ended, restarts=self.restarts,
                            kind=self._operator.state(), query=self._query, changes=self.changes).to_bytes()
 
-    def restored(self, snapshot: bytes) -> Pipeline[Gate]:
+    def restored(self, snapshot: bytes) -> Self:
         """A fresh pipeline of the same query and device in the state of ``snapshot``. Raises `SnapshotError`."""
         found = Snapshot.from_bytes(snapshot)
         found.check(self.identity)
-        return Pipeline(self._schemas, self.device, gate=self._make_gate, limit=self._limit,
-                        punctuation=self._punctuation, snapshot=found,
-                        shedding=None if self.shedder is None else self.shedder.rule, faults=self.faults)
+        return type(self)(self._schemas, self.device, gate=self._make_gate, limit=self._limit,
+                          punctuation=self._punctuation, snapshot=found,
+                          shedding=None if self.shedder is None else self.shedder.rule, faults=self.faults)
 
     def mask(self, cores: Collection[int], of: int) -> tuple[int, int]:
         """Hide the pairs of `StreamJoin.mask` from the next tuples on, and return their row ids."""
-        self._operator.check_pairs(self.device, "a mask")
-        self.changes.mask(place := self.place(), check_masked(cores, of), of)
+        masked = self.check_mask(cores, of)
+        self.changes.mask(place := self.place(), masked, of)
         return place
+
+    def check_mask(self, cores: Collection[int], of: int) -> frozenset[int]:
+        """``cores`` as a set. Raises what `mask` raises."""
+        self._operator.check_pairs(self.device, "a mask")
+        return check_masked(cores, of)
 
     def precision(self, n: int) -> tuple[int, int]:
         """Change the precision of order ``outer`` from the next tuples on, and return their row ids."""
-        check_precision(self._query.order, n)
+        self.check_precision(n)
         self.changes.precision(place := self.place(), n)
         return place
+
+    def check_precision(self, n: int) -> None:
+        """Raise `OrderError` unless ``n`` can be the precision."""
+        check_precision(self._query.order, n)
 
     def move(self, device: Device) -> None:
         """Go on on ``device`` from the next tuples on, while the old device session serves what it has stored."""
         self.work(unlimited=True)  # so that the old session has all that is ready
+        self.check_move(device)
         old, place = self.device_session, self.pushed
-        checks = [partial(self._operator.check_pairs, one, "it") for one in (self.device, device)]
-        if reasons := against_overlap(old, self._query.order, ended=self.ended, in_order=self._times is None,
-                                      checks=checks):
-            raise UnsupportedError(f"the session cannot move without a replay, as {'; and '.join(reasons)}; use "
-                                   f"restart(), which replays the windows")
         if self.shedder is not None:
             self.shedder.move(device)
         fresh = self._begun(device, place, place)
         self.device_session, self.device = OverlappedSession(old, fresh, place), device
         self.restarts += 1
 
+    def check_move(self, device: Device) -> None:
+        """Raise `UnsupportedError` unless the query can `move` to ``device``."""
+        checks = [partial(self._operator.check_pairs, one, "it") for one in (self.device, device)]
+        if reasons := against_overlap(self.device_session, self._query.order, ended=self.ended,
+                                      in_order=self._times is None, checks=checks):
+            raise UnsupportedError(f"the session cannot move without a replay, as {'; and '.join(reasons)}; use "
+                                   f"restart(), which replays the windows")
+
     def window(self, window: WindowSpec) -> tuple[int, int]:
         """Change the windows from the next tuples on, and return their row ids."""
-        before, asked = self._query, self._query.with_window(window)
         self.work(unlimited=True)
-        check_window(before, self.device, self.device_session, takes_input=not self.ended and self._times is None)
+        before, asked = self._query, self.check_window(window)
         with self._noting_failures():
             self._persisting(lambda: self._emit(self.device_session.end(), self.device_session))
         self.windows.resize(before)  # all is settled, so what has expired is not needed
@@ -274,6 +247,13 @@ class Pipeline(Generic[Gate]):
         self.windows.resize(asked)
         self.restarts += 1
         return self.pushed
+
+    def check_window(self, window: WindowSpec) -> Query:
+        """The query with other windows. Raises `WindowError` and `UnsupportedError` unless it can get them."""
+        asked = self._query.with_window(window)
+        check_window(self._query, self.device, self.device_session,
+                     takes_input=not self.ended and self._times is None)
+        return asked
 
     def _begin(self, query: Query) -> None:
         """Go on with the windows of ``query``, into which what is retained is replayed."""

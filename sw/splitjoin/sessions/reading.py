@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from threading import Condition, RLock
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
@@ -15,6 +15,7 @@ from splitjoin.base.errors import DeviceError, InputError, SplitJoinError
 from splitjoin.engines.device import Device, Items
 from splitjoin.engines.effectiveness import effectiveness
 from splitjoin.engines.registry import device as find_device, merged_options
+from splitjoin.lang.windows import WindowSpec
 
 from .results import ResultQueue
 from .schemas import SessionSchemas
@@ -52,6 +53,10 @@ class ResultSource(Protocol):
     def work(self, *, unlimited: bool = False) -> None: ...
     def counters(self) -> dict[str, int]: ...
     def restart(self, device: Device) -> None: ...
+    def mask(self, cores: Collection[int], of: int) -> tuple[int, int]: ...
+    def precision(self, n: int) -> tuple[int, int]: ...
+    def move(self, device: Device) -> None: ...
+    def window(self, window: WindowSpec) -> tuple[int, int]: ...
     def failed(self) -> DeviceError: ...
     def close(self) -> None: ...
 
@@ -60,7 +65,7 @@ Results = TypeVar("Results", bound=ResultSource)
 
 
 class ReadingSession(ABC, Generic[Results]):
-    """Gives the results of a pipeline: by polls, by iteration, and as device and device sessions change."""
+    """Gives the results of a pipeline, by polls and by iteration, and changes the query while it runs."""
 
     _schemas: SessionSchemas
     _pipeline: Results
@@ -171,6 +176,59 @@ class ReadingSession(ABC, Generic[Results]):
                 chosen, **merged_options(device_options, options, chosen, self.restart)))
             self._work()
 
+    def mask(self, cores: Collection[int], *, of: int | None = None) -> tuple[int, int]:
+        """Leave out, from the next tuple on, the pairs whose stored tuple is in one of the sub-windows ``cores``, and
+        give those of the others again (semantics, section 6).
+
+        Sub-window i of ``of`` has the tuples whose row ids are i modulo ``of``; ``of`` is by default the number of the
+        device's cores. Tuples are numbered over the whole session, so the mask stays with them through restarts, moves
+        to other devices, and snapshots. Returns the row ids (R's, S's) of the first tuples for which it holds: what
+        had become ready before is not masked. Raises `UnsupportedError` where the device gives no pairs.
+        """
+        with self._changing():
+            if of is None:
+                of = getattr(self._pipeline.device, "cores", None)
+            if type(of) is not int or of < 1:
+                raise InputError(f"the number of sub-windows must be a whole number from 1, not {of!r}; the device "
+                                 f"{self._pipeline.device.name!r} has no cores by which to take it")
+            return self._pipeline.mask(cores, of)
+
+    def move(self, device: str | Device, *, device_options: Mapping[str, Any] | None = None, **options: object) -> None:
+        """Go on on ``device``, with another number of cores for example, without a pause for a replay.
+
+        From the next tuple on, a fresh session of ``device`` takes all tuples. The old one goes on beside it for those
+        that it has stored, until they have left the windows; the rows are as if nothing had changed. `restart` replays
+        the windows instead, and works for every query; this raises `UnsupportedError` in order ``inner``, where tuples
+        are joined as they come, and where a device folds or gives few pairs.
+        """
+        with self._changing():
+            self._pipeline.move(find_device(device, **merged_options(device_options, options, device, self.move)))
+            self._work()
+
+    def precision(self, n: int) -> tuple[int, int]:
+        """Let a star come after every ``n`` probes of a stream in order ``outer``, from its next star on.
+
+        Returns the row ids (R's, S's) of the first tuples that come after the change. Raises `OrderError` in other
+        orders.
+        """
+        with self._changing():
+            return self._pipeline.precision(n)
+
+    def window(self, window: WindowSpec) -> tuple[int, int]:
+        """Change the windows, which are given as to `splitjoin.query`, from the next tuple on.
+
+        A shorter window leaves out at once what lies before it. A longer one does not bring back tuples that had
+        expired. What the windows hold is replayed into a fresh device session; snapshots keep the change.
+
+        Returns the row ids (R's, S's) of the first tuples after the change.
+
+        Raises `WindowError` for an invalid window, `UnsupportedError` for kinds other than inner, for aggregates, and
+        for order ``none`` over RANGE windows, and what the device raises where the windows do not fit, such as
+        `CapacityError`. Then nothing changes.
+        """
+        with self._changing():
+            return self._pipeline.window(window)
+
     def close(self) -> None:
         """Release the device. Blocked pushes are woken, and raise. Rows that were not polled are lost."""
         with self._lock:
@@ -269,6 +327,10 @@ class ReadingSession(ABC, Generic[Results]):
         with self._lock:
             self._check_usable()
             yield
+
+    def _changing(self) -> AbstractContextManager[None]:
+        """`_usable`, for a change from the next tuple on."""
+        return self._usable()
 
     def _check_open(self) -> None:
         if self._closed:

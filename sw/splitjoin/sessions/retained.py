@@ -222,13 +222,15 @@ class RetainedRows:
             self._chunks[-2:] = merged
             self._starts.pop()
 
-    def needed(self, now: int | None) -> int:
-        """The id of the first row that a future probe, at event time ``now`` or later, can still see."""
-        first = self.first
-        if self._extent.rows is not None:
-            first = max(first, self.end - self._extent.rows)
-        if self._extent.length is not None and now is not None:
-            oldest = max(now - self._extent.length, -(2**63))
+    def needed(self, now: int | None, extent: Extent | None = None) -> int:
+        """The id of the first row that a future probe, at event time ``now`` or later, can still see; by the window
+        ``extent`` instead of the rows' own if it is given.
+        """
+        first, extent = self.first, extent or self._extent
+        if extent.rows is not None:
+            first = max(first, self.end - extent.rows)
+        if extent.length is not None and now is not None:
+            oldest = max(now - extent.length, -(2**63))
             first = max(first, self.first + (len(self.ts) if oldest >= 2**63 else _expired(self.ts.values, oldest)))
         return first
 

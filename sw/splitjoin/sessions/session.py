@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time as clocks
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -12,19 +12,17 @@ import pyarrow as pa
 
 from splitjoin.base.errors import BackPressure, InputError, SplitJoinError
 from splitjoin.engines.device import Device, Fault, Items
-from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.statement import Select
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
-from splitjoin.lang.windows import WindowSpec
 
 from .epochs import Cut, DeliveredCounts, EpochWriter, epoch_length
 from .faults import CoreFaults, OnFault
 from .gate import Source, Watermark, check_side
 from .gate.times import Idle, Lateness, time_value
-from .gate_choice import PushGate, make_gate
+from .gate_choice import make_gate
 from .limit import Limit
-from .pipeline import Pipeline
+from .push_pipeline import PushPipeline
 from .reading import POLL_SECONDS, ReadingSession
 from .schemas import SessionSchemas
 from .shedding import Shedding
@@ -32,7 +30,7 @@ from .shedding import Shedding
 __all__ = ["StreamJoin"]
 
 
-class StreamJoin(ReadingSession[Pipeline[PushGate]]):
+class StreamJoin(ReadingSession[PushPipeline]):
     """A running query that is fed in batches and polled for rows; `splitjoin.open` starts it.
 
     Use as a context manager. Several threads may call its methods. Iteration waits for batches and yields them as they
@@ -82,7 +80,7 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
         shedding = (shedding or Shedding()) if when_full == "shed" else None
         limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
         self._blocks, self._clock = when_full == "block", clock
-        self._pipeline = Pipeline(
+        self._pipeline = PushPipeline(
             self._schemas, device, limit=limit, punctuation=punctuation, shedding=shedding,
             faults=CoreFaults(on_fault), gate=lambda: make_gate(
                 self._schemas, lateness=lateness, watermark=watermark, idle=idle, clock=clock, keep_late=limit.late))
@@ -200,59 +198,6 @@ class StreamJoin(ReadingSession[Pipeline[PushGate]]):
         the row ids from which on the core's share of the pairs is missing, unless ``on_fault`` reloaded the windows.
         """
         return self._pipeline.faults.seen
-
-    def mask(self, cores: Collection[int], *, of: int | None = None) -> tuple[int, int]:
-        """Leave out, from the next tuple on, the pairs whose stored tuple is in one of the sub-windows ``cores``, and
-        give those of the others again (semantics, section 6).
-
-        Sub-window i of ``of`` has the tuples whose row ids are i modulo ``of``; ``of`` is by default the number of the
-        device's cores. Tuples are numbered over the whole session, so the mask stays with them through restarts, moves
-        to other devices, and snapshots. Returns the row ids (R's, S's) of the first tuples for which it holds: what
-        had become ready before is not masked. Raises `UnsupportedError` where the device gives no pairs.
-        """
-        with self._usable():
-            if of is None:
-                of = getattr(self._pipeline.device, "cores", None)
-            if type(of) is not int or of < 1:
-                raise InputError(f"the number of sub-windows must be a whole number from 1, not {of!r}; the device "
-                                 f"{self._pipeline.device.name!r} has no cores by which to take it")
-            return self._pipeline.mask(cores, of)
-
-    def move(self, device: str | Device, *, device_options: Mapping[str, Any] | None = None, **options: object) -> None:
-        """Go on on ``device``, with another number of cores for example, without a pause for a replay.
-
-        From the next tuple on, a fresh session of ``device`` takes all tuples. The old one goes on beside it for those
-        that it has stored, until they have left the windows; the rows are as if nothing had changed. `restart` replays
-        the windows instead, and works for every query; this raises `UnsupportedError` in order ``inner``, where tuples
-        are joined as they come, and where a device folds or gives few pairs.
-        """
-        with self._usable():
-            self._pipeline.move(find_device(device, **merged_options(device_options, options, device, self.move)))
-            self._work()
-
-    def precision(self, n: int) -> tuple[int, int]:
-        """Let a star come after every ``n`` probes of a stream in order ``outer``, from its next star on.
-
-        Returns the row ids (R's, S's) of the first tuples that come after the change. Raises `OrderError` in other
-        orders.
-        """
-        with self._usable():
-            return self._pipeline.precision(n)
-
-    def window(self, window: WindowSpec) -> tuple[int, int]:
-        """Change the windows, which are given as to `splitjoin.query`, from the next tuple on.
-
-        A shorter window leaves out at once what lies before it. A longer one does not bring back tuples that had
-        expired. What the windows hold is replayed into a fresh device session; snapshots keep the change.
-
-        Returns the row ids (R's, S's) of the first tuples after the change.
-
-        Raises `WindowError` for an invalid window, `UnsupportedError` for kinds other than inner, for aggregates, and
-        for order ``none`` over RANGE windows, and what the device raises where the windows do not fit, such as
-        `CapacityError`. Then nothing changes.
-        """
-        with self._usable():
-            return self._pipeline.window(window)
 
     def shed_r(self) -> pa.Table:
         """R's tuples that were dropped under load since the last call, with all columns, as they were delivered."""

@@ -15,7 +15,7 @@ from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import Device
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.sessions import CommonJoin, SharedQuery, SharedStreams
-from splitjoin.sessions.shared.chosen_pairs import PairTest
+from splitjoin.sessions.shared.pair_test import PairTest
 from tests.support.lagging import LaggingDevice
 from tests.support.sampling import examples
 
@@ -310,7 +310,7 @@ def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
         if fault == "conjuncts":
             self.conjuncts = ()
         else:
-            self._shorter = {}
+            self._longest = 0, 0
 
     monkeypatch.setattr(PairTest, "__init__", without)
     with pytest.raises(AssertionError):

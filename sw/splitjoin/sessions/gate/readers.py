@@ -6,7 +6,8 @@ tuple when all have read it (Gulisano et al.: "ScaleJoin", section IV.A: `getNex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import Condition, RLock
 from typing import ClassVar
 
@@ -49,6 +50,8 @@ class ReadySequence:
         self._slices: list[tuple[int, Arrivals]] = []  # each with the number of its first tuple
         self._readers: list[Reader] = []
         self._nothing: Arrivals | None = None
+        self._stands = False  # nothing becomes ready
+        self._begin: int | None = None  # where readers begin that are made now, if not at the end
         self.end = 0
         self.frontier: int | None = None
         self.done = False
@@ -56,12 +59,14 @@ class ReadySequence:
     def collect(self) -> None:
         """Take what has become ready from the gate, and wake the readers that wait for it."""
         with self._changed:
+            if self._stands:
+                return
             known = self.frontier, self.done
             arrivals, self.frontier, self.done = self._take()
             if self._nothing is None:
                 self._nothing = arrivals.split(0)[0] if len(arrivals) else arrivals
             if len(arrivals):
-                if self._readers:
+                if self._readers or self._begin is not None:
                     self._append(arrivals)
                 self.end += len(arrivals)
             if len(arrivals) or known != (self.frontier, self.done):
@@ -71,9 +76,35 @@ class ReadySequence:
         """A reader of what becomes ready from now on, with these columns of each stream; None: with all."""
         with self._changed:
             self.collect()
-            made = Reader(self, self.end, columns)
+            made = Reader(self, self.end if self._begin is None else self._begin, columns)
             self._readers.append(made)
             return made
+
+    @contextmanager
+    def standing(self) -> Iterator[None]:
+        """Within the context nothing becomes ready, so that all readers can get to one place."""
+        with self._changed:
+            self.collect()
+            self._stands = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._stands = False
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """Readers that are made within the context begin at one place, though tuples may become ready meanwhile, as a
+        source is silent for too long.
+        """
+        with self._changed:
+            self._begin = self.end
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._begin = None
+                self._free()
 
     @property
     def unread(self) -> int:
@@ -138,7 +169,8 @@ class ReadySequence:
 
     def _free(self) -> None:
         """Drop the slices that all readers have read."""
-        first = min((reader.position for reader in self._readers), default=self.end)
+        begin = self.end if self._begin is None else self._begin
+        first = min([begin, *(reader.position for reader in self._readers)])
         n = sum(1 for start, _ in self._slices if start < first)
         if n:
             del self._slices[:n]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,21 +11,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base.errors import DeviceError, UnsupportedError
-from splitjoin.engines.device import STAR, Device, Items
-from splitjoin.lang.eval.vector import evaluate_columns
-from splitjoin.lang.ir import And, Col, Expr, columns as columns_of
+from splitjoin.engines.device import STAR, Device, Items, check_masked
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
-from splitjoin.plan.implication import implies
+from splitjoin.lang.windows import WindowSpec
+from splitjoin.rows.changes import Changes
 
+from ..change_checks import check_precision, resumed
 from ..gate import GateState, Reader
 from ..results import ResultQueue
 from ..retained import RetainedWindows
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot, identity
+from .pair_test import PairTest, WindowSince
 from .scan import Cursor, FoundPairs, Scan
 
-__all__ = ["ChosenPairs", "PairTest", "Places"]
+__all__ = ["ChosenPairs", "Places"]
 
 Mask = npt.NDArray[np.bool_]
 RowIds = tuple[int, int]
@@ -44,38 +46,17 @@ class Places:
     stored: RowIds
 
 
-class PairTest:
-    """Tells which pairs of a common join are those of ``query``: by the conjuncts that do not follow from the common
-    condition, and by the ages of tuples where its windows are shorter.
-    """
-
-    def __init__(self, query: Query, common: Query):
-        predicate = query.predicate
-        conjuncts = predicate.args if isinstance(predicate, And) else (predicate,)
-        self.conjuncts: tuple[Expr, ...] = tuple(c for c in conjuncts if not implies(common.predicate, c))
-        self._query = query
-        #: The columns that the test reads, by stream.
-        self.columns: tuple[Col, ...] = tuple(dict.fromkeys(c for e in self.conjuncts for c in columns_of(e)))
-        self._shorter = {n: length for n, side in enumerate(SIDES)
-                         if (length := query.window(side).length) is not None and length != common.window(side).length}
-
-    def holds(self, found: FoundPairs) -> Mask:
-        """True (n,) for the pairs of the query."""
-        keep = np.ones(len(found), np.bool_)
-        for stored, length in self._shorter.items():
-            keep &= (found.pairs["side"] == stored) | (found.ages(self._query) <= np.uint64(min(length, 2**64 - 1)))
-        for conjunct in self.conjuncts:
-            value = evaluate_columns(conjunct, {c: found.vector(c) for c in columns_of(conjunct)}, len(found))
-            keep &= value.valid & value.values
-        return keep
-
-
 class ChosenPairs:
     """Chooses a query's pairs from those of a `Scan`; for `SharedQuery`, what the pipeline of a device is. Not
     thread-safe, except for ``results``.
 
+    Args:
+        check: Raises `UnsupportedError` unless the windows of a query lie within the join's.
+
     Attributes:
         gate: Its place in what the scan finds.
+        query: The query, with the windows that it has now.
+        changes: Its masks, by its own row ids.
         results: The rows that were not polled.
         ended: True if there will be no more rows than those in ``results``.
     """
@@ -83,9 +64,10 @@ class ChosenPairs:
     holds_back = False
 
     def __init__(self, name: str, scan: Scan, schemas: SessionSchemas, common: Query, places: Places, *,
-                 punctuation: bool, snapshot: Snapshot | None = None):
+                 check: Callable[[Query], None], punctuation: bool, snapshot: Snapshot | None = None):
         self._name, self._schemas, self._places, self._punctuation = name, schemas, places, punctuation
         self._scan, self._test = scan, PairTest(schemas.query, common)
+        self.query, self._check_within, self.changes = schemas.query, check, Changes(schemas.query.order.n)
         self.results = ResultQueue(schemas.gathered, punctuation)
         self.ended = False
         if snapshot is not None:
@@ -95,6 +77,9 @@ class ChosenPairs:
                 self._places = Places(*(cast(RowIds, tuple(kind[at].tolist())) for at in ("probes", "stored")))
                 self.results.restore(*snapshot.results())
                 self.ended = snapshot.ended
+                self.query = resumed(self.query, *snapshot.windows, in_order=True)
+                self._test.restore(kind["windows"])
+                self.changes.restore(snapshot.changes)
         self.gate: Cursor = scan.cursor(ended=self.ended)
         if self.ended:
             self.results.end()
@@ -126,6 +111,7 @@ class ChosenPairs:
                     self._scan.settle()
             finally:
                 self._choose()
+            self._forget()
             over = self.gate.end is not None and all(a >= b for a, b in zip(
                 self._scan.pipeline.pushed, self.gate.end, strict=True))
             if over or self._scan.pipeline.ended:
@@ -144,6 +130,60 @@ class ChosenPairs:
         raise UnsupportedError(f"the query {self._name!r} has no device of its own, as it takes its pairs from a "
                                f"common join; call restart() of that join")
 
+    def mask(self, cores: Collection[int], of: int) -> RowIds:
+        """Hide pairs from the next tuples on, and return their row ids; see `Pipeline.mask`."""
+        with self._scan.lock:
+            self.changes.mask(place := self._own_place(), self.check_mask(cores, of), of)
+            return place
+
+    def check_mask(self, cores: Collection[int], of: int) -> frozenset[int]:
+        """``cores`` as a set. Raises what `mask` raises."""
+        return check_masked(cores, of)
+
+    def precision(self, n: int) -> RowIds:
+        """Raise `OrderError`, as its orders have no precision."""
+        self.check_precision(n)
+        return self._own_place()
+
+    def check_precision(self, n: int) -> None:
+        """Raise `OrderError`."""
+        check_precision(self.query.order, n)
+
+    def window(self, window: WindowSpec) -> RowIds:
+        """Change the windows from the next tuples on, and return their row ids; see `Pipeline.window`."""
+        with self._scan.lock:
+            asked = self.check_window(window)
+            self._scan.work(unlimited=True)
+            if (pipeline := self._scan.pipeline).failure is not None:
+                raise pipeline.failed()
+            r, s = (rows.needed(pipeline.windows.now[side], self.query.window(side))
+                    for side, rows in pipeline.windows.streams.items())
+            self._test.change(WindowSince.of(asked, pipeline.pushed, (r, s)))
+            self.query = asked
+            return self._own_place()
+
+    def check_window(self, window: WindowSpec) -> Query:
+        """The query with other windows. Raises `WindowError` and `UnsupportedError` unless it can get them."""
+        if self.ended or self.gate.end is not None:
+            raise UnsupportedError(f"windows change while input comes, but that of the query {self._name!r} has ended; "
+                                   f"add another query")
+        asked = self.query.with_window(window)
+        self._check_within(asked)
+        return asked
+
+    def widen(self, common: Query) -> None:
+        """Note that the join has the windows of ``common`` from now on. The caller holds the scan's lock."""
+        self._test.widen(common)
+
+    def move(self, device: Device) -> None:
+        """Raise `UnsupportedError`, as the device is the join's."""
+        self.check_move(device)
+
+    def check_move(self, device: Device) -> None:
+        """Raise `UnsupportedError`."""
+        raise UnsupportedError(f"the query {self._name!r} has no device of its own, as it takes its pairs from a "
+                               f"common join; call move() of that join")
+
     def snapshot(self) -> bytes:
         """The state as bytes; what the scan has found is chosen from before."""
         with self._scan.lock:
@@ -151,11 +191,12 @@ class ChosenPairs:
                 self._choose()
             gate = GateState(None, dict.fromkeys(SIDES, self.ended), {side: [] for side in SIDES}, {
                 side: (0, 0, self._schemas.streams[side].empty_table()) for side in SIDES})
-            kind = {"probes": np.array(self._places.probes), "stored": np.array(self._places.stored)}
+            kind = {"probes": np.array(self._places.probes), "stored": np.array(self._places.stored),
+                    "windows": self._test.state().ravel()}
             windows = RetainedWindows(self._schemas.query, {side: self._schemas.kept_schema(side) for side in SIDES})
             return Snapshot.of(self.identity(self._schemas, self._punctuation), gate, {}, windows, [], self.results,
                                settled=(0, 0), ended=self.ended, restarts=0, kind=kind,
-                               query=self._schemas.query).to_bytes()
+                               query=self.query, changes=self.changes).to_bytes()
 
     @staticmethod
     def identity(schemas: SessionSchemas, punctuation: bool) -> dict[str, str]:
@@ -177,6 +218,8 @@ class ChosenPairs:
             mine = self._is_mine(found.pairs)
             if mine.any():
                 mine &= self._test.holds(found)
+            if self.changes.has_masks:
+                mine &= ~self.changes.hidden(self._own(found.pairs))
             arrays = [found.column(c.side, c.source) for c in self._schemas.columns]
             if not mine.all():
                 at = pa.array(np.flatnonzero(mine))
@@ -204,7 +247,24 @@ class ChosenPairs:
                 stars = (items["kind"] == STAR) & (items["side"] == side)
                 keep |= stars & (items[name] >= places.probes[side]) & (
                     self.gate.end is None or items[name] < self.gate.end[side])
-        chosen: Items = items[keep].copy()
+        return self._own(items[keep])
+
+    def _own(self, items: Items) -> Items:
+        """``items`` with the query's own row ids."""
+        own: Items = items.copy()
         for side, name in enumerate(SIDES):
-            chosen[name] -= np.where(chosen[name] >= 0, places.stored[side], 0)
-        return chosen
+            own[name] -= np.where(own[name] >= 0, self._places.stored[side], 0)
+        return own
+
+    def _own_place(self) -> RowIds:
+        """The query's own row ids of the next tuples that become ready."""
+        r, s = (at - first for at, first in zip(self._scan.pipeline.place(), self._places.stored, strict=True))
+        return r, s
+
+    def _forget(self) -> None:
+        """Drop changes that no pair to come needs; what was found is chosen from."""
+        if not self.gate.paused:
+            settled = self._scan.pipeline.device_session.settled
+            self._test.forget(settled)
+            r, s = (max(0, at - first) for at, first in zip(settled, self._places.stored, strict=True))
+            self.changes.forget((r, s))

@@ -4,8 +4,8 @@ streams*).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +27,16 @@ from ..gate import ReadySequence
 from ..limit import Limit
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot
-from .chosen_pairs import ChosenPairs, PairTest, Places
+from .chosen_pairs import ChosenPairs, Places
 from .input import SharedInput
-from .query import SharedQuery
+from .pair_test import PairTest
+from .query import SharedPipeline, SharedQuery
 from .scan import Scan
 
 __all__ = ["CommonHost", "CommonJoin", "any_of"]
+
+#: What a user can do whose query is refused.
+_OWN = "or give the query a device of its own, with streams.query(…)"
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class CommonHost:
         forget: Removes a query that is closed.
         forget_join: Removes a common join that is closed.
         input: Gives the streams' input.
+        held: Within the context no query is added, and no push makes a tuple ready.
     """
 
     make_query: Callable[..., Query]
@@ -54,6 +59,7 @@ class CommonHost:
     forget: Callable[[SharedQuery], None]
     forget_join: Callable[[CommonJoin], None]
     input: Callable[[], SharedInput]
+    held: Callable[[], AbstractContextManager[None]]
 
 
 class CommonJoin:
@@ -66,7 +72,7 @@ class CommonJoin:
 
     Attributes:
         name: The name by which snapshots know it.
-        joined: The checked query of the join.
+        joined: The checked query of the join, with the windows that it began with.
     """
 
     def __init__(self, host: CommonHost, name: str, query: Query, window: WindowSpec, select: Sequence[str] | None,
@@ -125,6 +131,52 @@ class CommonJoin:
                 scan.pipeline.restart(self._device)
                 scan.collect()
 
+    def move(self, device: str | Device, *, device_options: Mapping[str, Any] | None = None,
+             **options: object) -> None:
+        """Go on on ``device`` without a pause for a replay; see `StreamJoin.move`. Without queries, the next one opens
+        it there.
+        """
+        chosen = find_device(device, **merged_options(device_options, options, device, self.move))
+        self._check_open()
+        with self._running() as scan:
+            if scan is not None:
+                try:
+                    scan.pipeline.move(chosen)
+                finally:
+                    scan.collect()
+            self._device = chosen
+
+    def check_move(self, device: Device) -> None:
+        """Raise `UnsupportedError` unless the join can `move` to ``device``; `SharedStreams` calls this."""
+        with self._running() as scan:
+            if scan is not None:
+                scan.pipeline.check_move(device)
+
+    def window(self, window: WindowSpec) -> tuple[int, int]:
+        """Change the windows within which those of the queries must lie, as long as there are queries.
+
+        The queries keep their windows; `SharedQuery.window` changes these. Returns the row ids (R's, S's) of the first
+        tuples after the change, counted since the device was opened. Raises what `StreamJoin.window` raises, and
+        `UnsupportedError` without queries and for windows that are shorter than a query's.
+        """
+        with self._host.held(), self._running() as scan:
+            self._check_open()
+            if scan is None:
+                raise UnsupportedError(f"the windows of a common join change while it has queries, and {self.name!r} "
+                                       f"has none; add one first, or open another common join")
+            asked = scan.pipeline.query.with_window(window)
+            for query in self._queries:
+                self._check_windows(query.pairs.query, asked)
+            place = scan.window(window)
+            for query in self._queries:
+                query.pairs.widen(asked)
+            return place
+
+    @property
+    def running(self) -> bool:
+        """True if it has a device open, for its queries."""
+        return self._scan is not None and not self._scan.closed
+
     def close(self) -> None:
         """Close the queries of the join, and remove it from the streams."""
         self._closed = True
@@ -137,6 +189,16 @@ class CommonJoin:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def current(self) -> Query:
+        """The query of the join, with the windows that it has now."""
+        scan = self._scan
+        return self.joined if scan is None or scan.closed else scan.pipeline.query
+
+    def check_windows(self, query: Query) -> None:
+        """Raise `UnsupportedError` unless the windows of ``query`` lie within those of the join."""
+        self._check_windows(query, self.current)
 
     def state(self) -> bytes:
         """The join's part of a snapshot; empty without queries. `SharedStreams` asks for it."""
@@ -153,7 +215,8 @@ class CommonJoin:
             return None
         found = Snapshot.from_bytes(state)
         assert self._scan is not None
-        found.check(self._scan.pipeline.identity)
+        windows = {name: text for name, text in found.header["about"].items() if name.startswith("window of ")}
+        found.check(self._scan.pipeline.identity | windows)  # those that it had go on
         return Scan(sequence, self._schemas, self._device, found)
 
     def replace(self, scan: Scan | None) -> None:
@@ -183,8 +246,13 @@ class CommonJoin:
                     r, s = scan.pipeline.place()
                     of_r, of_s = (len(rows) for rows in given.windows_for(schemas).streams.values()) if history else (
                         0, 0)
-                    pairs = ChosenPairs(name, scan, schemas, self.joined, Places((r, s), (r - of_r, s - of_s)),
-                                        punctuation=punctuation)
+                    stored = r - of_r, s - of_s
+                    if history and any(a < b for a, b in zip(stored, scan.begin, strict=True)):
+                        raise UnsupportedError(f"history=True needs the tuples that the query's windows hold, but some "
+                                               f"had left the common join {self.name!r} before its windows were made "
+                                               f"longer; leave history out, {_OWN}")
+                    pairs = ChosenPairs(name, scan, schemas, self.current, Places((r, s), stored),
+                                        check=self.check_windows, punctuation=punctuation)
             except BaseException:
                 if new:
                     scan.close()
@@ -197,7 +265,7 @@ class CommonJoin:
 
     def _check(self, schemas: SessionSchemas) -> None:
         """Raise `UnsupportedError` unless the pairs of the query of ``schemas`` are among those of the join."""
-        query, common, own = schemas.query, self.joined, "or give the query a device of its own, with streams.query(…)"
+        query, common, own = schemas.query, self.current, _OWN
         if not query.is_pairs or query.computed:
             raise UnsupportedError(f"a query of a common join is an inner join without aggregates and without terms "
                                    f"that DuckDB computes, as it only chooses among pairs; write it so, {own}")
@@ -208,19 +276,23 @@ class CommonJoin:
             raise UnsupportedError(f"the common join {self.name!r} finds the pairs for which '{common.predicate}', and "
                                    f"'{query.predicate}' is not known to imply that; open another common join whose "
                                    f"`on` lists this condition too, {own}")
-        for side in SIDES:
-            mine, whole = query.window(side), common.window(side)
-            if mine.rows != whole.rows or (whole.length is not None and (
-                    mine.length is None or mine.length > whole.length)):
-                raise UnsupportedError(f"the window of {side} must have the ROWS of the common join {self.name!r}, and "
-                                       f"a RANGE within its, but is {window_text(query, side)}, and that of the join "
-                                       f"{window_text(common, side)}; shorten it, {own}")
+        self._check_windows(query, common)
         needed = {(c.side, c.source): None for c in schemas.columns}
         needed |= {(c.side, c.name): None for c in PairTest(query, common).columns}
         lacking = [f"{side}.{name}" for side, name in needed if (side, name) not in self._gives]
         if lacking:
             raise UnsupportedError(f"the common join {self.name!r} gives no column {lacking[0]}, which the query "
                                    f"needs; name it in the join's select, {own}")
+
+    def _check_windows(self, query: Query, common: Query) -> None:
+        """Raise `UnsupportedError` unless the windows of ``query`` lie within those of ``common``."""
+        for side in SIDES:
+            mine, whole = query.window(side), common.window(side)
+            if mine.rows != whole.rows or (whole.length is not None and (
+                    mine.length is None or mine.length > whole.length)):
+                raise UnsupportedError(f"the window of {side} must have the ROWS of the common join {self.name!r}, and "
+                                       f"a RANGE within its, but is {window_text(query, side)}, and that of the join "
+                                       f"{window_text(common, side)}; shorten it, {_OWN}")
 
     @contextmanager
     def _running(self) -> Iterator[Scan | None]:
@@ -240,15 +312,29 @@ class CommonJoin:
 class CommonQuery(SharedQuery):
     """A query of a `CommonJoin`."""
 
+    has_device = False
+
     def __init__(self, join: CommonJoin, name: str, schemas: SessionSchemas, pairs: ChosenPairs, punctuation: bool):
         super().__init__(lambda _: join.forget(self), name, schemas, pairs, Limit(), punctuation)
-        self._join = join
+        self._join, self.pairs = join, pairs
+
+    def replace(self, pipeline: SharedPipeline) -> None:
+        super().replace(pipeline)
+        assert isinstance(pipeline, ChosenPairs)
+        self.pairs = pipeline
+
+    def mask(self, cores: Collection[int], *, of: int | None = None) -> tuple[int, int]:
+        if of is None:
+            raise InputError(f"the query {self.name!r} counts its own tuples, and the device those of its common join; "
+                             f"give the number of sub-windows, of=…")
+        return super().mask(cores, of=of)
 
     def opened_again(self, sequence: ReadySequence, state: Snapshot, scans: Mapping[str, Scan]) -> ChosenPairs:
         with self._opened():
             state.check(ChosenPairs.identity(self._schemas, self._punctuation))
-            return ChosenPairs(self.name, scans[self._join.name], self._schemas, self._join.joined,
-                               Places((0, 0), (0, 0)), punctuation=self._punctuation, snapshot=state)
+            scan = scans[self._join.name]
+            return ChosenPairs(self.name, scan, self._schemas, scan.pipeline.query, Places((0, 0), (0, 0)),
+                               check=self._join.check_windows, punctuation=self._punctuation, snapshot=state)
 
 
 def any_of(on: Predicate | Sequence[Predicate], schemas: Mapping[Side, Schema]) -> Predicate:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 import pyarrow as pa
 
-from splitjoin.base.errors import SplitJoinError
-from splitjoin.engines.device import Items
+from splitjoin.base.errors import InputError, SplitJoinError
+from splitjoin.engines.device import Device, Items
+from splitjoin.lang.windows import WindowSpec
 
 from ..gate import Reader, ReadySequence
 from ..limit import Limit
@@ -18,7 +19,7 @@ from ..schemas import SessionSchemas
 from ..snapshot import Snapshot, identity
 from .scan import Scan, opened_pipeline
 
-__all__ = ["SharedPipeline", "SharedQuery"]
+__all__ = ["SharedPipeline", "SharedQuery", "new_name"]
 
 
 class _SharedTuples(TupleSource, Protocol):
@@ -40,6 +41,10 @@ class SharedPipeline(ResultSource, Protocol):
     def gate(self) -> _SharedTuples: ...
     @property
     def holds_back(self) -> bool: ...
+    def check_mask(self, cores: Collection[int], of: int) -> object: ...
+    def check_precision(self, n: int) -> None: ...
+    def check_window(self, window: WindowSpec) -> object: ...
+    def check_move(self, device: Device) -> None: ...
     def snapshot(self) -> bytes: ...
 
 
@@ -50,10 +55,15 @@ class SharedQuery(ReadingSession[SharedPipeline]):
     thread, and gives the rows; so queries that are polled in several threads run in parallel, and none waits for
     another. Iteration waits for rows until both streams are closed.
 
+    What changes, changes from the next tuple that becomes ready, and for this query alone.
+
     Attributes:
         name: The name by which snapshots know it.
-        query: The checked query.
+        query: The checked query, with the windows that it began with.
     """
+
+    #: True if it has a device of its own.
+    has_device = True
 
     def __init__(self, forget: Callable[[SharedQuery], None], name: str, schemas: SessionSchemas,
                  pipeline: SharedPipeline, limit: Limit, punctuation: bool):
@@ -76,6 +86,20 @@ class SharedQuery(ReadingSession[SharedPipeline]):
     def unread(self) -> int:
         """The number of ready tuples that the query has not read."""
         return self._pipeline.gate.waiting
+
+    @property
+    def ended(self) -> bool:
+        """True if no more tuples are for it; see `flush`."""
+        return self._pipeline.ended
+
+    def check(self, of_query: Callable[[SharedPipeline], object]) -> None:
+        """Let ``of_query`` check a change; `SharedStreams` does so ahead of changes of all queries."""
+        with self._usable():
+            of_query(self._pipeline)
+
+    def check_move(self, device: Device) -> None:
+        """Raise `UnsupportedError` unless the query can `move` to ``device``."""
+        self.check(lambda of_query: of_query.check_move(device))
 
     def held(self) -> AbstractContextManager[object]:
         """Within the context nobody reads the query's rows; `SharedStreams` takes snapshots so."""
@@ -123,8 +147,24 @@ class SharedQuery(ReadingSession[SharedPipeline]):
         self._pipeline.gate.paused = not unlimited and self._pipeline.holds_back
         super()._work(unlimited=unlimited)
 
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self._usable():
+            self._pipeline.gate.paused = False  # what is ready is from before the change
+            yield
+
     def _end_input(self) -> None:
         self._pipeline.gate.finish()
 
     def _wait(self, seconds: float | None) -> None:
         self._pipeline.gate.wait(seconds)
+
+
+def new_name(letter: str, what: str, name: str | None, taken: Mapping[str, object]) -> str:
+    """``name``, or the first of its letter and a number that is free."""
+    if name is None:
+        return next(f"{letter}{n}" for n in range(1, len(taken) + 2) if f"{letter}{n}" not in taken)
+    if name in taken:
+        raise InputError(f"the name of a {what} must be new, but {name!r} is there; close that {what} first, or give "
+                         f"another name")
+    return name

@@ -16,6 +16,7 @@ from splitjoin.lang.eval.vector import Vector, column
 from splitjoin.lang.ir import Col
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.windows import WindowSpec
 
 from ..gate import Reader, ReadySequence
 from ..limit import Limit
@@ -87,6 +88,8 @@ class Scan:
         self._found: deque[FoundPairs] = deque()
         self._cursors: list[Cursor] = []
         self._end = 0  # the number of the next found batch
+        #: The row ids of the first tuples that the device had when the windows were last changed, or at first.
+        self.begin = self.pipeline.windows.first
         place = self.pipeline.place()
         self._before = self.pipeline.gate.position - sum(place)  # tuples of the sequence that have no row ids here
 
@@ -112,6 +115,15 @@ class Scan:
                 if self.pipeline.failure is None and not self.pipeline.ended:
                     self.pipeline.work(unlimited=unlimited)
             finally:
+                self.collect()
+
+    def window(self, window: WindowSpec) -> tuple[int, int]:
+        """Change the windows of the join (`Pipeline.window`)."""
+        with self.lock:
+            try:
+                return self.pipeline.window(window)
+            finally:
+                self.begin = self.pipeline.windows.first
                 self.collect()
 
     def settle(self) -> None:

@@ -30,10 +30,11 @@ from ..gate.times import Idle, Lateness
 from ..limit import Limit
 from ..schemas import SessionSchemas, arrow_schema, check_nulls
 from ..snapshot import Snapshot, identity
+from .changes import ChangesOfAll
 from .common_join import CommonHost, CommonJoin, any_of
 from .epochs import StreamsEpochs
 from .input import SharedInput
-from .query import SharedPipeline, SharedQuery
+from .query import SharedPipeline, SharedQuery, new_name
 from .scan import Scan, opened_pipeline
 
 __all__ = ["SharedStreams"]
@@ -46,7 +47,7 @@ _ENVELOPE, _STREAMS = Envelope(b"SPLJSHAR", 2, "shared streams"), "streams"
 _PATIENCE = 0.02
 
 
-class SharedStreams:
+class SharedStreams(ChangesOfAll):
     """One pair of streams that many queries read; `splitjoin.share` starts it.
 
     Each query's rows are those of its own single session over the same arrival order, from the tuple at which it was
@@ -135,9 +136,9 @@ class SharedStreams:
         query = self._query(on=any_of(on, self._streams), window=window)
         chosen = find_device(device, **merged_options(device_options, options, device, self.common_join))
         host = CommonHost(self._query, self._select, self._register, self._forget, self._forget_join,
-                          lambda: self._input)
+                          lambda: self._input, self._opened)
         with self._opened():
-            name = _new_name("j", "common join", name, self._joins)
+            name = new_name("j", "common join", name, self._joins)
             self._joins[name] = made = CommonJoin(host, name, query, window, select, chosen)
             return made
 
@@ -259,12 +260,13 @@ class SharedStreams:
                     streams.check_tables(self._base)
                     made = self._fresh_input()
                     made.restore(self._base, streams)
-                made.sequence.collect()  # what the gate knows of its sources
-                for name, join in self._joins.items():
-                    if (scan := join.opened_again(made.sequence, parts[f"join {name}"])) is not None:
-                        scans[name] = scan
-                for name, query in self._queries.items():
-                    fresh[name] = query.opened_again(made.sequence, states[name], scans)
+                with made.sequence.beginning():
+                    made.sequence.collect()  # what the gate knows of its sources
+                    for name, join in self._joins.items():
+                        if (scan := join.opened_again(made.sequence, parts[f"join {name}"])) is not None:
+                            scans[name] = scan
+                    for name, query in self._queries.items():
+                        fresh[name] = query.opened_again(made.sequence, states[name], scans)
             except BaseException:
                 for pipeline in fresh.values():
                     pipeline.close()
@@ -340,14 +342,29 @@ class SharedStreams:
 
     def _state(self) -> bytes:
         """The bytes of `snapshot`. The caller holds the lock."""
-        self._collect()
-        with ExitStack() as held:
-            for query in self._queries.values():
-                held.enter_context(query.held())
+        with self._held():
             parts = {f"query {name}": query.state() for name, query in self._queries.items()}
             parts |= {f"join {name}": join.state() for name, join in self._joins.items()}
             parts[_STREAMS] = self._input.snapshot(self._base, self._identity)
         return _ENVELOPE.packed(parts)
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Within the context nobody reads the queries, and nothing becomes ready, as when a source has been silent for
+        too long: all queries can get to one place. The caller holds the lock.
+        """
+        self._collect()
+        with ExitStack() as held:
+            held.enter_context(self._input.sequence.standing())
+            for query in self._queries.values():
+                held.enter_context(query.held())
+            yield
+
+    @contextmanager
+    def _standing(self) -> Iterator[tuple[Mapping[str, SharedQuery], Mapping[str, CommonJoin]]]:
+        with self._opened(), self._held():
+            yield ({name: query for name, query in self._queries.items() if not query.ended},
+                   {name: join for name, join in self._joins.items() if join.running})
 
     def _query(self, **parts: Any) -> Query:
         return Query.make(self._streams["r"], self._streams["s"], time=self._time, **parts)
@@ -383,7 +400,7 @@ class SharedStreams:
     def _register(self, name: str | None, made: Callable[[str], SharedQuery]) -> SharedQuery:
         """Add the query that ``made`` makes of its name; meanwhile no tuple becomes ready by a push."""
         with self._opened():
-            name = _new_name("q", "query", name, self._queries)
+            name = new_name("q", "query", name, self._queries)
             self._collect()
             self._queries[name] = query = made(name)
             query.reserve(self._reserved)
@@ -480,13 +497,3 @@ class SharedStreams:
     def _check_open(self) -> None:
         if self._closed:
             raise DeviceError("the shared streams are closed")
-
-
-def _new_name(letter: str, what: str, name: str | None, taken: Mapping[str, object]) -> str:
-    """``name``, or the first of its letter and a number that is free."""
-    if name is None:
-        return next(f"{letter}{n}" for n in range(1, len(taken) + 2) if f"{letter}{n}" not in taken)
-    if name in taken:
-        raise InputError(f"the name of a {what} must be new, but {name!r} is there; close that {what} first, or give "
-                         f"another name")
-    return name
