@@ -1,6 +1,6 @@
 """Plain `spark.sql` with and without `splitjoin.SplitJoinExtensions`: the same rows, and CPU seconds of all processes.
 
-Run: python -m bench.spark_sql
+Run: python -m bench.spark_sql; with ``--first`` each run has new workers and an empty cache, as a user's first one.
 """
 
 from __future__ import annotations
@@ -21,20 +21,17 @@ from splitjoin.spark import local_session
 CORES = 2
 #: Each runs so often with and without the extension, in turn; the least counts.
 TURNS = 2
+#: Compared pairs for each that Spark thinks there are: files are smaller than the rows in them, by which it estimates.
+PACKED = 32
 
-class CpuTime:
-    """CPU seconds of this process and of all that it started, those that ended at their last look."""
 
-    def __init__(self) -> None:
-        self._seen: dict[tuple[int, float], float] = {}
-
-    def seconds(self) -> float:
-        """All so far."""
-        own = psutil.Process(os.getpid())
-        for process in (own, *own.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):
-                self._seen[process.pid, process.create_time()] = sum(process.cpu_times()[:2])
-        return sum(self._seen.values())
+def cpu_seconds() -> float:
+    """CPU seconds so far of this process and all that it started, with those that have ended."""
+    found, own = 0.0, psutil.Process(os.getpid())
+    for process in (own, *own.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            found += sum(process.cpu_times()[:4])  # user's and system's; the last two those of children that ended
+    return found
 
 
 def plan_of(spark: SparkSession, text: str) -> str:
@@ -42,14 +39,14 @@ def plan_of(spark: SparkSession, text: str) -> str:
     return str(spark.sql(text)._jdf.queryExecution().optimizedPlan().toString())
 
 
-def ran(spark: SparkSession, cpu: CpuTime, text: str, enabled: bool) -> tuple[float, list[str], bool]:
+def ran(spark: SparkSession, text: str, enabled: bool) -> tuple[float, list[str], bool]:
     """CPU seconds, the rows sorted, and whether splitjoin ran a join of it."""
     spark.conf.set("spark.splitjoin.sql.enabled", str(enabled))
     frame = spark.sql(text)
     taken = "MapInArrow splitjoin[" in plan_of(spark, text)
-    began = cpu.seconds()
+    began = cpu_seconds()
     rows = sorted(map(repr, frame.collect()))
-    return cpu.seconds() - began, rows, taken
+    return cpu_seconds() - began, rows, taken
 
 
 def main() -> None:
@@ -57,18 +54,26 @@ def main() -> None:
     parser = options_of(__doc__ or "")
     parser.add_argument("queries", nargs="*", metavar="NAME", help="only these, and keep the others' figures (all)")
     parser.add_argument("--both", action="store_true", help="also without adaptive execution")
+    parser.add_argument("--first", action="store_true", help="with new workers and an empty cache for each run")
+    parser.add_argument("--rows", type=int, metavar="N", help="rows of the greater tables, twice those of the others")
     parser.add_argument("--turns", type=int, default=TURNS, help=f"how often each runs ({TURNS})")
     options = parser.parse_args()
-    out = Recorder("spark_sql", quick=options.quick, part="queries")
+    out = Recorder("spark_sql", quick=options.quick, part="first" if options.first else "queries")
     if options.queries:
         out.keep(lambda row: row["config"]["query"] not in options.queries)
-    cpu, wrong = CpuTime(), list[str]()
+    wrong = list[str]()
     n, m, turns = (8_000, 4_000, 1) if options.quick else (30_000, 10_000, options.turns)
+    turns = 1 if options.first else turns
+    if options.rows:
+        n, m = options.rows, options.rows // 2
     config = {"spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
-              "spark.sql.shuffle.partitions": "4",
-              # The files are smaller than the rows in them, which Spark estimates by their size.
-              "spark.splitjoin.sql.minComparisons": "1000000" if options.quick else "10000000"}
+              "spark.sql.shuffle.partitions": "4", "spark.splitjoin.sql.minComparisons": str(n * m // PACKED)}
+    os.environ.pop("SPLITJOIN_COMPILE", None)  # workers begin as those of users do
     with tempfile.TemporaryDirectory() as name:
+        if options.first:
+            (Path(name) / "cache").mkdir()
+            config |= {"spark.python.worker.reuse": "false",
+                       "spark.executorEnv.SPLITJOIN_CACHE": str(Path(name) / "cache")}
         spark = local_session("bench", cores=CORES, log=Path(name) / "spark.log", config=config)
         for table, text in TABLES.items():
             path = str(Path(name) / table)
@@ -77,23 +82,24 @@ def main() -> None:
         for query, text, expected in QUERIES:
             if options.queries and query not in options.queries:
                 continue
+            answers = set()
             for adaptive in (True, False) if options.both else (True,):
                 spark.conf.set("spark.sql.adaptive.enabled", str(adaptive))
                 seconds: dict[bool, list[float]] = {True: [], False: []}
-                answers = set()
                 for _ in range(turns):
                     for enabled in (True, False):
-                        used, rows, taken = ran(spark, cpu, text, enabled)
+                        used, rows, taken = ran(spark, text, enabled)
                         if taken != (enabled and expected):
                             wrong.append(f"{query}: replaced is {taken}: {plan_of(spark, text)}")
                         seconds[enabled].append(used)
                         answers.add(str(rows))
-                if len(answers) > 1:
-                    wrong.append(f"{query}: different rows: {answers}")
                 where = {"query": query, "rows": n, "other_rows": m, "adaptive": adaptive, "replaced": expected}
-                how = f"the least of {turns}, in turn with and without the extension; two cores, from Parquet"
+                how = (f"the least of {turns}, in turn with and without the extension; two cores, from Parquet"
+                       f"{'; new workers and no compiled loops' if options.first else ''}")
                 for enabled, metric in ((True, "with_extension"), (False, "without_extension")):
                     out.add(metric, min(seconds[enabled]), "CPU s", where, how)
+            if len(answers) > 1:
+                wrong.append(f"{query}: different rows: {answers}")
             out.write()  # after each, as all take an hour on a machine that has much else to do
         spark.stop()
     assert not wrong, "\n".join(wrong)

@@ -159,4 +159,43 @@ QUERIES = [
     ("a case",
      "SELECT count(*), sum(b.id) FROM items i JOIN bands b ON CASE WHEN i.qty > 500 THEN i.price >= b.lo AND "
      "i.price < b.hi ELSE i.qty = b.least + 1 AND i.price < b.lo END", True),
+    ("sold soon after it shipped",
+     "SELECT count(*), sum(l.id) FROM items i JOIN lines l ON l.ship < i.sold AND l.ship >= i.sold - 1 AND l.quantity "
+     "> 45 AND l.price < i.price", True),
+    ("received just after another order",
+     "SELECT o.cust, count(*) FROM orders o JOIN lines l ON l.receipt > o.ordered AND l.receipt <= o.ordered + 1 AND "
+     "l.supp <> o.cust GROUP BY o.cust", True),
+    ("later than another supplier",
+     "SELECT count(*) FROM lines a JOIN lines b ON b.receipt > a.receipt AND b.receipt <= a.receipt + 1 AND b.ship < "
+     "a.ship - 25 AND a.supp <> b.supp", True),
+    ("overlap by half a read",
+     "SELECT count(*), sum(r.id) FROM genes g JOIN reads r ON least(g.b, r.b) - greatest(g.a, r.a) >= 75", True),
+    ("reads in no gene",
+     "SELECT count(*), sum(id) FROM reads r WHERE NOT EXISTS (SELECT 1 FROM genes g WHERE r.a >= g.a AND r.b <= "
+     "g.b)", True),
+    ("genes that overlap",
+     "SELECT count(*) FROM genes a JOIN genes b ON a.id < b.id AND a.a <= b.b AND b.a <= a.b", True),
+    ("ranges that are used",
+     "SELECT count(*), sum(id) FROM blocks b WHERE EXISTS (SELECT 1 FROM events e WHERE e.ip BETWEEN b.low AND b.high "
+     "AND e.usr < 250)", True),
+    ("price bands, full",
+     "SELECT count(*), count(i.id), count(b.id) FROM items i FULL JOIN bands b ON i.price >= b.lo AND i.price < b.hi",
+     True),
+    ("prices with tax",
+     "SELECT count(*), sum(b.id) FROM items i JOIN bands b ON i.price * 1.19 BETWEEN b.lo AND b.hi", True),
+    ("visits that overlap by ten",
+     "SELECT count(*) FROM visits a JOIN visits b ON a.id < b.id AND least(a.ending, b.ending) - greatest(a.begin, "
+     "b.begin) >= 10", True),
+    ("events outside of visits",
+     "SELECT count(*), sum(e.id) FROM events e WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE e.at BETWEEN v.begin AND "
+     "v.ending)", True),
+    ("visits by timestamps",
+     "SELECT count(*), sum(v.id) FROM events e JOIN visits v ON timestamp_seconds(e.at) BETWEEN timestamp_seconds("
+     "v.begin) - INTERVAL 5 SECONDS AND timestamp_seconds(v.ending)", True),
+    ("versions that outlive a rate",
+     "SELECT count(*), sum(v.id) FROM rates r JOIN versions v ON v.since >= r.valid_from AND v.since < r.valid_to AND "
+     "v.until > r.valid_to", True),
+    ("two kinds of bands",
+     "SELECT count(*), sum(b.n) FROM items i JOIN (SELECT lo, hi, id n FROM bands UNION ALL SELECT lo + 1, hi + 2, -id "
+     "FROM bands) b ON i.price > b.lo AND i.price <= b.hi", True),
 ]

@@ -6,12 +6,14 @@
 The API is what `dir(splitjoin)` lists, and `splitjoin.spark`. All other modules may change with any release.
 """
 
+from importlib import import_module as _import_module
+from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING, Any
 
-from splitjoin.base.interrupts import quiet_interrupts as _quiet_interrupts
 from splitjoin.base.version import __version__ as __version__
+from splitjoin.lang.front_ends import register_condition_front_end as _register_condition_front_end
 
-with _quiet_interrupts():
+if TYPE_CHECKING:
     from splitjoin.base.errors import (
         BackPressure,
         CapacityError,
@@ -28,6 +30,8 @@ with _quiet_interrupts():
         WindowError,
         WindowOverflow,
     )
+    from splitjoin.circuit.tuner import Proposal, tune
+    from splitjoin.joins.circuit_component import component
     from splitjoin.joins.join import join
     from splitjoin.joins.statement import MultiwaySelect, Select, sql
     from splitjoin.lang.field import field, measured, parquet_schema
@@ -35,7 +39,7 @@ with _quiet_interrupts():
     from splitjoin.lang.python.aggregate import aggregate, function
     from splitjoin.lang.python.choices import coalesce, date_diff, date_trunc, greatest, least, where
     from splitjoin.lang.python.decorator import predicate
-    from splitjoin.lang.query import Query, register_condition_front_end as _register_condition_front_end
+    from splitjoin.lang.query import Query
     from splitjoin.lang.schema import Schema
     from splitjoin.rows.result import JoinResult
     from splitjoin.sessions import (
@@ -55,10 +59,6 @@ with _quiet_interrupts():
     )
     from splitjoin.sessions.gate import ScaleGate
 
-if TYPE_CHECKING:
-    from splitjoin.circuit.tuner import Proposal, tune
-    from splitjoin.joins.circuit_component import component
-
 # `open` is public too, but not here: a star import must not hide Python's own.
 __all__ = ["AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "InputError", "JoinResult", "Limit",
            "MultiwayJoin", "MultiwaySelect", "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate",
@@ -72,17 +72,36 @@ __all__ = ["AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "I
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.
 _register_condition_front_end("pyspark", kind="a Spark Column", module="splitjoin.spark.columns", function="condition")
 
+#: The module of each name, imported when it is asked for: a task of Spark needs a few of them, and pays for no other.
+_MODULES = {name: f"splitjoin.{module}" for module, names in {
+    "base.errors": "BackPressure CapacityError DeviceError InputError OrderError PredicateError SchemaError "
+                   "SnapshotError SplitJoinError StatementError ToolError UnsupportedError WindowError WindowOverflow",
+    "circuit.tuner": "Proposal tune",
+    "joins.circuit_component": "component",
+    "joins.join": "join",
+    "joins.statement": "MultiwaySelect Select sql",
+    "lang.field": "field measured parquet_schema",
+    "lang.fold": "fixed signed unsigned",
+    "lang.python.aggregate": "aggregate function",
+    "lang.python.choices": "coalesce date_diff date_trunc greatest least where",
+    "lang.python.decorator": "predicate",
+    "lang.query": "Query",
+    "lang.schema": "Schema",
+    "rows.result": "JoinResult",
+    "sessions": "AsyncStreamJoin Limit MultiwayJoin SharedQuery SharedStreams Shedding StreamJoin open open_async "
+                "open_multiway open_unsorted query share",
+    "sessions.gate": "ScaleGate",
+}.items() for name in names.split()}
+
 
 def __getattr__(name: str) -> Any:
-    """`tune`, `Proposal` and `component`, imported when they are asked for: only they need circuits."""
-    if name in ("Proposal", "tune"):
-        from splitjoin.circuit import tuner
-
-        return globals().setdefault(name, getattr(tuner, name))
-    if name == "component":
-        from splitjoin.joins import circuit_component
-
-        return globals().setdefault(name, circuit_component.component)
+    """A name of the API, or a module of this package, imported when it is asked for."""
+    if name in _MODULES:
+        return globals().setdefault(name, getattr(_import_module(_MODULES[name]), name))
+    if not name.startswith("_") and _find_spec(f"splitjoin.{name}") is not None:
+        for module in ("joins.join", "sessions"):  # with which the package's other modules are attributes of each other
+            _import_module(f"splitjoin.{module}")
+        return _import_module(f"splitjoin.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

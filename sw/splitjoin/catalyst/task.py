@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.registry import device as find_device
+from splitjoin.engines.cpu import CpuDevice, Tuning
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.windows import Extent
@@ -34,6 +34,8 @@ Numbers = npt.NDArray[np.int64]
 _ROWS = 10_000
 #: The pairs that a task has in memory at once, about; and the most of a join that it finds in one step.
 _PAIRS, _AT_ONCE = 1 << 20, 1 << 22
+#: Plain SQL has many conditions that run once. So loops of one are compiled when NumPy has taken long for it.
+_DEVICE = CpuDevice(tuning=Tuning(compiling_seconds=4.0))
 #: The first columns of what a task gets: the number of the task that joins the row, and its side, 0 for the left.
 _TASK, _SIDE, _FIRST = 0, 1, 2
 
@@ -113,7 +115,7 @@ class ExtensionTask:
         query = _query(json.dumps(self._spec["on"]), kind, r.columns.schema, s.columns.schema)
         query = replace(query, window_r=Extent(max(1, len(r.columns)), None),
                         window_s=Extent(max(1, len(s.columns)), None))
-        found = WholeRows(query, find_device("cpu"), arrivals(query, r.columns, s.columns), room=_AT_ONCE)
+        found = WholeRows(query, _DEVICE, arrivals(query, r.columns, s.columns), room=_AT_ONCE)
         if kind == "existence":
             matched = np.full(len(r.columns), -1)
             for part in found.tables(_PAIRS):

@@ -15,6 +15,7 @@ from . import build
 from .aggregate import Aggregate, parse_aggregates
 from .categories import without_order
 from .equalities import Equalities
+from .front_ends import FRONT_ENDS
 from .ir import Expr, check_depth, text
 from .kind import INNER, Kind
 from .order import Order, parse_order
@@ -26,31 +27,10 @@ from .time_columns import TimeColumns, TimeSpec, has_no_type, time_columns
 from .types import Float, Timestamp, is_text
 from .windows import Extent, Tolerance, Window, WindowSpec, parse_tolerance, parse_windows
 
-__all__ = ["ComputedColumn", "Predicate", "Query", "predicate", "register_condition_front_end"]
+__all__ = ["ComputedColumn", "Predicate", "Query", "predicate"]
 
 #: A join condition as the user writes it: SQL text, a Python function of ``(r, s)``, or IR.
 Predicate = Union[str, Callable[[Any, Any], Any], Expr]
-
-#: Front ends beside SQL text and Python functions: top-level package of a condition's class → its front end.
-_FRONT_ENDS: dict[str, _FrontEnd] = {}
-
-
-@dataclass(frozen=True)
-class _FrontEnd:
-    """A front end: ``function`` of ``module`` converts a condition to IR; messages call such a condition ``kind``."""
-
-    kind: str
-    module: str
-    function: str
-
-
-def register_condition_front_end(package: str, *, kind: str, module: str, function: str) -> None:
-    """Register ``function(on, r, s)`` of ``module`` as front end of conditions whose class is defined in ``package``.
-
-    The module is imported on the first use, so it may import optional packages. ``kind`` is the name of such a
-    condition in messages, for example ``"a Spark Column"``.
-    """
-    _FRONT_ENDS[package] = _FrontEnd(kind, module, function)
 
 
 @dataclass(frozen=True)
@@ -259,12 +239,12 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
         made = on
     elif isinstance(on, TypedPredicate):
         made = on.trace(r, s)
-    elif (front_end := _FRONT_ENDS.get(type(on).__module__.partition(".")[0])) is not None:
+    elif (front_end := FRONT_ENDS.get(type(on).__module__.partition(".")[0])) is not None:
         made = cast(Expr, getattr(import_module(front_end.module), front_end.function)(on, r, s))
     elif callable(on):
         made = trace(on, r, s)
     else:
-        kinds = ["an SQL text", "a function of (r, s)", *(f.kind for f in _FRONT_ENDS.values())]
+        kinds = ["an SQL text", "a function of (r, s)", *(f.kind for f in FRONT_ENDS.values())]
         raise PredicateError(f"on must be {', '.join(kinds[:-1])} or {kinds[-1]}, not {type(on).__name__}")
     check_depth(made)
     return without_order(build.condition(made, str(made)))

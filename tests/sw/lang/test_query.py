@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from splitjoin import PredicateError, Schema
-from splitjoin.lang import query
+from splitjoin.lang import front_ends, query
 from splitjoin.lang.sql.parser import parse_sql
 
 R, S = Schema.from_arrow("r", pa.schema([("x", pa.int32())])), Schema.from_arrow("s", pa.schema([("a", pa.int32())]))
@@ -18,8 +18,8 @@ def test_a_registered_front_end_reads_conditions_of_its_package(monkeypatch: pyt
     front_end = ModuleType("notation.reader")
     front_end.read = lambda on, r, s: parse_sql(on.text, r, s)  # type: ignore[attr-defined]  # a made-up module
     monkeypatch.setitem(sys.modules, "notation.reader", front_end)
-    monkeypatch.setattr(query, "_FRONT_ENDS", dict(query._FRONT_ENDS))
-    query.register_condition_front_end("notation", kind="a Formula", module="notation.reader", function="read")
+    monkeypatch.setitem(front_ends.FRONT_ENDS, "notation", None)  # which is taken out again afterwards
+    front_ends.register_condition_front_end("notation", kind="a Formula", module="notation.reader", function="read")
     formula = type("Formula", (), {"__module__": "notation.terms", "text": "r.x = s.a"})()
     assert query.predicate(formula, R, S) == parse_sql("r.x = s.a", R, S)
     other = type("Formula", (), {"__module__": "notations.terms"})()
@@ -29,6 +29,6 @@ def test_a_registered_front_end_reads_conditions_of_its_package(monkeypatch: pyt
 
 
 def test_splitjoin_reads_columns_of_spark_without_importing_spark() -> None:
-    code = ("import sys, splitjoin, splitjoin.lang.query as q; assert 'pyspark' in q._FRONT_ENDS; "
+    code = ("import sys, splitjoin, splitjoin.lang.query as q; assert 'pyspark' in q.FRONT_ENDS; "
             "assert not {'pyspark', 'splitjoin.spark'} & set(sys.modules)")
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -28,7 +28,8 @@ _SECONDS = 0.2
 class TieredSession(Session):
     """A query by NumPy until ``compilation`` has its loops compiled; from then on in the session of ``compiled``.
 
-    A process that has not loaded compiled loops yet does so when NumPy would take longer than loading.
+    A process that has not loaded compiled loops yet does so when NumPy would take longer than loading. Loops that are
+    not in the cache are compiled from the first batch on, or when NumPy takes as long as the tuning says.
 
     The new session first joins all arrivals again that later tuples may see, and drops their results. So it need not
     know how the other one stores tuples, and row ids are counted on.
@@ -36,7 +37,8 @@ class TieredSession(Session):
 
     def __init__(self, query: Query, compiled: Callable[[], BatchSession], compilation: Compilation,
                  tuning: Tuning = DEFAULTS):
-        self._compiled, self._compilation, self._loading = compiled, compilation, tuning.loading_seconds
+        self._compiled, self._compilation = compiled, compilation
+        self._loading, self._compiling = tuning.loading_seconds, tuning.compiling_seconds
         self._first = NumpySession(query, tuning)
         self._second: BatchSession | None = None
         self._query = query
@@ -50,7 +52,7 @@ class TieredSession(Session):
         """Take the next arrivals, in order. Raises as `BatchSession.push`."""
         rest: Arrivals | None = arrivals
         while rest is not None:
-            if self._second is None and self._compilation.is_done(rest) and self._worth_loading(len(rest)):
+            if self._second is None and self._is_compiled(rest) and self._worth_loading(len(rest)):
                 self._move()
             if self._second is not None:
                 self._second.push(rest)
@@ -117,9 +119,16 @@ class TieredSession(Session):
         """True if compiled loops are loaded, or NumPy takes longer than loading, as far as that is known before the
         next ``coming`` arrivals.
         """
-        if self._compilation.is_loaded:
-            return True
-        return bool(self._joined) and self._spent * (1 + coming / self._joined) > self._loading
+        return self._compilation.is_loaded or self._takes(self._loading, coming)
+
+    def _is_compiled(self, rest: Arrivals) -> bool:
+        """True if the loops are compiled; has them compiled if that is due."""
+        pays = not self._compiling or self._compilation.is_known or self._takes(self._compiling, len(rest))
+        return pays and self._compilation.is_done(rest)
+
+    def _takes(self, seconds: float, coming: int) -> bool:
+        """True if NumPy takes longer than so many ``seconds``, with the next ``coming`` arrivals."""
+        return bool(self._joined) and self._spent * (1 + coming / self._joined) > seconds
 
     def _move(self) -> None:
         """Go on in a compiled session."""

@@ -49,6 +49,8 @@ class Tuning:
         table_pairs: Candidates of a join of whole tables that are evaluated together; from 1 on.
         table_part: Rows of R for each thread that looks for their nearest partners, at least; from 1 on.
         loading_seconds: Seconds that a process needs to load numba and a query's compiled loops; NumPy joins meanwhile.
+        compiling_seconds: Seconds that NumPy takes for a query whose loops were never compiled, from which on another
+            process compiles them, for some ten seconds; 0 to begin at once.
     """
 
     batch: int = 1 << 16
@@ -80,6 +82,7 @@ class Tuning:
     table_pairs: int = 1 << 21
     table_part: int = 1 << 17
     loading_seconds: float = 0.5
+    compiling_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -96,6 +99,6 @@ class Tuning:
 
 
 _FROM_ZERO = ("slack", "grid_spare", "choice_arrivals", "check_arrivals", "review_pairs", "interpreted_pairs",
-              "zone_candidates", "loading_seconds")
+              "zone_candidates", "loading_seconds", "compiling_seconds")
 #: What sessions take if the user gives nothing else.
 DEFAULTS = Tuning()

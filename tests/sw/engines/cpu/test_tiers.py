@@ -338,6 +338,19 @@ def test_compiled_loops_are_loaded_when_numpy_takes_longer(monkeypatch: pytest.M
         assert plan in session.plan()
 
 
+def test_loops_are_compiled_when_numpy_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks for them before; those that others have compiled are taken at once."""
+    r, s = tables(1_000)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 500")
+    parts, expected = slices(arrivals(query, r, s), [900]), run(GoldenDevice(), query, r, s)
+    for seconds, known, asked, plan in ((1e9, False, 0, "until the loops"), (1e-9, False, 1, "an index"),
+                                        (1e9, True, 1, "an index")):
+        session = tiers(query, 0, tuning=Tuning(compiling_seconds=seconds))
+        monkeypatch.setattr(session._compilation, "is_known", known, raising=False)
+        assert_conforms(answer(session, parts), expected, query.order)
+        assert (session._compilation.left, plan in session.plan()) == (-asked, True)
+
+
 def test_wrong_times_of_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeviceError, match="compiling must be 'background' or 'first', not 'never'"):
         CpuDevice(compiling="never")  # type: ignore[arg-type]
