@@ -38,7 +38,7 @@ OF: dict[str, Any] = {"on": "abs(r.x - s.a) <= 6", "time": "ts", "window": "RANG
 def test_states_cross_a_line_with_faults(window: Any, pack: bool) -> None:
     """Without tuples of S that come later, pairs of the same time leave beside states."""
     device = LinkedDevice(pack=pack, share=0.01, seed=5, **SHAPE)
-    r, s = tables(60, 3)
+    r, s = tables(36, 3)
     assert states_circuit(device, query(r, s, AGGREGATES, window=window))
     same(device, r, s, window=window, how="left")
     (transport,) = device.transports

@@ -68,7 +68,7 @@ def _run(device: Device, query: Query, case: Scenario, masked: int | None) -> It
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize(("count", "tiny"), [(15, True), at_length(100, True), at_length(100, False)])
+@pytest.mark.parametrize(("count", "tiny"), [(10, True), at_length(100, True), at_length(100, False)])
 def test_random_conditions_on_random_circuits(count: int, tiny: bool) -> None:
     """`make test-long` draws 500 more of them, and 500 circuits of any size."""
     @settings(max_examples=examples(count))
