@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.processors import processors
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.lang.schema import SIDES
@@ -54,7 +55,8 @@ class IntervalFolder:
         self._rows = StoredRows(len(form.feeds))
         self._keys, self._times = SlidingArray(), SlidingArray()  # of base tuples that were not folded
         self._first = 0
-        self._pool = ThreadPoolExecutor(threads - 1, "splitjoin fold") if threads > 1 else None
+        awake = min(threads, processors())  # more would take the processors from each other
+        self._pool = ThreadPoolExecutor(awake - 1, "splitjoin fold") if awake > 1 else None
         self._new = 0
         self._tuples, self._pairs, self._matches = [0, 0], 0, 0
 

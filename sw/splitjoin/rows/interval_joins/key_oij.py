@@ -70,23 +70,28 @@ class KeyOijEngine:
         for state in self._states:
             state.prepare(rows, 1)
         first, self._stored = max(self._stored, rows.first), rows.end
-        on_all(pool, lambda worker: self._work(worker, rows, first, bases, slots, out), range(len(self._states)))
+        workers = len(self._states)
+        new = np.arange(first, rows.end)
+        stored = _divided(rows.keys[new & rows.mask], workers, -1)
+        scanned = _divided(bases.keys, workers, 0)
+        on_all(pool, lambda worker: self._work(worker, rows, new[stored[worker]], bases, scanned[worker], slots, out),
+               range(workers))
         if len(bases.times):
             self._horizon = before(int(bases.times[-1]), self._pre)
         return out
 
-    def _work(self, worker: int, rows: StoredRows, first: int, bases: Bases, slots: int, out: FoldedBases) -> None:
-        workers, state, buffers = len(self._states), self._states[worker], self._buffers[worker]
-        buffers.reserve(rows, first, slots, worker, workers, self._horizon)
-        _store(rows.keys, rows.times, rows.mask, first, rows.end, worker, workers, buffers.start, buffers.length,
-               buffers.times, buffers.rows)
+    def _work(self, worker: int, rows: StoredRows, new: Ints, bases: Bases, mine: Ints, slots: int,
+              out: FoldedBases) -> None:
+        """Store the rows ``new``, and fold for the base tuples ``mine``: those of the keys of ``worker``."""
+        state, buffers = self._states[worker], self._buffers[worker]
+        buffers.reserve(rows, new, slots, self._horizon)
+        _store(rows.keys, rows.times, rows.mask, new, buffers.start, buffers.length, buffers.times, buffers.rows)
         done = 0
         ops, marks = self._blocks[worker]
-        while done < len(bases.keys):
-            done, n = _scan(bases.keys, bases.times, done, self._pre, self._follow, self._sort, worker, workers,
-                            buffers.start, buffers.length, buffers.times, buffers.rows, ops, marks,
-                            self._figures[worker])
-            if not n and done < len(bases.keys):  # one base tuple may have more partners than the block has room
+        while done < len(mine):
+            done, n = _scan(bases.keys, bases.times, mine, done, self._pre, self._follow, self._sort, buffers.start,
+                            buffers.length, buffers.times, buffers.rows, ops, marks, self._figures[worker])
+            if not n and done < len(mine):  # one base tuple may have more partners than the block has room
                 ops, marks = self._blocks[worker] = np.empty(2 * len(ops), np.int64), np.empty(2 * len(ops), np.int64)
             state.run(ops, marks, n, rows, out)
             self.work[worker] += n
@@ -99,14 +104,14 @@ class _Buffers:
         self.start, self.length, self._room = (np.zeros(0, np.int64) for _ in range(3))
         self.times, self.rows = np.empty(0, np.int64), np.empty(0, np.int64)
 
-    def reserve(self, rows: StoredRows, first: int, slots: int, worker: int, workers: int, horizon: int) -> None:
-        """Make room for the ``rows`` from ``first`` on; if buffers move, evict what is older than ``horizon``."""
+    def reserve(self, rows: StoredRows, added: Ints, slots: int, horizon: int) -> None:
+        """Make room for the ``rows`` with ids ``added``; if buffers move, evict what is older than ``horizon``."""
         if slots > len(self.start):
             more = np.zeros(max(slots, 2 * len(self.start)) - len(self.start), np.int64)
             self.start, self.length, self._room = (np.concatenate([a, more])
                                                    for a in (self.start, self.length, self._room))
         new = np.zeros(len(self.start), np.int64)
-        _count(rows.keys, rows.mask, first, rows.end, worker, workers, new)
+        _count(rows.keys, rows.mask, added, new)
         if (self.length + new <= self._room).all():
             return
         kept = np.zeros(len(new), np.int64)
@@ -118,12 +123,35 @@ class _Buffers:
         self.start, self.length, self._room, self.times, self.rows = start, kept, room, times, ids
 
 
+def _divided(keys: Ints, workers: int, without: int) -> list[Ints]:
+    """Per worker the places of its ``keys``, in their order; those without a key are of worker ``without``, or −1: of
+    none. Once for all workers, each of which would look at all keys otherwise.
+    """
+    ends, places = np.zeros(workers + 2, np.int64), np.empty(len(keys), np.int64)
+    _divide(keys, workers, without, ends, places)
+    return [places[ends[worker]:ends[worker + 1]] for worker in range(workers)]
+
+
 @compiled
-def _count(keys: Any, mask: Any, first: Any, end: Any, worker: Any, workers: Any, new: Any) -> None:
-    for row in range(first, end):
-        key = keys[row & mask]
-        if key >= 0 and key % workers == worker:
-            new[key] += 1
+def _divide(keys: Any, workers: Any, without: Any, ends: Any, places: Any) -> None:
+    """Sort the places of ``keys`` by workers. Those of worker w are ``places[ends[w]:ends[w + 1]]``."""
+    for key in keys:
+        worker = key % workers if key >= 0 else without
+        if worker >= 0:
+            ends[worker + 2] += 1
+    for worker in range(workers):
+        ends[worker + 2] += ends[worker + 1]
+    for at in range(len(keys)):
+        worker = keys[at] % workers if keys[at] >= 0 else without
+        if worker >= 0:
+            places[ends[worker + 1]] = at
+            ends[worker + 1] += 1
+
+
+@compiled
+def _count(keys: Any, mask: Any, added: Any, new: Any) -> None:
+    for row in added:
+        new[keys[row & mask]] += 1
 
 
 @compiled
@@ -146,34 +174,28 @@ def _move(start: Any, length: Any, times: Any, rows: Any, new_start: Any, new_ti
 
 
 @compiled
-def _store(keys: Any, times: Any, mask: Any, first: Any, end: Any, worker: Any, workers: Any, start: Any, length: Any,
-           to_times: Any, to_rows: Any) -> None:
-    for row in range(first, end):
+def _store(keys: Any, times: Any, mask: Any, added: Any, start: Any, length: Any, to_times: Any, to_rows: Any) -> None:
+    for row in added:
         key = keys[row & mask]
-        if key >= 0 and key % workers == worker:
-            at = start[key] + length[key]
-            to_times[at], to_rows[at] = times[row & mask], row
-            length[key] += 1
+        at = start[key] + length[key]
+        to_times[at], to_rows[at] = times[row & mask], row
+        length[key] += 1
 
 
 @compiled
-def _scan(keys: Any, times: Any, done: Any, pre: Any, follow: Any, sort: Any, worker: Any, workers: Any, start: Any,
-          length: Any, in_times: Any, in_rows: Any, ops: Any, slots: Any, figures: Any) -> Any:
-    """Write the operations for the base tuples from ``done`` on: add each partner, emit, empty the slot."""
+def _scan(keys: Any, times: Any, mine: Any, done: Any, pre: Any, follow: Any, sort: Any, start: Any, length: Any,
+          in_times: Any, in_rows: Any, ops: Any, slots: Any, figures: Any) -> Any:
+    """Write the operations for the base tuples ``mine`` from ``done`` on: add each partner, emit, empty the slot."""
     n = 0
-    base = done
-    while base < len(keys):
+    while done < len(mine):
+        base = mine[done]
         key = keys[base]
         if key < 0:
-            if worker == 0:
-                if n == len(ops):
-                    break
-                ops[n], slots[n] = base << 2 | 2, -1
-                n += 1
-            base += 1
-            continue
-        if key % workers != worker:
-            base += 1
+            if n == len(ops):
+                break
+            ops[n], slots[n] = base << 2 | 2, -1
+            n += 1
+            done += 1
             continue
         count = length[key]
         if n + count + 2 > len(ops):
@@ -210,5 +232,5 @@ def _scan(keys: Any, times: Any, done: Any, pre: Any, follow: Any, sort: Any, wo
         ops[n], slots[n] = base << 2 | 2, 0
         ops[n + 1], slots[n + 1] = 3, 0
         n += 2
-        base += 1
-    return base, n
+        done += 1
+    return done, n

@@ -49,36 +49,32 @@ class SlidingEngine:
     def __init__(self, form: IntervalForm, workers: int = 1):
         self._form = form
         self._states = [FoldState(form, links=False) for _ in range(workers)]
-        self._fronts = [np.zeros(2, np.int64) for _ in range(workers)]  # rows before which all left, and came
+        self._fronts = np.zeros(2, np.int64)  # rows before which all left, and came
         self.work = np.zeros(workers, np.int64)
-        self._blocks = [(np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)) for _ in range(workers)]
+        self._ops, self._slots = (np.empty((workers, _BLOCK), np.int64) for _ in range(2))
 
     @property
     def needed(self) -> int:
         """The first row id of S that is still folded."""
-        return int(min(front[0] for front in self._fronts))
+        return int(self._fronts[0])
 
     def fold(self, rows: StoredRows, bases: Bases, slots: int, pool: Executor | None) -> FoldedBases:
         """Fold the partners of ``bases`` among ``rows``; ``slots``: the number of codes of keys."""
-        out = FoldedBases.empty(len(bases.keys), self._form)
+        out, done, numbers = FoldedBases.empty(len(bases.keys), self._form), 0, np.zeros(len(self._states), np.int64)
         for state in self._states:
             state.prepare(rows, slots)
-        on_all(pool, lambda worker: self._work(worker, rows, bases, out), range(len(self._states)))
+        self._fronts[:] = np.maximum(self._fronts, rows.first)
+        while done < len(bases.keys):
+            done = _operations(bases.keys, bases.low, bases.high, done, rows.keys, rows.mask, self._fronts, self._ops,
+                               self._slots, numbers)
+            on_all(pool, lambda worker: self._states[worker].run(
+                self._ops[worker], self._slots[worker], numbers[worker], rows, out), range(len(self._states)))
+            self.work += numbers
         return out
 
     def counters(self) -> dict[str, int]:
         """None: every tuple costs the same."""
         return {}
-
-    def _work(self, worker: int, rows: StoredRows, bases: Bases, out: FoldedBases) -> None:
-        done, fronts, state = 0, self._fronts[worker], self._states[worker]
-        fronts[:] = np.maximum(fronts, rows.first)
-        ops, slots = self._blocks[worker]
-        while done < len(bases.keys):
-            done, n = _operations(bases.keys, bases.low, bases.high, done, rows.keys, rows.mask, fronts, worker,
-                                  len(self._states), ops, slots)
-            state.run(ops, slots, n, rows, out)
-            self.work[worker] += n
 
 
 def on_all(pool: Executor | None, function: Callable[[int], None], numbers: Sequence[int]) -> None:
@@ -94,35 +90,47 @@ def on_all(pool: Executor | None, function: Callable[[int], None], numbers: Sequ
 
 
 @compiled
-def _operations(keys: Any, low: Any, high: Any, done: Any, row_keys: Any, mask: Any, fronts: Any, worker: Any,
-                workers: Any, ops: Any, slots: Any) -> Any:
-    """Write the operations of one worker for the base tuples from ``done`` on, as many as fit; how many are done, and
-    the number of operations.
+def _operations(keys: Any, low: Any, high: Any, done: Any, row_keys: Any, mask: Any, fronts: Any, ops: Any, slots: Any,
+                numbers: Any) -> Any:
+    """Write the operations for the base tuples from ``done`` on, as many as fit, to ``ops`` and ``slots`` (workers, …):
+    those of each worker's keys. Returns how many base tuples are done; ``numbers`` (workers,) gets how many operations
+    each worker has.
+
+    One pass for all workers: if each looked at all tuples for its own, 16 would take more time for that than for what
+    they fold.
     """
     left, came = fronts[0], fronts[1]
-    n, room = 0, len(ops)
+    workers, room, full = len(ops), ops.shape[1], False
+    numbers[:] = 0
     base = done
-    while base < len(keys):
-        while left < low[base] and left < came and n < room:
+    while base < len(keys) and not full:
+        while left < low[base] and left < came and not full:
             key = row_keys[left & mask]
-            if key >= 0 and key % workers == worker:
-                ops[n], slots[n] = left << 2 | 1, key
-                n += 1
+            if key >= 0:
+                full = _note(ops, slots, numbers, key % workers, room, left << 2 | 1, key)
             left += 1
+        if full:
+            break
         if left < low[base] and left == came:
             left = came = low[base]  # nobody needed those between
-        while came < high[base] and n < room:
+        while came < high[base] and not full:
             key = row_keys[came & mask]
-            if key >= 0 and key % workers == worker:
-                ops[n], slots[n] = came << 2, key
-                n += 1
+            if key >= 0:
+                full = _note(ops, slots, numbers, key % workers, room, came << 2, key)
             came += 1
-        if n == room:
+        if full:
             break
         key = keys[base]
-        if key % workers == worker if key >= 0 else worker == 0:
-            ops[n], slots[n] = base << 2 | 2, key
-            n += 1
+        full = _note(ops, slots, numbers, key % workers if key >= 0 else 0, room, base << 2 | 2, key)
         base += 1
     fronts[0], fronts[1] = left, came
-    return base, n
+    return base
+
+
+@compiled
+def _note(ops: Any, slots: Any, numbers: Any, worker: Any, room: Any, operation: Any, key: Any) -> Any:
+    """Note an operation of ``worker``. Returns True if there is no room for another one."""
+    n = numbers[worker]
+    ops[worker, n], slots[worker, n] = operation, key
+    numbers[worker] = n + 1
+    return n + 1 == room

@@ -14,6 +14,8 @@ from splitjoin import InputError, UnsupportedError
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES, CpuDevice
 from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.device import PAIR
+from splitjoin.rows.interval_joins.key_oij import _divided
+from splitjoin.rows.interval_joins.sliding import _operations
 
 from ....support.aggregates import FUNCTIONS
 from ....support.oracle import integers
@@ -40,6 +42,40 @@ def found(device: str | CpuDevice, r: pa.Table, s: pa.Table, **how: Any) -> Any:
         return splitjoin.join(r, s, by="r", device=device, select=["y0"], **how)
     except InputError as error:
         return str(error)
+
+
+@settings(max_examples=examples(30))
+@given(data=st.data())
+def test_keys_are_divided_among_workers(data: st.DataObject) -> None:
+    """Each worker has its keys' places in order, and, of the operations, those of its keys: in blocks of any size."""
+    workers = data.draw(st.integers(1, 5))
+    chance = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    n, bases = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 30))
+    keys, of = (chance.integers(-1, 7, size) for size in (n, bases))
+    for without in (-1, 0):
+        mine = _divided(keys, workers, without)
+        assert [places.tolist() for places in mine] == [
+            [at for at, key in enumerate(keys) if (key % workers if key >= 0 else without) == w]
+            for w in range(workers)]
+    low = np.minimum(np.sort(chance.integers(0, n + 1, bases)), n)
+    high = np.maximum(np.sort(chance.integers(0, n + 1, bases)), low)
+    ring, mask = np.zeros(64, np.int64), 63
+    ring[:n] = keys
+
+    def operations(workers: int, room: int) -> list[list[tuple[int, int]]]:
+        found: list[list[tuple[int, int]]] = [[] for _ in range(workers)]
+        ops, slots = (np.empty((workers, room), np.int64) for _ in range(2))
+        fronts, numbers, done, turns = np.zeros(2, np.int64), np.zeros(workers, np.int64), 0, 0
+        while done < bases:
+            done = int(_operations(of, low, high, done, ring, mask, fronts, ops, slots, numbers))
+            for w in range(workers):
+                found[w] += zip(ops[w, :numbers[w]].tolist(), slots[w, :numbers[w]].tolist(), strict=True)
+            assert (turns := turns + 1) < 200
+        return found
+
+    (every,) = operations(1, 1000)
+    assert operations(workers, data.draw(st.integers(1, 9))) == [
+        [(op, slot) for op, slot in every if (slot % workers if slot >= 0 else 0) == w] for w in range(workers)]
 
 
 @settings(max_examples=examples(40))
