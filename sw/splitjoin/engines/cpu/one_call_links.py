@@ -94,6 +94,7 @@ class Linked:
         self.items = Block(gather.ITEM_FIELDS)
         self._blocks: list[Block] = []  # which are kept
         self._sides: dict[str, _Side] = {}
+        self._joined: list[pa.Array] = []  # columns of several chunks
         self._jobs: list[list[tuple[int, int, int]]] = [[], [], []]  # by phases
         links, sorting, finding, items = (_Links() for _ in range(4))
         self._link_windows(links, parts)
@@ -125,18 +126,23 @@ class Linked:
             for side, linked in self._sides.items())
 
     def columns_of(self, part: Arrivals) -> list[int] | None:
-        """The addresses of the columns' values; None if they are not as the codes take them."""
+        """The addresses of the columns' values, which stay until the next call; None if they are not as the codes take
+        them.
+        """
         found: list[int] = []
+        self._joined.clear()
         for side, linked in self._sides.items():
             table = part.r if side == "r" else part.s
             if not table.num_rows:
                 found += [0] * len(linked.columns)
                 continue
             batches = table.to_batches()  # whose columns are looked up in half the time
-            if len(batches) != 1:
-                return None
             for at, size in linked.columns:
-                values = batches[0].column(at)
+                if len(batches) == 1:
+                    values = batches[0].column(at)
+                else:  # a gate leaves some tuples for the next batch
+                    values = pa.concat_arrays([batch.column(at) for batch in batches])
+                    self._joined.append(values)
                 if values.null_count:
                     return None
                 found.append(values.buffers()[1].address + values.offset * size)
