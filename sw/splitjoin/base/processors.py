@@ -3,30 +3,61 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 __all__ = ["processors"]
 
-#: Files in which Linux tells a control group's share of processors: version 2 ("max 100000" or "200000 100000", the
-#: microseconds in each period), and version 1 (-1 for no limit).
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-_QUOTA_1, _PERIOD_1 = (Path("/sys/fs/cgroup/cpu") / name for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"))
+#: Where Linux shows control groups, and where it tells those of a process: a line ``number:controllers:/path`` for each
+#: hierarchy, of which that of version 2 has number 0 and no controllers.
+_GROUPS, _OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
-def processors() -> int:
+def processors(groups: Path = _GROUPS, own: Path = _OWN) -> int:
     """The number of processors that this process may use, at least 1: those that it may run on (affinity), and no more
-    than its control group, such as a container, has time for.
+    than its control group and those around it, such as a container or a service of systemd, have time for.
+
+    ``groups``: the folder of control groups; ``own``: the file that names those of the process.
     """
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for folder in _folders(groups, own):
+        try:
+            quota, period = _quota(folder)
+        except (OSError, ValueError):  # no such group, or no limit
+            continue
+        if quota > 0 and period > 0:
+            found = min(found, -(-quota // period))
+    return max(1, found)
+
+
+def _folders(groups: Path, own: Path) -> Iterator[Path]:
+    """The folders of the process's control groups and of those around them, of both versions."""
+    yield groups
+    yield groups / "cpu"
     try:
-        quota, period = _quota()
-    except (OSError, ValueError):  # no control group, or no limit
-        return max(1, found)
-    return max(1, min(found, -(-quota // period))) if quota > 0 and period > 0 else max(1, found)
+        lines = own.read_text().splitlines()
+    except (OSError, ValueError):
+        return
+    for line in lines:
+        number, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if number == "0" and not controllers:
+            top = groups
+        elif "cpu" in controllers.split(","):
+            top = groups / "cpu"
+        else:
+            continue
+        # Seen from inside a container, a path may lead out of it, to groups that are not shown.
+        parts = [part for part in path.split("/") if part]
+        if ".." not in parts:
+            for n in range(len(parts)):
+                yield top.joinpath(*parts[:n + 1])
 
 
-def _quota() -> tuple[int, int]:
-    if _QUOTA.exists():
-        quota, period = _QUOTA.read_text().split()
+def _quota(folder: Path) -> tuple[int, int]:
+    """The microseconds that a group has in each period, and those of a period. Version 2 has both in a file, "max
+    100000" or "200000 100000"; version 1 says -1 for no limit.
+    """
+    if (both := folder / "cpu.max").exists():
+        quota, period = both.read_text().split()
         return int(quota), int(period)
-    return int(_QUOTA_1.read_text()), int(_PERIOD_1.read_text())
+    return int((folder / "cpu.cfs_quota_us").read_text()), int((folder / "cpu.cfs_period_us").read_text())
