@@ -24,6 +24,8 @@ __all__ = ["NO_PAIR", "PairOrder", "decided_by_times", "place"]
 Rows = npt.NDArray[np.int64]
 #: A number that is above that of each pair.
 NO_PAIR = 2**62
+#: Partners that come behind their tuples of R up to which these are moved, and the others stay as they are.
+_FEW = 1024
 _NONE = np.empty(0, np.int64)
 
 
@@ -81,6 +83,35 @@ class PairOrder:
             return found
         at_r, at_s = self._of_r[r], self._of_s[s]
         return np.maximum(at_r, at_s) << self._bits | np.where(at_r > at_s, s, r)
+
+    def of_partners(self, r: Rows, s: Rows) -> tuple[Rows, Rows, Rows | None]:
+        """As `unpacked`, of pairs of the rows ``r``, which rise, with one partner ``s`` each (n,). No positions, where
+        these were not needed.
+        """
+        if self._by_rows:
+            return r, s, None
+        late = np.concatenate([_NONE, *self._work.map(lambda mine: mine.start + np.flatnonzero(
+            r[mine] < self._before(s[mine])), self._work.slices(len(r)))])  # whose partners come later
+        if len(late) > _FEW:
+            return self.unpacked(self._work.map(lambda mine: self.packed(r[mine], s[mine]),
+                                                self._work.slices(len(r))))
+        if not len(late):
+            return r, s, None
+        # The others are in order; these come before the first of them behind their partners.
+        waited = late[np.lexsort((r[late], s[late]))]
+        before = self._before(s[waited])
+        places = np.searchsorted(r, before) - np.searchsorted(r[late], before)
+
+        def moved(rows: Rows) -> Rows:
+            others = np.concatenate([part[at > 0:] for at, part in enumerate(np.split(rows, late))])
+            parts = zip(np.split(others, places), [*np.split(rows[waited], len(waited)), _NONE], strict=True)
+            return np.concatenate([part for both in parts for part in both])
+
+        return moved(r), moved(s), None
+
+    def _before(self, s: Rows) -> Rows:
+        """How many tuples of R come before each of some rows of S."""
+        return np.minimum(s + 1, self._sizes[0]) if self._by_turns else self._of_s[s] - s
 
     def unpacked(self, packed: list[Rows]) -> tuple[Rows, Rows, Rows]:
         """The rows ``r`` and ``s`` of all pairs in order, and the position of the later one: (n,) each.

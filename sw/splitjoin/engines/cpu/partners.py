@@ -18,6 +18,7 @@ import numpy.typing as npt
 from splitjoin.base.memory import available_memory
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.schema import SIDES
+from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
 from ..whole_times import distances, float_of_code
@@ -41,6 +42,8 @@ _SAMPLE = 4096
 _TRIED, _MADE, _COMPARED, _STARTED = 60.0, 100.0, 0.2, 3e6
 #: Rows of a run up to which, on average, all are looked at for the least.
 _FEW = 32
+#: The first keys beyond all before them with which bounds are compared one by one.
+_LOOKED_AT = 8
 #: How much earlier and later a partner may be, where windows limit rows.
 _NO_LIMITS = np.uint64(2**64 - 1), np.uint64(2**64 - 1)
 #: Bytes of a pair until its rows are decided, about.
@@ -158,9 +161,8 @@ def _within_one(kind: Kind, bounds: Bounds, groups: Groups, work: Work) -> Partn
         values, partner = extremes[records[:-1]], np.empty(len(low), np.int64)
 
         def find(mine: slice) -> None:
-            wanted = low[mine] if rises else ~high[mine]
-            found = records[np.searchsorted(values, wanted)]
-            partner[mine] = np.where(low[mine] <= high[mine], found, -1)
+            found = _first_beyond(values, low[mine] if rises else ~high[mine])
+            partner[mine] = np.where(low[mine] <= high[mine], records[found], -1)
 
         work.map(find, work.slices(len(low)))
         return Partners(partner, "by the first key beyond each bound", len(records) - 1)
@@ -176,6 +178,20 @@ def _within_one(kind: Kind, bounds: Bounds, groups: Groups, work: Work) -> Partn
     else:
         first = least(ranges.order, ranges.start, ranges.end)
     return Partners(np.where(some, first, -1), how, int(np.count_nonzero(some)))
+
+
+def _first_beyond(values: Codes, wanted: Codes) -> Rows:
+    """For each of ``wanted`` the place of the first of ``values``, which rise, that is not below it. Most are found
+    after few values, if these come from keys in random order.
+    """
+    found, left = np.zeros(len(wanted), np.int64), np.flatnonzero(wanted > values[0])
+    for place in range(1, min(_LOOKED_AT, len(values))):
+        if 2 * len(left) > len(wanted):
+            break
+        found[left] = place
+        left = left[wanted[left] > values[place]]
+    found[left] = np.searchsorted(values, wanted[left])
+    return found
 
 
 def _search(condition: Condition, groups: Groups) -> PartnerSearch:
@@ -212,6 +228,10 @@ def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, sear
     """The partner of each tuple of R that decides its row: row ids (r,), −1 for none."""
     find = _finder(groups, search)
     if not kind.is_asof:
+        if search.is_direct and visible.hold_all:
+            return groups.firsts
+        if search.is_direct and work.loops is not None:
+            return first_partners(visible.start, visible.end, groups, work)
         return find(visible.start, visible.end, False)
     limits = _NO_LIMITS
     if search.is_direct and work.loops is not None:

@@ -132,6 +132,17 @@ class Groups:
         found = np.where(at < self._starts[self.of("r") + 1], self._rows_at(at), -1)
         return np.where((self.of("r") >= 0) & (found < end), found, -1)
 
+    @cached_property
+    def firsts(self) -> Rows:
+        """For each tuple of R the first row id of its group; −1 for none."""
+        numbers, first = self.of("s"), np.full(self.count + 1, -1)  # the last one is that of no group
+        if self._work.loops is not None:
+            self._work.loops["note_rows"](numbers, 0, -1, first)
+        else:
+            first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # of several, the last one counts
+            first[-1] = -1
+        return first[self.of("r")]
+
     def _rows_at(self, positions: Rows) -> Rows:
         """The row ids at ``positions`` of `order`; those of other positions are meaningless."""
         return self.order[np.clip(positions, 0, len(self.order) - 1)] if len(self.order) else positions

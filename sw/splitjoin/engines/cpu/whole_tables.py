@@ -108,9 +108,7 @@ def _of_partners(query: Query, incoming: Arrivals, visible: Spans, r: Rows, s: R
     """The pairs of the tuples ``r``, which rise, with the partners ``s`` that decide them."""
     if query.kind.is_asof or query.kind.how == "anti":
         return _made(incoming, visible, r, s, None, plan, tried, work)
-    order = PairOrder(query, incoming, work)
-    packed = work.map(lambda mine: order.packed(r[mine], s[mine]), work.slices(len(r)))
-    return _made(incoming, visible, *order.unpacked(packed), plan, tried, work)
+    return _made(incoming, visible, *PairOrder(query, incoming, work).of_partners(r, s), plan, tried, work)
 
 
 def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, way: Way, condition: Condition,
