@@ -14,6 +14,7 @@ from splitjoin.engines.cpu import CpuDevice, partners
 from splitjoin.engines.cpu.table_compilation import TableCompilation
 from splitjoin.engines.cpu.table_loops import LOOPS
 from splitjoin.engines.cpu.tuning import Tuning
+from splitjoin.engines.device import PAIR
 from splitjoin.joins.join import join
 
 from ....support.sampling import examples
@@ -95,6 +96,33 @@ def test_semi_and_anti_joins_are_duckdbs(on: str) -> None:
         expected = duckdb.sql(f"SELECT r.* FROM r WHERE {word} EXISTS (SELECT 1 FROM s WHERE {on})").fetchall()
         assert found.plan.startswith("rows without pairs")
         assert sorted(plain(found.table)) == sorted(expected)
+
+
+@pytest.mark.parametrize("loops", [LOOPS, None], ids=["loops", "numpy"])
+@pytest.mark.parametrize(("on", "late"), [("r.x = s.x", (1100, 3000)), ("r.k = s.k", (100, 1000)),
+                                          ("r.x <= s.x", (0, 100))])
+def test_few_or_many_partners_behind_their_tuples_leave_total_order(on: str, late: tuple[int, int],
+                                                                    loops: Any) -> None:
+    n = 5000
+    r, s = large(11, n), large(12, n)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
+        found = join(r, s, on=on, how="semi").items
+    rows, name = [], on[2]
+    mine, others = r.column(name).to_numpy(), s.column(name).to_numpy()
+    for i, value in enumerate(mine):
+        partners_ = np.flatnonzero(others == value if " = " in on else others >= value)
+        if len(partners_):  # r0, s0, r1, s1, …
+            rows.append((max(2 * i, 2 * int(partners_[0]) + 1), i))
+    assert late[0] <= sum(at % 2 for at, _ in rows) <= late[1]
+    assert [int(item["r"]) for item in found if item["kind"] == PAIR] == [i for _, i in sorted(rows)]
+
+
+def test_a_semi_join_by_one_bound_compares_the_keys_beyond_all_before_them_alone() -> None:
+    r, s = large(13), large(14)
+    for on in ("r.x < s.x", "r.x >= s.x", "2 * r.x <= s.x + 7"):
+        assert join(r, s, on=on, how="semi").counters["candidates"] < 50
+    assert join(r, s, on="r.k = s.k", how="anti").counters["candidates"] <= len(r)
 
 
 def test_a_condition_that_few_pairs_meet_is_left_to_the_loops_that_make_all_pairs() -> None:
