@@ -188,13 +188,13 @@ QUERIES = [
      "b.begin) >= 10", True),
     ("events outside of visits",
      "SELECT count(*), sum(e.id) FROM events e WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE e.at BETWEEN v.begin AND "
-     "v.ending)", True),
+     "v.begin + 8)", True),
     ("visits by timestamps",
      "SELECT count(*), sum(v.id) FROM events e JOIN visits v ON timestamp_seconds(e.at) BETWEEN timestamp_seconds("
      "v.begin) - INTERVAL 5 SECONDS AND timestamp_seconds(v.ending)", True),
-    ("versions that outlive a rate",
-     "SELECT count(*), sum(v.id) FROM rates r JOIN versions v ON v.since >= r.valid_from AND v.since < r.valid_to AND "
-     "v.until > r.valid_to", True),
+    ("versions when a rate begins",
+     "SELECT count(*), sum(v.id) FROM rates r JOIN versions v ON v.since <= r.valid_from AND v.until > r.valid_from "
+     "AND r.kind > 30", True),
     ("two kinds of bands",
      "SELECT count(*), sum(b.n) FROM items i JOIN (SELECT lo, hi, id n FROM bands UNION ALL SELECT lo + 1, hi + 2, -id "
      "FROM bands) b ON i.price > b.lo AND i.price <= b.hi", True),

@@ -46,8 +46,11 @@ class Keys:
     texts: Sequence[str]
 
 
-def matched_pairs(condition: Sequence[Any], r: Keys, s: Keys) -> Iterator[tuple[Array, Array]]:
-    """The pairs (rows of r, rows of s) for which ``condition`` is true. Raises `InputError` where Spark raises one."""
+def matched_pairs(condition: Sequence[Any], r: Keys, s: Keys, *, until_first: bool = False
+                  ) -> Iterator[tuple[Array, Array]]:
+    """The pairs (rows of r, rows of s) for which ``condition`` is true. Raises `InputError` where Spark raises one;
+    with ``until_first``, not for the pairs of a row of r behind its first match, as Spark does not look at these.
+    """
     sides = {"l": _Side(r), "r": _Side(s)}
     for texts in _text_columns(condition):
         _rank(texts, sides)
@@ -56,13 +59,14 @@ def matched_pairs(condition: Sequence[Any], r: Keys, s: Keys) -> Iterator[tuple[
         end = min(start + rows, r.columns.num_rows)
         truth = _evaluated(condition, sides, slice(start, end))
         shape = end - start, s.columns.num_rows
-        if np.any(truth.raises):
+        true = np.broadcast_to(truth.values & truth.valid & ~truth.raises, shape)
+        if np.any(truth.raises & ~np.logical_or.accumulate(true, axis=1) if until_first else truth.raises):
             named = ", ".join(t for t in (*r.texts, *s.texts) if t) or "its arithmetic"
             raise InputError(f"the join's condition raises an error for some rows, as an integer does not fit its "
                              f"type, a divisor is 0 or a text is no number, in {named}; set "
                              f"spark.splitjoin.sql.enabled to false to get Spark's own error, or "
                              f"spark.sql.ansi.enabled to false for none")
-        at, other = np.nonzero(np.broadcast_to(truth.values & truth.valid, shape))
+        at, other = np.nonzero(true)
         yield at + start, other
 
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice, Tuning
+from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.windows import Extent
@@ -56,10 +57,11 @@ class ExtensionTask:
             ``left_keys`` and ``right_keys``, which of the columns are the condition's keys, and ``left_errors`` and
             ``right_errors``, the text of each key that may raise an error; ``output``, the source of each column of
             the result.
+        device: Finds the pairs, where the condition is exact for the rows.
     """
 
-    def __init__(self, spec: dict[str, Any]):
-        self._spec = spec
+    def __init__(self, spec: dict[str, Any], device: Device = _DEVICE):
+        self._spec, self._device = spec, device
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         parts: dict[int, tuple[list[pa.RecordBatch], list[pa.RecordBatch]]] = {}
@@ -110,12 +112,13 @@ class ExtensionTask:
         """The rows of left and right of each result row; −1 for NULL. For "existence", −1 or 0 at each row of left."""
         kind = self._spec["kind"]
         if any(raised is not None for raised in (*r.raises, *s.raises)) or not fits(self._spec["on"], _ranges(r, s)):
-            yield from _of_kind(kind, matched_pairs(self._spec["on"], r, s), len(r.columns), len(s.columns))
+            pairs = matched_pairs(self._spec["on"], r, s, until_first=kind in ("semi", "anti", "existence"))
+            yield from _of_kind(kind, pairs, r.columns.num_rows, s.columns.num_rows)
             return
         query = _query(json.dumps(self._spec["on"]), kind, r.columns.schema, s.columns.schema)
         query = replace(query, window_r=Extent(max(1, len(r.columns)), None),
                         window_s=Extent(max(1, len(s.columns)), None))
-        found = WholeRows(query, _DEVICE, arrivals(query, r.columns, s.columns), room=_AT_ONCE)
+        found = WholeRows(query, self._device, arrivals(query, r.columns, s.columns), room=_AT_ONCE)
         if kind == "existence":
             matched = np.full(len(r.columns), -1)
             for part in found.tables(_PAIRS):

@@ -7,7 +7,6 @@ import random
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ from splitjoin import InputError
 from splitjoin.catalyst.condition import fits, keys
 from splitjoin.catalyst.nested_loop import Keys, matched_pairs
 from splitjoin.catalyst.task import ExtensionTask
-from splitjoin.engines.registry import device as find_device
+from splitjoin.engines.golden import GoldenDevice
 
 #: The keys of each side, by type.
 _TYPES = {"integer": pa.int32(), "long": pa.int64(), "double": pa.float64(), "string": pa.string(),
@@ -73,9 +72,8 @@ def test_both_ways_find_the_same_pairs(condition: list[Any], seed: int) -> None:
     sides = [Keys(table, [None] * len(_TYPES), [""] * len(_TYPES)) for table in tables]
     slow = [pair for r, s in matched_pairs(condition, *sides) for pair in zip(r.tolist(), s.tolist(), strict=True)]
     # The golden model evaluates the IR; the CPU engine, which has tests of its own, would compile each of these.
-    with mock.patch("splitjoin.catalyst.task.find_device", return_value=find_device("golden")):
-        rows = ExtensionTask({"on": condition, "kind": "inner"})._rows(*sides)
-        fast = [pair for r, s in rows for pair in zip(r.tolist(), s.tolist(), strict=True)]
+    rows = ExtensionTask({"on": condition, "kind": "inner"}, GoldenDevice())._rows(*sides)
+    fast = [pair for r, s in rows for pair in zip(r.tolist(), s.tolist(), strict=True)]
     assert sorted(fast) == sorted(slow), json.dumps(condition)
 
 
@@ -124,5 +122,13 @@ def test_an_error_is_raised_for_the_pairs_that_reach_it() -> None:
     for condition in (["and", "boolean", False, reached, before], ["or", "boolean", False, before, reached]):
         with pytest.raises(InputError, match=r"in 10 / x; set"):
             list(matched_pairs(condition, r, s))
+    # A semi join looks at the pairs of a row up to the first match.
+    third = Keys(pa.table({"k0": pa.array([1, 3, None], pa.int64())}), [np.array([False, False, True])], ["1 / y"])
+    matches = ["<", "boolean", False, ["r", "long", 0], ["l", "long", 0]]
+    late, early = (Keys(pa.table({"k0": [at]}), [None], [""]) for at in (9, 0))
+    assert [a.tolist() for a, _ in matched_pairs(matches, late, third, until_first=True)] == [[0, 0]]
+    for row, until_first in ((late, False), (early, True), (early, False)):
+        with pytest.raises(InputError, match=r"in 1 / y; set"):
+            list(matched_pairs(matches, row, third, until_first=until_first))
     none = replace(s, columns=s.columns.slice(0, 0))
     assert list(matched_pairs(reached, r, none)) == []
