@@ -11,7 +11,7 @@ JOBS   ?= 3
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link soak-server chaos spark-versions fuzz synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link soak-server chaos spark-versions spark-cluster fuzz synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,9 @@ chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundre
 
 spark-versions: $(STAMP) ## Joins on Spark 3.5, 4.0, 4.1 and 4.2, each downloaded once (2 GB).
 	$(BIN)/python -m tests.spark_versions
+
+spark-cluster: $(STAMP) ## Joins on a standalone cluster of two workers on this machine, of which one is killed (minutes).
+	$(BIN)/python -m tests.spark_versions.standalone
 
 fuzz: $(STAMP) ## 100,000 damaged files, snapshots, states, messages, and 25,000 random joins against golden (two hours).
 	$(BIN)/python -m tests.fuzz
