@@ -23,6 +23,7 @@ import pyspark
 from splitjoin.catalyst.jar import spark_jar
 from splitjoin.spark import local_session
 
+from ..support.spark_settings import SETTINGS
 from .joins import Joins
 
 _HOME = Path(pyspark.__file__).parent
@@ -65,7 +66,7 @@ def main() -> None:
     """Run the joins. Raises `AssertionError` for a wrong answer."""
     folder = Path(tempfile.mkdtemp())
     with cluster(folder) as (url, workers):
-        spark = local_session("splitjoin on a cluster", log=folder / "log", config={
+        spark = local_session("splitjoin on a cluster", log=folder / "log", config=SETTINGS | {
             "spark.master": url, "spark.cores.max": str(_WORKERS), "spark.executor.cores": "1",
             "spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2", "spark.locality.wait": "0s",
             "spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
