@@ -78,7 +78,7 @@ soak-link: $(STAMP) ## An hour of an emulated board behind a bad line: every row
 soak-server: $(STAMP) ## Half an hour of a server under 50 clients, killed 20 times: every row once, and no growth in memory.
 	$(BIN)/python -m tests.sw.server.soak
 
-chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundred and thirty times: exactly the right rows (minutes).
+chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundred and forty times: exactly the right rows (minutes).
 	$(BIN)/python -m tests.chaos
 	$(BIN)/python -m tests.chaos --daemon
 	$(BIN)/python -m tests.chaos --sql
@@ -87,6 +87,7 @@ chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundre
 	$(BIN)/python -m tests.chaos --how asof --watermark spark --idle '300 MILLISECONDS' --kills 10
 	$(BIN)/python -m tests.chaos --how left --watermark source --kills 10
 	$(BIN)/python -m tests.chaos --how asof_left --endless --kills 10
+	$(BIN)/python -m tests.chaos --streams 3 --kills 10
 	$(BIN)/python -m tests.chaos --how left --one-sided --kills 10
 	$(BIN)/python -m tests.chaos --named --kills 10
 

@@ -1,7 +1,7 @@
-"""The streaming job that is killed: files of two streams → join → a folder of Parquet for each micro-batch.
+"""The streaming job that is killed: files of two streams or three → join → a folder of Parquet for each micro-batch.
 
-Run: python -m tests.chaos.app FOLDER ARGUMENTS, those of `stream_join` as JSON. It ends when FOLDER/stop is there and
-all input is joined.
+Run: python -m tests.chaos.app FOLDER ARGUMENTS, those of `stream_join` or `stream_sql` as JSON. It ends when
+FOLDER/stop is there and all input is joined.
 """
 
 import json
@@ -15,16 +15,18 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from splitjoin.catalyst.jar import spark_jar
-from splitjoin.spark import local_session, stream_join
+from splitjoin.spark import local_session, stream_join, stream_sql
 
 from ..support.spark_settings import SETTINGS
+from .kills import COLUMNS
 
 #: The settings of tests but for Spark's own way of writing checkpoints, which has to survive kills.
 _SETTINGS = {name: value for name, value in SETTINGS.items() if "checkpoint" not in name}
 
 
 def main(folder: Path, arguments: dict[str, Any]) -> None:
-    """Run the job in ``folder``, with these ``arguments`` of `stream_join`. It ends with the process that started it.
+    """Run the job in ``folder``, with these ``arguments`` of `stream_join`, or of `stream_sql` if there is a text. It
+    ends with the process that started it.
 
     Late rows are written to FOLDER/late.
     """
@@ -34,9 +36,13 @@ def main(folder: Path, arguments: dict[str, Any]) -> None:
         "spark.speculation": "true", "spark.speculation.interval": "100ms", "spark.speculation.multiplier": "1.1",
         "spark.sql.shuffle.partitions": "2", "spark.sql.streaming.minBatchesToRetain": "5",
         "spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions"})
-    left, right = (spark.readStream.schema(f"ts bigint, {name} int, n bigint").option("maxFilesPerTrigger", 2)
-                   .parquet(str(folder / side)) for side, name in (("r", "x"), ("s", "a")))
-    if "sql" in arguments:
+    streams = {side: spark.readStream.schema(f"ts bigint, {name} int, n bigint").option("maxFilesPerTrigger", 2)
+               .parquet(str(folder / side)) for side, name in COLUMNS.items() if (folder / side).is_dir()}
+    left, right = streams["r"], streams["s"]
+    if "several" in arguments:
+        joined = stream_sql(arguments.pop("several"), tables=streams, **arguments, late=0,
+                            late_to=str(folder / "late"))
+    elif "sql" in arguments:
         for name, stream in (("r", left), ("s", right)):
             stream.selectExpr("*", "timestamp_seconds(ts) at").withWatermark("at", "0 seconds"
                                                                              ).createOrReplaceTempView(name)

@@ -22,9 +22,11 @@ import splitjoin
 from splitjoin.base.errors import DeviceError
 from splitjoin.link.daemon.client import daemon_status
 
-__all__ = ["Chaos", "run"]
+__all__ = ["COLUMNS", "Chaos", "run"]
 
 ROOT = Path(__file__).parents[2]
+#: Streams, and the column of each beside its time and its number.
+COLUMNS = {"r": "x", "s": "a", "t": "b"}
 #: The join, and one without a window.
 JOIN, ENDLESS = {"on": "abs(r.x - s.a) <= 3", "window": "RANGE 40", "time": "ts"}, {"on": "r.x = s.a", "time": "ts"}
 #: Several conditions of one join.
@@ -32,6 +34,10 @@ NAMED = {"near": JOIN["on"], "equal": "r.x = s.a", "less": "r.x + 90 < s.a"}
 #: The former in plain SQL.
 PLAIN = """SELECT r.n n_r, s.n n_s FROM r JOIN s ON abs(r.x - s.a) <= 3
     AND r.at BETWEEN s.at - INTERVAL 40 SECONDS AND s.at + INTERVAL 40 SECONDS"""
+#: A join of three streams.
+SEVERAL = """SELECT r.n AS n_r, s.n AS n_s, t.n AS n_t FROM r JOIN s ON abs(r.x - s.a) <= 1
+    JOIN t ON t.b = s.a AND t.b - r.x < 1"""
+WINDOWS = {"r": "RANGE 20", "s": "RANGE 15", "t": "RANGE 25"}
 #: Rows of each stream in a file, and the seconds in which the job must finish a micro-batch, its start included. They
 #: are many, as the machine may be busy with other work: a job that only is slow has not failed.
 _ROWS, _PATIENCE = 200, 900
@@ -61,7 +67,7 @@ class Job:
         self.folder, self.starts, self._arguments = folder, 0, arguments
         self._socket = folder / "private" / "daemon.sock"
         self._daemon: subprocess.Popen[bytes] | None = None
-        for side in "rs":
+        for side in "rst" if "several" in arguments else "rs":
             (folder / side).mkdir(parents=True, exist_ok=True)
         if daemon:
             self._socket.parent.mkdir(0o700)
@@ -120,27 +126,31 @@ class Job:
 
 def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool = False, how: str = "inner",
         idle: str | None = None, watermark: str | None = None, early: bool = False, endless: bool = False,
-        one_sided: bool = False, named: bool = False, say: Callable[[str], None] = lambda _: None) -> Chaos:
+        one_sided: bool = False, named: bool = False, streams: int = 2,
+        say: Callable[[str], None] = lambda _: None) -> Chaos:
     """Run the job in ``folder``, kill it ``kills`` times, and check its rows.
 
     ``daemon``: the join runs on devices of a daemon, which is killed too. ``sql``: it is in plain SQL, which has none
     of the following. ``how``: its kind. ``idle``: the time after which a silent stream does not count; then S is silent
     for longer before each kill, and some of its rows, which follow, are late. ``watermark``: the rule of lateness.
     ``early``: rows come early, and those that are not taken back count. ``endless``: the join, an as-of join by a key,
-    has no window. ``one_sided``: S has no say in the watermark. ``named``: it has several conditions. Raises
-    `AssertionError` if a row is missing, wrong or there twice.
+    has no window. ``one_sided``: S has no say in the watermark. ``named``: it has several conditions. ``streams``: 3
+    for a join of three streams in two steps, which has none of these. Raises `AssertionError` if a row is missing,
+    wrong or there twice.
     """
+    sides = "rst"[:streams]
     chance = random.Random(seed)
     done, files = Chaos(), 0
     # Without an equality, one group decides the rows of tuples of S that met nothing.
     join = (ENDLESS if endless else JOIN) | {"how": how, "groups": 1 if how in ("right", "full") else 2}
     if named:
         join = join | {"on": NAMED}
-    job = Job(folder, daemon, {"sql": PLAIN} if sql else join | {
+    job = Job(folder, daemon, {"sql": PLAIN} if sql else {
+        "several": SEVERAL, "window": WINDOWS, "time": "ts", "groups": 2} if streams > 2 else join | {
         "idle": idle, "watermark": watermark, "early": early, "one_sided": one_sided})
     try:
         for n in range(kills):
-            files = _feed(folder, files, 1, seed)
+            files = _feed(folder, files, 1, seed, sides)
             _go_on(job)
             more = 2 + chance.randrange(4)
             if idle is not None:
@@ -148,7 +158,7 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
                 for ahead in range(more):
                     _feed(folder, files + ahead, 1, seed, "r")
                     _go_on(job)
-            files = _feed(folder, files, more, seed, "rs" if idle is None else "s")
+            files = _feed(folder, files, more, seed, sides if idle is None else "s")
             time.sleep(chance.uniform(0.0, 1.5))  # the kill comes anywhere in the micro-batches of these files
             workers, kind = _workers(job.process.pid), chance.random()
             if daemon and kind < 0.4:
@@ -162,9 +172,9 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
                 job.kill()
                 done.jvms += 1
                 say(f"{n + 1}: the JVM was killed")
-        files = _feed(folder, files, 3, seed)
+        files = _feed(folder, files, 3, seed, sides)
         _go_on(job)
-        _end(folder, files)
+        _end(folder, files, sides)
         (folder / "stop").touch()
         if _ended(job) != 0:  # killed before, and noticed only now
             job.start()
@@ -173,8 +183,13 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
     finally:
         job.close()
     # Rows with equal times are in the order of their other columns, as Spark has no other.
-    r, s = (pa.concat_tables([_table(side, n, seed) for n in range(files)]).sort_by(
-        [("ts", "ascending"), (name, "ascending"), ("n", "ascending")]) for side, name in (("r", "x"), ("s", "a")))
+    tables = {side: pa.concat_tables([_table(side, n, seed) for n in range(files)]).sort_by(
+        [("ts", "ascending"), (COLUMNS[side], "ascending"), ("n", "ascending")]) for side in sides}
+    if streams > 2:
+        assert not (folder / "late").exists(), "rows of streams in order are late"
+        want = _counted(splitjoin.sql(SEVERAL, **tables, window=WINDOWS, time="ts").to_arrow())
+        return _compared(done, job, want, folder, ["n_r", "n_s", "n_t"])
+    r, s = tables.values()
     late = {side: _late(folder, which) for side, which in (("r", "left"), ("s", "right"))}
     done.late = sum(map(len, late.values()))
     r, s = (table.filter(pa.compute.invert(pa.compute.is_in(table["n"], late[side])))
@@ -185,7 +200,12 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
     for name, on in (NAMED if named else {"": alone["on"]}).items():
         of = _counted(splitjoin.join(r, s, **alone | {"on": on}, how=how, select=columns).to_arrow())
         want += Counter({(*[name] * named, *row): count for row, count in of.items()})
-    columns = [*["query"] * named, *columns]
+    return _compared(done, job, want, folder, [*["query"] * named, *columns], early)
+
+
+def _compared(done: Chaos, job: Job, want: Counter[tuple[Any, ...]], folder: Path, columns: list[str],
+              early: bool = False) -> Chaos:
+    """The record ``done`` of a run whose rows, in these ``columns``, are ``want``, which is asserted."""
     batches = sorted((folder / "out").iterdir())
     found = pa.concat_tables(pq.ParquetDataset(str(b), partitioning=None).read([*columns, *["operation"] * early])
                              for b in batches)
@@ -217,9 +237,9 @@ def _counted(table: pa.Table) -> Counter[tuple[Any, ...]]:
 
 def _table(side: str, n: int, seed: int) -> pa.Table:
     """File number ``n`` of a stream: times that follow those of the file before, with ties."""
-    rng = np.random.default_rng([seed, n, side == "r"])
+    rng = np.random.default_rng([seed, n, "srt".index(side)])
     ts = np.sort(rng.integers(n * 60, (n + 1) * 60, _ROWS))
-    return pa.table({"ts": ts, "x" if side == "r" else "a": rng.integers(0, 100, _ROWS).astype(np.int32),
+    return pa.table({"ts": ts, COLUMNS[side]: rng.integers(0, 100, _ROWS).astype(np.int32),
                      "n": np.arange(n * _ROWS, (n + 1) * _ROWS)})
 
 
@@ -235,9 +255,10 @@ def _feed(folder: Path, files: int, more: int, seed: int, sides: str = "rs") -> 
     return files + more
 
 
-def _end(folder: Path, files: int) -> None:
+def _end(folder: Path, files: int, sides: str) -> None:
     """Add a last file of each stream, whose row meets nothing and brings the watermark past all others."""
-    for side, name, value in (("r", "x", -1000), ("s", "a", 1000)):
+    for side in sides:
+        name, value = COLUMNS[side], {"r": -1000, "s": 1000, "t": 3000}[side]
         part = folder / f"{side}.end"
         pq.write_table(pa.table({"ts": [10**9], name: pa.array([value], pa.int32()), "n": [-1]}), part)
         os.utime(part, (10**9 + files, 10**9 + files))

@@ -15,6 +15,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.sessions.gate.times import parse_lateness
 from splitjoin.spark.streaming import task as tasks
+from splitjoin.spark.streaming.frontier import Frontier
 from splitjoin.spark.streaming.group import GroupJoin
 from splitjoin.spark.streaming.slots import Slots
 from splitjoin.spark.streaming.spread import NOW, Spread
@@ -31,7 +32,8 @@ class MicroBatches:
     ``root``: the folder of the state files. ``late``: the lateness of both streams. ``query``: arguments of
     `Query.make`. ``partition``: the number of every task of a group, in place of that of the group. ``kept``: sessions
     are kept. ``nulls_are_late``: rows without a time are left out. ``rule``: the rule of the watermark, in place of
-    ``late``. ``early``: rows come early. ``now``: the time of the next micro-batch in milliseconds.
+    ``late``. ``early``: rows come early. ``now``: the time of the next micro-batch in milliseconds. ``name``: that of
+    the join. ``earlier``: of streams that are rows of earlier joins, where their watermark is.
     """
 
     root: str
@@ -52,6 +54,8 @@ class MicroBatches:
     now: int = 0
     batch: int = 0
     counts: dict[str, int] = field(default_factory=dict)
+    name: str = "join"
+    earlier: Mapping[Side, Frontier] = field(default_factory=dict)
 
     def task(self) -> GroupTask:
         """The function that runs in every group."""
@@ -61,7 +65,7 @@ class MicroBatches:
         rule = self.rule or WatermarkRule(dict.fromkeys(SIDES, parse_lateness(self.late, made.time)))
         join = GroupJoin(made, {"r": self.r, "s": self.s}, columns, None, rule, self.ties, self.groups, self.device,
                          {}, Slots.make(made), self.kept, self.nulls_are_late, self.early)
-        return GroupTask(join, join.result.schema, self.root, "join", self.retained, self.late_to, None)
+        return GroupTask(join, join.result.schema, self.root, self.name, self.retained, self.late_to, None)
 
     def run(self, r: Sequence[pa.Table], s: Sequence[pa.Table], *, again: random.Random | None = None) -> pa.Table:
         """The results of the next micro-batch, whose input partitions are ``r`` and ``s``.
@@ -105,7 +109,7 @@ class MicroBatches:
                s: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
         packed: list[pa.RecordBatch] = []
         for side, parts in zip(SIDES, (r, s), strict=True):
-            spread = Spread(task.join, side, self.root, "join")
+            spread = Spread(task.join, side, self.root, self.name, self.earlier.get(side))
             for part in parts:
                 packed += spread.packed(self.batch, "query", iter(part.to_batches(max_chunksize=7)))
         packed = [b.append_column(NOW, pa.array([self.now] * len(b), pa.int64())) for b in packed]

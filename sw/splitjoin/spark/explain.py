@@ -17,8 +17,11 @@ from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .engine_choice import chosen_engine, may_be_rewritten
-from .join import PartitionedJoin, Partitions, check_kinds, made_batch_join, made_query, made_streaming_join
+from .inputs import Inputs
+from .join import PartitionedJoin, check_kinds, made_batch_join, made_query, made_streaming_join
+from .partitions import Partitions
 from .placement import device_name, folding, parts
+from .streaming.frontier import Frontier
 from .streaming.group import GroupJoin
 from .streaming.plan import StreamingJoin, StreamOptions
 from .text import WHICH, duration, extent
@@ -62,23 +65,22 @@ def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | No
     joined: PartitionedJoin | UntimedJoin | StreamingJoin
     r, s = frames(left, right)
     is_streaming = check_kinds(r, s, streaming, partitions)
-    reason = ""
+    inputs, reason = Inputs.of(r, s, on, window, time), ""
     if may_be_rewritten(device_options, device, {"partitions": partitions, "ties": ties}, r):
-        query, _, chosen = made_query(r, s, on=on, window=window, time=time, order=order, select=select, kind=kind)
-        choice = chosen_engine(query, r, s, chosen, device_options["engine"])
+        query, _, chosen = made_query(inputs, order=order, select=select, kind=kind)
+        choice = chosen_engine(query, inputs.frames["r"], inputs.frames["s"], chosen, device_options["engine"])
         if choice.rewritten is not None:
             return choice.rewritten.explained(choice.reason)
         reason = choice.reason
     if is_streaming:
-        joined = made_streaming_join(r, s, on=on, window=window, time=time, ties=ties, order=order,
-                                     select=select, device=device, device_options=device_options,
-                                     fail_on_fallback=fail_on_fallback, metrics=None, options=streaming, kind=kind)
+        joined = made_streaming_join(inputs, ties=ties, order=order, select=select, device=device,
+                                     device_options=device_options, fail_on_fallback=fail_on_fallback, metrics=None,
+                                     options=streaming, kind=kind)
         query, its_device, its_options = joined.join.query, joined.join.device, joined.join.options
     else:
-        joined = made_batch_join(r, s, on=on, window=window, time=time, ties=ties, order=order, select=select,
-                                 device=device, device_options=device_options,
-                                 partitions=partitions if mode == "PLAN" else 1, fail_on_fallback=fail_on_fallback,
-                                 kind=kind)
+        joined = made_batch_join(inputs, ties=ties, order=order, select=select, device=device,
+                                 device_options=device_options, partitions=partitions if mode == "PLAN" else 1,
+                                 fail_on_fallback=fail_on_fallback, kind=kind)
         query, its_device, its_options = joined.query, joined.device, joined.options
     if mode != "PLAN":
         found = parts(query, its_device, its_options, joined.refused, gathered=joined.result.names)
@@ -147,21 +149,23 @@ def _streaming(joined: StreamingJoin) -> list[tuple[str, str]]:
         ("device", f"{device_name(join.device)}; every group runs on it, in its Spark task"),
         *_common(query, join.ties, join.device, join.options),
         ("late", f"rows below {'or at ' if join.rule.beyond else ''}the watermark"
-                 f"{', or their own part of it' if join.rule.policy == 'source' else ''}: {_watermark(join)}"),
+                 f"{', or their own part of it' if join.rule.policy == 'source' else ''}: "
+                 f"{_watermark(join, joined.earlier)}"),
         ("results", f"{'pairs' if query.is_pairs else 'rows'} come out {when}"),
         ("groups", f"{join.groups}; {spread if join.groups > 1 else 'one task joins all rows'}"),
         ("state", f"{joined.root or 'in the checkpoint of the query'}, of the last {joined.retained} micro-batches"),
     ]
 
 
-def _watermark(join: GroupJoin) -> str:
+def _watermark(join: GroupJoin, earlier: Mapping[Side, Frontier]) -> str:
     """The rule of the watermark in words."""
     assert join.query.time is not None
     tick, rule = join.query.time.tick, join.rule
     times = []
     for side in SIDES:
         if (delay := rule.delays[side]) is not None:
-            times.append(f"{WHICH[side]}'s greatest time less {delay if tick is None else duration(delay, tick)}")
+            times.append(f"the watermark of {WHICH[side]}'s join" if side in earlier else
+                         f"{WHICH[side]}'s greatest time less {delay if tick is None else duration(delay, tick)}")
     both = f"the {'greater' if rule.policy == 'max' else 'lesser'} of {' and '.join(times)}"
     idle = [f"{WHICH[side]} has had no row for {duration(limit, 'ms')}" for side in SIDES
             if (limit := rule.idle[side]) is not None and len(times) == 2 and rule.policy != "max"]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Union
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
-from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
@@ -23,39 +22,36 @@ from splitjoin.lang.order import Order, parse_order
 from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import TimeSpec
-from splitjoin.lang.types import TIME_UNITS, Date, Int, Timestamp
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import OutputColumn
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
-from .columns import condition as column_condition
 from .engine_choice import chosen_engine, is_rewritten, may_be_rewritten
+from .inputs import Inputs
+from .joined_rows import with_marks
 from .metrics import JoinMetrics
 from .named_conditions import NamedConditions, check_named
 from .packed import PackedTask, packed
-from .partitions import Cuts, InputStream, balanced_cuts, check_starts, count_rows, partitioned
+from .partitions import Cuts, InputStream, Partitions, balanced_cuts, count_rows, given_starts, partitioned
 from .placement import choose_device
 from .resources import check_resources
 from .results import MadeRows
-from .streaming.plan import StreamingJoin, StreamOptions
+from .streaming.frontier import Frontier
+from .streaming.plan import StreamingJoin, StreamOptions, state_folder
 from .task import HOME, PARTITION, Task
 from .ties import Ties, tie_breakers
 from .untimed import UntimedJoin
 from .versions import arrow_type
 from .views import Frame, frames
-from .windows import ANY_WINDOW, windowed
+from .windows import windowed
 from .workers import check_workers, cores, shipped, task_cpus
 
 __all__ = [
     "PartitionedJoin", "Partitions", "batch_join", "check_kinds", "check_metrics", "checked_order",
     "checked_schemas", "computed_field", "joined_with", "made_query", "stream_join", "streaming_join",
 ]
-
-#: Number of time partitions, or the times at which the second, third, … begin.
-Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
-
 
 def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predicate],
                 window: WindowSpec | None = None,
@@ -87,10 +83,14 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
         window: ``"RANGE 15 MINUTES"``, ``"ROWS 4096"``, or both in one text; a pair or mapping gives one per stream. It
             may be left out if the condition itself bounds the times of a pair, as in ``s.ts BETWEEN r.ts AND r.ts +
             INTERVAL '1 HOUR'``: then the windows are as long as the condition needs. A RANGE that is shorter than that
-            gets a warning. A backward as-of join of streaming DataFrames needs none: it keeps the last row of right of
-            each key, and its condition must consist of equalities and of conditions on one of both.
+            gets a warning. For rows of an earlier join, None in a pair leaves each tuple its own window, and a RANGE
+            also says how old the latest tuple of such a row may be. A backward as-of join of streaming DataFrames needs
+            none: it keeps the last row of right of each key, and its condition must consist of equalities and of
+            conditions on one of both.
         time: The event-time column (integer, date or timestamp): a name, or a pair (left's, right's). Batch DataFrames
-            may be joined without ``time`` and ``window``: every row of left meets every row of right.
+            may be joined without ``time`` and ``window``: every row of left meets every row of right. A DataFrame that
+            `stream_join` or `stream_sql` gave, in which a name is no column, or for which a pair has None, has the
+            times of the latest tuples that its rows are made of (semantics, section 11).
         ties: Columns that order rows of one stream with equal times, ascending, NULL first. The order of such rows
             matters only with ROWS windows, order ``"total"``, as-of joins, aggregates that choose a partner, or classes
             of your own. There, rows that are equal in these columns too are ordered by all other columns, so that the
@@ -110,7 +110,7 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
             ``spark.sql.streaming.multipleWatermarkPolicy=max`` it is the greater.) A row below the watermark is late:
             it is counted, and left out of the join. ``"10 SECONDS"``, a whole number for integer times, or a pair
             (left's, right's), in which None stands for a stream that has no say in the watermark; by default the delays
-            of both DataFrames' ``withWatermark``.
+            of both DataFrames' ``withWatermark``. Joined rows bring the watermark of their join.
         late_to: Streaming only. A folder to which late rows are written as Parquet, in ``left/`` and ``right/``.
         null_time: Streaming only. The treatment of a row whose event time is NULL. ``"error"``, the default, stops the
             query; ``"late"`` leaves the row out of the join, counts it, and writes it where late rows are written.
@@ -165,22 +165,22 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
     r, s = frames(left, right)
     is_streaming = check_kinds(r, s, streaming, partitions)
     refused = {"partitions": partitions, "metrics": metrics, "ties": ties}
-    named = None
+    inputs, named = Inputs.of(r, s, on, window, time), None
     if isinstance(on, Mapping):
         check_named(kind, streaming=is_streaming, rewrite=is_rewritten(device_options, device, refused), early=early)
         named = NamedConditions.read(on, *checked_schemas(r, s, window, time), {"r": r, "s": s})
-        on = named.any
+        inputs = replace(inputs, on=named.any)
     if may_be_rewritten(device_options, device, refused, r):
-        query, _, chosen = made_query(r, s, on=on, window=window, time=time, order=order, select=select, kind=kind)
-        choice = chosen_engine(query, r, s, chosen, device_options["engine"])
+        query, result, chosen = made_query(inputs, order=order, select=select, kind=kind)
+        choice = chosen_engine(query, inputs.frames["r"], inputs.frames["s"], chosen, device_options["engine"])
         if choice.rewritten is not None:
-            return choice.rewritten.plan()
+            return with_marks(choice.rewritten.plan(), inputs.marked(result, query, chosen))
     if is_streaming:
-        return made_streaming_join(r, s, on=on, window=window, time=time, ties=ties, order=order, select=select,
-                                   device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
+        return made_streaming_join(inputs, ties=ties, order=order, select=select, device=device,
+                                   device_options=device_options, fail_on_fallback=fail_on_fallback,
                                    metrics=metrics, options=streaming, kind=kind, named=named).plan()
-    return made_batch_join(r, s, on=on, window=window, time=time, ties=ties, order=order, select=select,
-                           device=device, device_options=device_options, partitions=partitions,
+    return made_batch_join(inputs, ties=ties, order=order, select=select, device=device,
+                           device_options=device_options, partitions=partitions,
                            fail_on_fallback=fail_on_fallback, kind=kind).plan(metrics)
 
 
@@ -207,20 +207,19 @@ def joined_with(right: Frame, **arguments: Any) -> Callable[[DataFrame], DataFra
     return join
 
 
-def made_batch_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None,
-                    time: TimeSpec | None, ties: Ties, order: str | Order, select: Sequence[str] | None,
+def made_batch_join(inputs: Inputs, *, ties: Ties, order: str | Order, select: Sequence[str] | None,
                     device: str | Device, device_options: Mapping[str, Any] | None, partitions: Partitions | None,
                     fail_on_fallback: bool, kind: Mapping[str, Any] | None = None) -> PartitionedJoin | UntimedJoin:
     """Check the arguments of `stream_join` for batch DataFrames, and make the join of them."""
-    query, result, gathered = made_query(left, right, on=on, window=window, time=time, order=order, select=select,
-                                         kind=kind)
-    return batch_join(query, left, right, result, gathered, None, ties=ties, device=device,
+    query, result, gathered = made_query(inputs, order=order, select=select, kind=kind)
+    result = inputs.marked(result, query, gathered)
+    return batch_join(query, inputs.frames["r"], inputs.frames["s"], result, gathered, None, ties=ties, device=device,
                       device_options=device_options or {}, partitions=partitions, fail_on_fallback=fail_on_fallback)
 
 
 def batch_join(query: Query, left: DataFrame, right: DataFrame, result: StructType, gathered: Sequence[OutputColumn],
                projection: Projection | None, *, ties: Ties, device: str | Device, device_options: Mapping[str, Any],
-               partitions: Partitions | None, fail_on_fallback: bool) -> PartitionedJoin | UntimedJoin:
+               partitions: Partitions | Cuts | None, fail_on_fallback: bool) -> PartitionedJoin | UntimedJoin:
     """The join of two batch DataFrames by ``query``, with or without event time."""
     if query.time is not None:
         return PartitionedJoin.of(query, left, right, result, gathered, projection, ties=ties, device=device,
@@ -232,30 +231,33 @@ def batch_join(query: Query, left: DataFrame, right: DataFrame, result: StructTy
                           device_options=device_options, partitions=partitions, fail_on_fallback=fail_on_fallback)
 
 
-def made_streaming_join(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None,
-                        time: TimeSpec | None, ties: Ties, order: str | Order, select: Sequence[str] | None,
+def made_streaming_join(inputs: Inputs, *, ties: Ties, order: str | Order, select: Sequence[str] | None,
                         device: str | Device, device_options: Mapping[str, Any] | None, fail_on_fallback: bool,
                         metrics: JoinMetrics | None, options: StreamOptions, kind: Mapping[str, Any] | None = None,
                         named: NamedConditions | None = None) -> StreamingJoin:
     """Check the arguments of `stream_join` for streaming DataFrames, and make the join of them. ``named``: the
-    conditions of which ``on`` is any.
+    conditions of which that of ``inputs`` is any.
     """
-    query, result, chosen = made_query(left, right, on=on, window=window, time=time, order=order, select=select,
-                                       kind=kind)
-    made = None
+    query, result, chosen = made_query(inputs, order=order, select=select, kind=kind)
+    made, gathered = None, chosen
     if named is not None:
         made = named.over(query, chosen)
-        result, chosen = made.result(result), made.gathered
-    return streaming_join(query, left, right, result, chosen, made, ties=ties, device=device,
-                          device_options=device_options, fail_on_fallback=fail_on_fallback, metrics=metrics,
-                          options=options)
+        result, gathered = made.result(result), made.gathered
+    spark = inputs.frames["r"].sparkSession
+    earlier = inputs.earlier(state_folder(spark, options.state)) if inputs.joined else {}
+    joined = streaming_join(query, inputs.frames["r"], inputs.frames["s"], result, gathered, made, ties=ties,
+                            device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
+                            metrics=metrics, options=options, earlier=earlier)
+    return replace(joined, result=inputs.marked(joined.result, query, chosen, joined.frontier))
 
 
 def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: StructType,
                    gathered: Sequence[OutputColumn], projection: MadeRows | None, *, ties: Ties, device: str | Device,
                    device_options: Mapping[str, Any] | None, fail_on_fallback: bool, metrics: JoinMetrics | None,
-                   options: StreamOptions) -> StreamingJoin:
-    """The join of two streaming DataFrames by ``query``; its result rows have the schema ``result``."""
+                   options: StreamOptions, earlier: Mapping[Side, Frontier]) -> StreamingJoin:
+    """The join of two streaming DataFrames by ``query``; its result rows have the schema ``result``. ``earlier``: of
+    those that are rows of earlier joins.
+    """
     # Aggregates hold numbers of partners, which all groups must number alike.
     always = bool(query.aggregates)
     order: dict[Side, tuple[str, ...]] = {"r": tie_breakers(query, "r", left.schema, ties, always),
@@ -264,7 +266,7 @@ def streaming_join(query: Query, left: DataFrame, right: DataFrame, result: Stru
                                                  task_cpus(left.sparkSession))
     check_workers(left.sparkSession)
     return StreamingJoin.make(query, {"r": left, "s": right}, result, gathered, projection, order, chosen, its_options,
-                              refused, metrics, options, cores(left.sparkSession))
+                              refused, metrics, options, cores(left.sparkSession), earlier)
 
 
 def check_kinds(left: Any, right: Any, options: StreamOptions, partitions: Partitions | None) -> bool:
@@ -310,18 +312,20 @@ def check_windows(query: Query) -> None:
                                f"DataFrames")
 
 
-def made_query(left: DataFrame, right: DataFrame, *, on: Predicate, window: WindowSpec | None, time: TimeSpec | None,
-               order: str | Order, select: Sequence[str] | None,
+def made_query(inputs: Inputs, *, order: str | Order, select: Sequence[str] | None,
                kind: Mapping[str, Any] | None = None) -> tuple[Query, StructType, Sequence[OutputColumn]]:
     """The query of a ``stream_join``, Spark's schema of its result, and the input columns that its rows consist of."""
-    schema_r, schema_s = checked_schemas(left, right, window, time)
-    if isinstance(on, Column):
-        on = column_condition(on, schema_r, schema_s, {"r": left, "s": right})
-    query = Query.make(schema_r, schema_s, on=on, window=ANY_WINDOW if window is None else window, time=time,
+    left, right, time = inputs.frames["r"], inputs.frames["s"], inputs.time
+    schema_r, schema_s = checked_schemas(left, right, inputs.window, time)
+    query = Query.make(schema_r, schema_s, on=inputs.condition(schema_r, schema_s), window=inputs.any_window, time=time,
                        order=checked_order(order), **(kind or {}))
-    if time is not None:
-        query = windowed(query, window, 4)
-    chosen = result_columns(query, schema_r.arrow, schema_s.arrow, select)
+    if inputs.joined:
+        query = inputs.within(query)
+    elif time is not None:
+        query = windowed(query, inputs.window, 4)
+    assert schema_r.arrow is not None
+    assert schema_s.arrow is not None
+    chosen = result_columns(query, inputs.columns("r", schema_r.arrow), inputs.columns("s", schema_s.arrow), select)
     types = {"r": left.schema, "s": right.schema}
     result = StructType([StructField(c.name, types[c.side][c.source].dataType,
                                      types[c.side][c.source].nullable or query.kind.may_lack(c.side)) for c in chosen])
@@ -384,12 +388,12 @@ class PartitionedJoin:
     @classmethod
     def of(cls, query: Query, left: DataFrame, right: DataFrame, result: StructType, gathered: Sequence[OutputColumn],
            projection: Projection | None, *, ties: Ties, device: str | Device, device_options: Mapping[str, Any],
-           partitions: Partitions | None, fail_on_fallback: bool) -> PartitionedJoin:
+           partitions: Partitions | Cuts | None, fail_on_fallback: bool) -> PartitionedJoin:
         """The join by ``query``; its tasks return rows of the schema ``result``."""
         check_windows(query)
         streams = (InputStream("r", left, tie_breakers(query, "r", left.schema, ties)),
                    InputStream("s", right, tie_breakers(query, "s", right.schema, ties)))
-        starts = _starts(query, partitions)
+        starts = given_starts(query, partitions)
         chosen, options, refused = choose_device(query, device, device_options, fail_on_fallback,
                                                  task_cpus(left.sparkSession))
         # From here on Spark jobs run.
@@ -456,33 +460,3 @@ def checked_order(order: str | Order) -> Order:
         raise OrderError(f"order {str(parsed)!r} marks groups of results with stars, for which a DataFrame has no "
                          f"place; use 'none' or 'total'")
     return parsed
-
-
-def _starts(query: Query, partitions: Partitions | None) -> Cuts | int | None:
-    if partitions is None or isinstance(partitions, int):
-        if isinstance(partitions, int) and not 1 <= partitions <= 100_000:
-            raise InputError(f"partitions must be 1 to 100000, or a list of times, not {partitions}")
-        return partitions
-    if not isinstance(partitions, Sequence) or isinstance(partitions, str):
-        raise InputError(f"partitions must be a number or a list of times, not {partitions!r}")
-    return check_starts([_tick(query, p) for p in partitions])
-
-
-def _tick(query: Query, value: object) -> int:
-    """A time that the user gave, in ticks of the event time."""
-    assert query.time is not None
-    match query.time.type, value:
-        case Int(), int():
-            return value
-        case Timestamp(), dt.datetime():
-            epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-            if value.tzinfo is not None and query.time.type.tz is None:
-                raise InputError(f"the time columns have no time zone, so the start of a partition must have none, but "
-                                 f"{value} does")
-            assert query.time.tick is not None
-            moment = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
-            return (moment - epoch) // dt.timedelta(microseconds=1) * TIME_UNITS["us"] // TIME_UNITS[query.time.tick]
-        case Date(), dt.date() if not isinstance(value, dt.datetime):
-            return (value - dt.date(1970, 1, 1)).days
-    raise InputError(f"the start of a partition must be a value of the time columns' type, {query.time.type}, not "
-                     f"{value!r}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Union
 
 from pyspark.sql import Column, DataFrame, Window, functions as F  # noqa: N812  # the name all Spark code uses
 from pyspark.sql.types import ByteType, DateType, LongType, StructType, TimestampNTZType, TimestampType
@@ -14,13 +16,17 @@ from splitjoin.engines.arrival import R, S
 from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.lang.types import TIME_UNITS, Date, Int, Timestamp
 from splitjoin.rows.output import OutputColumn
 
 from .task import HOME, PARTITION, STREAM, TS, null_time
 from .versions import by_number
 
-__all__ = ["Cuts", "InputStream", "balanced_cuts", "check_starts", "count_rows", "needed_columns", "numbered",
-           "partitioned", "quoted", "ticks"]
+__all__ = ["Cuts", "InputStream", "Partitions", "balanced_cuts", "count_rows", "given_starts", "needed_columns",
+           "numbered", "partitioned", "quoted", "ticks"]
+
+#: Number of time partitions, or the times at which the second, third, … begin.
+Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 
@@ -211,3 +217,39 @@ def check_starts(starts: Sequence[int]) -> Cuts:
         if not _MIN <= start <= _MAX:
             raise InputError(f"the start of a partition must fit 64 bits, but {start} does not")
     return Cuts(tuple(starts))
+
+
+def given_starts(query: Query, partitions: Partitions | Cuts | None) -> Cuts | int | None:
+    """The cuts at the times that a user gives; or the number of partitions, None to choose it.
+
+    Raises `InputError` for what is neither.
+    """
+    if isinstance(partitions, Cuts):
+        return partitions
+    if partitions is None or isinstance(partitions, int):
+        if isinstance(partitions, int) and not 1 <= partitions <= 100_000:
+            raise InputError(f"partitions must be 1 to 100000, or a list of times, not {partitions}")
+        return partitions
+    if not isinstance(partitions, Sequence) or isinstance(partitions, str):
+        raise InputError(f"partitions must be a number or a list of times, not {partitions!r}")
+    return check_starts([_tick(query, p) for p in partitions])
+
+
+def _tick(query: Query, value: object) -> int:
+    """A time that the user gave, in ticks of the event time."""
+    assert query.time is not None
+    match query.time.type, value:
+        case Int(), int():
+            return value
+        case Timestamp(), dt.datetime():
+            epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+            if value.tzinfo is not None and query.time.type.tz is None:
+                raise InputError(f"the time columns have no time zone, so the start of a partition must have none, but "
+                                 f"{value} does")
+            assert query.time.tick is not None
+            moment = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
+            return (moment - epoch) // dt.timedelta(microseconds=1) * TIME_UNITS["us"] // TIME_UNITS[query.time.tick]
+        case Date(), dt.date() if not isinstance(value, dt.datetime):
+            return (value - dt.date(1970, 1, 1)).days
+    raise InputError(f"the start of a partition must be a value of the time columns' type, {query.time.type}, not "
+                     f"{value!r}")

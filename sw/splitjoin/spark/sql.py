@@ -1,37 +1,33 @@
-"""`stream_sql`: a SELECT over two DataFrames as streams, on any device."""
+"""`stream_sql`: a SELECT over two DataFrames or more as streams, on any device."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField, StructType
 
 from splitjoin.base.errors import InputError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import DeviceOption, merged_options
 from splitjoin.joins.statement import Select, refuse_ordering
+from splitjoin.joins.statement.checks import SeveralTables
 from splitjoin.joins.statement.inputs import bind_tables, check_named, check_options
-from splitjoin.joins.statement.parts import parse
-from splitjoin.joins.statement.projection import ProjectedColumn
+from splitjoin.joins.statement.multiway import MultiwayStatement, parse_multiway
+from splitjoin.joins.statement.parts import Statement, parse
 from splitjoin.lang.order import Order
+from splitjoin.lang.schema import SIDES
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
-from .join import (
-    Partitions,
-    batch_join,
-    check_kinds,
-    check_metrics,
-    check_names,
-    checked_order,
-    checked_schemas,
-    computed_field,
-    streaming_join,
-)
+from .join import batch_join, check_kinds, check_metrics, check_names, checked_order, checked_schemas, streaming_join
+from .joined_rows import marked, streams_of
+from .multiway import SeveralFrames
+from .partitions import Partitions
+from .select_columns import result_of, sources_of
 from .streaming.plan import StreamOptions
 from .ties import Ties
 from .windows import ANY_WINDOW, windowed
@@ -53,11 +49,15 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
                state: str | None = None, name: str | None = None,
                fail_on_fallback: bool = True, aggregates: Mapping[str, Any] | None = None,
                **streams: DataFrame | DeviceOption) -> DataFrame:
-    """Run a SELECT over two DataFrames, both batch or both streaming, as streams.
+    """Run a SELECT over two DataFrames or more, all batch or all streaming, as streams.
 
     ``text``, ``time``, ``tables``, ``aggregates`` and ``streams`` are as for `splitjoin.sql`, with DataFrames for
     tables, which are given by name; the other arguments are those of `stream_join`, and so is the way that it runs.
     ``ties`` by a mapping are those of ``"r"``, the first table, and ``"s"``.
+
+    Three DataFrames and more are joined in steps of two, in the order of FROM (semantics, section 11); the last join
+    may be a LEFT JOIN. ``window``, ``time``, ``late`` and ``idle`` may be mappings by the names of the tables. Step n
+    has the name ``name`` and ``_n`` behind it, and writes late rows to the subfolder n of ``late_to``.
 
     Returns:
         A lazy DataFrame of the SELECT list. Where rows with equal times need no order (RANGE windows, order "none"),
@@ -69,34 +69,39 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     """
     if not isinstance(text, str):
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
-    statement = parse(text)
+    statement: Statement | MultiwayStatement
+    try:
+        statement = parse(text)
+    except SeveralTables:
+        statement = parse_multiway(text, left=True)
     check_named(statement, unnamed)
-    (left, right), more = bind_tables(statement, tables, streams)
+    given, more = bind_tables(statement, tables, streams)
     check_options(statement, more, device, stream_sql)
-    refuse_ordering(statement, "leave it out, and use the DataFrame's orderBy and limit")
     check_metrics(metrics)
     device_options = merged_options(device_options, more, device, stream_sql)
     options = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
+    if isinstance(statement, MultiwayStatement):
+        if refused := [what for what, value in (("ties", ties), ("aggregates", aggregates)) if value]:
+            raise InputError(f"a join of three DataFrames and more has no {' and '.join(refused)}; leave it out, or "
+                             f"join two of them first")
+        return SeveralFrames(statement, given, window, time, device, device_options, fail_on_fallback, partitions,
+                             metrics, options).plan(order)
+    left, right = given
+    refuse_ordering(statement, "leave it out, and use the DataFrame's orderBy and limit")
     streaming = check_kinds(left, right, options, partitions)
     r, s = checked_schemas(left, right, window, time)
     select = Select.make(statement, r, s, window=ANY_WINDOW if window is None else window, time=time,
                          order=checked_order(order), aggregates=aggregates)
     query = select.query if time is None else windowed(select.query, window, 2)
-    result = StructType([_field(o, {"r": left.schema, "s": right.schema}) for o in select.projection.outputs])
+    result = result_of(select, {"r": left, "s": right})
     check_names(left, result.names, "give one of them another name by AS")
+    times, sources = {side: streams_of(query, side, None) for side in SIDES}, sources_of(select)
     if streaming:
-        return streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
+        made = streaming_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
                               device=device, device_options=device_options, fail_on_fallback=fail_on_fallback,
-                              metrics=metrics, options=options).plan()
+                              metrics=metrics, options=options, earlier={})
+        return replace(made, result=marked(made.result, query, times, sources, made.frontier)).plan()
+    result = marked(result, query, times, sources)
     return batch_join(query, left, right, result, select.projection.gathered, select.projection, ties=ties,
                       device=device, device_options=device_options, partitions=partitions,
                       fail_on_fallback=fail_on_fallback).plan(metrics)
-
-
-def _field(output: ProjectedColumn, schemas: Mapping[str, StructType]) -> StructField:
-    """The field of a result column: as in its DataFrame, or of the computed type."""
-    if output.source is not None and "." in output.source:  # not an aggregate
-        side, name = output.source.split(".", 1)
-        field = schemas[side][name]
-        return StructField(output.field.name, field.dataType, field.nullable or output.field.nullable)
-    return computed_field(output.field, output.text)

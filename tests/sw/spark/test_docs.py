@@ -45,7 +45,7 @@ def test_examples_of_batch_joins(capsys: pytest.CaptureFixture[str]) -> None:
 def test_examples_of_streaming_joins(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     printed = run(ROOT / "docs" / "spark-streams.md", names, capsys)
-    assert len(printed) == 7
+    assert len(printed) == 8
     assert not names["query"].isActive
     assert names["query"].exception() is None
     counting = names["counts"].writeStream.format("noop").trigger(once=True).start()

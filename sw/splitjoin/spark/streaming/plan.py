@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -29,6 +29,7 @@ from ..text import WHICH, extent
 from ..versions import by_number
 from ..workers import in_a_task, is_remote, shipped
 from .checkpoint import FOLDER, tell_checkpoints
+from .frontier import Frontier
 from .group import GroupJoin
 from .slots import SLOTS, Slots
 from .spread import NOW, PACKED, Spread
@@ -39,7 +40,7 @@ from .watermark import WatermarkRule
 if TYPE_CHECKING:
     from ..metrics import JoinMetrics
 
-__all__ = ["SHOW_CONDITION", "StreamOptions", "StreamingJoin"]
+__all__ = ["SHOW_CONDITION", "StreamOptions", "StreamingJoin", "state_folder"]
 
 #: Spark's name for the delay of a watermark, in the metadata of its column.
 _DELAY = "spark.watermarkDelayMs"
@@ -80,6 +81,7 @@ class StreamingJoin:
         refused: Why its device is not the one that was asked for, or empty.
         metrics: Counts for the driver's `JoinMetrics`, or None.
         late_to: Where late rows are written, or None.
+        earlier: Of inputs that are rows of earlier joins of the query, where their watermark is.
     """
 
     join: GroupJoin
@@ -91,20 +93,22 @@ class StreamingJoin:
     refused: str
     metrics: JoinMetrics | None
     late_to: str | None
+    earlier: Mapping[Side, Frontier] = field(default_factory=dict)
 
     @classmethod
     def make(cls, query: Query, frames: Mapping[Side, DataFrame], result: StructType, gathered: Sequence[OutputColumn],
              projection: MadeRows | None, ties: Mapping[Side, Sequence[str]], device: str | Device,
              device_options: Mapping[str, Any], refused: str, metrics: JoinMetrics | None, options: StreamOptions,
-             cores: int) -> StreamingJoin:
+             cores: int, earlier: Mapping[Side, Frontier]) -> StreamingJoin:
         """Check the arguments that streaming DataFrames have beside those of batch ones.
 
         ``gathered`` and ``projection``: the columns that are gathered for pairs, and what becomes of them. ``ties``:
-        the columns that order rows with equal times, where that matters.
+        the columns that order rows with equal times, where that matters. ``earlier``: of inputs that are rows of
+        earlier joins.
         """
         spark = frames["r"].sparkSession
         query = query.narrowed
-        rule = _rule(query, frames, options)
+        rule = _rule(query, frames, options, earlier)
         name = _name(options.name)
         _check_name_is_free(frames, name)
         if options.null_time not in (None, "error", "late"):
@@ -120,15 +124,20 @@ class StreamingJoin:
         join = GroupJoin(query, schemas, gathered, projection, rule, ties, groups, device, device_options, slots,
                          found.settles, options.null_time == "late", bool(options.early))
         retained = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)
-        return cls(join, frames, result, _root(spark, options.state), name, retained, refused, metrics,
-                   options.late_to)
+        return cls(join, frames, result, state_folder(spark, options.state), name, retained, refused, metrics,
+                   options.late_to, earlier)
+
+    @property
+    def frontier(self) -> Frontier:
+        """Where a later join finds the watermark of this one."""
+        return Frontier(self.root, self.name, self.join.groups)
 
     def plan(self) -> DataFrame:
         """The streaming DataFrame of the results."""
         title = _title(self.join, _shows_condition(self.frames["r"].sparkSession))
         packed = []
         for side in SIDES:
-            spread = shipped(Spread(self.join, side, self.root, self.name))
+            spread = shipped(Spread(self.join, side, self.root, self.name, self.earlier.get(side)))
             rows = numbered(self.frames[side], self.join.schemas[side].names)
             spread_rows = rows.mapInArrow(_named(spread, f"splitjoin_spread_{side}"), PACKED)
             # In a streaming query, the time of the micro-batch: the same if it runs again after a restart.
@@ -138,7 +147,8 @@ class StreamingJoin:
         numbers = [f"c{n}" for n in range(len(arrow))]
         arrow = pa.schema([f.with_name(number) for f, number in zip(arrow, numbers, strict=True)])
         task = GroupTask(self.join, arrow, self.root, self.name, self.retained, self.late_to, self.metrics)
-        counted = StructType([*(StructField(c, f.dataType, True) for c, f in zip(numbers, self.result, strict=True)),
+        counted = StructType([*(StructField(c, f.dataType, True, f.metadata) for c, f in zip(numbers, self.result,
+                                                                                            strict=True)),
                               StructField(METRICS, StructType([StructField(c, LongType()) for c in COUNTS]))])
         rows = by_number(packed[0].union(packed[1]), self.join.groups, "group").mapInArrow(
             _named(shipped(task), title), counted)
@@ -174,21 +184,33 @@ def _schema(query: Query, side: Side, gathered: Sequence[OutputColumn], ties: Se
     return pa.schema([f for f in schema if everything or f.name in needed])
 
 
-def _rule(query: Query, frames: Mapping[Side, DataFrame], options: StreamOptions) -> WatermarkRule:
-    """The rule of the watermark, by the options and by Spark's settings."""
+def _rule(query: Query, frames: Mapping[Side, DataFrame], options: StreamOptions,
+          earlier: Mapping[Side, Frontier]) -> WatermarkRule:
+    """The rule of the watermark, by the options and by Spark's settings. Rows of ``earlier`` joins bring theirs."""
     late, idle, watermark = options.late, options.idle, options.watermark
     time = query.time
     assert time is not None
     delays: dict[Side, int | None]
     if late is None:
-        delays = {side: _watermark(query, side, frames[side]) for side in SIDES}
+        delays = {side: 0 if side in earlier else _watermark(query, side, frames[side]) for side in SIDES}
     else:
-        given = by_side(late, "late", "one lateness")
-        delays = {side: None if given[side] is None else parse_lateness(given[side], time) for side in SIDES}
+        given = _of_streams(late, "late", "one lateness", earlier, 0)
+        delays = {side: None if (own := given[side]) is None else 0 if side in earlier and own == 0 else
+                  parse_lateness(own, time) for side in SIDES}
         if all(delay is None for delay in delays.values()):
             raise WindowError(f"late={late!r} leaves the join without a watermark, so that it would have to keep all "
                               f"rows; give the lateness of one stream at least")
-    silences = dict.fromkeys(SIDES) if idle is None else by_side(idle, "idle", "one time")
+    for side in earlier:
+        if delays[side]:
+            raise WindowError(f"the {WHICH[side]} DataFrame is joined rows, none of which lies below the watermark of "
+                              f"their join, so late must be 0 for them, or None to leave them out of the watermark, "
+                              f"not {given[side]!r}; the join that gives them has a late=… of its own")
+    silences = dict.fromkeys(SIDES) if idle is None else _of_streams(idle, "idle", "one time", earlier, None)
+    for side in earlier:
+        if silences[side] is not None:
+            raise WindowError(f"the {WHICH[side]} DataFrame is joined rows, whose watermark goes on without rows, so "
+                              f"idle must be None for them, not {silences[side]!r}; the join that gives them has an "
+                              f"idle=… of its own")
     policy = str(frames["r"].sparkSession.conf.get("spark.sql.streaming.multipleWatermarkPolicy", "min")).lower()
     if policy not in ("min", "max"):
         raise InputError(f"spark.sql.streaming.multipleWatermarkPolicy must be 'min' or 'max', not {policy!r}")
@@ -200,6 +222,21 @@ def _rule(query: Query, frames: Mapping[Side, DataFrame], options: StreamOptions
     policy = policy if watermark in (None, "spark") else watermark
     return WatermarkRule(delays, {side: _milliseconds(parse_idle(silences[side])) for side in SIDES},
                          policy, watermark == "spark")  # type: ignore[arg-type]  # one of the names
+
+
+def _of_streams(value: Any, argument: str, one: str, earlier: Mapping[Side, Frontier], of_joined: Any
+                ) -> dict[Side, Any]:
+    """The ``argument`` of each stream; where ``value`` is one for both, rows of ``earlier`` joins have ``of_joined``.
+
+    Raises `WindowError`, also for one value where both inputs are joined rows, which have their own.
+    """
+    given = by_side(value, argument, one)
+    if isinstance(value, str) or not isinstance(value, (Mapping, Sequence)):
+        if len(earlier) == len(SIDES):
+            raise WindowError(f"both DataFrames are joined rows, whose joins have their own {argument}=…, so "
+                              f"{argument}={value!r} has no stream to hold for; leave it out")
+        given |= dict.fromkeys(earlier, of_joined)
+    return given
 
 
 def _milliseconds(seconds: float | None) -> int | None:
@@ -268,7 +305,7 @@ def _check_name_is_free(frames: Mapping[Side, DataFrame], name: str) -> None:
                              f"give name='…' to this one or to that one")
 
 
-def _root(spark: SparkSession, state: str | None) -> str | None:
+def state_folder(spark: SparkSession, state: str | None) -> str | None:
     """The folder of the state files as given, or beside the checkpoints of Spark Connect; None: in the checkpoint."""
     if state is not None:
         _check_root(spark, state, "state")

@@ -18,6 +18,7 @@ from splitjoin.lang.schema import SIDES, Side
 
 from ..task import null_time
 from .checkpoint import state_root
+from .frontier import Frontier
 from .group import GroupJoin
 from .micro_batch import micro_batch
 from .rows import Rows
@@ -27,7 +28,8 @@ from .store import StateFiles
 __all__ = ["NOW", "PACKED", "Spread", "Unpacked", "unpacked"]
 
 #: The columns of packed rows: the group; the stream (0 = R, 1 = S); how many tuples the partition of the input had, and
-#: their greatest event time (once in each partition and group, else 0 and NULL); and the tuples with their slots. If
+#: their greatest event time, or the watermark of the join that gave them (once in each partition and group, else 0 and
+#: NULL); and the tuples with their slots. If
 #: ``timeless`` is true, ``rows`` holds tuples whose event time is NULL.
 PACKED = "`group` int, stream int, tuples bigint, greatest bigint, timeless boolean, `rows` binary"
 _ARROW = pa.schema([("group", pa.int32()), ("stream", pa.int32()), ("tuples", pa.int64()), ("greatest", pa.int64()),
@@ -43,12 +45,15 @@ _PACK = 1 << 16
 
 @dataclass(frozen=True)
 class Spread:
-    """Packs the rows of stream ``side``; given to ``mapInArrow``. ``root`` and ``name``: as of `GroupTask`."""
+    """Packs the rows of stream ``side``; given to ``mapInArrow``. ``root`` and ``name``: as of `GroupTask`.
+    ``frontier``: of rows that an earlier join gives; its watermark stands for their greatest event time.
+    """
 
     join: GroupJoin
     side: Side
     root: str | None
     name: str
+    frontier: Frontier | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return self.packed(*micro_batch(), batches)
@@ -75,6 +80,9 @@ class Spread:
             tuples += len(ts)
             greatest = max(int(ts.max()), greatest if greatest is not None else int(ts.min()))
             yield from self._slotted(table, hot)
+        if self.frontier is not None:  # after all rows of the task
+            reached = self.frontier.after(batch, query)
+            greatest = None if reached is None else reached - self.join.rule.beyond  # which the rule adds
         for group in range(self.join.groups):
             yield self._batch(group, tuples, greatest, b"")
 

@@ -237,12 +237,12 @@ class GroupTask:
             which = WHICH[side]
             for g, of in files.held(batch):
                 if of != self.join.groups:  # the run failed, and the query was started again with other groups
-                    delete_file(self.late_to, f"{which}/{files.query}-{batch:09d}-{g}-of-{of}.parquet")
+                    delete_file(self.late_to, f"{which}/{files.query}-{self.name}-{batch:09d}-{g}-of-{of}.parquet")
             if len(late[side]):
                 sink = pa.BufferOutputStream()
                 pq.write_table(late[side], sink)
-                write_file(self.late_to, f"{which}/{files.query}-{batch:09d}-{group}-of-{self.join.groups}.parquet",
-                           bytes(sink.getvalue()), private=False)
+                name = f"{files.query}-{self.name}-{batch:09d}-{group}-of-{self.join.groups}.parquet"
+                write_file(self.late_to, f"{which}/{name}", bytes(sink.getvalue()), private=False)
 
     def _counts(self, step: Step, new: Unpacked, counts: Counts, version: Version, reloaded: bool) -> dict[str, int]:
         whole = {f"tuples_{side}": len(step.fresh[side]) for side in SIDES}
