@@ -16,10 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.lang.eval.vector import Vector, evaluate, magnitude
-from splitjoin.lang.ir import MIRRORED, Col
+from splitjoin.lang.ir import MIRRORED, Col, IsNull
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.encoding import guard_holds
-from splitjoin.plan.keys import ExactKey, FloatKey, Key, TextKey, Texts
+from splitjoin.plan.forms import OneSided
+from splitjoin.plan.keys import ExactKey, FloatKey, Key, TextKey, Texts, UnitKey
 from splitjoin.plan.linear import ExactRelation
 from splitjoin.plan.plan import Plan
 from splitjoin.plan.relations import EqualText, FloatBand, FloatOrder, Relation, Unit, interval
@@ -27,7 +28,16 @@ from splitjoin.plan.relations import EqualText, FloatBand, FloatOrder, Relation,
 from . import encoding
 from .bands import bands_source
 from .block import Block, Field, Job, entry_of, run_jobs
-from .encoding import exact_band, exact_bounds, exact_keys, exact_lanes, float_keys32, float_keys64, ordered_bounds
+from .encoding import (
+    exact_band,
+    exact_bounds,
+    exact_keys,
+    exact_lanes,
+    float_keys32,
+    float_keys64,
+    ordered_bounds,
+    unit_lanes,
+)
 from .helpers import Team
 from .jit import load
 from .store import ReusedArrays
@@ -128,23 +138,31 @@ class LaneCoder:
         slot, own = plan.slots(other_side(side))[theirs], plan.slots(side)[mine].key
         key, kind = slot.key, lane(slot.key)
         top = key.high - key.low + key.nullable if isinstance(key, ExactKey) else 2**key.width - 1
+        band = _band(test.relations, side, key)
         # Code 0, where it stands for NULL, lies in no interval.
         return _Test(mine, own, key, _Constant(int(slot.null_code), kind), _Constant(top, kind),
-                     _band(test.relations, side, key),
-                     all(_always_fits(relation, side, own, key) for relation in test.relations))
+                     band, _is_plain_equality(band, own, key)
+                     or all(_always_fits(relation, side, own, key) for relation in test.relations))
 
     def _fuse(self, side: str) -> list[FusedColumn] | None:
         """Per slot the loop that makes its keys and the bounds of its test in one, if each slot is a column and has one
-        test, which is a band: then a batch takes two calls, which counts if it is small.
+        test, which is a band or an equality of integers: then a batch takes two calls, which counts if it is small.
+        Guards may ask for no more than that one of these columns is not NULL, as the loops take none with NULL.
         """
         fused = []
+        plains = [plain for plain in self._columns[side] if plain is not None]
+        given = {name for name, _ in plains}
         for m, (slot, plain) in enumerate(zip(self._plan.slots(side), self._columns[side], strict=True)):
             tests = [j for j, test in enumerate(self._tests[side]) if test.mine == m]
-            if plain is None or slot.guards or len(tests) != 1:
+            if len(tests) != 1 or not all(_guarded_column(guard) in given for guard in slot.guards):
                 return None
             j, key = tests[0], slot.key
             test, names = self._tests[side][j], (f"{side}{m}", f"{side}{m}.low", f"{side}{m}.high")
-            if isinstance(key, ExactKey) and test.band is not None and test.fits:
+            if isinstance(key, UnitKey) and isinstance(test.key, UnitKey) and plains:
+                fused.append(FusedColumn(names, j, plains[0], lane(key), lane(test.key), unit_lanes, ()))
+            elif plain is None:
+                return None
+            elif isinstance(key, ExactKey) and test.band is not None and test.fits:
                 null = np.uint64(test.low.of(1)[0])
                 fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), exact_lanes,
                                     (_offset(key), *test.band, null)))
@@ -316,10 +334,26 @@ def _band(relations: tuple[Relation, ...], side: str, key: Key) -> tuple[Any, ..
         if abs(theirs) != 1:
             return None
         ends[relation.op if theirs == 1 else MIRRORED[relation.op]] = mine * theirs, relation.c * theirs
-    if len(relations) != 2 or ends.keys() != {"<=", ">="} or ends["<="][0] != ends[">="][0]:
+    if len(relations) == 1 and "=" in ends:
+        ends["<="] = ends[">="] = ends.pop("=")
+    elif len(relations) != 2:
+        return None
+    if ends.keys() != {"<=", ">="} or ends["<="][0] != ends[">="][0]:
         return None
     assert isinstance(key, ExactKey)
     return ends["<="][0], ends[">="][1], ends["<="][1], key.low, key.high, _offset(key)
+
+
+def _is_plain_equality(band: tuple[Any, ...] | None, own: Key, key: Key) -> bool:
+    """True if ``band`` asks for the value itself: then its two negations of int64 cancel, whatever the value."""
+    return band is not None and band[:3] == (-1, 0, 0) and all(
+        isinstance(of, ExactKey) and of.low >= -(2**63) and of.high < 2**63 for of in (own, key))
+
+
+def _guarded_column(guard: OneSided) -> str | None:
+    """The column that ``guard`` asks to be not NULL; None if it asks for anything else."""
+    e = guard.condition
+    return e.a.name if isinstance(e, IsNull) and isinstance(e.a, Col) and guard.values == {"false"} else None
 
 
 def _always_fits(relation: Relation, side: str, own: Key, key: Key) -> bool:

@@ -8,7 +8,8 @@ import numpy as np
 
 from .jit import compiled
 
-__all__ = ["exact_band", "exact_bounds", "exact_keys", "exact_lanes", "float_keys32", "float_keys64", "ordered_bounds"]
+__all__ = ["exact_band", "exact_bounds", "exact_keys", "exact_lanes", "float_keys32", "float_keys64", "ordered_bounds",
+           "unit_lanes"]
 
 
 @compiled
@@ -104,6 +105,13 @@ def exact_lanes(values: Any, own_offset: Any, mine: Any, c_low: Any, c_high: Any
         some = (a <= high) & (b >= low)
         lows[i] = max(np.uint64(max(low, a)) + offset, null) if some else ~np.uint64(0)
         highs[i] = np.uint64(min(high, b)) + offset if some else np.uint64(0)
+
+
+@compiled
+def unit_lanes(values: Any, keys: Any, lows: Any, highs: Any) -> None:
+    """Write the ``keys`` and the bounds of the test that is always true, for so many tuples as there are ``values``."""
+    for i in range(len(values)):
+        keys[i] = lows[i] = highs[i] = 1
 
 
 @compiled

@@ -34,7 +34,7 @@ CONDITIONS = [
     "r.t <> s.t OR r.f < s.f", "r.x < s.x AND r.i IS NULL", "r.x < s.x OR s.ok",
     # Ranges that are narrowed by what must hold besides: values beyond them count as NULL.
     "r.i = s.big", "abs(r.i - s.big) <= 5", "r.x BETWEEN 0 AND 99 AND abs(r.x - s.big) <= 10",
-    "r.big > 1 AND r.big < s.i AND r.day = s.day",
+    "r.big = s.big", "r.big = -s.big", "r.big = s.big + 1", "r.big > 1 AND r.big < s.i AND r.day = s.day",
 ]
 
 
@@ -70,9 +70,10 @@ def test_same_codes(on: str) -> None:
     check()
 
 
-#: Conditions whose slots are columns with one band each.
+#: Conditions whose slots are columns with one band or equality each, and slots that say that these are not NULL.
 BANDS = ["abs(r.x - s.x) <= 10 AND abs(r.f - s.f) <= 3", "abs(r.d - s.d) < 0.1 AND abs(r.i - s.i) <= 2",
-         "r.f - s.f = 0.5 AND r.x + s.x BETWEEN -3 AND 9"]
+         "r.f - s.f = 0.5 AND r.x + s.x BETWEEN -3 AND 9", "r.big = s.big", "r.x = s.i AND abs(r.f - s.f) <= 3",
+         "r.big = s.big AND abs(r.d - s.d) < 0.1", "r.x = 7 - s.x", "r.i = s.i AND r.big = s.big"]
 
 
 @pytest.mark.parametrize("on", BANDS)
@@ -82,8 +83,10 @@ def test_columns_of_bands_take_one_loop(on: str) -> None:
     plan = make_plan(Query.make(schema["r"], schema["s"], on=on, window="ROWS 9").predicate)
     random, n = np.random.default_rng(len(on)), 1000
     ends: dict[str, list[Any]] = {name: [np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 0.5, -2.5] for name in "fd"}
-    ends |= {name: [np.iinfo(kind).min, np.iinfo(kind).max, 0, -1] for name, kind in (("i", np.int8), ("x", np.int32))}
+    ends |= {name: [np.iinfo(kind).min, np.iinfo(kind).max, 0, -1] for name, kind in (
+        ("i", np.int8), ("x", np.int32), ("big", np.int64))}
     columns_of = {"i": random.integers(-9, 9, n).astype(np.int8), "x": random.integers(-50, 50, n).astype(np.int32),
+                  "big": random.integers(-2**63, 2**63 - 1, n),
                   "f": random.normal(0, 9, n).astype(np.float32), "d": random.normal(0, 1, n)}
     for name, values in columns_of.items():
         values[:len(ends[name])] = ends[name]

@@ -24,7 +24,7 @@ from tests.support.sampling import at_length
 
 R, S = (pa.schema([("ts", pa.int64()), (key, pa.int32()), (other, pa.float64())])
         for key, other in (("x", "y"), ("a", "b")))
-CONDITIONS = ("abs(r.x - s.a) <= 3", "abs(r.x - s.a) <= 2 AND abs(r.y - s.b) <= 9")
+CONDITIONS = ("abs(r.x - s.a) <= 3", "abs(r.x - s.a) <= 2 AND abs(r.y - s.b) <= 9", "r.x = s.a")
 WINDOWS = ("ROWS 40", "RANGE 30", "ROWS 25 RANGE 60", ("ROWS 7", "RANGE 45"))
 
 
