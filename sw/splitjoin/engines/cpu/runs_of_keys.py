@@ -122,12 +122,16 @@ class Groups:
 
     def last(self, start: Rows, end: Rows) -> Rows:
         """For each tuple of R the last row id of its group from ``start`` to before ``end``; −1 for none."""
+        if self.is_one:
+            return np.where(end > start, end - 1, -1)
         at = self.positions(end)
         found = np.where(at > self._starts[self.of("r")], self._rows_at(at - 1), -1)
         return np.where((self.of("r") >= 0) & (found >= start), found, -1)
 
     def first(self, start: Rows, end: Rows) -> Rows:
         """For each tuple of R the first row id of its group from ``start`` to before ``end``; −1 for none."""
+        if self.is_one:
+            return np.where(end > start, start, -1)
         at = self.positions(start)
         found = np.where(at < self._starts[self.of("r") + 1], self._rows_at(at), -1)
         return np.where((self.of("r") >= 0) & (found < end), found, -1)

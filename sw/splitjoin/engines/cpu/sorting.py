@@ -17,6 +17,9 @@ __all__ = ["counts_below", "dense_ranks", "stable_order"]
 Rows = npt.NDArray[np.int64]
 Unsigned = npt.NDArray[np.uint64]
 
+#: Bits of numbers whose order NumPy finds by a radix sort, which is faster still.
+_RADIX = 16
+
 
 def stable_order(values: npt.NDArray[Any]) -> Rows:
     """The order of ``values`` (n,), of 64 bits, unsigned or not negative; equal ones as they come."""
@@ -27,6 +30,8 @@ def stable_order(values: npt.NDArray[Any]) -> Rows:
     bits = (n - 1).bit_length()
     width, step = int(values.max() - least).bit_length(), 64 - bits
     numbers = (values - least).view(np.uint64)
+    if width <= _RADIX:
+        return np.argsort(numbers.astype(np.uint16), kind="stable")
     order = _packed_order(numbers if width <= step else numbers & _mask(step), bits)
     for shift in range(step, width, step):  # from the lowest bits to the highest, as a radix sort does
         order = order[_packed_order(numbers[order] >> np.uint64(shift) & _mask(step), bits)]
