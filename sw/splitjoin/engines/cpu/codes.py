@@ -37,6 +37,7 @@ from .encoding import (
     float_keys64,
     ordered_bounds,
     unit_lanes,
+    void_lanes,
 )
 from .helpers import Team
 from .jit import load
@@ -158,16 +159,19 @@ class LaneCoder:
                 return None
             j, key = tests[0], slot.key
             test, names = self._tests[side][j], (f"{side}{m}", f"{side}{m}.low", f"{side}{m}.high")
+            guards = tuple(name for guard in slot.guards if (name := _guarded_column(guard)))
+            holes = guards if plain is None else tuple(dict.fromkeys((plain[0], *guards)))
             if isinstance(key, UnitKey) and isinstance(test.key, UnitKey) and plains:
-                fused.append(FusedColumn(names, j, plains[0], lane(key), lane(test.key), unit_lanes, ()))
+                fused.append(FusedColumn(names, j, plains[0], lane(key), lane(test.key), unit_lanes, (), guards))
             elif plain is None:
                 return None
             elif isinstance(key, ExactKey) and test.band is not None and test.fits:
                 null = np.uint64(test.low.of(1)[0])
                 fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), exact_lanes,
-                                    (_offset(key), *test.band, null)))
+                                    (_offset(key), *test.band, null), holes))
             elif (j, side) in self._bands and all(isinstance(x, FloatBand) for x in self._plan.tests[j].relations):
-                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), self._bands[j, side][1], ()))
+                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), self._bands[j, side][1], (),
+                                         holes))
             else:
                 return None
         return fused
@@ -261,7 +265,8 @@ class _Constant:
 @dataclass(frozen=True)
 class FusedColumn:
     """The loop ``function`` over the values of a ``column``, and its ``constants``: it makes keys of type ``kind``, and
-    the bounds of ``test``, of type ``other_kind``, in arrays with ``names``.
+    the bounds of ``test``, of type ``other_kind``, in arrays with ``names``. What it has made is to be voided where one
+    of the columns ``holes`` is NULL.
     """
 
     names: tuple[str, str, str]
@@ -271,6 +276,7 @@ class FusedColumn:
     other_kind: type[np.unsignedinteger[Any]]
     function: Callable[..., None]
     constants: tuple[Any, ...]
+    holes: tuple[str, ...]
 
     jobs: dict[str, list[Job]] = field(default_factory=dict)  # by the type of values, the last one
 
@@ -297,6 +303,22 @@ class FusedColumn:
             block.put(f"c{n}", int(np.array(constant).astype(np.int64)))
         unsigned = tuple(isinstance(constant, np.uint64) for constant in self.constants)
         return Job(_entry(self.function, fields, unsigned), block, 0)
+
+
+    def new_voiding(self) -> Job:
+        """A job that voids keys and bounds where a column is NULL: the bits of its validity begin ``offset`` bits
+        behind ``bits``.
+        """
+        fields = (Field("n", dimensions=0), Field("parts", dimensions=0), Field("bits", "uint8"),
+                  Field("offset", dimensions=0), Field("keys", self.kind.__name__),
+                  *(Field(x, self.other_kind.__name__) for x in ("lows", "highs")))
+        return Job(_voiding_entry(fields), Block(fields), 0)
+
+
+@cache
+def _voiding_entry(fields: tuple[Field, ...]) -> int:
+    return entry_of(void_lanes, fields, encoding, body=(
+        "void_lanes(n * number // parts, n * (number + 1) // parts, bits, offset, keys, lows, highs)"))
 
 
 @cache

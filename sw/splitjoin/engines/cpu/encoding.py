@@ -9,7 +9,7 @@ import numpy as np
 from .jit import compiled
 
 __all__ = ["exact_band", "exact_bounds", "exact_keys", "exact_lanes", "float_keys32", "float_keys64", "ordered_bounds",
-           "unit_lanes"]
+           "unit_lanes", "void_lanes"]
 
 
 @compiled
@@ -112,6 +112,17 @@ def unit_lanes(values: Any, keys: Any, lows: Any, highs: Any) -> None:
     """Write the ``keys`` and the bounds of the test that is always true, for so many tuples as there are ``values``."""
     for i in range(len(values)):
         keys[i] = lows[i] = highs[i] = 1
+
+
+@compiled
+def void_lanes(begin: Any, end: Any, bits: Any, offset: Any, keys: Any, lows: Any, highs: Any) -> None:
+    """Write what NULL has to ``keys``, ``lows`` and ``highs``, of tuples ``begin`` to ``end``: code 0, and no interval.
+    A tuple is NULL where its bit of ``bits`` is 0, the first of which is number ``offset``.
+    """
+    for i in range(begin, end):
+        at = offset + i
+        if not (bits[at >> 3] >> (at & 7)) & 1:
+            keys[i], lows[i], highs[i] = np.uint64(0), ~np.uint64(0), np.uint64(0)
 
 
 @compiled

@@ -7,7 +7,8 @@ and the index. The interpreter gives it some numbers, from which it writes the b
 is not as expected before anything has changed, and then the parts do the batch.
 
 Several threads share the work of each call, in phases that follow each other in compiled code. This is for an index
-over plain columns, each with one test.
+over plain columns, each with one test. NULL is voided behind the loops that make codes, which take what lies there for
+values.
 """
 
 from __future__ import annotations
@@ -82,15 +83,15 @@ class OneCall:
         linked = self._linked_to(finder, part, size)
         if linked is None:
             return None
-        columns, inputs = linked.columns_of(part), _inputs(part, self._ranged)
-        if columns is None or inputs is None:
+        inputs = _inputs(part, self._ranged)
+        if inputs is None:
             return None
         ends, time_r, time_s = self._timeline.ends, times["r"], times["s"]
         numbers = linked.numbers
         numbers[:_TOLD] = (
             0, n, n_r, n_s, *inputs, ends["r"], ends["s"], r.end - r.base, s.end - s.base, time_r.end - time_r.base,
             time_s.end - time_s.base, time_r.base, time_s.base, most, *finder.steps(size), finder.tuning.part_arrivals)
-        numbers[_END:] = columns
+        numbers[_END:] = linked.columns_of(part)
         finder.reserve(size)
         for side in SIDES:
             finder.describe_grid(side, size)

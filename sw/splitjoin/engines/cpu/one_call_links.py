@@ -28,6 +28,8 @@ __all__ = ["WINDOW_PARTS", "Linked"]
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
+#: Numbers of a batch for each column, and the last of them for one without NULL.
+_NUMBERS, _WITHOUT_NULL = 4, (0, 0, 0)
 #: Parts for each of several threads whose windows are found together.
 WINDOW_PARTS = 2
 #: The phases of jobs: the tuples of S are counted, unless a batch is one part; windows; windows by time.
@@ -125,16 +127,16 @@ class Linked:
             and (linked.times is None or self._timeline.times[side].room[0] is linked.times)
             for side, linked in self._sides.items())
 
-    def columns_of(self, part: Arrivals) -> list[int] | None:
-        """The addresses of the columns' values, which stay until the next call; None if they are not as the codes take
-        them.
+    def columns_of(self, part: Arrivals) -> list[int]:
+        """Of each column the `_NUMBERS` that its loops take: the address of its values, which stay until the next call,
+        and of the bits of its validity; where these begin, and how many there are, 0 without NULL.
         """
         found: list[int] = []
         self._joined.clear()
         for side, linked in self._sides.items():
             table = part.r if side == "r" else part.s
             if not table.num_rows:
-                found += [0] * len(linked.columns)
+                found += [0] * _NUMBERS * len(linked.columns)
                 continue
             batches = table.to_batches()  # whose columns are looked up in half the time
             for at, size in linked.columns:
@@ -143,9 +145,9 @@ class Linked:
                 else:  # a gate leaves some tuples for the next batch
                     values = pa.concat_arrays([batch.column(at) for batch in batches])
                     self._joined.append(values)
-                if values.null_count:
-                    return None
-                found.append(values.buffers()[1].address + values.offset * size)
+                bits, data = values.buffers()
+                found.append(data.address + values.offset * size)
+                found += (bits.address, values.offset, len(values)) if values.null_count else _WITHOUT_NULL
         return found
 
     def _prepare_tasks(self, size: int) -> None:
@@ -186,34 +188,46 @@ class Linked:
 
     def _link_codes(self, links: _Links, side: str, number: int, fused: Sequence[FusedColumn], schema: pa.Schema,
                     at: int, size: int) -> int:
-        """Link the loops that make the codes of stream ``side``, and add them to the jobs. The addresses of its columns
-        are the numbers of a batch from ``at`` on; returns the number behind them.
+        """Link the loops that make the codes of stream ``side``, and add them to the jobs; those that void the codes of
+        NULL are in the next phase. `_NUMBERS` of a batch from ``at`` on are those of its columns; returns the number
+        behind them.
         """
         keys, columns, mine = self.finder.stores[side].room, list[tuple[int, int]](), Number.N_R + number
         for slot, one in enumerate(fused):
             kind = np.dtype(schema.field(one.column[0]).type.to_pandas_dtype())
             columns.append((schema.get_field_index(one.column[0]), kind.itemsize))
             made = one.new_job(kind)
-            self._blocks.append(made.block)
             made.block.put("parts", size)
             # In the first phase that there is.
             self._jobs[_PLACE if size == 1 else _COUNT] += [
                 (made.entry, made.block.address, part) for part in range(size)]
             links.number(made.block, "n", mine)
-            links.number(made.block, "values", at)
+            links.number(made.block, "values", at + _NUMBERS * slot)
             links.number(made.block, "values", mine, place=1)
-            links.number(made.block, "keys", Number.AT_R + number, constant=address_of(keys[slot]),
-                         factor=keys[slot].itemsize)
-            links.number(made.block, "keys", mine, place=1)
             for end in ("low", "high"):
                 name = f"{end}{one.test}_{side}"
                 bounds = self.arrays[name] = aligned(self.room, one.other_kind)
-                links.array(made.block, f"{end}s", bounds, mine)
                 links.array(self.finder.block, name, bounds, mine)
-            at += 1
+            blocks = [made.block]
+            for name in one.holes:
+                voiding = one.new_voiding()
+                voiding.block.put("parts", size)
+                self._jobs[_NARROW if size == 1 else _PLACE] += [
+                    (voiding.entry, voiding.block.address, part) for part in range(size)]
+                of = at + _NUMBERS * next(n for n, other in enumerate(fused) if other.column[0] == name)
+                for place, field in enumerate(("bits", "offset", "n")):
+                    links.number(voiding.block, field, of + 1 + place)
+                blocks.append(voiding.block)
+            self._blocks += blocks
+            for block in blocks:
+                links.number(block, "keys", Number.AT_R + number, constant=address_of(keys[slot]),
+                             factor=keys[slot].itemsize)
+                links.number(block, "keys", mine, place=1)
+                for end in ("low", "high"):
+                    links.array(block, f"{end}s", self.arrays[f"{end}{one.test}_{side}"], mine)
         times = self._timeline.times[side].room[0] if side in self._ranged else None
         self._sides[side] = _Side(columns, schema, keys[0], times)
-        return at
+        return at + _NUMBERS * len(fused)
 
     def _link_probes(self, links: _Links, side: str, number: int) -> None:
         """Link what the index takes of the keys, windows and counts of stream ``side``."""

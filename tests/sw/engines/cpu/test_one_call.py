@@ -165,7 +165,7 @@ def part_of(keys: npt.NDArray[Any], first: int, **types: pa.DataType) -> Arrival
 
 
 def test_columns_of_other_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NULL and other orders of columns: by parts. Several chunks and arrays that cannot be written to: all the same."""
+    """Other orders of columns: by parts. NULL, several chunks and arrays that cannot be written to: all the same."""
     query = splitjoin.query(R, S, on=CONDITIONS[0], window="RANGE 50", time="ts")
     parts = [part_of(np.arange(40) % 11, 40 * k) for k in range(12)]
     one = parts[3]
@@ -179,7 +179,7 @@ def test_columns_of_other_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     one.stream.flags.writeable = one.ts.flags.writeable = False
     whole, joined = joined_by(query, parts, monkeypatch, whole=True)
     assert whole == joined_by(query, parts, monkeypatch, whole=False)[0]
-    assert 6 <= joined <= 9
+    assert 7 <= joined <= 10
 
 
 def test_chunks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
