@@ -15,9 +15,9 @@ from splitjoin.lang.sql.source import sql_tokens, untokenizable
 from .checks import StatementText
 from .parts import is_distinct, outer_tokens, written
 
-__all__ = ["Clauses", "CommonTable", "clauses", "common_tables", "conjuncts", "item_names", "list_items",
-           "named_columns", "quoted", "select_first", "selected_tables", "set_operands", "table_names", "tokens_of",
-           "words"]
+__all__ = ["Clauses", "CommonTable", "boolean_terms", "clauses", "common_tables", "conjuncts", "item_names",
+           "list_items", "named_columns", "quoted", "select_first", "selected_tables", "set_operands", "table_names",
+           "tokens_of", "words"]
 
 T = TokenType
 #: Words that begin a clause behind FROM and WHERE.
@@ -27,6 +27,9 @@ _SETS = {T.UNION, T.EXCEPT, T.INTERSECT}
 _ENDING = {T.ORDER_BY, T.LIMIT, T.OFFSET, T.FETCH}
 #: Words behind the first table of joins in parentheses.
 _BEHIND_FIRST = {T.JOIN, T.LEFT, T.RIGHT, T.FULL, T.INNER, T.CROSS, T.NATURAL, T.SEMI, T.ANTI, T.ASOF, T.ALIAS, T.VAR}
+#: Words within which AND and OR are those of a value.
+_OPENING = {T.L_PAREN, T.L_BRACKET, T.L_BRACE, T.CASE}
+_CLOSING = {T.R_PAREN, T.R_BRACKET, T.R_BRACE, T.END}
 _BEFORE_TABLE = {T.FROM, T.JOIN, T.COMMA, T.STRAIGHT_JOIN}
 
 
@@ -174,27 +177,25 @@ def clauses(text: str) -> Clauses:
 
 def conjuncts(select: Clauses, piece: slice) -> Iterator[str]:
     """The texts of the conditions in ``piece`` between its outermost ANDs; one, where there is an OR beside them."""
-    depth, cut, between, cuts = 0, piece.start, 0, list[slice]()
-    for token in select.within(piece):
-        kind = token.token_type
-        depth += (kind in (T.L_PAREN, T.L_BRACKET, T.L_BRACE, T.CASE)) - (
-            kind in (T.R_PAREN, T.R_BRACKET, T.R_BRACE, T.END))
-        if depth:
-            continue
-        if kind == T.OR:
-            cuts, cut = [], piece.start
-            break
-        if kind == T.BETWEEN:
-            between += 1
-        elif kind == T.AND and between:
-            between -= 1
-        elif kind == T.AND:
-            cuts.append(slice(cut, token.start))
-            cut = token.end + 1
-    for part in [*cuts, slice(cut, piece.stop)]:
-        inside = select.within(part)
-        if inside:  # without comments behind it
-            yield select.text[inside[0].start:inside[-1].end + 1]
+    tokens = select.within(piece)
+    terms = [tokens] if len(boolean_terms(tokens, T.OR)) > 1 else boolean_terms(tokens, T.AND)
+    for term in terms:
+        if term:  # without comments behind it
+            yield select.text[term[0].start:term[-1].end + 1]
+
+
+def boolean_terms(tokens: Sequence[Token], kind: TokenType) -> list[list[Token]]:
+    """The tokens between the outermost words AND, or OR, by ``kind``; not the AND of BETWEEN."""
+    depth, between, terms = 0, 0, list[list[Token]]([[]])
+    for token in tokens:
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        between += not depth and token.token_type == T.BETWEEN
+        if depth or token.token_type != kind or (kind == T.AND and between):
+            between -= not depth and token.token_type == T.AND and between > 0
+            terms[-1].append(token)
+        else:
+            terms.append([])
+    return terms
 
 
 def list_items(select: Clauses) -> list[list[Token]]:

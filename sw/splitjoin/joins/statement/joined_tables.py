@@ -26,7 +26,7 @@ from splitjoin.lang.time_columns import time_columns
 
 from .clauses import quoted
 from .from_clause import FromJoin
-from .one_table_terms import OneTableTerms, ask, asked_term, check_constant
+from .one_table_terms import OneTableTerms, ask, asked_term, check_constant, row_of_nulls
 from .parts import SelectItem, Statement, TableName
 from .reader import TreeReader
 
@@ -70,6 +70,17 @@ class JoinedTables:
     def column_of(self, label: str, name: str) -> str:
         """The name in `flat` of a column."""
         return name if len(self.parts) == 1 else f"{label}.{name}"
+
+    def where(self, db: Any, condition: str, scope: Mapping[str, pa.Table]) -> Ints:
+        """The numbers, ascending, of the rows of which DuckDB finds ``condition`` true; it may name tables of
+        ``scope``.
+        """
+        source, views = JoinedTables({**self.parts, _ROW: pa.table({_ROW: np.arange(len(self))})}).views()
+        number = f"{quoted(_ROW)}.{quoted(_ROW)}"
+        found = asked_term(db, condition, source, {**scope, **views}, number)
+        true = found.column(0).combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
+        of = found.column(1).to_numpy()[np.flatnonzero(true)]
+        return np.sort(of)  # a SELECT in the condition may change the order
 
     def views(self) -> tuple[str, dict[str, pa.Table]]:
         """FROM for these rows, for DuckDB, and the tables that it names; those without columns are left out."""
@@ -169,9 +180,10 @@ class TableJoin(OneTableTerms):
         texts = {a: tree.this.sql("duckdb"), b: tree.expression.sql("duckdb")}
         views = {f"splitjoin_{side}": self.tables[side] for side in SIDES}
         types = ask(self._db, "SELECT " + ", ".join(
-            f"(SELECT any_value(typeof({texts[side]})) FROM {self.named(side)})" for side in SIDES), views)
+            f"(SELECT typeof({texts[side]}) FROM {self.named(side)})" for side in SIDES), {
+            name: row_of_nulls(table.schema) for name, table in views.items()})
         of_r, of_s = (column[0].as_py() for column in types.columns)
-        if of_r is None or of_s is None or not (of_r == of_s or all(map(_is_number, (of_r, of_s))) or (
+        if not (of_r == of_s or all(map(_is_number, (of_r, of_s))) or (
                 {of_r.split("_")[0], of_s.split("_")[0]} == {"DATE", "TIMESTAMP"})):
             return None  # DuckDB converts them for a comparison, but not so for a column
         union = " UNION ALL ".join(f"SELECT {n} AS side, {quoted(_ROW)} AS row, ({texts[side]}) AS v FROM "
@@ -189,6 +201,12 @@ class TableJoin(OneTableTerms):
 
     def run(self, run: RunJoin) -> JoinedTables:
         """The rows of the join."""
+        r, s = self.numbers(run)
+        left, right = self._both["r"], self._both["s"]
+        return JoinedTables({**left.taken(r), **(right.taken(s) if s is not None else {})})
+
+    def numbers(self, run: RunJoin) -> tuple[pa.Array, pa.Array | None]:
+        """The numbers of the rows of R and S that the rows of the join consist of; of S None for semi and anti."""
         how, match = self._join.how, None
         if self._join.match is not None:
             match = self.read(self._join.match, "MATCH_CONDITION")
@@ -207,9 +225,8 @@ class TableJoin(OneTableTerms):
             raise StatementError(self._as_written(str(error))) from None
         r, s = (rows.column(side).combine_chunks() if side in sides else None for side in SIDES)
         if not direct:
-            r, s = self._completed(how.removeprefix("asof_"), *self._verified(r, s))
-        left, right = self._both["r"], self._both["s"]
-        return JoinedTables({**left.taken(r), **(right.taken(s) if s is not None else {})})
+            return self._completed(how.removeprefix("asof_"), *self._verified(r, s))
+        return r, s
 
     def _as_written(self, message: str) -> str:
         """``message`` with what the user wrote in place of the columns that were computed for it."""
@@ -241,10 +258,9 @@ class TableJoin(OneTableTerms):
         pairs = r.to_numpy(zero_copy_only=False), s.to_numpy(zero_copy_only=False)
         if not self._rest:
             return pairs
-        source, views = JoinedTables({**self._both["r"].taken(r), **self._both["s"].taken(s)}).views()
         rest = " AND ".join(f"({text})" for text in self._rest)
-        found = asked_term(self._db, rest, source, {**self._scope, **views}).column(0).combine_chunks()
-        at = np.flatnonzero(found.fill_null(False).to_numpy(zero_copy_only=False))
+        both = JoinedTables({**self._both["r"].taken(r), **self._both["s"].taken(s)})
+        at = both.where(self._db, rest, self._scope)
         return pairs[0][at], pairs[1][at]
 
     def _completed(self, how: str, r: Ints, s: Ints) -> tuple[pa.Array, pa.Array | None]:

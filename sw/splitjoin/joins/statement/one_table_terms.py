@@ -157,13 +157,14 @@ def ask(db: Any, text: str, tables: Mapping[str, pa.Table], said: str | None = N
                          f"{given}") from None
 
 
-def asked_term(db: Any, text: str, source: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The values of the expression ``text`` over ``source``, FROM's text for ``tables``.
+def asked_term(db: Any, text: str, source: str, tables: Mapping[str, pa.Table], *others: str) -> pa.Table:
+    """The values of the expression ``text`` over ``source``, FROM's text for ``tables``, and behind them of ``others``.
 
-    Raises `PredicateError` for one that has no value for any rows, such as a number compared with ``'text'``.
+    Rows have the order of ``source`` only where ``text`` has no SELECT. Raises `PredicateError` for one that has no
+    value for any rows, such as a number compared with ``'text'``.
     """
     try:
-        return ask(db, f"SELECT {text} FROM {source}", tables, text)
+        return ask(db, f"SELECT {', '.join((text, *others))} FROM {source}", tables, text)
     except InputError as failed:
         empty = {name: row_of_nulls(table.schema) for name, table in tables.items()}
         try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
@@ -22,6 +23,7 @@ from .clauses import (
     conjuncts,
     item_names,
     named_columns,
+    quoted,
     select_first,
     set_operands,
     tokens_of,
@@ -34,7 +36,7 @@ from .multiway import MultiwayStatement, named_column, parse_multiway
 from .one_table_terms import REFUSED, aggregate_names, ask, connection
 from .parts import SelectItem
 from .remainder import NotDuckDBs, Remainder
-from .subquery_joins import has_subquery, subquery_join
+from .subquery_joins import Database, SubqueryJoin, has_subquery, subquery_join, with_marks
 
 __all__ = ["REFUSED", "Answer", "Surroundings"]
 
@@ -43,6 +45,8 @@ RunSeveral = Callable[[MultiwayStatement, Sequence[pa.Table]], pa.Table]
 #: The error for a statement with several joins where one is meant.
 ONE_JOIN = ("window, time and sort are those of one join, but the statement has several; run them one by one, or leave "
             "them out")
+#: The label of the columns that say which rows a join leaves.
+_MARKS = "splitjoin marks"
 #: Joins behind which a condition on earlier tables may be tested before them as well.
 _KEEP_LEFT = {"inner", "left", "semi", "anti", "asof", "asof_left", "asof_semi", "asof_anti"}
 
@@ -90,6 +94,7 @@ class Surroundings:
             self.lines.append(f"DuckDB           a selection: {' '.join(text.split())}")
             return ask(db, text, _said(scope, text))
         named, text = common_tables(text)
+        text = select_first(text)
         for table in named:
             scope[table.name.lower()] = _renamed(db, self._select(db, table.text, dict(scope), nested=True),
                                                  table.columns)
@@ -133,7 +138,7 @@ class _Joins:
     def __init__(self, of: Surroundings, db: Any, found: Clauses, trees: Sequence[FromTree],
                  scope: Mapping[str, pa.Table], *, nested: bool):
         self._of, self._db, self._trees, self._scope, self._nested = of, db, trees, dict(scope), nested
-        self._found = found
+        self._found, self._bound = found, False
         self._tables = dict[int, JoinedTables]()
         items = [item for tree in trees for item in tree.items()]
         for n, item in enumerate(items):
@@ -222,35 +227,90 @@ class _Joins:
         return JoinedTables(parts)
 
     def _with_subqueries(self, rows: JoinedTables, *, several: bool) -> JoinedTables:
-        """``rows`` after those conditions of WHERE that are semi and anti joins with the table of a SELECT.
+        """``rows`` after those conditions of WHERE that are semi and anti joins with the rows of a SELECT.
 
         Behind the joins of FROM (``several``), DuckDB has those that are not in the language.
         """
-        of, bound = self._of, False
-        if several and (of.only_one or self._rest.merges):
+        if several and (self._of.only_one or self._rest.merges):
             return rows
         for condition in list(self._where):
-            join = subquery_join(condition, rows.parts, self._scope, lambda: aggregate_names(self._db))
-            if join is None:
-                continue
-            if of.only_one and of.joins:
-                raise StatementError(ONE_JOIN)
-            if not bound:  # as what DuckDB refuses of these conditions, it will not see
-                ask(self._db, f"EXPLAIN {self._found.text}", _said(self._scope, self._found.text))
-            bound, right = True, JoinedTables({join.label: join.table})
-            item = FromItem(join.label, join.label, join.label)
-            for conditions in join.steps(one=of.only_one):
-                work = TableJoin(self._db, rows, right, FromJoin(join.how, item), self._scope)
-                for text in conditions:
-                    work.add(text, "WHERE")
-                if several and not work.is_ours:
-                    break
-                rows = work.run(of.run)
-                of.joins += 1
-                of.lines += [*work.lines, f"join             {work.said}"]
-            else:
-                self._where.remove(condition)
+            if has_subquery([condition]):
+                made = self._with_subquery(rows, condition, several=several)
+                if made is None and not several and not self._of.only_one:
+                    made = self._marked(rows, condition)
+                if made is not None:
+                    rows = made
+                    self._where.remove(condition)
         return rows
+
+    def _with_subquery(self, rows: JoinedTables, condition: str, *, several: bool) -> JoinedTables | None:
+        """``rows`` after a condition that is one join, or several, with the rows of a SELECT; None for others."""
+        join = self._subquery_join(condition, rows)
+        if join is None:
+            return None
+        for conditions in join.steps(one=self._of.only_one):
+            work = self._work(join, conditions, rows)
+            if several and not work.is_ours:
+                return None
+            self._count(work)
+            rows = work.run(self._of.run)
+        return rows
+
+    def _marked(self, rows: JoinedTables, condition: str) -> JoinedTables | None:
+        """``rows`` after a condition of which terms are such joins, beside OR: each is a column, true for the rows that
+        the join leaves. None where no term is one.
+        """
+        marks = dict[str, pa.Array]()
+
+        def mark(term: str) -> str | None:
+            join = self._subquery_join(term, rows)
+            if join is None:
+                return None
+            left = np.arange(len(rows))
+            for conditions in join.steps(one=False):
+                work = self._work(join, conditions, rows)
+                self._count(work)
+                left = np.intersect1d(left, work.numbers(self._of.run)[0])
+            name = f"{_MARKS} {len(marks)}"
+            marks[name] = pa.array(np.isin(np.arange(len(rows)), left))
+            return f"{quoted(_MARKS)}.{quoted(name)}"
+
+        text = with_marks(condition, mark)
+        if not marks:
+            return None
+        self._of.lines.append(f"DuckDB           of these joins: {condition}")
+        kept = JoinedTables({**rows.parts, _MARKS: pa.table(marks)}).where(self._db, text, self._scope)
+        return JoinedTables(rows.taken(pa.array(kept)))
+
+    def _subquery_join(self, condition: str, rows: JoinedTables) -> SubqueryJoin | None:
+        join = subquery_join(condition, rows.parts, Database(self._scope, self._rows_of, self._columns_of, lambda: (
+            aggregate_names(self._db)), single=self._of.only_one))
+        if join is not None and self._of.only_one and self._of.joins:
+            raise StatementError(ONE_JOIN)
+        if join is not None and not self._bound:  # as what DuckDB refuses of these conditions, it will not see
+            ask(self._db, f"EXPLAIN {self._found.text}", _said(self._scope, self._found.text))
+            self._bound = True
+        return join
+
+    def _work(self, join: SubqueryJoin, conditions: Sequence[str], rows: JoinedTables) -> TableJoin:
+        """``join`` by ``conditions``, one of its steps."""
+        item = FromItem(join.label, join.label, join.label)
+        work = TableJoin(self._db, rows, JoinedTables({join.label: join.table}), FromJoin(join.how, item), self._scope)
+        for text in conditions:
+            work.add(text, "WHERE")
+        return work
+
+    def _count(self, work: TableJoin) -> None:
+        self._of.joins += 1
+        self._of.lines += [*work.lines, f"join             {work.said}"]
+
+    def _rows_of(self, text: str) -> pa.Table:
+        return self._of._select(self._db, text, dict(self._scope), nested=True)
+
+    def _columns_of(self, text: str) -> list[str] | None:
+        with contextlib.suppress(PredicateError, SchemaError, InputError):
+            return list(ask(self._db, f"SELECT * FROM ({text}) LIMIT 0", _said(self._scope, text)).column_names)
+        return None
 
     def _belongs(self, condition: str, labels: set[str]) -> bool:
         """True if all columns of ``condition`` are of the tables ``labels``, and there are some, without a SELECT."""
@@ -375,8 +435,8 @@ def _joins(text: str) -> bool:
     """True if ``text`` joins tables, in any of its parts, or may do so in WHERE, or cannot be read."""
     try:
         tree = sqlglot.parse_one(text, dialect="duckdb")
-        return tree.find(exp.Join) is not None or any(has_subquery(where.this.flatten() if isinstance(
-            where.this, exp.And) else [where.this]) for where in tree.find_all(exp.Where))
+        return tree.find(exp.Join) is not None or any(where.find(exp.Exists, exp.In, exp.Any, exp.All) and where.find(
+            exp.Query) for where in tree.find_all(exp.Where))
     except (SqlglotError, RecursionError):
         return True
 

@@ -60,6 +60,7 @@ SELECT one, m FROM (SELECT k, n FROM a) AS t(one, two) JOIN b ON one = b.k
 FROM a SEMI JOIN b ON a.k = b.k
 FROM a JOIN b ON a.k = b.k SELECT a.n, b.m WHERE m > 7 ORDER BY m
 FROM spans l ANTI JOIN spans r ON l.lo < r.hi AND r.lo < l.hi AND l.tag <> r.tag ORDER BY tag
+WITH t AS (FROM a) FROM t JOIN c ON c.k = t.k SELECT n, w
 WITH t(x, y) AS (SELECT k, n FROM a), u AS MATERIALIZED (FROM b) SELECT x, m FROM t JOIN u ON x = u.k
 WITH t AS (SELECT 1 AS x UNION SELECT 3), u AS (SELECT x FROM t JOIN a ON x = k) SELECT max(x) FROM u JOIN b ON x = b.k
 SELECT a.k FROM a JOIN b ON a.k = b.k UNION ALL SELECT c.k FROM c JOIN b ON b.k = c.k ORDER BY 1
@@ -71,6 +72,8 @@ SELECT a.n, b.m FROM a LEFT JOIN b ON EXISTS (SELECT 1 FROM c WHERE c.k = a.k AN
 SELECT a.n, b.m FROM a FULL JOIN b ON a.k IN (SELECT k FROM c WHERE c.k = b.k)
 SELECT a.n FROM a ANTI JOIN b ON EXISTS (SELECT 1 FROM c WHERE c.k = a.k AND b.m < 9)
 SELECT a.n FROM a SEMI JOIN b ON a.n + b.m > (SELECT max(k) * 3 FROM c)
+SELECT a.n, b.m FROM a JOIN b ON a.n + 0 > (SELECT avg(m) FROM b q WHERE q.k <= a.k)
+SELECT a.n, b.m FROM a LEFT JOIN b ON a.k <> b.k AND a.n + b.m > (SELECT avg(w) * 9 FROM c WHERE c.k <= a.k + b.k)
 SELECT a.n, b.m FROM a JOIN b ON a.k = b.k AND (SELECT count(*) FROM c WHERE c.k = b.k) = 1
 SELECT a.name, b.name FROM a JOIN b ON levenshtein(a.name, b.name) < 1
 SELECT a.name, b.name FROM a LEFT JOIN b ON a.name || b.name = 'xq' OR a.k = b.m - 3
@@ -97,6 +100,7 @@ SELECT p, e FROM probes ASOF JOIN events ON probes.ts >= events.ts + 1 AND upper
 SELECT p, e FROM probes ASOF LEFT JOIN events ON probes.ts >= events.ts WHERE e IS NULL OR p < 4
 SELECT p, sum(e) FROM probes ASOF JOIN (SELECT * FROM events WHERE e <> 4) q ON probes.ts >= q.ts GROUP BY p
 SELECT i, e FROM range(8) t(i) ASOF JOIN events ON i > ts
+SELECT i, w FROM range(8) t(i) ASOF LEFT JOIN (SELECT ts::DOUBLE AS w FROM events WHERE e > 9) q ON i > w
 SELECT x.day, y.i FROM days x ASOF JOIN days y ON x.day > y.day
 SELECT x.i, y.i FROM days x JOIN days y ON x.day + INTERVAL 1 DAY = y.day::TIMESTAMP
 SELECT x.i, y.i FROM days x JOIN days y ON date_part('month', x.day) = date_part('month', y.day) AND x.i < y.i
@@ -164,12 +168,20 @@ TABLES = ["a", "b", "(SELECT k, name FROM a WHERE k > 1)", "(SELECT k, upper(nam
 KINDS = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN", "CROSS JOIN"]
 LISTS = ["{0}.k", "*", "count(*)", "DISTINCT {0}.name", "{0}.k, upper({0}.name) AS u", "{0}.name, count({0}.k) AS n",
          "max({0}.k), min({0}.name)", "{0}.k + 1, row_number() OVER (ORDER BY {0}.k, {0}.name) > 1"]
+#: Conditions of WHERE, and those on the rows of a SELECT, of which each is a join.
+TESTS = ["{0}.k > 1", "{0}.k IS NULL", "{0}.name <> 'y'", "{0}.k = (SELECT max(k) FROM b)", "{1}.name LIKE 'x%'",
+         "({0}.k < 3 OR {1}.k = 3)"]
+QUERIES = ["{0}.k IN (SELECT m - 5 FROM b)", "{1}.k NOT IN (SELECT k FROM c WHERE w < {0}.k)",
+           "NOT EXISTS (FROM c WHERE k < {0}.k)", "({0}.k, {0}.name) NOT IN (SELECT k, name FROM b WHERE k > 1)",
+           "(EXISTS (SELECT 1 FROM a q, c WHERE q.k = c.k AND c.k <= {0}.k) OR {1}.k IN (SELECT max(k) FROM b "
+           "GROUP BY name))", "{0}.k >= ALL (SELECT k FROM c UNION SELECT 3)", "({1}.k IS NULL OR {1}.k <> ANY (FROM "
+           "(SELECT b.k FROM b JOIN c ON b.k < c.k)))", "NOT ({0}.k < 3 AND {1}.name IN (SELECT name FROM b))"]
 
 
 @st.composite
 def statements(draw: st.DrawFn) -> str:
-    """A SELECT over two or three tables, with any kinds of join, and what may stand before, in and behind them."""
-    labels = ["x", "y", "z"][:draw(st.integers(2, 3))]
+    """A SELECT over one to three tables, with any kinds of join, and what may stand before, in and behind them."""
+    labels = ["x", "y", "z"][:draw(st.sampled_from([1, 2, 2, 3, 3]))]
     tables = [draw(st.sampled_from(TABLES)) for _ in labels]
     source, seen = f"{tables[0]} x(k, name)", ["x"]
     for label, table in zip(labels[1:], tables[1:], strict=True):
@@ -190,11 +202,9 @@ def statements(draw: st.DrawFn) -> str:
     first = "x" if not merged else draw(st.sampled_from(["x", seen[-1]]))
     chosen = draw(st.sampled_from([one for one in LISTS if one != "*" or not merged])).format(first)
     group = f" GROUP BY {first}.name" if chosen.endswith(" AS n") else ""
-    where = draw(st.lists(st.sampled_from([f"{first}.k > 1", f"{first}.k IS NULL", f"{first}.name <> 'y'",
-                                           f"{first}.k = (SELECT max(k) FROM b)", f"{seen[-1]}.name LIKE 'x%'",
-                                           f"{first}.k IN (SELECT m - 5 FROM b)", f"{seen[-1]}.k NOT IN (SELECT k FROM "
-                                           f"c WHERE w < {first}.k)", f"NOT EXISTS (FROM c WHERE k < {first}.k)",
-                                           f"({first}.k < 3 OR {seen[-1]}.k = 3)"]), max_size=2, unique=True))
+    where = draw(st.lists(st.sampled_from(TESTS), max_size=2, unique=True)) + draw(
+        st.lists(st.sampled_from(QUERIES), min_size=len(labels) == 1, max_size=2, unique=True))
+    where = [term.format(first, seen[-1]) for term in where]
     text = f"SELECT {chosen} FROM {source}{' WHERE ' * bool(where)}{' AND '.join(where)}{group}"
     if draw(st.integers(0, 5)) == 0:
         text = f"WITH q AS ({text.replace('*', 'x.k', 1) if chosen == '*' else text}) SELECT count(*) FROM q, c"
