@@ -267,7 +267,8 @@ class _Rest:
                 raise refused from None  # it has the place in the text
             raise
         self.lines = answer.lines
-        told: dict[str, Any] = {"counters": joined[-1].counters, "plan": f"{joined[-1].plan}; the rest by DuckDB"}
+        told: dict[str, Any] = {"counters": joined[-1].counters, "plan": f"{joined[-1].plan}; the rest by DuckDB"} if (
+            joined) else {"counters": {}, "plan": "rows by their places; the rest by DuckDB"}
         if path is None:
             return JoinResult(answer.rows, None, **told)
         check_columns(answer.rows.schema, path)

@@ -41,7 +41,7 @@ class FromItem:
 
 @dataclass(frozen=True)
 class FromJoin:
-    """A join with ``item``: its ``how`` ("inner", "left", …, "asof", "asof_left", "asof_right", …), the conditions
+    """A join with ``item``: its ``how`` ("inner", "left", …, "asof", "asof_left", …, "positional"), the conditions
     behind ON, MATCH_CONDITION's, and the names in USING; None for those that both sides have (NATURAL).
     """
 
@@ -101,8 +101,9 @@ class _Reader:
         at = next((n for n, t in enumerate(rest) if t.token_type in _BEHIND_TABLE), len(rest))
         item, behind = self._item(rest[:at]), rest[at:]
         if "POSITIONAL" in said:
-            raise self._error("POSITIONAL JOIN is not supported: it has no condition; number the rows, and join by "
-                              "their numbers", words)
+            if behind:
+                raise self._error("a POSITIONAL JOIN has no condition; leave ON out, or the word POSITIONAL", behind)
+            return FromJoin("positional", item)
         how = self._how(said, words)
         match = None
         if behind and behind[0].token_type == T.MATCH_CONDITION:

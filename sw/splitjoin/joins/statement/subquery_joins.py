@@ -20,7 +20,8 @@ from .clauses import boolean_terms, clauses, common_tables, conjuncts, quoted, s
 from .from_clause import from_trees
 from .parts import outer_tokens
 
-__all__ = ["Database", "SubqueryJoin", "has_subquery", "subquery_join", "with_marks"]
+__all__ = ["Correlated", "Database", "Parts", "SubqueryJoin", "correlated", "has_subquery", "is_aggregated",
+           "may_join", "subquery_join", "with_marks"]
 
 T = TokenType
 #: Tables of rows by the label that their columns are written with.
@@ -31,6 +32,8 @@ _READ = {"expressions", "from_", "where", "distinct"}
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 #: Values whose number is not that of the rows, or that are no single ones.
 _UNREAD = (exp.Query, exp.Window, exp.Star, exp.Tuple, exp.Explode, exp.Unnest, exp.UDTF)
+#: The trees that have a SELECT for a table.
+_TABLES = (exp.From, exp.Join, exp.CTE, exp.SetOperation, exp.Subquery)
 _QUERIES = (T.SELECT, T.WITH, T.FROM, T.VALUES)
 #: The most joins that NOT IN with NULL in several columns is made of.
 _MOST_STEPS = 16
@@ -104,6 +107,16 @@ def has_subquery(conditions: Iterable[str]) -> bool:
     return bool(found)
 
 
+def may_join(text: str) -> bool:
+    """True if ``text`` joins tables, in any of its parts, or may do so by a SELECT in a value, or cannot be read."""
+    try:
+        tree = sqlglot.parse_one(text, dialect="duckdb")
+        return tree.find(exp.Join) is not None or any(
+            query.parent is not None and not isinstance(query.parent, _TABLES) for query in tree.find_all(exp.Query))
+    except (SqlglotError, RecursionError):
+        return True
+
+
 def with_marks(condition: str, mark: Callable[[str], str | None]) -> str:
     """``condition`` with the text that ``mark`` gives for each term between AND, OR and NOT, where it gives one.
 
@@ -146,15 +159,16 @@ def subquery_join(condition: str, outer: Parts, db: Database) -> SubqueryJoin | 
         names = _Names(outer, {named.alias or named.name: {name: name for name in table.column_names}})
         where = one.args.get("where")
         terms = [] if where is None else where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
-        made = _join(found, names, terms, one.expressions, lambda: table, db)
-        if made is not None:
-            return made
+        join = _join(found, names, terms, one.expressions, lambda: table, db)
+        if join is not None:
+            return join
     text = None if db.single else _query_text(condition)
     if text is None:
         return None
     columns = db.columns(text)
     if columns is None:
-        return _correlated(found, text, outer, db)
+        made = correlated(text, outer, db)
+        return None if made is None else _join(found, made.names, made.terms, made.listed, made.rows, db)
     if found.values and len(found.values) != len(columns):
         return None
     rows = db.rows(text)
@@ -164,19 +178,34 @@ def subquery_join(condition: str, outer: Parts, db: Database) -> SubqueryJoin | 
                  lambda: rows.rename_columns(numbered), db)
 
 
-def _correlated(found: _Quantified, text: str, outer: Parts, db: Database) -> SubqueryJoin | None:
-    """The join with the rows of ``text``, a SELECT that names columns of ``outer`` in its list and WHERE alone."""
+@dataclass(frozen=True)
+class Correlated:
+    """A SELECT that names columns of the rows around it in its list and WHERE alone.
+
+    ``terms``: the conditions with such columns; ``listed``: its list; ``rows`` runs its FROM with its other conditions.
+    """
+
+    names: _Names
+    terms: Sequence[exp.Expr]
+    listed: Sequence[exp.Expr]
+    rows: Callable[[], pa.Table]
+    is_distinct: bool
+
+
+def correlated(text: str, outer: Parts, db: Database) -> Correlated | None:
+    """The SELECT ``text`` within one over the rows ``outer``; None for one that names their columns elsewhere too."""
     with contextlib.suppress(StatementError, SqlglotError, RecursionError):
         text = select_first(text)
         if common_tables(text)[0] or set_operands(text):
             return None
         select = clauses(text)
         tree: Any = sqlglot.parse_one(text, dialect="duckdb")
+        distinct = tree.args.get("distinct")
         if select.within(select.tail) or any(value for name, value in tree.args.items() if name not in (
-                *_READ, "joins")) or (tree.args.get("distinct") is not None and tree.args["distinct"].args.get("on")):
+                *_READ, "joins")) or (distinct is not None and distinct.args.get("on")):
             return None
         source, inner = text[select.source], dict[str, dict[str, str]]()
-        for item in (item for tree in from_trees(select) for item in tree.items()):
+        for item in (item for of in from_trees(select) for item in of.items()):
             columns = db.columns(f"SELECT {quoted(item.label)}.* FROM {source}") if item.label else None
             if columns is None or item.label in inner:
                 return None
@@ -196,7 +225,7 @@ def _correlated(found: _Quantified, text: str, outer: Parts, db: Database) -> Su
             where = f" WHERE {' AND '.join(f'({term})' for term in inside)}" if inside else ""
             return db.rows(f"SELECT {listed or '1 AS c'} FROM {source}{where}")
 
-        return _join(found, names, terms, tree.expressions, rows, db)
+        return Correlated(names, terms, tree.expressions, rows, distinct is not None)
     return None
 
 
@@ -215,7 +244,7 @@ def _join(found: _Quantified, names: _Names, terms: Iterable[exp.Expr], listed: 
         return None
     pairs = [(names.outside(value), names.inside(of.unalias())) for value, of in zip(found.values, listed, strict=True)]
     sides = [side for pair in pairs for side in pair]
-    if None in where or None in sides or _aggregated([*where, *sides], db.aggregates):
+    if None in where or None in sides or is_aggregated([*where, *sides], db.aggregates):
         return None
     table = rows()
     alternatives = []
@@ -310,7 +339,8 @@ def _in_parentheses(tokens: Sequence[Any]) -> list[Any]:
     return list(tokens[1:-1]) if around else []
 
 
-def _aggregated(trees: Sequence[exp.Expr], aggregates: Callable[[], set[str]]) -> bool:
+def is_aggregated(trees: Sequence[exp.Expr], aggregates: Callable[[], set[str]]) -> bool:
+    """True if there is a function in ``trees`` whose value is of several rows, one of ``aggregates`` or another."""
     calls = [call for tree in trees for call in tree.find_all(exp.Func)]
     names = {name.lower() for call in calls for name in (
         [call.name] if isinstance(call, exp.Anonymous) else call.sql_names())}

@@ -36,7 +36,8 @@ from .multiway import MultiwayStatement, named_column, parse_multiway
 from .one_table_terms import REFUSED, aggregate_names, ask, connection
 from .parts import SelectItem
 from .remainder import NotDuckDBs, Remainder
-from .subquery_joins import Database, SubqueryJoin, has_subquery, subquery_join, with_marks
+from .subquery_joins import Database, SubqueryJoin, has_subquery, may_join, subquery_join, with_marks
+from .subquery_values import SubqueryValue, subquery_value, value_column, value_pieces, with_named_stars, with_pieces
 
 __all__ = ["REFUSED", "Answer", "Surroundings"]
 
@@ -47,6 +48,8 @@ ONE_JOIN = ("window, time and sort are those of one join, but the statement has 
             "them out")
 #: The label of the columns that say which rows a join leaves.
 _MARKS = "splitjoin marks"
+#: The label of the columns that stand for SELECTs that are values.
+_VALUES = "splitjoin values"
 #: Joins behind which a condition on earlier tables may be tested before them as well.
 _KEEP_LEFT = {"inner", "left", "semi", "anti", "asof", "asof_left", "asof_semi", "asof_anti"}
 
@@ -90,7 +93,7 @@ class Surroundings:
 
     def _select(self, db: Any, text: str, scope: dict[str, pa.Table], *, nested: bool) -> pa.Table:
         text = select_first(text)
-        if nested and not _joins(text):
+        if nested and not may_join(text):
             self.lines.append(f"DuckDB           a selection: {' '.join(text.split())}")
             return ask(db, text, _said(scope, text))
         named, text = common_tables(text)
@@ -103,12 +106,12 @@ class Surroundings:
             return self._set(db, text, operands, scope, nested=nested)
         found = clauses(text)
         trees = from_trees(found)
-        if len(trees) > 1 or trees[0].joins or trees[0].first.tree is not None or has_subquery(
+        if len(trees) > 1 or trees[0].joins or trees[0].first.tree is not None or value_pieces(found) or has_subquery(
                 conjuncts(found, found.where)):
             rows = _Joins(self, db, found, trees, scope, nested=nested).rows()
         else:
             item = trees[0].first
-            if item.query is not None and _joins(item.query):
+            if item.query is not None and may_join(item.query):
                 name = f"splitjoin_{len(scope)}"
                 scope[name] = _renamed(db, self._select(db, item.query, dict(scope), nested=True), item.columns)
                 at = text.index(item.text, found.source.start)
@@ -124,7 +127,8 @@ class Surroundings:
         """The rows of SELECTs between UNION, EXCEPT and INTERSECT."""
         for n, piece in reversed(list(enumerate(operands))):
             name = f"splitjoin_{len(scope)}"
-            scope[name] = self._select(db, text[piece], dict(scope), nested=nested or n > 0 or not _joins(text[piece]))
+            alone = nested or n > 0 or not may_join(text[piece])
+            scope[name] = self._select(db, text[piece], dict(scope), nested=alone)
             text = f"{text[:piece.start]}(FROM {name}){text[piece.stop:]}"
         if not nested and not self.joins:
             raise NotDuckDBs("there is no join")
@@ -138,7 +142,7 @@ class _Joins:
     def __init__(self, of: Surroundings, db: Any, found: Clauses, trees: Sequence[FromTree],
                  scope: Mapping[str, pa.Table], *, nested: bool):
         self._of, self._db, self._trees, self._scope, self._nested = of, db, trees, dict(scope), nested
-        self._found, self._bound = found, False
+        self._found, self._text, self._bound = found, found.text, False
         self._tables = dict[int, JoinedTables]()
         items = [item for tree in trees for item in tree.items()]
         for n, item in enumerate(items):
@@ -158,12 +162,13 @@ class _Joins:
             return self._several("in the order of FROM")
         if joins > 1 and (told := self._reordered()):
             return self._several(told)
+        alone = None if joins or self._of.only_one else self._with_values(next(iter(self._tables.values())))
         self._where = list(conjuncts(self._found, self._found.where))
         self._rest = Remainder(self._found, {label: table for rows in self._tables.values()
                                              for label, table in rows.parts.items()}, nested=self._nested)
         if joins == 1 and self._trees[0].joins:
             self._trees = [self._without_partners(self._trees[0])]
-        rows = self._tree(self._trees[0], top=True)
+        rows = self._tree(self._trees[0], top=True) if alone is None else alone
         for tree in self._trees[1:]:
             rows = self._join(rows, self._tree(tree, top=True), FromJoin("inner", tree.first), where=True)
         rows = self._with_subqueries(rows, several=joins > 0)
@@ -187,6 +192,12 @@ class _Joins:
     def _tree(self, tree: FromTree, *, top: bool) -> JoinedTables:
         rows = self._item(tree.first)
         for n, join in enumerate(tree.joins):
+            if join.how == "positional":
+                if n or tree.first.tree is not None or join.item.tree is not None:
+                    raise StatementError("POSITIONAL JOIN is of two tables, whose rows have places; those of a join "
+                                         "have none: number them, and join by their numbers")
+                rows = self._by_places(rows, self._item(join.item))
+                continue
             later = {other.how for other in tree.joins[n + 1:]}
             rows = self._join(rows, self._item(join.item), join,
                               where=top and join.how == "inner" and later <= _KEEP_LEFT)
@@ -194,6 +205,16 @@ class _Joins:
 
     def _item(self, item: FromItem) -> JoinedTables:
         return self._tables[id(item)] if item.tree is None else self._tree(item.tree, top=False)
+
+    def _by_places(self, left: JoinedTables, right: JoinedTables) -> JoinedTables:
+        """The rows of both side by side, with NULL for those that one side lacks."""
+        if self._of.only_one:
+            raise StatementError("a POSITIONAL JOIN is by the places of rows alone; leave window, time and sort out")
+        self._of.joins += 1
+        self._of.lines.append(f"join             {left.label} POSITIONAL JOIN {right.label}, by places")
+        at = np.arange(max(len(left), len(right)))
+        return JoinedTables({label: part for side in (left, right) for label, part in side.taken(
+            pa.array(at, mask=at >= len(side))).items()})
 
     def _join(self, left: JoinedTables, right: JoinedTables, join: FromJoin, *, where: bool) -> JoinedTables:
         """The rows of one join; ``where``: those terms of WHERE that have all their columns here belong to it."""
@@ -249,7 +270,7 @@ class _Joins:
         if join is None:
             return None
         for conditions in join.steps(one=self._of.only_one):
-            work = self._work(join, conditions, rows)
+            work = self._work(join, join.how, conditions, rows)
             if several and not work.is_ours:
                 return None
             self._count(work)
@@ -268,7 +289,7 @@ class _Joins:
                 return None
             left = np.arange(len(rows))
             for conditions in join.steps(one=False):
-                work = self._work(join, conditions, rows)
+                work = self._work(join, join.how, conditions, rows)
                 self._count(work)
                 left = np.intersect1d(left, work.numbers(self._of.run)[0])
             name = f"{_MARKS} {len(marks)}"
@@ -282,20 +303,49 @@ class _Joins:
         kept = JoinedTables({**rows.parts, _MARKS: pa.table(marks)}).where(self._db, text, self._scope)
         return JoinedTables(rows.taken(pa.array(kept)))
 
+    def _with_values(self, rows: JoinedTables) -> JoinedTables | None:
+        """``rows``, of one table, with a column for each SELECT that is a value and names columns of them; the SELECT
+        around it has this column in its place. None where there is none.
+        """
+        found, (label,), pieces, values = self._found, rows.parts, list[tuple[slice, str]](), dict[str, Any]()
+        for piece in value_pieces(found):
+            value = subquery_value(found.text[piece.start + 1:piece.stop - 1], rows.parts, self._database)
+            if value is None:
+                continue
+            self._bind()
+            work, name = self._work(value, "inner", value.conditions, rows), f"{_VALUES} {len(values)}"
+            self._count(work)
+            values[name] = value_column(value, work, self._of.run, self._db, len(rows))
+            pieces.append((piece, f"{quoted(_VALUES)}.{quoted(name)}"))
+        if not values or "columns" in words(found.tokens):
+            return None
+        self._found = clauses(with_named_stars(clauses(with_pieces(found.text, pieces)), label))
+        return JoinedTables({**rows.parts, _VALUES: pa.table(values)})
+
+    @property
+    def _database(self) -> Database:
+        return Database(self._scope, self._rows_of, self._columns_of, lambda: aggregate_names(self._db),
+                        single=self._of.only_one)
+
+    def _bind(self) -> None:
+        """Raise what DuckDB raises for the statement, of which it will not see all."""
+        if not self._bound:
+            ask(self._db, f"EXPLAIN {self._text}", _said(self._scope, self._text))
+            self._bound = True
+
     def _subquery_join(self, condition: str, rows: JoinedTables) -> SubqueryJoin | None:
-        join = subquery_join(condition, rows.parts, Database(self._scope, self._rows_of, self._columns_of, lambda: (
-            aggregate_names(self._db)), single=self._of.only_one))
+        join = subquery_join(condition, rows.parts, self._database)
         if join is not None and self._of.only_one and self._of.joins:
             raise StatementError(ONE_JOIN)
-        if join is not None and not self._bound:  # as what DuckDB refuses of these conditions, it will not see
-            ask(self._db, f"EXPLAIN {self._found.text}", _said(self._scope, self._found.text))
-            self._bound = True
+        if join is not None:
+            self._bind()
         return join
 
-    def _work(self, join: SubqueryJoin, conditions: Sequence[str], rows: JoinedTables) -> TableJoin:
-        """``join`` by ``conditions``, one of its steps."""
-        item = FromItem(join.label, join.label, join.label)
-        work = TableJoin(self._db, rows, JoinedTables({join.label: join.table}), FromJoin(join.how, item), self._scope)
+    def _work(self, found: SubqueryJoin | SubqueryValue, how: str, conditions: Sequence[str],
+              rows: JoinedTables) -> TableJoin:
+        """The join of ``rows`` with the table of ``found`` by ``conditions``."""
+        item, right = FromItem(found.label, found.label, found.label), JoinedTables({found.label: found.table})
+        work = TableJoin(self._db, rows, right, FromJoin(how, item), self._scope)
         for text in conditions:
             work.add(text, "WHERE")
         return work
@@ -391,7 +441,8 @@ class _Joins:
 
     def _reordered(self) -> str:
         """What is said of a better order of the joins than that of FROM; empty without one."""
-        if any(item.name is None for tree in self._trees for item in tree.items()):
+        if any(item.name is None for tree in self._trees for item in tree.items()) or any(
+                join.how == "positional" for tree in self._trees for join in tree.joins):
             return ""
         try:
             statement = self._inner_joins()
@@ -429,16 +480,6 @@ def _lacking(condition: str) -> exp.Column | None:
         if isinstance(tree, exp.Is) and isinstance(tree.this, exp.Column) and isinstance(tree.expression, exp.Null):
             return tree.this
     return None
-
-
-def _joins(text: str) -> bool:
-    """True if ``text`` joins tables, in any of its parts, or may do so in WHERE, or cannot be read."""
-    try:
-        tree = sqlglot.parse_one(text, dialect="duckdb")
-        return tree.find(exp.Join) is not None or any(where.find(exp.Exists, exp.In, exp.Any, exp.All) and where.find(
-            exp.Query) for where in tree.find_all(exp.Where))
-    except (SqlglotError, RecursionError):
-        return True
 
 
 def _said(scope: Mapping[str, pa.Table], text: str) -> dict[str, pa.Table]:

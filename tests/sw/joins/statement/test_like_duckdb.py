@@ -104,6 +104,10 @@ SELECT i, w FROM range(8) t(i) ASOF LEFT JOIN (SELECT ts::DOUBLE AS w FROM event
 SELECT x.day, y.i FROM days x ASOF JOIN days y ON x.day > y.day
 SELECT x.i, y.i FROM days x JOIN days y ON x.day + INTERVAL 1 DAY = y.day::TIMESTAMP
 SELECT x.i, y.i FROM days x JOIN days y ON date_part('month', x.day) = date_part('month', y.day) AND x.i < y.i
+SELECT * FROM a x POSITIONAL JOIN c y
+SELECT c.w, b.m FROM c POSITIONAL JOIN b WHERE c.k IS NULL OR b.m > 8
+SELECT count(a.k), sum(b.m) FROM empty POSITIONAL JOIN a JOIN b ON a.k = b.k
+SELECT x.k, y.i FROM (SELECT k FROM a WHERE k > 1) x POSITIONAL JOIN range(2) y(i)
 SELECT * FROM a JOIN empty ON a.k = empty.k
 SELECT a.n, empty.m FROM a LEFT JOIN empty ON a.k < empty.k
 SELECT count(*), count(m) FROM a FULL JOIN empty USING (k)
