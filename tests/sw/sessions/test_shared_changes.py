@@ -296,3 +296,16 @@ def test_a_source_that_falls_silent_meanwhile_moves_no_query_alone(what: str) ->
             assert found == [found[0]] * 3, seconds
             assert {(row["ts_r"], row["ts_s"]) for row in found[0]} == {(0, 1), (9, 1)}, seconds
             assert len(set(changed.values())) < 2
+
+
+def test_pairs_that_a_common_join_s_device_still_owed_are_found_after_a_restore() -> None:
+    with shared() as streams, shared() as others:
+        queries = [hub.common_join(on="TRUE", window="RANGE 9", device=LaggingDevice(lag=9)).query(on="TRUE")
+                   for hub in (streams, others)]
+        filled(streams, 0, 4)
+        found = times(queries[0])
+        others.restore(streams.snapshot())
+        others.close()
+        while not queries[1].finished:
+            found += times(queries[1])
+        assert len(found) == 16

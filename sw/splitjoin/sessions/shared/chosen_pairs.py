@@ -80,7 +80,7 @@ class ChosenPairs:
                 self.query = resumed(self.query, *snapshot.windows, in_order=True)
                 self._test.restore(kind["windows"])
                 self.changes.restore(snapshot.changes)
-        self.gate: Cursor = scan.cursor(ended=self.ended)
+        self.gate: Cursor = scan.cursor(ended=self.ended, restored=snapshot is not None)
         if self.ended:
             self.results.end()
 

@@ -98,11 +98,14 @@ class Scan:
         """True if no query reads it; when the last one has left, its device is released."""
         return not self._cursors
 
-    def cursor(self, *, ended: bool = False) -> Cursor:
-        """A reader of what is found from now on, or of nothing if it has ``ended``."""
+    def cursor(self, *, ended: bool = False, restored: bool = False) -> Cursor:
+        """A reader of what is found from now on, or of nothing if it has ``ended``; of a ``restored`` query, also of
+        what the scan has found since it was restored.
+        """
         with self.lock:
             self.collect()
-            made = Cursor(self, self._end, sum(self.pipeline.place()))
+            position = self._end - (len(self._found) if restored else 0)
+            made = Cursor(self, position, sum(self.pipeline.place()))
             made.closed = ended
             if not ended:
                 self._cursors.append(made)
