@@ -11,22 +11,19 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from splitjoin.base.errors import InputError, SnapshotError, first_line
-from splitjoin.base.ipc import read_ipc_stream
-from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items
+from splitjoin.base.errors import InputError, SnapshotError
+from splitjoin.engines.device import Device
 from splitjoin.joins.statement import MultiwaySelect
-from splitjoin.joins.statement.multiway import NUMBER, TIME
 from splitjoin.lang.schema import suggest
 from splitjoin.tables.inputs import as_batch
 
-from .envelope import Envelope, damaged, ipc_bytes
+from .envelope import Envelope, ipc_bytes
 from .epochs import Cut, EpochWriter, epoch_length
 from .gate import Watermark
 from .limit import Limit
+from .multiway_steps import read_table, step_of
 from .reading import POLL_SECONDS
 from .session import StreamJoin
 from .shedding import Shedding
@@ -44,8 +41,8 @@ class MultiwayJoin:
 
     A combination of tuples, one of each stream, is a row when the condition is true of it, and each tuple but the
     latest lies in its own stream's window as the latest sees it. Rows come by the arrival of their latest tuple, and
-    then by the arrivals of the others, stream by stream. After a LEFT JOIN at the end, combinations without a partner
-    are rows too, once none can come.
+    then by the arrivals of the others, stream by stream. LEFT, SEMI, ANTI and ASOF joins decide, step by step, on the
+    rows of the step before (semantics, section 11).
 
     Use as a context manager. Several threads may call its methods.
 
@@ -80,7 +77,7 @@ class MultiwayJoin:
         except BaseException:
             self.close()
             raise
-        self._steps = [_Step(select, n) for n in range(len(select.steps))]
+        self._steps = [step_of(select, n) for n in range(len(select.steps))]
         self._rows: list[pa.RecordBatch] = []
         self._reserved: str | None = None  # why nobody may poll
         self._lock = Condition(RLock())
@@ -194,8 +191,8 @@ class MultiwayJoin:
             raise SnapshotError(f"the snapshot must be of a join of {len(self._labels)} streams; open the join as the "
                                 f"other one was")
         with self._lock:
-            rows = _table(parts["rows"], self.schema)
-            steps = [_Step(self._select, n, parts[f"held {n}"]) for n in range(len(self._sessions))]
+            rows = read_table(parts["rows"], self.schema)
+            steps = [step_of(self._select, n, parts[f"held {n}"]) for n in range(len(self._sessions))]
             for n, session in enumerate(self._sessions):
                 try:
                     session.restore(parts[f"step {n}"])
@@ -278,10 +275,12 @@ class MultiwayJoin:
                 elif len(made):
                     after.hand_over(made)
             if after is not None:
+                if len(made := step.due(session.frontier_ticks, ended=session.finished)):
+                    after.hand_over(made)
                 if session.finished:
                     after.close_r()
-                elif session.frontier is not None:
-                    after.heartbeat(session.frontier, "r")
+                elif (reached := step.frontier(session.frontier_ticks)) is not None:
+                    after.heartbeat(reached, "r")
         self._lock.notify_all()
 
 
@@ -342,73 +341,6 @@ class _Epochs:
                 self._of._lock.wait(POLL_SECONDS if any(one.lags for one in self._of._sessions) else seconds)
 
 
-class _Step:
-    """What comes between a step and the next one: rows of one probe are put in order, and numbers and times are added.
-
-    A probe's rows are complete when its star has come; until then they are held. Rows without a partner, of the last
-    step, keep their order in front of the rows of the probe that decides them.
-    """
-
-    def __init__(self, select: MultiwaySelect, n: int, state: bytes | None = None):
-        step, made = select.steps[n]
-        self._last = n == len(select.steps) - 1
-        self._first = n == 0
-        self._numbers = [f"{t.label}.{NUMBER}" for t in (*step.left, step.right)]
-        self._times = [f"{t.label}.{time}" for t, time in zip((*step.left, step.right), select.windows.times,
-                                                              strict=False)]
-        self._schema = made.schema
-        self._held: tuple[Items, pa.Table] = (np.empty(0, ITEM), self._schema.empty_table())
-        if state is not None:
-            size = int.from_bytes(state[:8], "little")
-            try:
-                self._held = np.frombuffer(state[8:8 + size], ITEM).copy(), _table(state[8 + size:], self._schema)
-            except ValueError as error:
-                raise damaged(first_line(error)) from None
-
-    def state(self) -> bytes:
-        """The rows that are held."""
-        items, rows = self._held
-        return len(items.tobytes()).to_bytes(8, "little") + items.tobytes() + ipc_bytes(rows)
-
-    def complete(self, items: Items, rows: pa.RecordBatch) -> pa.Table:
-        """The rows of the probes whose stars have come, with what the next step needs behind the columns."""
-        items = np.concatenate([self._held[0], items])
-        table = pa.concat_tables([self._held[1], pa.Table.from_batches([rows])])
-        stars = np.flatnonzero(items["kind"] == STAR)
-        end = int(stars[-1]) + 1 if len(stars) else 0
-        partners = (items["kind"][end:] == PAIR) & (items["s"][end:] >= 0)
-        end += int(partners.argmax()) if partners.any() else len(partners)  # nothing can come before such rows
-        n = int(np.count_nonzero(items["kind"][:end] == PAIR))
-        self._held = items[end:], table.slice(n)
-        pairs = items[:end][items["kind"][:end] == PAIR]
-        table = table.slice(0, n)
-        numbers = [pairs["r"].copy()] if self._first else [table.column(name).to_numpy() for name in self._numbers[:-1]]
-        numbers.append(pairs["s"].copy())
-        group = np.cumsum(items["kind"][:end] == STAR)[items["kind"][:end] == PAIR]
-        alone = pairs["s"] < 0
-        order = np.lexsort([*(np.where(alone, 0, of) for of in reversed(numbers)), ~alone, group])
-        if self._last:
-            return table.take(pa.array(order))
-        table = table.select([name for name in self._schema.names if name not in self._numbers])
-        for name, of in zip(self._numbers, numbers, strict=True):
-            table = table.append_column(pa.field(name, pa.int64(), nullable=False), pa.array(of.astype(np.int64)))
-        time = pc.max_element_wise(*(table.column(name) for name in self._times))
-        table = table.append_column(pa.field(TIME, time.type, nullable=False), time)
-        return table.take(pa.array(order))
-
-
 def _nothing(lateness: Any) -> Any:
     """No lateness, of the same kind as ``lateness``."""
     return 0 if isinstance(lateness, int) else "0 SECONDS"
-
-
-def _table(data: bytes, schema: pa.Schema) -> pa.Table:
-    try:
-        table = read_ipc_stream(data)
-    except (pa.ArrowException, OSError) as error:
-        raise damaged(f"a table cannot be read ({first_line(error)})") from None
-    if (table.schema.names, table.schema.types) != (schema.names, schema.types):
-        raise SnapshotError("the snapshot is of another statement: a table has other columns; open the join as the "
-                            "other one was")
-    return table
-

@@ -73,7 +73,7 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     try:
         statement = parse(text)
     except SeveralTables:
-        statement = parse_multiway(text, left=True)
+        statement = parse_multiway(text, kinds="left last")
     check_named(statement, unnamed)
     given, more = bind_tables(statement, tables, streams)
     check_options(statement, more, device, stream_sql)

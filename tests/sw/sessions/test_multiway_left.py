@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
-from splitjoin import PredicateError, StatementError
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.statement import MultiwaySelect
 from splitjoin.sessions import MultiwayJoin
@@ -91,14 +89,3 @@ def test_rows_of_null_come_with_time_and_keep_their_order() -> None:
         session.heartbeat(41)
         assert session.poll()["at"].to_pylist() == [11, 10], "by the arrival of the latest tuple, which is of b"
         assert not len(session.flush())
-
-
-@pytest.mark.parametrize(("text", "error", "said"), [
-    ("SELECT a.t FROM a LEFT JOIN b ON a.v = b.v JOIN c ON a.v = c.v", StatementError, "but for a LEFT JOIN at the e"),
-    ("SELECT a.t FROM a JOIN b ON a.v = b.v FULL JOIN c ON a.v = c.v", StatementError, "but for a LEFT JOIN at the e"),
-    ("SELECT a.t FROM a JOIN b ON a.v = b.v LEFT JOIN c ON a.v = c.v WHERE c.t > 3", PredicateError,
-     "WHERE names c, which is behind LEFT JOIN"),
-])
-def test_what_is_refused(text: str, error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
-        made([1, 1, 1], text)

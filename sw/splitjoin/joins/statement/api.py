@@ -102,8 +102,8 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
         statement = parse(text)
     except SeveralTables:
         try:
-            several = parse_multiway(text, left=any(is_schema(data) for data in (*(tables or {}).values(),
-                                                                                 *streams.values())))
+            schemas_given = any(map(is_schema, (*(tables or {}).values(), *streams.values())))
+            several = parse_multiway(text, kinds="any" if schemas_given else "inner")
         except StatementError as refused:
             return rest.answered(refused)
         return _several(several, unnamed, tables, streams, device, device_options, sort, to, rest, window=window,

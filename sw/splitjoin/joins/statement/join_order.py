@@ -57,7 +57,7 @@ def join_order(statement: MultiwayStatement, schemas: Sequence[Schema], tables: 
     a LEFT JOIN keep FROM's order, and conditions that are not in the language too, of which the joins themselves tell.
     """
     given = JoinOrder(tuple(range(len(tables))))
-    if statement.how != "inner" or len(tables) > _MOST_TABLES or not all(map(len, tables)) or (
+    if set(statement.hows) != {"inner"} or len(tables) > _MOST_TABLES or not all(map(len, tables)) or (
             sum(map(len, tables)) < LEAST_ROWS):
         return given
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from sqlglot import exp
@@ -32,7 +32,14 @@ __all__ = ["NUMBER", "TIME", "MultiwayStatement", "MultiwayStep", "Windows", "al
 #: The column of a row between steps that holds the number of a table's tuple, behind the table's name and a dot; and
 #: the one that holds the time of its latest tuple.
 NUMBER, TIME = "#", "#time"
+#: The table of columns that rows between steps have beside those of tables.
+_ROW = "#row"
 _UNITS = {"s": "SECONDS", "ms": "MILLISECONDS", "us": "MICROSECONDS", "ns": "NANOSECONDS"}
+#: The kinds of join that streams take in any step, and those whose rows have no column of S.
+_OF_STREAMS, _CHOOSING = ("inner", "left", "semi", "anti", "asof", "asof_left"), ("semi", "anti")
+#: What is refused of the joins of a statement.
+_REFUSED = {"inner": "a join that is not inner", "any": "a join that is not INNER, LEFT, SEMI, ANTI or ASOF",
+            "left last": "a join that is not inner, but for a LEFT JOIN at the end,"}
 #: A table's label and one of its columns.
 Named = tuple[str, str]
 
@@ -40,8 +47,7 @@ Named = tuple[str, str]
 @dataclass(frozen=True)
 class MultiwayStatement:
     """The parts of a join of ``tables``, three at least. ``on``: the condition behind each table but the first, None
-    without one. ``how``: the kind of the last join, inner or left; the others are inner. The other parts are those of a
-    `Statement`.
+    without one; ``hows``: the kind of its join, inner for whole tables. The other parts are those of a `Statement`.
     """
 
     text: str
@@ -49,7 +55,7 @@ class MultiwayStatement:
     tables: tuple[TableName, ...]
     on: tuple[exp.Expr | None, ...]
     where: exp.Expr | None
-    how: How = "inner"
+    hows: tuple[How, ...]
 
 
 @dataclass(frozen=True)
@@ -105,9 +111,8 @@ class Windows:
     def of_step(self, step: MultiwayStep) -> dict[str, str]:
         """The time columns of the step's R and S, by the names of its tables."""
         left, right = step.statement.tables
-        at = len(step.left)
-        own = f"{step.left[0].label}.{self.times[0]}" if at == 1 else TIME
-        return {left.label: own, right.label: self.times[at]}
+        own = f"{step.left[0].label}.{self.times[0]}" if step.number == 1 else TIME
+        return {left.label: own, right.label: self.times[step.number]}
 
     def length(self, ticks: int) -> str:
         """A RANGE of so many ticks, as a text."""
@@ -126,17 +131,26 @@ class Windows:
 class MultiwayStep:
     """One step: a statement over two tables, R the rows of the step before.
 
-    ``left``: the tables whose tuples these are made of, ``right``: the table that is S. ``carried``: the columns, by
-    table, that the step's rows have; None for the last step, whose rows are the result. Behind these, in streams, stand
-    the numbers of the tuples that R's rows are made of, from the second step on. ``window``: of R and of S, as texts;
-    None without windows.
+    ``number``: that of the table that is S. ``left``: the tables whose tuples R's rows are made of, ``made``: those of
+    the step's rows, which lack S after a semi or anti join. ``carried``: the columns, by table, that the step's rows
+    have; None for the last step, whose rows are the result. Behind these, in streams, stand the numbers of the tuples
+    that R's rows are made of, from the second step on. ``window``: of R and of S, as texts; None without windows.
+    ``delay``: by how many ticks the time of a row, which is that of its latest tuple, may lie below the step's frontier
+    when it comes; None if rows come in the order of their latest tuples.
     """
 
     statement: Statement
+    number: int
     left: tuple[TableName, ...]
-    right: TableName
+    made: tuple[TableName, ...]
     carried: tuple[Named, ...] | None
     window: tuple[str, str] | None
+    delay: int | None = None
+
+    @property
+    def right(self) -> TableName:
+        """The table that is S."""
+        return self.statement.tables[1]
 
 
 def steps(statement: MultiwayStatement, schemas: Sequence[Schema], windows: Windows | None, *,
@@ -157,9 +171,11 @@ def read_parts(statement: MultiwayStatement, schemas: Sequence[Schema]) -> tuple
     return items, [(made.by_table(term), made.tables_of(term)) for _, term in made.terms()]
 
 
-def parse_multiway(text: str, *, left: bool = False) -> MultiwayStatement:
-    """The parts of a SELECT over three tables or more. Raises `StatementError`, pointing at it, for all that is not an
-    inner join of them; ``left``: or a LEFT JOIN at the end.
+def parse_multiway(text: str, *, kinds: Literal["inner", "left last", "any"] = "inner") -> MultiwayStatement:
+    """The parts of a SELECT over three tables or more.
+
+    ``kinds``: ``"inner"``: all joins must be inner; ``"left last"``: or the last one a LEFT JOIN; ``"any"``: each may
+    be a left, semi, anti or as-of join. Raises `StatementError`, pointing at it, for all else.
     """
     tokens, outer, source, tree = read_tree(text)
     check_clauses(tree, source)
@@ -171,19 +187,25 @@ def parse_multiway(text: str, *, left: bool = False) -> MultiwayStatement:
             raise source.error(f"two tables are called {table.label!r}; give them names of their own, such as "
                                f"{table.name} a JOIN {table.name} b", table.start, table.start)
     for n, join in enumerate(joins):
-        last = left and n == len(joins) - 1 and join_how(join) == "left"
-        if (join_how(join) != "inner" and not last) or join.args.get("using"):
-            inner = "a join that is not inner" + (", but for a LEFT JOIN at the end," if left else "")
-            what = "USING" if join.args.get("using") else inner
-            raise source.on(_not_yet(what), joins[n].this)
+        allowed = _OF_STREAMS if kinds == "any" else ("inner", "left") if kinds == "left last" and (
+            n == len(joins) - 1) else ("inner",)
+        if join_how(join) not in allowed or join.args.get("using"):
+            what = "USING" if join.args.get("using") else _REFUSED[kinds]
+            raise source.on(_not_yet(what), join.this)
     for name, there in (("GROUP BY", tree.args.get("group")), ("ORDER BY", tree.args.get("order")),
                         ("LIMIT", tree.args.get("limit")), ("OFFSET", tree.args.get("offset"))):
         if there is not None:
             raise source.error(_not_yet(name))
     where = tree.args.get("where")
     return MultiwayStatement(text, tuple(select_items(tree.expressions, tokens, outer, text, source)), tuple(tables),
-                             tuple(join.args.get("on") for join in joins), None if where is None else where.this,
-                             join_how(joins[-1]) or "inner")
+                             tuple(_condition(join) for join in joins), None if where is None else where.this,
+                             tuple(join_how(join) or "inner" for join in joins))
+
+
+def _condition(join: Any) -> exp.Expr | None:
+    """The condition behind ``join``, with that of MATCH_CONDITION."""
+    found = [tree for tree in (join.args.get("on"), join.args.get("match_condition")) if tree is not None]
+    return exp.And(this=found[0], expression=found[1]) if len(found) > 1 else found[0] if found else None
 
 
 class _Steps:
@@ -197,33 +219,87 @@ class _Steps:
 
     def made(self) -> Iterator[MultiwayStep]:
         statement, tables = self._statement, self._statement.tables
-        terms = [list[exp.Expr]() for _ in tables]
-        for n, term in self.terms():
-            at = max(self.tables_of(term), default=0)
-            if statement.how == "left" and n == len(tables) - 1:
-                at = n  # what only says of which rows the last table has partners
-            elif statement.how == "left" and at == len(tables) - 1:
-                raise PredicateError(f"WHERE names {tables[at].label}, which is behind LEFT JOIN, in "
-                                     f"{term.sql()!r}; put it into ON, or test the rows")
-            terms[max(at, 1)].append(term)
+        terms = self._placed()
         outputs = list(self.outputs())
         for at in range(1, len(tables)):
-            left = TableName(", ".join(t.label for t in tables[:at]), ", ".join(t.label for t in tables[:at]), 0)
+            how, present = statement.hows[at - 1], self._present(at)
+            left = TableName(", ".join(t.label for t in present), ", ".join(t.label for t in present), 0)
             later = [*(term for some in terms[at + 1:] for term in some), *(item.tree for item in outputs)]
             carried = None if at == len(tables) - 1 else self._carried(later, at)
-            on = [self._rewritten(term, at, left) for term in terms[at]]
-            window = None
+            own = terms[at] if not how.startswith("asof") else [self._of_latest(term, at) for term in terms[at]]
+            on = [self._rewritten(term, at, left) for term in own]
+            window, delay = None, None
             if self._windows is not None:
-                window, bounds = self._bounds(self._windows, at, left)
+                window, bounds, delay = self._bounds(self._windows, at, left, on)
                 on += bounds
             items = [replace(item, tree=self._rewritten(item.tree, at, left)) for item in outputs] if (
                 carried is None) else [SelectItem(self._column(named, at, left), ".".join(named), ".".join(named), 0, 0)
                                        for named in carried]
-            numbered = [(t.label, NUMBER) for t in tables[:at]] if self._numbers and at > 1 else []
+            numbered = [(t.label, NUMBER) for t in present] if self._numbers and at > 1 else []
             items += [SelectItem(self._column(named, at, left), ".".join(named), "", 0, 0) for named in numbered]
-            how = statement.how if carried is None else "inner"
-            yield MultiwayStep(Statement(statement.text, tuple(items), (left, tables[at]), all_of(on), None, how),
-                               tables[:at], tables[at], carried, window)
+            yield MultiwayStep(Statement(statement.text, tuple(items), (left, tables[at]), all_of(on), None, how), at,
+                               present, self._present(at + 1), carried, window, delay)
+
+    def _placed(self) -> list[list[exp.Expr]]:
+        """The terms of ON and WHERE, by the number of the table whose step tests them.
+
+        A term of an inner join, or of WHERE, may be tested by any inner join behind its tables, as the other kinds keep
+        or drop rows of R one by one. What stands behind another kind of join says only which partners there are.
+        """
+        statement, tables = self._statement, self._statement.tables
+        terms = [list[exp.Expr]() for _ in tables]
+        for n, term in self.terms():
+            behind = max(self.tables_of(term), default=0)
+            for column in term.find_all(exp.Column):
+                self._check_there(column, n)
+            if n < len(tables) and statement.hows[n - 1] != "inner":
+                terms[n].append(term)
+                continue
+            at = next((at for at in range(max(behind, 1), len(tables)) if statement.hows[at - 1] == "inner"), None)
+            if at is None:
+                raise PredicateError(f"WHERE names {tables[behind].label} in {term.sql()!r}, and no inner join stands "
+                                     f"behind it that could test this; put it into ON, or test the rows")
+            terms[at].append(term)
+        return terms
+
+    def _present(self, at: int) -> tuple[TableName, ...]:
+        """The tables before number ``at`` whose tuples are parts of rows there."""
+        hows = ("inner", *self._statement.hows)
+        return tuple(t for t, how in zip(self._statement.tables[:at], hows, strict=False) if how not in _CHOOSING)
+
+    def _check_there(self, column: exp.Column, n: int) -> None:
+        """Raise `PredicateError` if the column is of a table that a semi or anti join before table ``n`` left out."""
+        at = self._number(column)
+        if at and at != n and self._statement.hows[at - 1] in _CHOOSING:
+            raise PredicateError(f"{column.sql()!r} is of a table behind {self._statement.hows[at - 1].upper()} JOIN, "
+                                 f"which only chooses rows of the tables before it; name it in that join's ON alone")
+
+    def _of_latest(self, term: exp.Expr, at: int) -> exp.Expr:
+        """``term``; where an ASOF JOIN compares the time of R's rows by it, with their column of it."""
+        if at == 1 or self._windows is None or not isinstance(term, (exp.GTE, exp.GT, exp.LTE, exp.LT)):
+            return term
+        parts = [term.this, term.expression]
+        times = {(t.label, time) for t, time in self._times(at)}
+        own = (self._statement.tables[at].label, self._windows.times[at])
+        for n, part in enumerate(parts):
+            if not isinstance(parts[1 - n], exp.Column) or self._named(parts[1 - n]) != own:
+                continue
+            listed = [part.this, *part.expressions] if isinstance(part, exp.Greatest) else [part]
+            if {self._named(one) for one in listed if isinstance(one, exp.Column)} != times or not all(
+                    isinstance(one, exp.Column) for one in listed):
+                names = ", ".join(".".join(one) for one in sorted(times))
+                latest = f"greatest({names})" if len(times) > 1 else names
+                raise PredicateError(f"behind other joins, an ASOF JOIN compares the time of a row's latest tuple; "
+                                     f"write {latest} in place of {part.sql()} in {term.sql()!r}")
+            parts[n] = exp.column(exp.to_identifier(TIME, quoted=True), exp.to_identifier(_ROW, quoted=True))
+            return type(term)(this=parts[0], expression=parts[1])
+        return term
+
+    def _times(self, at: int) -> list[tuple[TableName, str]]:
+        """The tables of rows before step ``at``, and their time columns."""
+        assert self._windows is not None
+        present = self._present(at)
+        return [(t, time) for t, time in zip(self._statement.tables, self._windows.times, strict=True) if t in present]
 
     def terms(self) -> Iterator[tuple[int, exp.Expr]]:
         """The terms of all conditions, with the number of the join behind whose ON each stands; WHERE is the last."""
@@ -240,22 +316,41 @@ class _Steps:
         return tree.transform(lambda node: _in_place_of(node, named_column(self._named(node))) if isinstance(
             node, exp.Column) else node)
 
-    def _bounds(self, windows: Windows, at: int, left: TableName) -> tuple[tuple[str, str], list[exp.Expr]]:
-        """The windows of R and S, and for each tuple in R the condition that it lies in its own stream's window."""
-        lengths, tables = windows.lengths, self._statement.tables
-        later = self._column((tables[at].label, windows.times[at]), at, left)
-        bounds = [] if at == 1 else [
-            windows.within(self._column((t.label, time), at, left), later, length)
-            for t, time, length in zip(tables[:at], windows.times, lengths, strict=False)]
-        return (windows.length(min(lengths[:at])), windows.length(lengths[at])), bounds
+    def _bounds(self, windows: Windows, at: int, left: TableName,
+                on: Sequence[exp.Expr]) -> tuple[tuple[str, str], list[exp.Expr], int | None]:
+        """The windows of R and S, for each tuple in R the condition that it lies in its own stream's window, and by how
+        much rows may come late.
+        """
+        statement, lengths = self._statement, windows.lengths
+        how, later = statement.hows[at - 1], self._column((statement.tables[at].label, windows.times[at]), at, left)
+        # A row that lacks tuples is bounded by the others.
+        optional = {t for t, how in zip(statement.tables[1:at], statement.hows, strict=False) if how in (
+            "left", "asof_left")}
+        bounds, always = list[exp.Expr](), list[int]()
+        for t, time in self._times(at):
+            length = lengths[statement.tables.index(t)]
+            column = self._column((t.label, time), at, left)
+            within = windows.within(column, later, length)
+            if t in optional:
+                within = exp.Paren(this=exp.Or(this=exp.Is(this=column, expression=exp.Null()), expression=within))
+            else:
+                always.append(length)
+            bounds += [within] if at > 1 else []
+        own = TIME if at > 1 else f"{self._statement.tables[0].label}.{windows.times[0]}"
+        of_s = self._statement.tables[at].label, windows.times[at]
+        back = [_looks_back(term, (left.label, own), of_s) for term in on]
+        backward = how.startswith("asof") and any(back)
+        delay = None if how == "inner" else 0 if backward else min(always)
+        return (windows.length(min(always)), windows.length(lengths[at])), bounds, delay
 
     def _carried(self, later: Sequence[exp.Expr], at: int) -> tuple[Named, ...]:
         """The columns of the first tables, up to number ``at``, that ``later`` trees need."""
         used = {self._named(column) for tree in later for column in tree.find_all(exp.Column)}
         if self._windows is not None:
-            used |= {(t.label, time) for (t, _), time in zip(self._tables, self._windows.times, strict=True)}
+            used |= {(t.label, time) for t, time in self._times(at + 1)}
+        there = self._present(at + 1)
         found = tuple((t.label, name) for t, schema in self._tables[:at + 1] for name in schema.names
-                      if (t.label, name) in used)
+                      if t in there and (t.label, name) in used)
         first, schema = self._tables[0]
         return found or ((first.label, schema.names[0]),)  # a table without columns has no rows
 
@@ -264,13 +359,18 @@ class _Steps:
         made = list[tuple[SelectItem, str | None, str]]()  # with the table of a column as it is, and the name
         for item in self._statement.items:
             tree = item.tree
+            for column in tree.find_all(exp.Column):
+                if not isinstance(column.this, exp.Star):
+                    self._check_there(column, len(self._tables))
             star = tree if isinstance(tree, exp.Star) else tree.this if isinstance(tree, exp.Column) else None
             if isinstance(star, exp.Star):
                 if item.alias is not None or any(star.args.values()):
                     raise StatementText(self._statement.text, ()).error(
                         "a star takes no other words in a SELECT over streams: write out the columns", item.start,
                         item.end)
-                chosen = self._tables if isinstance(tree, exp.Star) else [self._reader.table(tree.args["table"].name)]
+                there = self._present(len(self._tables))
+                chosen = [(t, schema) for t, schema in self._tables if t in there] if isinstance(tree, exp.Star) else [
+                    self._reader.table(tree.args["table"].name)]
                 made += [(replace(item, tree=named_column((t.label, name))), t.label, name)
                          for t, schema in chosen for name in schema.names]
             elif isinstance(tree, exp.Column) and item.alias is None:
@@ -303,8 +403,14 @@ class _Steps:
 
     def _rewritten(self, tree: exp.Expr, at: int, left: TableName) -> exp.Expr:
         """``tree`` with the columns of step ``at``."""
-        return tree.transform(lambda node: self._column(self._named(node), at, left, node) if isinstance(
-            node, exp.Column) else node)
+        def own(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Column):
+                return node
+            if node.table == _ROW:
+                return named_column((left.label, node.name))
+            return self._column(self._named(node), at, left, node)
+
+        return tree.transform(own)
 
     def _column(self, named: Named, at: int, left: TableName, node: exp.Expr | None = None) -> exp.Expr:
         """The tree of a column in step ``at``, which stands for ``node`` of the text."""
@@ -325,6 +431,14 @@ def _in_place_of(node: exp.Expr, made: exp.Column) -> exp.Column:
     for of, part in zip(node.find_all(exp.Identifier), made.find_all(exp.Identifier), strict=False):
         part.meta.update(of.meta)
     return made
+
+
+def _looks_back(term: exp.Expr, r: Named, s: Named) -> bool:
+    """True if ``term`` says that the time ``r`` of R's rows is not below the time ``s``; both by table and name."""
+    if not isinstance(term, (exp.GTE, exp.GT, exp.LTE, exp.LT)):
+        return False
+    pair = [term.this, term.expression][::1 if isinstance(term, (exp.GTE, exp.GT)) else -1]
+    return [(one.table, one.name) for one in pair if isinstance(one, exp.Column)] == [r, s]
 
 
 def all_of(terms: Sequence[exp.Expr]) -> exp.Expr | None:

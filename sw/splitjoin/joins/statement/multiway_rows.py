@@ -55,7 +55,7 @@ def multiway_rows(statement: MultiwayStatement, tables: Sequence[pa.Table], run:
     plans, counters = [chosen.told] if chosen.told else [], dict[str, int]()
     result: JoinResult | None = None
     for step in steps(statement, schemas, windows):
-        at = len(step.left)
+        at = step.number
         how: dict[str, Any] = {"window": None, "time": None}
         if windows is not None and step.window is not None:
             names = [t.label for t in step.statement.tables]

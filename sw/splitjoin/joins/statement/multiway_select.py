@@ -51,7 +51,7 @@ class MultiwaySelect:
         left = pa.schema([field.with_name(f"{first}.{field.name}") for field in schemas[0]])
         made = []
         for step in steps(statement, known, windows, numbers=True):
-            at = len(step.left)
+            at = step.number
             assert step.window is not None
             select = Select.make(
                 step.statement, Schema.from_arrow("r", left), Schema.from_arrow("s", schemas[at]),
@@ -69,13 +69,13 @@ class MultiwaySelect:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
-        _, last = self.steps[-1]
-        return pa.schema(list(last.schema)[:len(last.schema) - len(self.statement.tables) + 1])
+        step, last = self.steps[-1]
+        return pa.schema(list(last.schema)[:len(last.schema) - len(step.left)])
 
 
 def between(step: MultiwayStep, select: Select, time: pa.DataType) -> pa.Schema:
     """The schema of the rows between ``step`` and the next one."""
-    numbers = [f"{t.label}.{NUMBER}" for t in (*step.left, step.right)]
+    numbers = [f"{t.label}.{NUMBER}" for t in step.made]
     fields = [field for field in select.schema if field.name not in numbers]
     return pa.schema([*fields, *(pa.field(name, pa.int64(), nullable=False) for name in numbers),
                       pa.field(TIME, time, nullable=False)])

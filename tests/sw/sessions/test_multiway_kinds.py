@@ -1,0 +1,173 @@
+"""Left, semi, anti and as-of joins in any step of a join of several streams: the rows of the definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import splitjoin
+from splitjoin import PredicateError, StatementError
+from splitjoin.engines.golden import GoldenDevice
+from splitjoin.joins.statement import MultiwaySelect
+from splitjoin.sessions import MultiwayJoin, multiway_steps
+from tests.support.multiway import Joined, by_steps
+from tests.support.sampling import examples
+
+from ...support.lagging import LaggingDevice
+from .test_multiway import SCHEMA
+
+#: The condition of each stream's join, and whether it holds.
+ON = {"b": "a.v = b.v", "c": "c.v <= a.v", "d": "(d.v = b.v OR d.v > a.v)"}
+KINDS = ["inner", "inner", "left", "semi", "anti", "asof", "asof_left"]
+WORDS = {"inner": "JOIN", "asof_left": "ASOF LEFT JOIN"}
+Row = Mapping[str, Any]
+
+
+def holds(name: str, kind: str, row: Row, one: dict[str, Any]) -> bool:
+    a, b = row["a"]["v"], row.get("b")
+    if name == "b" or kind.startswith("asof"):
+        return bool(a == one["v"])
+    return bool(one["v"] <= a) if name == "c" else (b is not None and b["v"] == one["v"]) or one["v"] > a
+
+
+def chain(kinds: list[str], ops: list[str]) -> tuple[str, list[Joined], list[str]]:
+    """A statement, its joins, and the streams whose tuples its rows have."""
+    there, text, joins = ["a"], "FROM a", list[Joined]()
+    for name, kind, op in zip("bcd", kinds, ops, strict=False):
+        on = ON[name] if name != "d" or "b" in there else "d.v > a.v"
+        if kind.startswith("asof"):
+            latest = "a.t" if there == ["a"] else f"greatest({', '.join(f'{n}.t' for n in there)})"
+            on = f"a.v = {name}.v AND {latest} {op} {name}.t"
+        text += f" {WORDS.get(kind, f'{kind.upper()} JOIN')} {name} ON {on}"
+        joins.append(Joined(kind, partial(holds, name, kind), op))
+        there += [name] if kind not in ("semi", "anti") else []
+    return f"SELECT {', '.join(f'{n}.t AS {n}t, {n}.v AS {n}v' for n in there)} {text}", joins, there
+
+
+def made(text: str, names: str, lengths: list[int]) -> MultiwaySelect:
+    windows = {name: f"RANGE {n}" for name, n in zip(names, lengths, strict=True)}
+    found = splitjoin.sql(text, window=windows, time="t", tables=dict.fromkeys(names, SCHEMA))
+    assert isinstance(found, MultiwaySelect)
+    return found
+
+
+def values(row: Row, there: list[str]) -> tuple[Any, ...]:
+    return tuple(None if row[n] is None else row[n][column] for n in there for column in "tv")
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.data())
+def test_however_it_is_fed(data: st.DataObject) -> None:
+    n = data.draw(st.sampled_from([3, 3, 4]))
+    names = "abcd"[:n]
+    kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=n - 1, max_size=n - 1))
+    ops = data.draw(st.lists(st.sampled_from([">=", ">", "<=", "<"]), min_size=n - 1, max_size=n - 1))
+    text, joins, there = chain(kinds, ops)
+    streams, at, rows = {}, dict.fromkeys(names, 0), list[Any]()
+    for name in names:
+        times = sorted(data.draw(st.lists(st.integers(0, 12), max_size=8 if n == 3 else 5)))
+        streams[name] = pa.table([times, data.draw(st.lists(st.integers(0, 2), min_size=len(times),
+                                                            max_size=len(times)))], schema=SCHEMA)
+    lengths = data.draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))
+    select = made(text, names, lengths)
+
+    def fresh() -> MultiwayJoin:
+        lag = data.draw(st.sampled_from([None, 0, 3]))
+        return MultiwayJoin(select, [GoldenDevice() if lag is None else LaggingDevice(lag) for _ in select.steps])
+
+    session = fresh()
+    while any(at[name] < len(streams[name]) for name in names):
+        name = data.draw(st.sampled_from([name for name in names if at[name] < len(streams[name])]))
+        size = data.draw(st.integers(1, 3))
+        session.push(name, streams[name].slice(at[name], size))
+        at[name] += size
+        match data.draw(st.sampled_from(["go on", "poll", "heartbeat", "move", "finish"])):
+            case "poll":
+                rows += session.poll().to_pylist()
+            case "heartbeat" if at[name] < len(streams[name]):
+                session.heartbeat(streams[name]["t"][at[name]].as_py(), name)
+            case "finish" if at[name] >= len(streams[name]):
+                session.finish(name)
+            case "move":
+                state = session.snapshot()
+                session.close()
+                session = fresh()
+                session.restore(state)
+    with session:
+        rows += session.flush().to_pylist()
+        assert session.finished
+    found = [tuple(row.values()) for row in rows]
+    wanted = [values(row, there) for _, row in by_steps(streams, joins, lengths, "t")]
+    if kinds[-1] != "inner":  # rows come when they are decided
+        found, wanted = sorted(found, key=repr), sorted(wanted, key=repr)
+    assert found == wanted, text
+
+
+@pytest.mark.parametrize("kinds", [["left", "inner", "inner"], ["anti", "left", "asof"], ["inner", "asof_left", "semi"],
+                                   ["asof", "semi", "left"], ["left", "asof", "anti"]])
+def test_duckdb_s_rows(kinds: list[str]) -> None:
+    """Over windows that hold everything."""
+    text, _, _ = chain(kinds, [">=", ">", ">="])
+    streams = {name: pa.table([[(3 * n + k) % 11 for n in range(12)], [(n * k + n // 3) % 3 for n in range(12)]],
+                              schema=SCHEMA).sort_by("t") for k, name in enumerate("abcd", 1)}
+    with duckdb.connect() as db, MultiwayJoin(select := made(text, "abcd", [99] * 4), [
+            GoldenDevice() for _ in range(3)]) as session:
+        for name, table in streams.items():
+            db.register(name, table)
+            session.push(name, table)
+        rows = session.flush().to_pylist()
+        wanted = db.sql(text).fetchall()
+    assert sorted([tuple(row.values()) for row in rows], key=repr) == sorted(wanted, key=repr), select
+
+
+def test_a_heartbeat_of_a_silent_stream_lets_rows_go_on() -> None:
+    """Rows without a partner wait for their windows alone."""
+    select = made(chain(["left", "inner"], [">=", ">="])[0], "abc", [2, 2, 9])
+    with splitjoin.open_multiway(select, "golden") as session:
+        session.push("a", pa.table([[0, 1], [1, 1]], schema=SCHEMA))
+        session.push("c", pa.table([[0, 4], [0, 1]], schema=SCHEMA))
+        session.heartbeat(2)
+        assert not len(session.poll())
+        session.heartbeat(10)
+        assert [tuple(row.values()) for row in session.poll().to_pylist()] == [
+            (0, 1, None, None, 0, 0), (1, 1, None, None, 0, 0)], "c at 4 is too late for both"
+        assert session.counters()["2_waiting"] < 2
+
+
+def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are handed on as they come are not in the order of time."""
+    real = multiway_steps._ByTime.__init__
+
+    def at_once(self: Any, *args: Any) -> None:
+        real(self, *args)
+        self._delay = 0
+
+    monkeypatch.setattr(multiway_steps._ByTime, "__init__", at_once)
+    with pytest.raises((AssertionError, splitjoin.InputError)):
+        test_a_heartbeat_of_a_silent_stream_lets_rows_go_on()
+
+
+@pytest.mark.parametrize(("text", "error", "said"), [
+    ("SELECT a.t FROM a FULL JOIN b ON a.v = b.v JOIN c ON a.v = c.v", StatementError,
+     "a join that is not INNER, LEFT, SEMI, ANTI or ASOF is not supported in a join of three"),
+    ("SELECT a.t FROM a JOIN b ON a.v = b.v ASOF JOIN c ON a.v = c.v AND a.t >= c.t", PredicateError,
+     r"compares the time of a row's latest tuple; write greatest\(a.t, b.t\) in place of a.t in 'a.t >= c.t'"),
+    ("SELECT b.t FROM a SEMI JOIN b ON a.v = b.v JOIN c ON a.v = c.v", PredicateError,
+     "'b.t' is of a table behind SEMI JOIN, which only chooses rows"),
+    ("SELECT a.t FROM a ANTI JOIN b ON a.v = b.v JOIN c ON b.v = c.v", PredicateError, "behind ANTI JOIN"),
+    ("SELECT a.t FROM a JOIN b ON a.v = b.v LEFT JOIN c ON a.v = c.v WHERE c.t > 3", PredicateError,
+     "WHERE names c in 'c.t > 3', and no inner join stands behind it"),
+    ("SELECT a.t FROM a LEFT JOIN b ON a.v = b.v LEFT JOIN c ON a.v = c.v WHERE a.v > 1", PredicateError,
+     "WHERE names a in 'a.v > 1', and no inner join stands behind it"),
+    ("SELECT a.t FROM a JOIN b ON a.v = b.v ASOF JOIN c ON a.v = c.v", StatementError,
+     "an ASOF JOIN needs one comparison of both tables' time columns"),
+])
+def test_what_is_refused(text: str, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        made(text, "abc", [1, 1, 1])
