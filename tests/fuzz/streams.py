@@ -18,13 +18,15 @@ from splitjoin import StreamJoin, UnsupportedError
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR, Items
 
-from ..support.changes import Change, golden
+from ..support.changes import Change, golden_rows
 from .joins import Case, Difference, check_same, cpu_options, drawn, drawn_window, outcome
 
 __all__ = ["of_changes", "of_streams"]
 
 #: Sub-windows by which masks hide pairs.
 CORES = 3
+#: Kinds of joins that change.
+_KINDS = ("inner", "inner", "inner", "left", "right", "full", "semi", "anti", "asof", "asof_left")
 
 
 class Changes:
@@ -138,14 +140,15 @@ def of_streams(chance: random.Random) -> None:
 
 
 def of_changes(chance: random.Random, *, all_told: bool = True) -> None:
-    """Compare an inner join whose session changes while it runs with golden, to which the same changes are made; or,
-    without ``all_told``, none of them, which is a fault.
+    """Compare a join whose session changes while it runs with golden, to which the same changes are made; or, without
+    ``all_told``, none of them, which is a fault.
     """
-    case = drawn(chance, streams=True, how="inner")
+    how = chance.choice(_KINDS)
+    case = drawn(chance, streams=True, how=how)
     while min(len(case.r), len(case.s)) < 8:  # nothing would change
-        case = drawn(chance, streams=True, how="inner")
-    given = {"on": case.on, "time": case.time, "window": case.window,
-             "order": chance.choice(["total", "outer(1)", "outer(4)"])}
+        case = drawn(chance, streams=True, how=how)
+    given = {"on": case.on, "time": case.time, "window": case.window, "how": how, **case.more,
+             "order": chance.choice(["total", "outer(1)", "outer(4)"]) if how == "inner" else "total"}
     sessions = _openers(chance, case, given, punctuation=True)
     changes = Changes(chance, case.time is not None)
     got = outcome(lambda: pushed(chance, case, sessions, changes))
@@ -155,10 +158,10 @@ def of_changes(chance: random.Random, *, all_told: bool = True) -> None:
                                                                             **given).table))
         return
     asked = splitjoin.query(case.r.schema, case.s.schema, **given)
-    items = golden(asked, arrivals(asked, case.r, case.s), changes.made if all_told else [], CORES)
+    items = golden_rows(asked, arrivals(asked, case.r, case.s), changes.made if all_told else [], CORES)
     if (found := np.concatenate(changes.items)).tolist() != items.tolist():
         raise Difference(f"the session gives {len(found)} items, golden {len(items)}: {case}")
-    pairs = items[items["kind"] == PAIR]
+    rows = items[items["kind"] == PAIR]
     check_same(case, "the session", got, pa.table(
-        [column for table, side in ((case.r, "r"), (case.s, "s")) for column in table.take(pairs[side]).columns],
-        schema=got.schema))
+        [column for table, side in ((case.r, "r"), (case.s, "s"))[:1 if how in ("semi", "anti") else 2]
+         for column in table.take(pa.array(rows[side], mask=rows[side] < 0)).columns], schema=got.schema))

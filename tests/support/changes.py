@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from splitjoin import Query, StreamJoin, UnsupportedError
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import Items
+from splitjoin.engines.device import ITEM, PAIR, Items
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.windows import WindowSpec
+from splitjoin.rows.kinds import reference_rows
 
-__all__ = ["CORES", "ROWS", "SCHEMA", "Change", "Turn", "golden", "run", "stream", "turns"]
+__all__ = ["CORES", "ROWS", "SCHEMA", "Change", "Turn", "golden", "golden_rows", "run", "stream", "turns"]
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
 #: Cores that masks are of.
@@ -42,9 +43,9 @@ class Change:
 
 
 def golden(query: Query, arrived: Arrivals, changes: list[Change], cores: int) -> Items:
-    """The items of ``query`` on the golden model, to which the changes are made between two tuples."""
+    """The items of the pairs of ``query`` on the golden model, to which the changes are made between two tuples."""
     done, rest = 0, arrived
-    with GoldenDevice(cores=cores).open(query) as session:
+    with GoldenDevice(cores=cores).open(query.pairs) as session:
         for change in changes:
             if change.at > done:
                 head, tail = rest.split(change.at - done)
@@ -59,6 +60,38 @@ def golden(query: Query, arrived: Arrivals, changes: list[Change], cores: int) -
         if rest is not None and len(rest):
             session.push(rest)
         return np.concatenate([session.poll(), session.flush()])
+
+
+def golden_rows(query: Query, arrived: Arrivals, changes: list[Change], cores: int) -> Items:
+    """The rows of ``query``, of any kind, by the reference from `golden`'s items."""
+    items = golden(query, arrived, changes, cores)
+    windows = [(c.at, query.with_window(c.window), c.now) for c in changes if c.window is not None]
+    if query.is_pairs:
+        return items
+    if not query.chooses_by_distance:
+        return reference_rows(query, arrived, items, changes=windows)
+    assert arrived.ts is not None
+    times = [arrived.ts[arrived.stream == n].tolist() for n in (0, 1)]
+    rows = []
+    for kind, side, r, s in reference_rows(
+            query.narrowed, arrived, items, bases=True,
+            changes=[(at, changed.narrowed, now) for at, changed, now in windows]).tolist():
+        partners = _nearest(query, [(int(one), times[0][r], times[1][one]) for one in items["s"][
+            (items["kind"] == PAIR) & (items["r"] == r)]]) if kind == PAIR else [s]
+        rows += [(kind, side, r, one) for one in partners or ([-1] if query.kind.how == "asof_left" else [])]
+    return np.array(rows, ITEM)
+
+
+def _nearest(query: Query, partners: list[tuple[int, int, int]]) -> list[int]:
+    """The row ids of the nearest ``partners``, given as row id, R's time and their own time."""
+    kind = query.kind
+    allowed = [(abs(time - mine), -s if kind.ties == "last" or (time <= mine and kind.direction != "forward") else s, s)
+               for s, mine, time in partners if (kind.allow_exact or time != mine)
+               and not (kind.direction == "backward" and time > mine)
+               and not (kind.direction == "forward" and time < mine)]
+    backward_first = [(apart, turn >= 0, turn, s) if kind.ties != "last" else (apart, False, turn, s)
+                      for apart, turn, s in allowed]
+    return [s for *_, s in sorted(backward_first)[:kind.k]]
 
 
 def stream(rows: list[tuple[int, int]]) -> pa.Table:

@@ -122,6 +122,12 @@ class RowOperator(ABC):
         times = [time for time in passed.values() if time is not None]
         return self.advance(min(times)) if len(times) == len(passed) else RowBatch(_NO_ITEMS)
 
+    def close_before(self, first: RowIds) -> RowBatch:
+        """The rows that are decided as windows have changed so that no later tuple meets one before row ids ``first``
+        (R's, S's). All results of the tuples that arrived must have been taken.
+        """
+        return RowBatch(_NO_ITEMS)
+
     @abstractmethod
     def finish(self, items: Items) -> RowBatch:
         """All remaining rows, with ``items``, the last ones, at the end of input."""

@@ -22,14 +22,28 @@ def check_precision(order: Order, n: int) -> None:
                          f"go on in a session with order 'inner({n})', or use order 'outer({n})'")
 
 
-def check_window(query: Query, device: Device, session: NumberedSession, *, takes_input: bool) -> None:
-    """Raise `UnsupportedError` unless the windows of ``query`` can change in ``session`` of ``device``.
-    ``takes_input``: True if tuples come in arrival order, and have not ended.
+def check_window(query: Query, device: Device, session: NumberedSession, *, ended: bool, in_order: bool) -> None:
+    """Raise `UnsupportedError` unless the windows of ``query`` can change in ``session`` of ``device``. ``ended``: True
+    if its input has; ``in_order``: True if tuples come in arrival order.
     """
-    if not takes_input or not query.is_pairs or session.rotation > 1 or device.expire == "own":
-        raise UnsupportedError("windows change while input comes in arrival order, in an inner join without "
-                               "aggregates, with no core masked in the device, and without expire='own'; open a "
-                               "session of a query with the other windows")
+    if ended:
+        reason = "the input has ended, so no tuple comes after a change"
+    elif not in_order:
+        reason = ("order 'none' joins tuples of RANGE windows as they come, whatever their order, so there is no first "
+                  "one after a change; use order 'total'")
+    elif query.aggregates:
+        reason = ("engines that fold aggregates find them by one window, and a tuple that waits may have partners by "
+                  "the one before; fold the pairs of a join, whose windows change")
+    elif query.is_unbounded:
+        reason = "of each key the last tuple alone is there, so no window finds those before it"
+    elif session.rotation > 1:
+        reason = ("cores of the device are masked, which hold tuples by their numbers in its session; mask them in "
+                  "the session")
+    elif device.expire == "own":
+        reason = "expire='own' lets tuples leave a window by what their own stream brought"
+    else:
+        return
+    raise UnsupportedError(f"windows cannot change here: {reason}; or open a session of a query with the other windows")
 
 
 def resumed(query: Query, r: Extent, s: Extent, *, in_order: bool) -> Query:
@@ -39,7 +53,7 @@ def resumed(query: Query, r: Extent, s: Extent, *, in_order: bool) -> Query:
     """
     if (r, s) == (query.window_r, query.window_s):
         return query
-    if not query.is_pairs or not in_order or Extent(None, None) in (r, s) or (
+    if query.aggregates or not in_order or Extent(None, None) in (r, s) or (
             query.time is None and (r.length, s.length) != (None, None)):
         raise ValueError("such windows do not change")
     return replace(query, window_r=r, window_s=s)

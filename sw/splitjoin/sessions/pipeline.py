@@ -22,7 +22,7 @@ from splitjoin.rows.answers import row_operator
 from splitjoin.rows.changes import Changes
 from splitjoin.rows.device_times import DeviceTimes
 from splitjoin.rows.numbered import NumberedSession, RowIds
-from splitjoin.rows.operator import RowOperator
+from splitjoin.rows.operator import RowBatch, RowOperator
 from splitjoin.rows.overlapped import OverlappedSession, against_overlap
 
 from .change_checks import check_precision, check_window, resumed
@@ -42,19 +42,18 @@ __all__ = ["Gate", "Pipeline"]
 _MIN_SLICE = 256
 #: Target number of results of a slice, unless the limit is lower.
 _SLICE_RESULTS = 1 << 18
-Answer = TypeVar("Answer")
 #: What a user can do when a device has failed.
 _KEPT = ("what was pushed is kept: restart() goes on in a fresh device session, restart('cpu') on another device")
 
-
+Answer = TypeVar("Answer")
 Gate = TypeVar("Gate", bound=ReadyGate)
 
 
 class Pipeline(Generic[Gate]):
     """Runs the query of ``schemas`` on ``device``. Not thread-safe, except for ``results``.
 
-    The state between two calls, without the device session, suffices to continue in another device session: of the same
-    or another device (`restart`), or from the bytes of a ``snapshot`` of this or another session (`restored`).
+    The state between two calls suffices to continue in another device session: of any device (`restart`), or from the
+    bytes of a ``snapshot`` of this or another session (`restored`).
 
     Attributes:
         gate: The gate, which merges the tuples of all sources into arrival order.
@@ -218,8 +217,7 @@ class Pipeline(Generic[Gate]):
         old, place = self.device_session, self.pushed
         if self.shedder is not None:
             self.shedder.move(device)
-        fresh = self._begun(device, place, place)
-        self.device_session, self.device = OverlappedSession(old, fresh, place), device
+        self.device_session, self.device = OverlappedSession(old, self._begun(device, place, place), place), device
         self.restarts += 1
 
     def check_move(self, device: Device) -> None:
@@ -236,29 +234,33 @@ class Pipeline(Generic[Gate]):
         before, asked = self._query, self.check_window(window)
         with self._noting_failures():
             self._persisting(lambda: self._emit(self.device_session.end(), self.device_session))
-        self.windows.resize(before)  # all is settled, so what has expired is not needed
+        state, live = self._operator.state(), self.windows.needed
         self.device_session.close()  # before the next one opens: a board has one user
         try:
-            self._begin(asked)
+            decided = self._begin(asked, state, live)
         except BaseException:
             with self._noting_failures():
-                self._begin(before)
+                self._begin(before, state, live)
             raise
-        self.windows.resize(asked)
+        self._put(decided)
+        self._trim()
         self.restarts += 1
         return self.pushed
 
     def check_window(self, window: WindowSpec) -> Query:
         """The query with other windows. Raises `WindowError` and `UnsupportedError` unless it can get them."""
         asked = self._query.with_window(window)
-        check_window(self._query, self.device, self.device_session,
-                     takes_input=not self.ended and self._times is None)
+        check_window(self._query, self.device, self.device_session, ended=self.ended, in_order=self._times is None)
         return asked
 
-    def _begin(self, query: Query) -> None:
-        """Go on with the windows of ``query``, into which what is retained is replayed."""
+    def _begin(self, query: Query, state: Mapping[str, npt.NDArray[np.int64]], live: RowIds) -> RowBatch:
+        """Replay rows from ``live`` on into the windows of ``query``, and go on with ``state``; the rows decided so."""
         self._use(query)
+        self._operator.restore(state)
+        self.windows.resize(query, live)
+        decided = self._operator.close_before(self.windows.needed)  # ahead of the replay, which would decide them too
         self.device_session = opened_again(lambda: self._replayed(self.device, self._settled))
+        return decided
 
     def _use(self, query: Query) -> None:
         """Decide rows, and drop tuples under load, by ``query``, which has other windows."""
@@ -414,8 +416,8 @@ class Pipeline(Generic[Gate]):
             self.ended, self.restarts = snapshot.ended, snapshot.restarts
             if (query := resumed(self._query, *snapshot.windows, in_order=self._times is None)) is not self._query:
                 self._use(query)
-                self.windows.resize(query)
-            self.windows.restore(snapshot.retained(self._query), snapshot.now)
+                self.windows.resize(query, self.windows.first_live)
+            self.windows.restore(snapshot.retained(self._query), snapshot.now, snapshot.live)
             snapshot.check_ends(*self.pushed)
             self.changes.restore(snapshot.changes)
             if self.changes.has_masks:

@@ -67,6 +67,8 @@ class RetainedWindows:
         self._checkpoints: deque[tuple[tuple[int, int], tuple[int, int]]] = deque()
         #: The first rows (R's, S's) that later probes need.
         self.needed = (0, 0)
+        #: Rows before these had expired when windows changed: whatever windows are now, no device gets them any more.
+        self.first_live = (0, 0)
 
     def live(self, side: Side) -> int:
         """The number of the stream's tuples that a later probe may see by its time; 0 where ROWS bounds the window."""
@@ -75,8 +77,9 @@ class RetainedWindows:
 
     @property
     def first(self) -> tuple[int, int]:
-        """The row ids of the first retained rows: R's, S's."""
-        return self.streams["r"].first, self.streams["s"].first
+        """The row ids of the first rows that a device session gets: R's, S's."""
+        r, s = (max(self.streams[side].first, row) for side, row in zip(SIDES, self.first_live, strict=True))
+        return r, s
 
     @property
     def stored_s(self) -> RowIds | None:
@@ -120,12 +123,13 @@ class RetainedWindows:
                 elif rows.is_due:
                     rows.prune()
 
-    def resize(self, query: Query) -> None:
+    def resize(self, query: Query, live: tuple[int, int]) -> None:
         """Take the windows of ``query``, which has these streams, once all results of the appended rows have been
-        delivered: rows that have expired are dropped, and do not come back where windows are longer now.
+        delivered. Rows before ``live`` (R's, S's), which had expired, do not come back where windows are longer now.
         """
-        for side, row in zip(SIDES, self.needed, strict=True):
-            self.streams[side].resize(row, query.narrowed.window(side))
+        self.first_live = live
+        for side in SIDES:
+            self.streams[side].extent = query.narrowed.window(side)
         self._query = query
         self._checkpoints.clear()
         self._checkpoint()
@@ -142,27 +146,31 @@ class RetainedWindows:
             rows.trim(rows.end)
 
     def arrivals(self) -> Arrivals:
-        """All retained rows, in arrival order."""
+        """The rows that a device session gets, in arrival order."""
         r, s = self.streams["r"], self.streams["s"]
-        ts = None if self._query.time is None else (r.ts.values, s.ts.values)
+        dead_r, dead_s = (first - rows.first for first, rows in zip(self.first, (r, s), strict=True))
+        before = r.s_before.values[dead_r:]
+        ts = None if self._query.time is None else (r.ts.values[dead_r:], s.ts.values[dead_s:])
         if (ids := self.stored_s) is None:
-            s_before = np.clip(r.s_before.values - s.first, 0, len(s))  # of the retained ones
+            s_before = np.clip(before - self.first[1], 0, len(s) - dead_s)  # of these
         else:
-            s_before = np.searchsorted(ids, r.s_before.values)
-        return interleave(r.table(), s.table(), ts, s_before)
+            s_before = np.searchsorted(ids, before)
+        return interleave(r.table().slice(dead_r), s.table().slice(dead_s), ts, s_before)
 
-    def restore(self, states: Mapping[Side, RetainedState], now: Mapping[Side, int | None]) -> None:
-        """Replace the retained rows by ``states``, of windows whose times were ``now``."""
+    def restore(self, states: Mapping[Side, RetainedState], now: Mapping[Side, int | None],
+                live: tuple[int, int]) -> None:
+        """Replace the retained rows by ``states``, of windows whose times were ``now``, with ``live``."""
         for side, state in states.items():
             self.streams[side].restore(state)
-        self.now = dict(now)
+        self.now, self.first_live = dict(now), live
         self._checkpoint()
 
     def _checkpoint(self) -> None:
         rows = [self.streams[side] for side in SIDES]
         if self._checkpoints and self._checkpoints[-1][0] == (rows[0].end, rows[1].end):
             self._checkpoints.pop()  # time advanced without tuples: heartbeats must not pile up
-        self.needed = rows[0].needed(self.now["r"]), rows[1].needed(self.now["s"])
+        self.needed = (max(rows[0].needed(self.now["r"]), self.first_live[0]),
+                       max(rows[1].needed(self.now["s"]), self.first_live[1]))
         self._checkpoints.append(((rows[0].end, rows[1].end), self.needed))
 
 
@@ -172,10 +180,11 @@ class RetainedRows:
 
     Beside the columns: ``ts``, the event times in ticks (empty without a time column), and ``s_before``, the number of
     S tuples that precede each R tuple in arrival order (kept for R only, which determines the whole arrival order).
+    ``extent``: the stream's window.
     """
 
     def __init__(self, schema: pa.Schema, extent: Extent):
-        self._schema, self._extent = schema, extent
+        self._schema, self.extent = schema, extent
         self._fixed = {f.name: FixedWidthColumn(f.type) for f in schema if FixedWidthColumn.holds(f.type)}
         self._other = pa.schema([f for f in schema if f.name not in self._fixed])
         self._chunks: list[pa.RecordBatch] = []  # of the other columns, if there are any
@@ -226,18 +235,13 @@ class RetainedRows:
         """The id of the first row that a future probe, at event time ``now`` or later, can still see; by the window
         ``extent`` instead of the rows' own if it is given.
         """
-        first, extent = self.first, extent or self._extent
+        first, extent = self.first, extent or self.extent
         if extent.rows is not None:
             first = max(first, self.end - extent.rows)
         if extent.length is not None and now is not None:
             oldest = max(now - extent.length, -(2**63))
             first = max(first, self.first + (len(self.ts) if oldest >= 2**63 else _expired(self.ts.values, oldest)))
         return first
-
-    def resize(self, first: int, extent: Extent) -> None:
-        """Drop the rows before row id ``first``, and take the window ``extent``."""
-        self.trim(first)
-        self._extent = extent
 
     def trim(self, first: int) -> None:
         """Drop the rows before row id ``first``."""

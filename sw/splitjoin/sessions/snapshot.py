@@ -38,7 +38,7 @@ __all__ = ["VERSION", "Snapshot", "identity"]
 
 MAGIC = b"SPLJSNAP"
 #: Version of the layout and its contents; a reader accepts its own version only.
-VERSION = 8
+VERSION = 9
 ENVELOPE = Envelope(MAGIC, VERSION, "a streaming session")
 #: Blobs that every snapshot has, beside those of its sources and of its `KindOperator`.
 _BLOBS = {"seen", "stored", "inbox", "rows", "items",
@@ -81,6 +81,7 @@ class Snapshot:
             "about": identity, "default": dict(default), "frontier": gate.frontier,
             "finished": gate.finished, "passed": gate.passed, "silent": gate.silent, "now": windows.now,
             "ended": ended, "restarts": restarts, "total": results.total, "settled": settled, "first": {},
+            "live": windows.first_live,
             "windows": [[query.window(side).rows, query.window(side).length] for side in SIDES],
             "changes": (changes or Changes()).state(), "sources": {}, "late": {}, "shed": {},
         }
@@ -179,6 +180,12 @@ class Snapshot:
     def now(self) -> dict[Side, int | None]:
         """The event times in ticks of the windows."""
         return dict(self.header["now"])
+
+    @property
+    def live(self) -> tuple[int, int]:
+        """The row ids (R's, S's) before which all tuples had expired when windows changed."""
+        r, s = self.header["live"]
+        return r, s
 
     @property
     def settled(self) -> tuple[int, int]:
@@ -342,7 +349,8 @@ def _check_header(header: Mapping[str, Any], nbytes: int) -> None:
         "now": sides("now", mark), "passed": sides("passed", reached), "silent": type(header.get("silent")) is float,
         "ended": type(header.get("ended")) is bool,
         "restarts": _is_int(header.get("restarts")), "total": _is_int(header.get("total")),
-        "settled": counts(header.get("settled")), "first": sides("first", _is_int), "late": sides("late", counts),
+        "settled": counts(header.get("settled")), "live": counts(header.get("live")),
+        "first": sides("first", _is_int), "late": sides("late", counts),
         "shed": sides("shed", counts), "changes": isinstance(header.get("changes"), dict),
         "blobs": isinstance(blobs, dict) and all(map(_is_int, blobs.values())) and sum(blobs.values()) == nbytes,
         "windows": isinstance(windows, list) and len(windows) == len(SIDES) and all(map(window, windows)),

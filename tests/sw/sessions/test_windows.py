@@ -1,4 +1,6 @@
-"""Windows that change while a session runs: golden's answer with the same changes, on every device."""
+"""Windows that change while a session runs: golden's answer with the same changes, on every device, in every kind of
+join whose windows change.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,13 @@ import splitjoin
 from splitjoin import CapacityError, DeviceError, Shedding, UnsupportedError, WindowError
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.golden import GoldenDevice
+from splitjoin.rows.kinds import KindOperator
+from splitjoin.sessions.retained import RetainedWindows
 
-from ...support.changes import CORES, ROWS, SCHEMA, Turn, golden, run, stream, turns
+from ...support.changes import CORES, ROWS, SCHEMA, Turn, golden, golden_rows, run, stream, turns
 from ...support.feeding import stream_query
 from ...support.lagging import LaggingDevice
-from ...support.sampling import examples
+from ...support.sampling import at_length, examples
 from ...support.sessions import query, r, s
 
 WINDOWS: list[Any] = ["RANGE 0", "RANGE 3", "RANGE 9", "RANGE 40", "ROWS 1", "ROWS 4", "ROWS 30", "ROWS 3 RANGE 9",
@@ -39,6 +43,80 @@ def test_windows_are_golden_s(order: str, data: st.DataObject, a: list[tuple[int
         want = golden(asked, arrivals(asked, tables["r"], tables["s"]), changes,
                       1 if order == "inner(1)" else CORES)
         assert found.tolist() == want.tolist(), devices[first]
+
+
+KINDS: list[dict[str, Any]] = [
+    *({"how": how} for how in ("left", "right", "full", "semi", "anti")),
+    *({"how": how, "direction": direction, "allow_exact": exact} for how in ("asof", "asof_left")
+      for direction in ("backward", "forward", "nearest") for exact in (True, False)),
+    {"how": "asof", "k": 2, "direction": "backward"}, {"how": "asof_left", "k": 2, "direction": "forward"},
+    {"how": "asof", "k": 3, "direction": "nearest", "allow_exact": False},
+    {"how": "asof_left", "ties": "last", "direction": "nearest"}]
+
+
+def of_kind(data: st.DataObject) -> None:
+    """One random session of a random kind, against the reference."""
+    tables = {"r": stream(data.draw(ROWS)), "s": stream(data.draw(ROWS))}
+    on = data.draw(st.sampled_from(["r.x <= s.x", "r.x = s.x", "r.x > 1 AND r.x <= s.x"]))
+    asked = splitjoin.query(SCHEMA, SCHEMA, on=on, window=data.draw(st.sampled_from(WINDOWS)), time="ts",
+                            **data.draw(st.sampled_from(KINDS)))
+    how, first = data.draw(turns("total", WINDOWS)), data.draw(st.integers(0, 2))
+    devices: list[Any] = [GoldenDevice(cores=CORES), LaggingDevice(lag=3), "cpu"]
+    found, changes = run(lambda n: splitjoin.open(asked, devices[(first + n) % len(devices)], punctuation=True),
+                         tables, how, devices)
+    want = golden_rows(asked, arrivals(asked, tables["r"], tables["s"]), changes, CORES)
+    assert found.tolist() == want.tolist(), devices[first]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(data=st.data())
+def test_rows_of_all_kinds_are_the_reference_s(data: st.DataObject) -> None:
+    of_kind(data)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", ["a shorter window decides nothing", "what had expired comes back"])
+def test_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if fault.startswith("a shorter"):
+        right = KindOperator.close_before
+        monkeypatch.setattr(KindOperator, "close_before", lambda self, first: right(self, (0, 0)))
+    else:
+        resize = RetainedWindows.resize
+        monkeypatch.setattr(RetainedWindows, "resize", lambda self, query, live: resize(self, query, (0, 0)))
+
+    @settings(max_examples=300, deadline=None, database=None)
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        of_kind(data)
+
+    with pytest.raises(AssertionError):
+        check()
+
+
+def test_a_shorter_window_decides_at_once_and_a_partner_that_has_expired_stays() -> None:
+    """The tuple of R whose partner has left the window of S still waits for one that is nearer."""
+    table, first = stream([(0, 7), (10, 8)]), stream([(8, 9)])
+    asked = splitjoin.query(SCHEMA, SCHEMA, on="TRUE", window="RANGE 20", time="ts", how="full")
+    nearest = splitjoin.query(SCHEMA, SCHEMA, on="TRUE", window="RANGE 20", time="ts", how="asof", direction="nearest")
+    with splitjoin.open(asked) as session:
+        session.push_r(table)
+        session.heartbeat(11)
+        assert not len(session.poll())
+        session.window("RANGE 5")
+        assert session.poll()["x_r"].to_pylist() == [7]
+    for device in "golden", "cpu":
+        with splitjoin.open(nearest, device) as session:
+            session.push_s(first.slice(0, 1))
+            session.push_r(table.slice(1, 1))
+            session.heartbeat(11)
+            session.window(["RANGE 20", "RANGE 1"])
+            session.window("RANGE 20")
+            saved = session.snapshot()
+        with splitjoin.open(nearest, device) as session:
+            session.restore(saved)
+            session.push_r(stream([(11, 1)]))
+            session.push_s(stream([(13, 6)]))
+            assert [(row["x_r"], row["x_s"]) for row in session.flush().to_pylist()] == [(8, 9), (1, 6)]
 
 
 @pytest.mark.parametrize("device", ["cpu", LaggingDevice(lag=9)], ids=["cpu", "lagging"])
@@ -71,6 +149,18 @@ def test_a_promise_lets_tuples_expire_as_a_tuple_does() -> None:
         assert not len(session.flush())
 
 
+@pytest.mark.parametrize("kind", [at_length(kind) for kind in (
+    {"how": "semi"}, {"how": "full"}, {"how": "anti"}, {"how": "asof", "direction": "nearest"},
+    {"how": "asof_left", "direction": "forward"})], ids=str)
+def test_windows_of_circuits_that_give_the_pairs_that_decide(kind: dict[str, Any]) -> None:
+    tables = {"r": stream([(n, n % 3) for n in range(9)]), "s": stream([(n + n % 2, n % 3) for n in range(9)])}
+    asked = splitjoin.query(SCHEMA, SCHEMA, on="r.x <= s.x", window="ROWS 3 RANGE 4", time="ts", **kind)
+    how: list[Turn] = [("r", 5), ("s", 4), ("window", "ROWS 6 RANGE 4"), ("r", 1), ("s", 2), ("snapshot", 0),
+                       ("window", "ROWS 2 RANGE 1"), ("r", 1), ("s", 1), ("window", "ROWS 6 RANGE 4")]
+    found, changes = run(lambda n: splitjoin.open(asked, "pysim", cores=2, capacity=4, punctuation=True), tables, how)
+    assert found.tolist() == golden_rows(asked, arrivals(asked, tables["r"], tables["s"]), changes, 1).tolist()
+
+
 def test_windows_of_a_circuit() -> None:
     table = stream([(n, 0) for n in range(8)])
     tables = {"r": table, "s": table}
@@ -99,10 +189,11 @@ def test_a_window_that_does_not_fit_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("fails", [(2,), (2, 3)])
-def test_a_device_that_fails_at_a_change_keeps_the_windows(fails: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("how", ["inner", "full"])
+def test_a_device_that_fails_at_a_change_keeps_the_windows(fails: tuple[int, ...], how: Any) -> None:
     """The second time, it cannot even go on with the windows that it had."""
-    table = stream([(n, 0) for n in range(6)])
-    asked = splitjoin.query(SCHEMA, SCHEMA, on="TRUE", window="RANGE 3", time="ts")
+    table = stream([(n, n % 2) for n in range(6)])
+    asked = splitjoin.query(SCHEMA, SCHEMA, on="r.x < s.x", window="RANGE 3", time="ts", how=how)
     with splitjoin.open(asked, LaggingDevice(lag=2, fails=fails)) as session, splitjoin.open(asked) as want:
         for one in (session, want):
             one.push_r(table.slice(0, 3))
@@ -133,14 +224,27 @@ def test_a_longer_range_sheds_by_its_load() -> None:
         assert push(*range(30, 60)) > 10
 
 
-@pytest.mark.parametrize("more", [{"how": "left"}, {"how": "semi"}, {"aggregate": {"n": "count(*)"}, "how": "left"},
-                                  {"order": "none"}])
-def test_where_windows_do_not_change(more: dict[str, Any]) -> None:
-    with splitjoin.open(query(**more)) as session, pytest.raises(UnsupportedError, match="windows change while"):
+@pytest.mark.parametrize(("more", "message"), [
+    ({"aggregate": {"n": "count(*)"}, "how": "left"}, "engines that fold aggregates find them by one window"),
+    ({"order": "none"}, "joins tuples of RANGE windows as they come"),
+    ({"window": None, "how": "asof", "on": "r.x = s.x"}, "of each key the last tuple alone is there")], ids=str)
+def test_where_windows_do_not_change(more: dict[str, Any], message: str) -> None:
+    with (splitjoin.open(splitjoin.query(SCHEMA, SCHEMA, time="ts", **{"on": "TRUE", "window": "RANGE 5", **more}))
+          as session, pytest.raises(UnsupportedError, match=f"^windows cannot change here: .*{message}")):
         session.window("RANGE 3")
 
 
-def test_windows_do_not_change_where_tuples_leave_as_kang_prints_it() -> None:
-    with (splitjoin.open(query(), device=GoldenDevice(expire="own")) as session,
-          pytest.raises(UnsupportedError, match=r"without expire='own'")):
+@pytest.mark.parametrize(("device", "message"), [
+    (GoldenDevice(expire="own"), "expire='own' lets tuples leave"),
+    (GoldenDevice(cores=2, masked=[1]), "cores of the device are masked")])
+def test_devices_whose_windows_do_not_change(device: GoldenDevice, message: str) -> None:
+    with splitjoin.open(query(), device=device) as session, pytest.raises(UnsupportedError, match=message):
         session.window("RANGE 3")
+
+
+def test_windows_do_not_change_at_the_end() -> None:
+    with splitjoin.open(query()) as session:
+        session.close_r()
+        session.close_s()
+        with pytest.raises(UnsupportedError, match="the input has ended"):
+            session.window("RANGE 3")

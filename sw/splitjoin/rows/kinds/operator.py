@@ -13,6 +13,7 @@ from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, stars
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
+from ..numbered import RowIds
 from ..operator import RowBatch, RowOperator
 from .decisions import Decisions, choice_limits, deciding_arrivals, ordered, places_before
 from .own_side import OwnSide
@@ -79,6 +80,18 @@ class KindOperator(RowOperator):
 
     def advance(self, now: int) -> RowBatch:
         return self._rows(self._advanced(now))
+
+    def close_before(self, first: RowIds) -> RowBatch:
+        parts = []
+        for side, row in zip(SIDES, first, strict=True):
+            tuples = self._undecided[side]
+            closed = min(max(row - tuples.first, 0), len(tuples))
+            if self._waits(side):
+                at = np.flatnonzero(tuples["open"][:closed])
+                back = tuples["back"][at] if "back" in tuples.numbers else np.full(len(at), NONE)
+                parts.append(self._close(side, at, back, np.full(len(at), NEVER), np.full(len(at), NEVER)))
+            self._drop(side, closed)
+        return self._rows(self._in_order(parts)[0])
 
     def finish(self, items: Items) -> RowBatch:
         return self._rows(self._finished(items))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ __all__ = ["reference_rows"]
 Item = tuple[int, int, int, int]
 #: The greatest event time: nothing comes after it.
 _END = 2**63 - 1
+#: The least one.
+_FIRST = -(2**63)
 
 
 @dataclass(eq=False)
@@ -39,11 +41,16 @@ class _Tuple:
     partners: list[tuple[int, int]] = field(default_factory=list)
 
 
-def reference_rows(query: Query, arrivals: Arrivals, items: Items, *, bases: bool = False) -> Items:
+def reference_rows(query: Query, arrivals: Arrivals, items: Items, *, bases: bool = False,
+                   changes: Sequence[tuple[int, Query, int | None]] = ()) -> Items:
     """The rows of ``query`` from all arrivals and all items of the inner join in total order, as items like those of
     `KindOperator`. ``bases``: the rows are the tuples of R, each when nothing can meet it any more; with an inner join,
     those that are in a pair.
+
+    ``changes``: before the arrival at a position, the query with other windows from there on, and the event time below
+    which nothing comes, as far as that is known.
     """
+    changes, last = list(changes), _FIRST
     by_probe: dict[tuple[int, int], list[Item]] = defaultdict(list)
     for item in items.tolist():
         _, of, r, s = item
@@ -56,12 +63,21 @@ def reference_rows(query: Query, arrivals: Arrivals, items: Items, *, bases: boo
     rows: list[Item] = []
     for position, stream in enumerate(arrivals.stream.tolist()):
         side: Side = "r" if stream == R else "s"
+        while changes and changes[0][0] == position:
+            _, changed, now = changes.pop(0)
+            last = last if now is None else max(last, now)
+            if arrivals.ts is not None:
+                rows += _decided(query, live, [one for one in live if _last_time(query, one, bases) < last], bases)
+            query = changed
+            rows += _decided(query, live, [one for one in live if _is_out(query, one, last, counts)], bases,
+                             by_time=False)
         time = position if arrivals.ts is None else int(arrivals.ts[position])
         new = _Tuple(side, counts[side], time, ruled_out[side][counts[side]])
         counts[side] += 1
         live.append(new)
         known[side, new.row] = new
         if arrivals.ts is not None:
+            last = time
             rows += _decided(query, live, [one for one in live if _last_time(query, one, bases) < time], bases)
         found: list[Item] = []
         for item in by_probe[stream, new.row]:
@@ -71,6 +87,13 @@ def reference_rows(query: Query, arrivals: Arrivals, items: Items, *, bases: boo
         rows += found
     rows += _decided(query, live, list(live), bases)
     return np.array(rows, ITEM)
+
+
+def _is_out(query: Query, one: _Tuple, now: int, counts: dict[str, int]) -> bool:
+    """True if no tuple from event time ``now`` on finds ``one``."""
+    window = query.window(one.side)
+    return (window.rows is not None and counts[one.side] - one.row > window.rows) or (
+        window.length is not None and one.time + window.length < now)
 
 
 def _last_time(query: Query, one: _Tuple, bases: bool) -> int:
