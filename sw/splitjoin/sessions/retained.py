@@ -159,9 +159,14 @@ class RetainedWindows:
 
     def restore(self, states: Mapping[Side, RetainedState], now: Mapping[Side, int | None],
                 live: tuple[int, int]) -> None:
-        """Replace the retained rows by ``states``, of windows whose times were ``now``, with ``live``."""
+        """Replace the retained rows by ``states``, of windows whose times were ``now``; ``live`` is `first_live`.
+
+        Raises `ValueError` unless these rows have come.
+        """
         for side, state in states.items():
             self.streams[side].restore(state)
+        if live[0] > self.streams["r"].end or live[1] > self.streams["s"].end:
+            raise ValueError("no tuple that has not come has expired")
         self.now, self.first_live = dict(now), live
         self._checkpoint()
 
