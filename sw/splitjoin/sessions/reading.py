@@ -217,14 +217,15 @@ class ReadingSession(ABC, Generic[Results]):
     def window(self, window: WindowSpec) -> tuple[int, int]:
         """Change the windows, which are given as to `splitjoin.query`, from the next tuple on.
 
-        A shorter window leaves out at once what lies before it. A longer one does not bring back tuples that had
-        expired. What the windows hold is replayed into a fresh device session; snapshots keep the change.
+        A shorter window leaves out at once what lies before it, and decides the rows of tuples that wait there. A
+        longer one does not bring back tuples that had expired. They also replace a ``tolerance``. What the windows hold
+        is replayed into a fresh device session; snapshots keep the change.
 
         Returns the row ids (R's, S's) of the first tuples after the change.
 
-        Raises `WindowError` for an invalid window, `UnsupportedError` for kinds other than inner, for aggregates, and
-        for order ``none`` over RANGE windows, and what the device raises where the windows do not fit, such as
-        `CapacityError`. Then nothing changes.
+        Raises `WindowError` for an invalid window, `UnsupportedError` for aggregates, for order ``none`` over RANGE
+        windows, for as-of joins without a window, and where the device has masked cores or ``expire='own'``, and what
+        the device raises where the windows do not fit, such as `CapacityError`. Then nothing changes.
         """
         with self._changing():
             return self._pipeline.window(window)
