@@ -158,7 +158,7 @@ class RetainedWindows:
         return interleave(r.table().slice(dead_r), s.table().slice(dead_s), ts, s_before)
 
     def restore(self, states: Mapping[Side, RetainedState], now: Mapping[Side, int | None],
-                live: tuple[int, int]) -> None:
+                live: tuple[int, int] = (0, 0)) -> None:
         """Replace the retained rows by ``states``, of windows whose times were ``now``; ``live`` is `first_live`.
 
         Raises `ValueError` unless these rows have come.
