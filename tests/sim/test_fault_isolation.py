@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import splitjoin
 from splitjoin.base.errors import DeviceError, DeviceLost, UnsupportedError
-from splitjoin.circuit.driver import CircuitSession
+from splitjoin.circuit.driver import CircuitSession, Transport
+from splitjoin.circuit.encode import Words
+from splitjoin.circuit.wire import Configuration
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.device import Fault, Items
+from splitjoin.engines.device import ITEM, Fault, Items
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin_sim.device import SimDevice
 
@@ -140,6 +143,88 @@ def test_sessions_go_on_without_the_core_or_begin_anew(order: str) -> None:
         else:
             assert counters["restarts"] == len(faults)
             assert_conforms(items, golden, order)
+
+
+class _Losing(Transport):
+    """Loses its session at its ``at``-th transfer, of which some items have come."""
+
+    def __init__(self, inner: Transport, at: int):
+        self._inner, self._left, self._items = inner, at, np.empty(0, ITEM)
+
+    def transfer(self, records: Words, *, until_end: bool) -> Items:
+        items, self._left = self._inner.transfer(records, until_end=until_end), self._left - 1
+        if self._left:
+            return items
+        self._items = items
+        raise DeviceLost("the power failed")
+
+    def received(self) -> Items:
+        return self._items
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def read(self, address: int) -> int:
+        return self._inner.read(address)
+
+    def write(self, address: int, word: int) -> None:
+        self._inner.write(address, word)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LosingSim(FrozenSim):
+    """Its first session is lost at transfer ``at``."""
+
+    at: int
+
+    def _connect(self, config: Configuration) -> Transport:
+        inner = super()._connect(config)
+        return _Losing(inner, self.at) if len(self.sessions) == 1 else inner
+
+
+@pytest.mark.parametrize(("at", "after"), [(5, 100), (7, 200)])
+@pytest.mark.parametrize("on_fault", ["continue", "restart"])
+def test_a_board_that_loses_its_state_before_it_has_told_of_a_core_gives_all_pairs_again(at: int, after: int,
+                                                                                         on_fault: Any) -> None:
+    """In the transfer that is lost, the core has stopped, and probes have come to their stars without its pairs."""
+    golden, _, _ = session_run(GoldenDevice(cores=3), "total")
+    device = _LosingSim(fault_timeout=TIMEOUT, freezes=((Freeze(1, after),),), at=at, **SMALL)
+    items, faults, counters = session_run(device, "total", on_fault=on_fault)
+    assert (faults, counters["restarts"]) == ((), 1)
+    assert_conforms(items, golden, "total")
+
+
+@pytest.mark.parametrize("common", [False, True])
+@pytest.mark.parametrize("on_fault", ["continue", "restart"])
+def test_shared_queries_go_on_without_the_core_or_begin_anew(common: bool, on_fault: Any) -> None:
+    golden, _, _ = session_run(GoldenDevice(cores=3), "total")
+    given = {"on": ROWS.on, "window": ROWS.window}
+    device = FrozenSim(fault_timeout=TIMEOUT, freezes=((Freeze(1, 100),),), **SMALL)
+    with splitjoin.share(ROWS.r.schema, ROWS.s.schema) as streams:
+        if common:
+            join = streams.common_join(device=device, on_fault=on_fault, **given)
+            query, seen = join.query(punctuation=True, **given), join
+        else:
+            query = seen = streams.query(device=device, on_fault=on_fault, punctuation=True, **given)
+        found = []
+        for at in range(0, max(len(ROWS.r), len(ROWS.s)), 10):
+            streams.push_r(ROWS.r.slice(at, 10))
+            streams.push_s(ROWS.s.slice(at, 10))
+            found.append(query.poll_items()[0])
+        streams.close_r()
+        streams.close_s()
+        while not query.drained:
+            found.append(query.poll_items()[0])
+        items = np.concatenate([*found, query.poll_items()[0]])
+        assert query.faults == seen.faults
+        assert [fault.core for fault in query.faults] == [1]
+        if on_fault == "continue":
+            assert check_isolated(items, golden, "total", query.faults) > 0
+        else:
+            assert_conforms(items, golden, "total")
 
 
 def test_a_core_that_is_broken_for_good_ends_restarts() -> None:

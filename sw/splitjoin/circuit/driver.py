@@ -407,7 +407,9 @@ class CircuitSession(Session):
                                   "open a new session, on another device if this happens again") from None
             raise
         except DeviceLost:
-            self._accept(self._transport.received())
+            # Where cores may be left out, nobody can tell any more whether these lack pairs; a new session finds them.
+            if not self._config.fault_timeout:
+                self._accept(self._transport.received())
             raise
         self._look_for_faults()
         self._accept(items)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from splitjoin.base.errors import DeviceError, DeviceLost, UnsupportedError
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import Device, Items, check_masked
+from splitjoin.engines.device import Device, Fault, Items, check_masked
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.windows import WindowSpec
@@ -112,6 +112,11 @@ class Pipeline(Generic[Gate]):
             if len(times) == len(SIDES):
                 self._frontier = min(times)
         return self._frontier
+
+    @property
+    def seen_faults(self) -> tuple[Fault, ...]:
+        """The cores that devices have left out, in the order in which this was seen."""
+        return self.faults.seen
 
     @property
     def lags(self) -> bool:

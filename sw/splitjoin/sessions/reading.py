@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from splitjoin.base.errors import DeviceError, InputError, SplitJoinError
-from splitjoin.engines.device import Device, Items
+from splitjoin.engines.device import Device, Fault, Items
 from splitjoin.engines.effectiveness import effectiveness
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.lang.windows import WindowSpec
@@ -49,6 +49,8 @@ class ResultSource(Protocol):
     def failure(self) -> Exception | None: ...
     @property
     def lags(self) -> bool: ...
+    @property
+    def seen_faults(self) -> tuple[Fault, ...]: ...
 
     def work(self, *, unlimited: bool = False) -> None: ...
     def counters(self) -> dict[str, int]: ...
@@ -175,6 +177,13 @@ class ReadingSession(ABC, Generic[Results]):
             self._pipeline.restart(find_device(
                 chosen, **merged_options(device_options, options, chosen, self.restart)))
             self._work()
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The cores that the device has left out, in the order in which the session learnt of them. Each `Fault` has
+        the row ids from which on the core's share of the pairs is missing, unless ``on_fault`` reloaded the windows.
+        """
+        return self._pipeline.seen_faults
 
     def mask(self, cores: Collection[int], *, of: int | None = None) -> tuple[int, int]:
         """Leave out, from the next tuple on, the pairs whose stored tuple is in one of the sub-windows ``cores``, and

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from splitjoin.base.errors import BackPressure, InputError, SplitJoinError
-from splitjoin.engines.device import Device, Fault, Items
+from splitjoin.engines.device import Device, Items
 from splitjoin.joins.statement import Select
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
@@ -191,13 +191,6 @@ class StreamJoin(ReadingSession[PushPipeline]):
     def late_s(self) -> pa.Table:
         """S's late tuples since the last call; see `late_r`."""
         return self._schemas.without_computed("s", self._pipeline.gate.late("s"))
-
-    @property
-    def faults(self) -> tuple[Fault, ...]:
-        """The cores that the device has left out, in the order in which the session learnt of them. Each `Fault` has
-        the row ids from which on the core's share of the pairs is missing, unless ``on_fault`` reloaded the windows.
-        """
-        return self._pipeline.faults.seen
 
     def shed_r(self) -> pa.Table:
         """R's tuples that were dropped under load since the last call, with all columns, as they were delivered."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base.errors import DeviceError, UnsupportedError
-from splitjoin.engines.device import STAR, Device, Items, check_masked
+from splitjoin.engines.device import STAR, Device, Fault, Items, check_masked
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 from splitjoin.lang.windows import WindowSpec
@@ -87,6 +87,14 @@ class ChosenPairs:
     @property
     def device(self) -> Device:
         return self._scan.pipeline.device
+
+    @property
+    def seen_faults(self) -> tuple[Fault, ...]:
+        """The faults of the join, by the query's own row ids."""
+        r, s = self._places.stored
+        return tuple(replace(fault, r=max(fault.r - r, 0), s=max(fault.s - s, 0),
+                             lost_r=(fault.lost_r - r) % fault.cores, lost_s=(fault.lost_s - s) % fault.cores)
+                     for fault in self._scan.pipeline.seen_faults)
 
     @property
     def lags(self) -> bool:

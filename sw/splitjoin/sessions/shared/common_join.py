@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from splitjoin.base.errors import DeviceError, InputError, SnapshotError, UnsupportedError
-from splitjoin.engines.device import Device
+from splitjoin.engines.device import Device, Fault
 from splitjoin.engines.effectiveness import effectiveness
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.explain import window_text
@@ -23,6 +23,7 @@ from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.plan.implication import implies, weakest
 
+from ..faults import CoreFaults
 from ..gate import ReadySequence
 from ..limit import Limit
 from ..schemas import SessionSchemas
@@ -76,9 +77,9 @@ class CommonJoin:
     """
 
     def __init__(self, host: CommonHost, name: str, query: Query, window: WindowSpec, select: Sequence[str] | None,
-                 device: Device):
+                 device: Device, faults: CoreFaults):
         self._host, self.name, self.joined, self._window = host, name, query, window
-        self._device = device
+        self._device, self._faults = device, faults
         self._schemas = SessionSchemas(query, None if select is None else _with_tested(query, select))
         self._gives = {(c.side, c.source) for c in self._schemas.columns}
         self._scan: Scan | None = None
@@ -106,6 +107,11 @@ class CommonJoin:
     def queries(self) -> list[SharedQuery]:
         """The queries, in the order in which they were added."""
         return list(self._queries)
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The cores that the device has left out (`StreamJoin.faults`), by row ids of the join."""
+        return self._faults.seen
 
     def counters(self) -> dict[str, int]:
         """The counters of the session that joins (`ReadingSession.counters`), since it was opened; empty while there is
@@ -217,7 +223,7 @@ class CommonJoin:
         assert self._scan is not None
         windows = {name: text for name, text in found.header["about"].items() if name.startswith("window of ")}
         found.check(self._scan.pipeline.identity | windows)  # those that it had go on
-        return Scan(sequence, self._schemas, self._device, found)
+        return Scan(sequence, self._schemas, self._device, found, self._faults)
 
     def replace(self, scan: Scan | None) -> None:
         """Go on with ``scan``, which the queries read already, but for those that have ended."""
@@ -239,7 +245,7 @@ class CommonJoin:
             new, given = self._scan is None or self._scan.closed, self._host.input()
             if self._scan is None or self._scan.closed:
                 self._scan = Scan(given.sequence, self._schemas, self._device, (
-                    None if given.history is None else given.past(self._schemas, True)))
+                    None if given.history is None else given.past(self._schemas, True)), self._faults)
             scan = self._scan
             try:
                 with scan.lock:

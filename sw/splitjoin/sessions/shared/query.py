@@ -12,6 +12,7 @@ from splitjoin.base.errors import InputError, SplitJoinError
 from splitjoin.engines.device import Device, Items
 from splitjoin.lang.windows import WindowSpec
 
+from ..faults import CoreFaults
 from ..gate import Reader, ReadySequence
 from ..limit import Limit
 from ..reading import ReadingSession, ResultSource, TupleSource
@@ -66,9 +67,10 @@ class SharedQuery(ReadingSession[SharedPipeline]):
     has_device = True
 
     def __init__(self, forget: Callable[[SharedQuery], None], name: str, schemas: SessionSchemas,
-                 pipeline: SharedPipeline, limit: Limit, punctuation: bool):
+                 pipeline: SharedPipeline, limit: Limit, punctuation: bool, faults: CoreFaults | None = None):
         super().__init__(punctuation=punctuation)
         self._forget, self._schemas, self._pipeline, self._limit = forget, schemas, pipeline, limit
+        self._faults = faults or CoreFaults()
         self.name, self.query = name, schemas.query
 
     def close(self) -> None:
@@ -118,7 +120,7 @@ class SharedQuery(ReadingSession[SharedPipeline]):
         with self._opened():
             state.check(identity(self.query, self._schemas.gathered, Reader.rule, self._punctuation))
             return opened_pipeline(sequence, self._schemas, self._pipeline.device, self._limit, self._punctuation,
-                                   state)
+                                   state, self._faults)
 
     def replace(self, pipeline: SharedPipeline) -> None:
         """Go on with ``pipeline``."""

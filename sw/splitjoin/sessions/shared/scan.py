@@ -18,6 +18,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.windows import WindowSpec
 
+from ..faults import CoreFaults
 from ..gate import Reader, ReadySequence
 from ..limit import Limit
 from ..pipeline import Pipeline
@@ -80,9 +81,10 @@ class Scan:
         pipeline: The join.
     """
 
-    def __init__(self, sequence: ReadySequence, schemas: SessionSchemas, device: Device, snapshot: Snapshot | None):
+    def __init__(self, sequence: ReadySequence, schemas: SessionSchemas, device: Device, snapshot: Snapshot | None,
+                 faults: CoreFaults):
         self.lock = RLock()
-        self.pipeline = opened_pipeline(sequence, schemas, device, Limit(), True, snapshot)
+        self.pipeline = opened_pipeline(sequence, schemas, device, Limit(), True, snapshot, faults)
         self._sequence = sequence
         self._places: dict[tuple[Side, str], int] = {(c.side, c.source): n for n, c in enumerate(schemas.columns)}
         self._found: deque[FoundPairs] = deque()
@@ -232,11 +234,12 @@ class Cursor:
 
 
 def opened_pipeline(sequence: ReadySequence, schemas: SessionSchemas, device: Device, limit: Limit, punctuation: bool,
-                    snapshot: Snapshot | None) -> Pipeline[Reader]:
+                    snapshot: Snapshot | None, faults: CoreFaults) -> Pipeline[Reader]:
     """A pipeline that reads ``sequence`` from now on."""
     reader = sequence.reader(schemas.kept)
     try:
-        return Pipeline(schemas, device, gate=lambda: reader, limit=limit, punctuation=punctuation, snapshot=snapshot)
+        return Pipeline(schemas, device, gate=lambda: reader, limit=limit, punctuation=punctuation, snapshot=snapshot,
+                        faults=faults)
     except BaseException:
         reader.close()
         raise

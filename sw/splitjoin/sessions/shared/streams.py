@@ -25,6 +25,7 @@ from splitjoin.tables.inputs import as_batch
 
 from ..envelope import Envelope, damaged
 from ..epochs import DeliveredCounts, EpochWriter, epoch_length
+from ..faults import CoreFaults, OnFault
 from ..gate import Source, Watermark, check_side
 from ..gate.times import Idle, Lateness
 from ..limit import Limit
@@ -101,37 +102,37 @@ class SharedStreams(ChangesOfAll):
               direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
               aggregate: Mapping[str, Any] | None = None, select: Sequence[str] | None = None,
               name: str | None = None, device: str | Device = "cpu", history: bool = False,
-              limit: Limit | int | None = None, punctuation: bool = False,
+              limit: Limit | int | None = None, punctuation: bool = False, on_fault: OnFault = "continue",
               device_options: Mapping[str, Any] | None = None, **options: object) -> SharedQuery:
         """Add a query that reads the streams from now on, or with what is retained.
 
-        ``on`` to ``select``, ``device``, ``device_options`` and ``options`` are as for `splitjoin.join`, ``limit`` and
-        ``punctuation`` as for `splitjoin.open`. ``history``: True if its windows begin with the retained tuples, as
-        far as its window reaches; pairs of two of them were, or would have been, earlier and are not given.
-        ``name``: by default q1, q2, and so on. Raises a `SplitJoinError` that names the part that is wrong.
+        ``on`` to ``select``, ``device``, ``device_options`` and ``options`` are as for `splitjoin.join`, ``limit``,
+        ``punctuation`` and ``on_fault`` as for `splitjoin.open`. ``history``: True if its windows begin with the
+        retained tuples, as far as they reach; pairs of two of them were, or would have been, earlier and are not given.
+        ``name``: by default q1, q2 …. Raises a `SplitJoinError` that names the part that is wrong.
         """
         made = self._query(on=on, window=window, order=order, how=how, direction=direction, allow_exact=allow_exact,
                            by=by, aggregate=aggregate)
-        return self._add(SessionSchemas(made, select), name, device, history, limit, punctuation, device_options,
-                         options, self.query)
+        return self._add(SessionSchemas(made, select), name, device, history, limit, punctuation,
+                         CoreFaults(on_fault), device_options, options, self.query)
 
     def sql(self, text: str, *, window: WindowSpec, order: str | Order = "total", name: str | None = None,
             device: str | Device = "cpu", history: bool = False, limit: Limit | int | None = None,
-            punctuation: bool = False, device_options: Mapping[str, Any] | None = None,
-            **options: object) -> SharedQuery:
+            punctuation: bool = False, on_fault: OnFault = "continue",
+            device_options: Mapping[str, Any] | None = None, **options: object) -> SharedQuery:
         """Add the query of a SELECT over the two streams, which FROM calls by ``names``, R's first; see `query`."""
         return self._add(SessionSchemas(self._select(text, window, order), None), name, device, history, limit,
-                         punctuation, device_options, options, self.sql)
+                         punctuation, CoreFaults(on_fault), device_options, options, self.sql)
 
     def common_join(self, *, on: Predicate | Sequence[Predicate], window: WindowSpec,
                     select: Sequence[str] | None = None, name: str | None = None, device: str | Device = "cpu",
-                    device_options: Mapping[str, Any] | None = None, **options: object) -> CommonJoin:
-        """Add a join whose pairs several queries choose theirs from, so that one device, such as one circuit, serves
-        them all; `CommonJoin.query` and `CommonJoin.sql` add these queries.
+                    on_fault: OnFault = "continue", device_options: Mapping[str, Any] | None = None,
+                    **options: object) -> CommonJoin:
+        """Add a join on one device from whose pairs several queries choose; `CommonJoin.query` and ``sql`` add them.
 
         ``on``: one condition, or several; each query's condition must imply one of them. ``window``: the longest that
         a query may have. ``select``: the columns that queries may give and test, beside those of ``on`` and the times;
-        by default all. ``name``: by default j1, j2, and so on.
+        by default all. ``name``: by default j1, j2, and so on. ``on_fault``: as for `splitjoin.open`.
         """
         query = self._query(on=any_of(on, self._streams), window=window)
         chosen = find_device(device, **merged_options(device_options, options, device, self.common_join))
@@ -139,7 +140,7 @@ class SharedStreams(ChangesOfAll):
                           lambda: self._input, self._opened)
         with self._opened():
             name = new_name("j", "common join", name, self._joins)
-            self._joins[name] = made = CommonJoin(host, name, query, window, select, chosen)
+            self._joins[name] = made = CommonJoin(host, name, query, window, select, chosen, CoreFaults(on_fault))
             return made
 
     @property
@@ -385,15 +386,16 @@ class SharedStreams(ChangesOfAll):
         return select
 
     def _add(self, schemas: SessionSchemas, name: str | None, device: str | Device, history: bool,
-             limit: Limit | int | None, punctuation: bool, device_options: Mapping[str, Any] | None,
-             options: Mapping[str, Any], asked: Callable[..., Any]) -> SharedQuery:
+             limit: Limit | int | None, punctuation: bool, faults: CoreFaults,
+             device_options: Mapping[str, Any] | None, options: Mapping[str, Any],
+             asked: Callable[..., Any]) -> SharedQuery:
         limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
         chosen = find_device(device, **merged_options(device_options, options, device, asked))
 
         def made(name: str) -> SharedQuery:
             pipeline = opened_pipeline(self._input.sequence, schemas, chosen, limit, punctuation,
-                                       self._input.past(schemas, punctuation) if history else None)
-            return SharedQuery(self._forget, name, schemas, pipeline, limit, punctuation)
+                                       self._input.past(schemas, punctuation) if history else None, faults)
+            return SharedQuery(self._forget, name, schemas, pipeline, limit, punctuation, faults)
 
         return self._register(name, made)
 
