@@ -144,6 +144,7 @@ r, s = {"x": [10, 20, 30], "y": [1, 2, 3]}, {"a": [12, 70, 31], "b": [0, 1, 2]}
     "docs/semantics.md": (Run("plain"),),
     "docs/other-engines.md": (Run("plain"),),
     "docs/streaming.md": (Run("plain"),),
+    "docs/several-streams.md": (Run("plain"),),
     "docs/shared-streams.md": (Run("plain"),),
     # No GPU is here: the CPU stands in for it.
     "docs/gpu.md": (Run("plain", before="""

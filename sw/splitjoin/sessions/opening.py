@@ -76,19 +76,23 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequenc
                       on_fault=on_fault)
 
 
-def open_multiway(select: MultiwaySelect, device: str | Device = "cpu", *,
+def open_multiway(select: MultiwaySelect, device: str | Device | Sequence[str | Device] = "cpu", *,
                   lateness: Lateness | Mapping[str, Any] | None = None, watermark: Watermark | None = None,
                   when_full: Literal["raise", "shed"] = "raise", shedding: Shedding | None = None,
                   device_options: Mapping[str, Any] | None = None, **options: object) -> MultiwayJoin:
     """Start a statement over three streams or more; `MultiwayJoin` documents its arguments and methods.
 
     ``select`` is what `splitjoin.sql` makes of schemas. Every step runs on a device of its own, as ``device``,
-    ``device_options`` and ``options`` of `splitjoin.join` say.
+    ``device_options`` and ``options`` of `splitjoin.join` say; or ``device`` has one for each step, in order.
     """
     if not isinstance(select, MultiwaySelect):
         raise InputError("a join of two streams is run by splitjoin.open")
-    devices = [find_device(device, **merged_options(device_options, options, device, open_multiway))
-               for _ in select.steps]
+    each = list(device) if isinstance(device, Sequence) and not isinstance(device, str) else [device] * len(
+        select.steps)
+    if len(each) != len(select.steps):
+        raise InputError(f"a join of {len(select.steps) + 1} streams has {len(select.steps)} steps, but {len(each)} "
+                         f"devices are given; give one for all, or one for each step")
+    devices = [find_device(one, **merged_options(device_options, options, one, open_multiway)) for one in each]
     return MultiwayJoin(select, devices, lateness=lateness, watermark=watermark, when_full=when_full,
                         shedding=shedding)
 

@@ -9,7 +9,7 @@ import pytest
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize("name", ["streaming.md", "other-engines.md", "shared-streams.md"])
+@pytest.mark.parametrize("name", ["streaming.md", "other-engines.md", "several-streams.md", "shared-streams.md"])
 def test_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = re.findall(r"```(python|text)\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), re.S)
     names: dict[str, Any] = {}

@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin.base.errors import InputError, SnapshotError
+from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.statement import MultiwaySelect
 from splitjoin.sessions import MultiwayJoin
@@ -135,3 +136,16 @@ def test_mistakes_are_named() -> None:
                 SnapshotError, match="another query"):
             other.restore(state)
     assert "step 2: a, b with c" in select.explain()
+
+
+def test_a_device_for_each_step() -> None:
+    select = made(3, [3, 4, 5])
+    streams = {name: pa.table([[0, 1, 2, 4, 5], [n, 0, 1, 1, 0]], schema=SCHEMA) for n, name in enumerate("abc")}
+    with splitjoin.open_multiway(select, ["golden", CpuDevice(threads=1)]) as session:
+        for name, table in streams.items():
+            session.push(name, table)
+        rows = [tuple(row.values()) for row in session.flush().to_pylist()]
+    assert rows == [tuple(t["t"] for t in row) + tuple(t["v"] for t in row)
+                    for row in combinations(streams, holds, [3, 4, 5], "t")]
+    with pytest.raises(InputError, match="has 2 steps, but 3 devices are given; give one for all"):
+        splitjoin.open_multiway(select, ["cpu", "cpu", "cpu"])
