@@ -1,5 +1,5 @@
-"""Bounded proofs of handshake join's rules, and of low-latency handshake join's: two cores and the links between them
-compare each pair once.
+"""Bounded proofs of the rules of handshake join, of the cascade and of low-latency handshake join: two cores and the
+links between them compare each pair once.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ class _LowLatency(TwoCores):
         m.d.comb += [left.index.eq(0), right.index.eq(1)]
 
 
-def _configuration(architecture: str) -> Configuration:
+def _configuration(architecture: str, block: int = 1) -> Configuration:
     return Configuration(keys_r=(1,), keys_s=(1,), tests=((0, 0),), tree=0, cores=2, capacity=CAPACITY,
-                         architecture=architecture)
+                         architecture=architecture, block=block, threshold=block)
 
 
-def _handshake() -> Harness:
-    config, regions = _configuration("handshake"), Regions()
+def _handshake(architecture: str = "handshake", block: int = 1) -> Harness:
+    config, regions = _configuration(architecture, block), Regions()
     with patch.object(handshake, "SegmentRegion", regions.make):
         h = Harness(dut := _Handshake([HandshakeCore(replace(config, cores=1)) for _ in range(2)],
                                       lambda side: link_layout(config, side)))
     pair = MarkedPair(h, regions)
-    h.assume("blocks have one tuple", dut.r.payload.last & dut.s.payload.last)
+    h.assume("what enters is a block of one tuple", dut.r.payload.last & dut.s.payload.last)
     now = pair.compared(h, Cat(region.met for region in regions))
     h.prove(_ONCE, now <= 1)
     h.prove(_LATE, ~pair.late | (now == 0))
@@ -62,6 +62,11 @@ def _handshake() -> Harness:
     h.prove(_ALL, ~regions[2].gone | ~pair.entered["s"] | pair.late | (now == 1))
     h.output = Event(now == 1)
     return h
+
+
+def _cascade() -> Harness:
+    """Blocks of two tuples, and of one where an EXPIRE waits or a core is full."""
+    return _handshake("cascade", 2)
 
 
 def _low_latency() -> Harness:
@@ -86,6 +91,14 @@ def _low_latency() -> Harness:
 PROOFS: tuple[Proof, ...] = (
     Proof("two cores of handshake join", _handshake, 24, inductive=False, search=24, first=16, quick=False, faults=(
         Fault(_ONCE, HandshakeCore, 'does["ack"]', "Const(0)"),
+        Fault(_LATE, HandshakeCore, '(kinds["s"] == Message.EXPIRE) & (r.length != 0)',
+              '(kinds["s"] == Message.EXPIRE)'),
+        Fault(_ALL, HandshakeCore, 's.drop.eq((deleting != 0) | does["expire_s"])',
+              's.drop.eq(does["send_s"] | does["expire_s"])'),
+    )),
+    Proof("two cores of a cascade", _cascade, 24, inductive=False, search=24, first=16, quick=False, faults=(
+        Fault(_ONCE, HandshakeCore, "(received == 0)", "Value.cast(1)"),
+        Fault(_ONCE, HandshakeCore, 'Mux(does["tell_s"], s.left, received + 1)', 'Mux(does["tell_s"], s.left, 1)'),
         Fault(_LATE, HandshakeCore, '(kinds["s"] == Message.EXPIRE) & (r.length != 0)',
               '(kinds["s"] == Message.EXPIRE)'),
         Fault(_ALL, HandshakeCore, 's.drop.eq((deleting != 0) | does["expire_s"])',

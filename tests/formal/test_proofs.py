@@ -137,4 +137,4 @@ def test_command_line(capsys, monkeypatch):
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
-    assert "13 CPU minutes" in " ".join(capsys.readouterr().out.split())
+    assert "16 CPU minutes" in " ".join(capsys.readouterr().out.split())
