@@ -332,7 +332,8 @@ where the CPU needs milliseconds.
 
 #: Results file → its topic.
 TOPICS = {"first_hour": "first hour", "cpu": "CPU engine", "threads": "its threads", "kinds": "kinds of join",
-          "oij": "aggregates", "delays": "when rows come", "pairs_at_once": "pairs at once",
+          "thread_forms": "every form by threads", "oij": "aggregates", "delays": "when rows come",
+          "pairs_at_once": "pairs at once",
           "shared": "shared streams", "moves": "changes of a session", "multiway": "three streams",
           "whole_tables": "whole tables", "table_threads": "their threads", "gpu": "GPU",
           "latency": "latency of a session", "soak": "an hour of it", "spark": "Spark", "spark_skew": "skew in Spark",

@@ -66,7 +66,8 @@ class CpuSession(BatchSession):
         if self._threads == 1 or self._shared is None:
             return self._search.description
         size, cost = self._shared
-        return (f"{self._search.description}; {size} of {self._threads} threads, as a batch takes about "
+        few = f", {self._team.awake} at a time" if self._team.awake < size else ""
+        return (f"{self._search.description}; {size} of {self._threads} threads{few}, as a batch takes about "
                 f"{cost / 1e6:.1f} ms of one")
 
     def close(self) -> None:

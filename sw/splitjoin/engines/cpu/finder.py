@@ -27,7 +27,7 @@ __all__ = ["Batch", "Finder", "Found", "assembled", "in_task_order"]
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
-#: Parts into which a batch is divided for each thread, so that all end at about the same time.
+#: Parts into which a batch is divided for each thread that runs, so that all end at about the same time.
 _PARTS = 4
 
 
@@ -97,7 +97,8 @@ class Batch:
         found: list[tuple[str, int, int]] = []
         for side in SIDES:
             n = len(self.windows[side][0])
-            parts = max(1, min(_PARTS * self.team.size if self.team.size > 1 else 1, n // least))
+            threads = min(self.team.size, self.team.awake)
+            parts = max(1, min(_PARTS * threads if threads > 1 else 1, n // least))
             cuts = [n * i // parts for i in range(parts + 1)]
             found += [(side, a, b) for a, b in pairwise(cuts) if a < b]
         return found

@@ -31,6 +31,7 @@ class Team:
 
     Attributes:
         size: How many threads share the work at present, from 1 to ``threads``.
+        awake: How many of them run at a time, at most.
         is_patient: True if each that is awake has a processor: then helpers look for the next compiled entry for some
             time.
     """
@@ -38,7 +39,7 @@ class Team:
     def __init__(self, threads: int, awake: int | None = None):
         self.size = threads
         most = processors()
-        self._awake = min(threads, most if awake is None else awake)
+        self.awake = min(threads, most if awake is None else awake)
         self._tasks: SimpleQueue[Any] = SimpleQueue()
         self._outcomes: SimpleQueue[BaseException | None] = SimpleQueue()
         self._helpers: list[Thread] = []
@@ -46,7 +47,7 @@ class Team:
         self.kept: dict[str, Any] = {}
         self._board: Any = None  # of compiled entries, when there is one
         self._boards: dict[int, Any] = {}  # what helpers see of it
-        self.is_patient = self._awake <= most
+        self.is_patient = self.awake <= most
         weakref.finalize(self, _end, self._tasks, self._helpers)
 
     def run(self, function: Callable[[int], object], size: int | None = None) -> None:
@@ -92,7 +93,7 @@ class Team:
 
     def summon(self) -> Any:
         """The board (`handover`), to which the helpers have been called."""
-        made, helpers = _handover(), min(self.size, self._awake) - 1
+        made, helpers = _handover(), min(self.size, self.awake) - 1
         if self._board is None:
             self._board = self._boards[0] = made.make_board()
         if helpers:
@@ -111,7 +112,7 @@ class Team:
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
         """``function`` of all ``items``, in their order; each thread that is awake takes one after the other."""
         todo = list(items)
-        if len(todo) <= 1 or min(self.size, self._awake) == 1:
+        if len(todo) <= 1 or min(self.size, self.awake) == 1:
             return [function(item) for item in todo]
         found: list[Any] = [None] * len(todo)
         numbers = count()
@@ -125,7 +126,7 @@ class Team:
                         pass
                     raise
 
-        self.run(work, min(len(todo), self._awake))
+        self.run(work, min(len(todo), self.awake))
         return found
 
     def close(self) -> None:

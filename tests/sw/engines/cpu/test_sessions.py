@@ -10,6 +10,7 @@ import pytest
 
 import splitjoin
 from splitjoin.base.errors import DeviceError
+from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.cpu import CpuDevice, compiled_session, one_call
 from splitjoin.engines.cpu.compiled_session import CpuSession
@@ -118,6 +119,18 @@ def test_candidates_are_verified_before_they_pile_up() -> None:
         finder = session._search._finder
         assert isinstance(finder, IndexFinder)
         assert max(len(room.found) for room in finder._rooms) < 30_000 < session.counters()["candidates"]
+
+
+def test_the_plan_says_how_many_threads_run() -> None:
+    query = splitjoin.query(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 500")
+    device = CpuDevice(engine="nested", threads=256, compiling="first", tuning=Tuning(share=1e-3))
+    with device.open(query) as session:
+        session.push(batch(query, 0, 100))
+        few = f", {processors()} at a time" if processors() < 256 else ""
+        assert f"; 256 of 256 threads{few}, as a batch takes about " in session.plan()
+    with CpuDevice(engine="nested", threads=256, compiling="first").open(query) as session:
+        session.push(batch(query, 0, 100))
+        assert "; 1 of 256 threads, as a batch takes about 0.0 ms of one" in session.plan()
 
 
 def test_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
