@@ -9,10 +9,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import InputError, PredicateError
 from splitjoin.joins.explain import explain
+from tests.support.sampling import examples
 
 R = pa.table({"ts": [1, 2, 3, 4, 5, 6], "x": [1, 2, 3, None, 5, 6], "word": ["Abc", "bcd", None, "ab", " x ", "Éa"],
               "at": [dt.datetime(2020, 1 + n, 28, 3 * n, n) for n in range(6)],
@@ -37,6 +39,7 @@ CONDITIONS = [
     "abs(length(r.word) - s.a) <= 1 AND r.x IS NOT NULL", "list_contains(r.tags, 'a') AND r.x >= s.a",
     "r.word SIMILAR TO '[a-c]+' AND r.x <> s.a", "CASE WHEN length(r.word) > 2 THEN r.x ELSE 0 END < s.a",
     "md5(lower(r.word)) = md5(lower(s.name))", "starts_with(lower(r.word), lower('AB')) AND s.a > 1",
+    "starts_with(lower(r.word), lower(s.name)) OR r.x = s.a", "NOT starts_with(s.name, r.word) AND s.a > 1",
 ]
 
 
@@ -56,6 +59,19 @@ def test_as_duckdb_has_them(on: str) -> None:
             session.push_s(s.slice(n, 2))
         rows = session.flush().to_pylist()
     assert rows == splitjoin.join(r, s, on=on, time="ts", device="golden", select=["n", "m"]).to_pylist()
+
+
+CHARACTERS = st.text(st.sampled_from("ab\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff"), max_size=3)
+
+
+@settings(max_examples=examples(30))
+@given(st.lists(st.none() | CHARACTERS, max_size=6), st.lists(st.none() | CHARACTERS, max_size=6))
+def test_beginnings_of_any_characters(texts: list[str | None], beginnings: list[str | None]) -> None:
+    r, s = (pa.table({"n": range(len(of)), "t": pa.array(of, pa.string())}) for of in (texts, beginnings))
+    for on in ("starts_with(r.t, s.t)", "NOT starts_with(r.t, s.t)"):
+        found = splitjoin.join(r, s, on=on, device="golden", order="left", select=["r.n", "s.n"]).to_pylist()
+        assert found == [{"n_r": n, "n_s": m} for n, text in enumerate(texts) for m, begin in enumerate(beginnings)
+                         if text is not None and begin is not None and text.startswith(begin) is (on[0] == "s")]
 
 
 def test_sessions_move_and_keep_late_rows() -> None:

@@ -27,6 +27,11 @@ __all__ = ["REFUSED", "OneTableTerms", "aggregate_names", "ask", "asked_term", "
 
 #: The beginning of the error for a statement that DuckDB refuses.
 REFUSED = "DuckDB, which computes what is no join in a statement, refuses it"
+#: The text above all that begin with p, where there is one. No text has a character from D800 to DFFF.
+_LAST = "rtrim(p, chr(1114111))"
+_ABOVE = (f"CASE WHEN {_LAST} <> '' THEN left({_LAST}, length({_LAST}) - 1) || chr(CASE unicode(right({_LAST}, 1)) "
+          f"WHEN 55295 THEN 57344 ELSE unicode(right({_LAST}, 1)) + 1 END) END")
+_BEGINS = "((p <= t AND t < above) OR (above IS NULL AND p <= t))"
 
 
 class OneTableTerms:
@@ -93,6 +98,8 @@ class OneTableTerms:
         sides = {self.side_of(c) for c in tree.find_all(exp.Column)}
         if len(sides) == 1 and not isinstance(tree, (exp.Column, exp.Tuple, exp.If)):
             return self.computed_column(tree, *sides)
+        if isinstance(tree, exp.StartsWith) and (begins := self._beginning(tree)) is not None:
+            return begins
         if (ranked := self.ranked(tree)) is not None:
             return ranked
         tree = tree.copy()
@@ -100,6 +107,24 @@ class OneTableTerms:
             if child.find(exp.Column):
                 child.replace(self._hosted(child))
         return tree
+
+    def _beginning(self, tree: Any) -> exp.Expr | None:
+        """Comparisons that are ``tree``, a text of one table that begins with one of the other; None for others.
+
+        A text begins with p if it is p or greater, and less than each text that is greater than all of these: the least
+        one is p with its last character, of those that are not the greatest one, replaced by the next. There is none if
+        p has no other characters.
+        """
+        sides = [{self.side_of(c) for c in part.find_all(exp.Column)} for part in (tree.this, tree.expression)]
+        if [len(of) for of in sides] != [1, 1] or sides[0] == sides[1]:
+            return None
+        above: Any = sqlglot.parse_one(_ABOVE, dialect="duckdb").transform(
+            lambda node: tree.expression.copy() if isinstance(node, exp.Column) else node)
+        named = {"t": self._hosted(tree.this), "p": self._hosted(tree.expression),
+                 "above": self.computed_column(above, *sides[1])}
+        made: exp.Expr = sqlglot.parse_one(_BEGINS, dialect="duckdb").transform(
+            lambda node: named[node.name].copy() if isinstance(node, exp.Column) else node)
+        return made
 
     def computed_column(self, tree: Any, side: Side) -> exp.Expr:
         """The column that DuckDB computes of ``tree``, over the columns of ``side``."""

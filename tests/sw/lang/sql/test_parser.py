@@ -311,7 +311,7 @@ def test_every_generated_condition_is_read(condition: object) -> None:
     ("r.x << s.a = 1", "the number of places to shift by must be a constant from 0 to 63, not s.a"),
     ("r.x IN ()", "the condition 'r.x IN ()' cannot be read|IN needs at least one value|IN with anything but a list"),
     ("least(r.x) = 1", r"least\(\) needs two values or more"),
-    ("starts_with(r.name, r.name)", "not string with string; over tables, splitjoin.sql takes two columns"),
+    ("starts_with(r.name, r.name)", "not string with string; in SQL over tables and in sessions"),
     ("CASE WHEN r.x THEN 1 ELSE 2 END = 1", r"a condition \(true or false\) is needed here, but this is"),
     ("coalesce(r.x, 'a') = 1", "cannot be compared"),
 ])
