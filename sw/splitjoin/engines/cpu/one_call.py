@@ -27,7 +27,7 @@ from ..arrival import Arrivals
 from ..device import ITEM
 from .finder import Batch
 from .gather import gather
-from .handover import address_of
+from .handover import address_of, make_board
 from .helpers import Team
 from .index import IndexFinder
 from .one_call_links import WINDOW_PARTS, Linked
@@ -56,6 +56,7 @@ class OneCall:
         self._search, self._timeline, self._opened, self._team = search, timeline, opened, team
         self._ranged = tuple(side for side in SIDES if query.window(side).length is not None)
         self._kept: dict[int, Linked] = {}  # by the number of threads
+        self._board = make_board()  # of one thread, which calls nobody
 
     @classmethod
     def of(cls, query: Query, search: object, timeline: Timeline, opened: Rows, team: Team) -> OneCall | None:
@@ -95,11 +96,11 @@ class OneCall:
         finder.reserve(size)
         for side in SIDES:
             finder.describe_grid(side, size)
-        shared = self._team.summon(), size, self._team.is_patient
+        shared = self._team.summon() if size > 1 else self._board, size, self._team.is_patient
         state, pairs, matches, room, candidates, live_r, live_s = find_matches(
-            numbers, linked.links, linked.jobs, linked.entries, linked.called, self._timeline.limits,
-            self._timeline.moving, linked.before, linked.extents, linked.tasks, linked.controls, linked.phases,
-            linked.ends, finder.addresses, linked.pieces, self._every, self._opened, *shared)
+            numbers, linked.links, linked.jobs, linked.marks, self._timeline.limits, self._timeline.moving,
+            linked.before, linked.extents, linked.tasks, linked.controls, linked.phases, linked.ends, finder.addresses,
+            linked.pieces, self._every, self._opened, *shared)
         if state == REFUSED:
             return None
         self._search.settle(n)
@@ -115,8 +116,8 @@ class OneCall:
             MatchMemory(before).add(matches)
             items = np.empty(room, ITEM)
             write_items(numbers, linked.links_of_items, linked.writer, linked.items.address, self._every, self._opened,
-                        address_of(items) if room else 0, room, linked.cuts, linked.controls[3], linked.phases_of_items,
-                        *shared)
+                        address_of(items) if room else 0, room, linked.cuts, linked.control_of_items,
+                        linked.phases_of_items, *shared)
             finder.finished(candidates)
         finder.forget(starts)
         self._timeline.trim()

@@ -91,7 +91,7 @@ class Linked:
         self.arrays = {f"{name}_{side}": aligned(room, np.int64)
                        for name in ("first", "last", "count", "now") for side in SIDES}
         self.controls = aligned(4 * CONTROL, np.int64).reshape(4, CONTROL)
-        self.sort_phases = np.zeros(2, np.int64)
+        self.control_of_items = self.controls[3]
         self._prepare_tasks(size)
         self.items = Block(gather.ITEM_FIELDS)
         self._blocks: list[Block] = []  # which are kept
@@ -103,20 +103,22 @@ class Linked:
         at = int(Number.END)
         for number, side in enumerate(SIDES):
             at = self._link_codes(links, side, number, fused[side], schemas[side], at, size)
-            self._link_probes(links, side, number)
+            self._link_probes(links, finding, side, number)
             self._link_items(items, side, number)
+        limits = np.cumsum([len(phase) for phase in self._jobs if phase])
+        self.phases = np.append(limits, (0, 0)).astype(np.int64)
         self._link_work(links, sorting, finding, size)
         self._link_writing(items, every, opened, size)
         self.numbers = np.zeros(at, np.int64)
-        self.links, self.links_of_items = (links.rows, sorting.rows, finding.rows), items.rows
+        every_link = links.rows, sorting.rows, finding.rows
+        self.links, self.links_of_items = np.concatenate(every_link), items.rows
         self.jobs = np.array([job for phase in self._jobs for job in phase], np.int64)
-        limits = np.cumsum([len(phase) for phase in self._jobs if phase])
-        self.phases = limits.astype(np.int64), self.sort_phases
         tasks = Block(TASK_FIELDS)
-        tasks.put_all((("control", self.controls[0]), ("limits", self.phases[0]), ("tasks", self.jobs.reshape(-1))))
+        tasks.put_all((("control", self.controls[0]), ("limits", self.phases[:-2]), ("tasks", self.jobs.reshape(-1))))
         self._blocks.append(tasks)
-        self.entries = np.array([tasks_entry(), finder.prepare, finder.work], np.int64)
-        self.called = np.array([tasks.address, finder.block.address, finder.block.address], np.int64)
+        self.marks = np.array([
+            *np.cumsum([len(of) for of in every_link])[:2], tasks_entry(), tasks.address, finder.prepare,
+            finder.block.address, finder.work, finder.block.address], np.int64)
         self.writer = gather.entry_for_one() if size == 1 else gather.entry_for_many()
 
     def suits(self, finder: IndexFinder, part: Arrivals) -> bool:
@@ -229,14 +231,14 @@ class Linked:
         self._sides[side] = _Side(columns, schema, keys[0], times)
         return at + _NUMBERS * len(fused)
 
-    def _link_probes(self, links: _Links, side: str, number: int) -> None:
+    def _link_probes(self, links: _Links, finding: _Links, side: str, number: int) -> None:
         """Link what the index takes of the keys, windows and counts of stream ``side``."""
         block, mine = self.finder.block, Number.N_R + number
         for slot in self.finder.used[side]:
             links.fixed(block, f"key{slot}_{side}", self.finder.stores[side].room[slot])
         links.number(block, f"begin_{side}", Number.ROW_R + number)
         links.number(block, f"n_{side}", mine)
-        links.number(block, f"live_{side}", Number.LIVE_R + number)
+        finding.number(block, f"live_{side}", Number.LIVE_R + number)
         for name, array in (("start", "first"), ("end", "last"), ("count", "count")):
             links.array(block, f"{name}_{side}", self.arrays[f"{array}_{side}"], mine)
 
@@ -251,7 +253,7 @@ class Linked:
             return
         self.sorted = np.zeros((2, 2, size), np.int64)  # where each range begins, and ends
         sorting.fixed(block, "control", self.controls[1])
-        sorting.fixed(block, "limits", self.sort_phases)
+        sorting.fixed(block, "limits", self.phases[-2:])
         sorting.number(block, "parts", Number.SORTED)
         for number, side in enumerate(SIDES):
             sorting.number(block, f"from_{side}", Number.ZERO)

@@ -97,18 +97,20 @@ def _share(board: Any, size: Any, patient: Any, control: Any, limits: Any, entry
 
 
 @compiled
-def find_matches(numbers: Any, links: Any, jobs: Any, entries: Any, blocks: Any, limits: Any, starts: Any, before: Any,
-                 extents: Any, tasks: Any, controls: Any, phases: Any, ends: Any, rooms: Any, pieces: Any, every: Any,
-                 opened: Any, board: Any, size: Any, patient: Any) -> Any:
+def find_matches(numbers: Any, links: Any, jobs: Any, marks: Any, limits: Any, starts: Any, before: Any, extents: Any,
+                 tasks: Any, controls: Any, phases: Any, ends: Any, rooms: Any, pieces: Any, every: Any, opened: Any,
+                 board: Any, size: Any, patient: Any) -> Any:
     """Store the tuples of a batch and find its matches, by ``size`` threads. Returns what has become of it, the pairs
     in its windows, the matches, the items, the candidates, and the first rows of R and of S that later probes may see.
 
     ``numbers``: of `Number`. ``links``: those of the batch, of sorting, and of the tasks. ``jobs`` (n, 3): the entries
-    of windows and codes, with their blocks and parts, in ``phases[0]``. ``entries`` and ``blocks`` (3,): those of jobs,
-    of sorting and of the tasks. ``limits`` (2,): rows of windows of R and S. ``starts`` (2,): where they begin; moves
-    on. ``before`` (parts + 1,), ``extents`` (2 · parts,): as of `timeline`, by parts of the batch. ``controls`` (3, …):
-    of jobs, of sorting and of the tasks, which end a phase before ``phases`` and ``ends``. ``rooms`` (threads, 8):
-    addresses of the threads' arrays (`region_source.ROOM`). ``board``: of helpers that are called (`handover`).
+    of windows and codes, with their blocks and parts. ``marks`` (8,): where the links of sorting and of the tasks
+    begin; then of jobs, of sorting and of the tasks their entry and its block. ``limits`` (2,): rows of windows of R
+    and S. ``starts`` (2,): where they begin; moves on. ``before`` (parts + 1,), ``extents`` (2 · parts,): as of
+    `timeline`, by parts of the batch. ``controls`` (4, …): the first are of jobs, of sorting and of the tasks.
+    ``phases``: where those of jobs end, and then the two of sorting; ``ends``: those of the tasks. ``rooms``
+    (threads, 8): addresses of the threads' arrays (`region_source.ROOM`). ``board``: of helpers that are called
+    (`handover`).
     """
     n, parts = numbers[_N], len(before) - 1
     numbers[_PART] = (n + parts - 1) // parts
@@ -116,13 +118,13 @@ def find_matches(numbers: Any, links: Any, jobs: Any, entries: Any, blocks: Any,
     for side in range(2):
         numbers[_BEGIN + side] = starts[side]
         starts[side] = max(starts[side], numbers[_ROW_R + side] + numbers[_N_R + side] - limits[side])
-    _link(links[0], numbers)
+    _link(links[:marks[0]], numbers)
     if size == 1:
         for k in range(len(jobs)):
             if call_entry(jobs[k, 0], jobs[k, 2], jobs[k, 1]):
                 raise RuntimeError
     else:
-        _share(board, size, patient, controls[0], phases[0], entries[0], blocks[0])
+        _share(board, size, patient, controls[0], phases[:-2], marks[2], marks[3])
     pairs = longest = np.int64(0)
     for part in range(parts):
         pairs += extents[2 * part]
@@ -139,7 +141,6 @@ def find_matches(numbers: Any, links: Any, jobs: Any, entries: Any, blocks: Any,
         mine = tasks[:ends[0]]
         mine[:] = 0
         lay_out_for_one(stream, step, mine)
-        _link(links[0], numbers)
     else:
         step = min(step, n)
         probing, steps = max(1, min(PARTS * size, step // numbers[_LEAST_PART])), -(-n // step)
@@ -148,12 +149,11 @@ def find_matches(numbers: Any, links: Any, jobs: Any, entries: Any, blocks: Any,
         mine[:] = 0
         lay_out(stream, step, probing, size, mine, ends[:2 * steps])
         numbers[_SORTED] = max(1, min(size, max(numbers[_N_R], numbers[_N_S]) // LEAST_SORTED))
-        phases[1][0], phases[1][1] = 2 * numbers[_SORTED], 4 * numbers[_SORTED]
-        _link(links[0], numbers)
-        _link(links[1], numbers)
-        _share(board, size, patient, controls[1], phases[1], entries[1], blocks[1])
-    _link(links[2], numbers)
-    _share(board, size, patient, controls[2], ends[:numbers[_PHASES]], entries[2], blocks[2])
+        phases[-2], phases[-1] = 2 * numbers[_SORTED], 4 * numbers[_SORTED]
+        _link(links[marks[0]:marks[1]], numbers)
+        _share(board, size, patient, controls[1], phases[-2:], marks[4], marks[5])
+    _link(links[marks[1]:], numbers)
+    _share(board, size, patient, controls[2], ends[:numbers[_PHASES]], marks[6], marks[7])
     if controls[2][STOP]:
         return STOPPED, pairs, np.int64(0), np.int64(0), np.int64(0), starts[0], starts[1]
     k_r, m_r, k_s, m_s = collect(mine, rooms, True, pieces)

@@ -117,10 +117,10 @@ def test_random_batches(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
 def shift_starts(find: Callable[..., Any]) -> Callable[..., Any]:
     """What is refused has moved the windows."""
     def found(*arguments: Any) -> Any:
-        before = arguments[6].copy()
+        before = arguments[5].copy()
         answer = find(*arguments)
         if answer[0] == one_call.REFUSED:
-            arguments[6][:] = before + 3
+            arguments[5][:] = before + 3
         return answer
     return found
 
