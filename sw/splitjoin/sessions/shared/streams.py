@@ -95,6 +95,7 @@ class SharedStreams(ChangesOfAll):
         self._joins: dict[str, CommonJoin] = {}
         self._lock = Condition(RLock())
         self._closed = False
+        self._room_to = 0  # until so many tuples are ready, no query can have too many to read, so none is asked
         self._delivered = DeliveredCounts()
         self._reserved: str | None = None  # why no query may be polled
 
@@ -212,9 +213,8 @@ class SharedStreams(ChangesOfAll):
         return self._input.gate.late("s")
 
     def counters(self) -> dict[str, int]:
-        """Counters: ``queries``; ``ready``, tuples in arrival order so far; ``unread``, those that the slowest query
-        has not read; ``waiting``, ``late_…``, ``forgotten_…`` as of `StreamJoin.counters`; ``retained_r``,
-        ``retained_s`` and ``retained_bytes``, kept for queries to come.
+        """Counters: ``queries``; ``ready`` tuples so far; ``unread``, those that the slowest query has not read;
+        ``waiting``, ``late_…``, ``forgotten_…`` as of `StreamJoin.counters`; ``retained_…``, kept for later queries.
         """
         with self._opened():
             kept = {} if self._input.history is None else self._input.history.counters()
@@ -274,7 +274,7 @@ class SharedStreams(ChangesOfAll):
                 for scan in scans.values():
                     scan.close()
                 raise
-            self._input = made
+            self._input, self._room_to = made, 0
             for name, query in self._queries.items():
                 query.replace(fresh[name])
             for name, join in self._joins.items():
@@ -351,9 +351,7 @@ class SharedStreams(ChangesOfAll):
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """Within the context nobody reads the queries, and nothing becomes ready, as when a source has been silent for
-        too long: all queries can get to one place. The caller holds the lock.
-        """
+        """Within the context, under the lock, nobody reads the queries, and nothing becomes ready."""
         self._collect()
         with ExitStack() as held:
             held.enter_context(self._input.sequence.standing())
@@ -450,10 +448,13 @@ class SharedStreams(ChangesOfAll):
 
     def _full(self, side: Side, index: int | None) -> str | None:
         """The reason why a batch of source ``index`` must wait, or None."""
-        gate, (unread, name) = self._input.gate, self._most_unread()
-        if self._unread is not None and unread >= self._unread:
-            return (f"query {name!r} has {unread} tuples to read, and the limit is {self._unread}; poll it, or close "
-                    f"it")
+        gate = self._input.gate
+        if self._unread is not None and self._input.sequence.end >= self._room_to:
+            unread, name = self._most_unread()
+            self._room_to = self._input.sequence.end + self._unread - unread
+            if unread >= self._unread:
+                return (f"query {name!r} has {unread} tuples to read, and the limit is {self._unread}; poll it, or "
+                        f"close it")
         if self._waiting is not None and gate.waiting >= self._waiting and gate.held_up(side, index):
             return (f"{gate.waiting} tuples wait for {', '.join(gate.behind())}, and the limit is {self._waiting}; "
                     f"push or heartbeat there, or close it")
