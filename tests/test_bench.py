@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from bench import (
+    blocks,
     circuits,
     conclusions,
     cpu,
@@ -30,6 +31,8 @@ from bench import (
 )
 
 from splitjoin.base.errors import DeviceError
+from splitjoin.circuit.architectures import ARCHITECTURES
+from splitjoin_sim.pysim import PysimDevice
 
 BENCH = Path(__file__).parent.parent / "bench"
 
@@ -48,6 +51,15 @@ def test_a_rate_is_sustained_while_no_queue_grows() -> None:
     assert not run.grows(0.1)
     assert not run.grows(0.05)
     assert run.grows(0.102)
+
+
+def test_blocks_save_messages_and_cost_balance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The circuit counts them: each tuple goes over the one link once, whatever the block."""
+    monkeypatch.setitem(ARCHITECTURES, "cascade", blocks.CountedCascade())
+    one, two = (blocks.counts(2, 8, block, PysimDevice) for block in (1, 2))
+    assert one.tuples == two.tuples == 1
+    assert two.others < one.others
+    assert one.imbalance < two.imbalance < two.peak
 
 
 def test_no_figure_of_the_evaluation_is_there_twice() -> None:
