@@ -47,6 +47,20 @@ def test_committed_predictions_of_cores_and_circuits_are_near_too() -> None:
         assert row["config"]["predicted"] == pytest.approx(row["value"], rel=0.2), row
 
 
+#: LUT4 and flip-flops of whole circuits without and with ``fault_timeout``, by cores, as Yosys mapped them for ECP5.
+ISOLATING = {2: ((7858, 8302), (8306, 8602)), 4: ((14870, 14997), (16356, 15482))}
+
+
+@pytest.mark.parametrize("cores", ISOLATING)
+def test_what_watchdogs_cost(cores: int) -> None:
+    config = Configuration(keys_r=(32,), keys_s=(32,), tests=((0, 0),), tree=0, cores=cores, capacity=64, time_bits=32)
+    without, isolating = (circuit_cost(replace(config, fault_timeout=n)).total for n in (0, 20_000))
+    (lut, ff), (more_lut, more_ff) = ISOLATING[cores]
+    assert isolating.lut == pytest.approx(more_lut, rel=0.05)
+    assert isolating.lut - without.lut == pytest.approx(more_lut - lut, rel=0.2)
+    assert isolating.ff - without.ff == pytest.approx(more_ff - ff, rel=0.05)
+
+
 def test_two_bands_of_32_bits() -> None:
     rows = [row for row in json.loads((RESULTS / "predicates.json").read_text())["rows"]
             if row["metric"] == "band_lut4_per_comparison"]

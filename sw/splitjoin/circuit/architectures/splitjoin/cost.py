@@ -8,7 +8,7 @@ from functools import lru_cache
 from splitjoin.lang.schema import other_side
 
 from ...cost.circuit import PartCost
-from ...cost.elements import adder, counter, equal, fifo, gate, memory, mux
+from ...cost.elements import adder, control, counter, equal, fifo, gate, memory, mux
 from ...cost.folding import state_tree, whole_states
 from ...cost.region import region_cost
 from ...cost.resources import Family, Resources
@@ -20,6 +20,7 @@ from ...geometry import (
     links,
     order_bits,
     position_bits,
+    probes_inside,
     queued_body,
     register_tree_size,
     root_ways,
@@ -31,7 +32,8 @@ from ...geometry import (
 from ...registers import COUNTER_BITS, REGION_COUNTERS, REGISTERS
 from ...wire import ROW_BITS, Configuration
 
-__all__ = ["core_cost", "counters_cost", "distributor_cost", "merger_cost", "parts", "registers_cost", "trees"]
+__all__ = ["core_cost", "counters_cost", "distributor_cost", "merger_cost", "parts", "registers_cost", "trees",
+           "watchdog_cost"]
 
 
 def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
@@ -41,6 +43,8 @@ def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
         for name, resources in region_cost(config, side, family).items():
             found[f"{name} of {side.upper()}"] = PartCost(config.cores, resources)
     found["core's input"] = PartCost(config.cores, _input(config, family))
+    if config.fault_timeout:
+        found["watchdog"] = PartCost(config.cores, watchdog_cost(config, family))
     if config.region_counters:
         found["region counters"] = PartCost(2 * config.cores, _region_counters(config, family))
     return found | trees(config, family)
@@ -49,6 +53,8 @@ def parts(config: Configuration, family: Family) -> dict[str, PartCost]:
 def core_cost(config: Configuration, family: Family) -> Resources:
     """The cost of one core: two regions and their input."""
     whole = _input(config, family) + _region_counters(config, family) * (2 if config.region_counters else 0)
+    if config.fault_timeout:
+        whole += _progress(config, family) * 2
     return sum((resources for side in "rs" for resources in region_cost(config, side, family).values()), whole)
 
 
@@ -93,6 +99,10 @@ def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
         parts["states that wait"] = PartCost(1, whole)
     else:
         parts |= _combined(config, family)
+    if config.fault_timeout:
+        # Beside what a merger costs by itself, each that is not the last one tells the next that it is dead.
+        parts["dead mergers"] = PartCost(sum(mergers.values()) - 2, Resources(lut=control(family, 68)))
+        parts["report of dead cores"] = PartCost(1, _report_of_dead(config, family))
     parts["registers"] = PartCost(1, registers_cost(family))
     parts["counters"] = PartCost(1, counters_cost(config, family))
     return parts
@@ -149,6 +159,28 @@ def distributor_cost(config: Configuration, children: int, family: Family) -> Re
             + Resources(lut=16 + 4 * children + gate(family, 2 * children), ff=children))
 
 
+def watchdog_cost(config: Configuration, family: Family) -> Resources:
+    """The cost of the watchdog of one core, and of what tells it whether the core's regions have work, and do it."""
+    # Gates of both streams of results; the last probes and whether they are complete, three flags and the verdict.
+    return _progress(config, family) * 2 + Resources(lut=control(family, 28), ff=2 * (ROW_BITS + 1) + 4)
+
+
+def _progress(config: Configuration, family: Family) -> Resources:
+    """The probes inside a region, counted up and down, and the gates that see an operation, a comparison or an end."""
+    bits = probes_inside(config).bit_length()
+    return Resources(lut=adder(family, bits, bits) + control(family, 22), ff=bits)
+
+
+def _report_of_dead(config: Configuration, family: Family) -> Resources:
+    """The time between two looks at the cores; their last probes, of which two are selected; and the dead ones."""
+    bits, shown = (config.fault_timeout - 1).bit_length(), ROW_BITS + 2
+    # With more than two cores Yosys takes about three times the LUT4 of the multiplexer.
+    chosen = mux(family, config.cores, 2 * shown) * (3 if config.cores > 2 else 1)
+    return _sum(config.cores, 1, family) + Resources(
+        lut=counter(family, bits) + equal(family, bits) + chosen + 2 * mux(family, 2, ROW_BITS),
+        ff=bits + 1 + 3 * shown + 5 + register_tree_size(config.cores))
+
+
 def merger_cost(config: Configuration, inputs: int, family: Family) -> Resources:
     bits = order_bits(config)
     # The first two results of each input are compared with the first two of every other input.
@@ -156,7 +188,10 @@ def merger_cost(config: Configuration, inputs: int, family: Family) -> Resources
     ages = adder(family, *[bits] * (4 * pairs))
     # With more than two inputs Yosys takes some LUT4 a bit beyond those of the multiplexer.
     choice = mux(family, inputs, 2 * ROW_BITS) * (2 if inputs > 2 else 1)
-    return _lookahead(bits, family) * inputs + Resources(lut=ages + choice + 36 * pairs, ff=5 * pairs + 1)
+    if config.fault_timeout:  # the flags of dead inputs, whose barriers are not waited for
+        choice += control(family, 6 * inputs) + (mux(family, 4, 2 * ROW_BITS) * 3 if inputs > 2 else 0)
+    return _lookahead(bits, family) * inputs + Resources(
+        lut=ages + choice + 36 * pairs, ff=5 * pairs + 1 + (inputs if config.fault_timeout else 0))
 
 
 def _lookahead(bits: int, family: Family) -> Resources:
