@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 
@@ -202,6 +203,13 @@ _EDGES = {
     "day": ("date", ["NULL", "date'1970-01-01'", "date'2024-02-29'", "date'9999-12-31'", "date'0001-01-01'"]),
     "at": ("timestamp", ["NULL", "timestamp'1970-01-01'", "timestamp'2024-03-31 02:30:00.000001'",
                          "timestamp'9999-12-31 23:59:59'"]),
+    "c": ("tinyint", ["NULL", "0", "1", "127", "-128"]),
+    "h": ("smallint", ["NULL", "0", "-1", "128", "32767", "-32768"]),
+    "w": ("binary", ["NULL", "X''", "X'00'", "X'7F01'", "X'FF'"]),
+    "u": ("timestamp_ntz", ["NULL", "timestamp_ntz'1970-01-01'", "timestamp_ntz'2024-03-31 02:30:00.000001'",
+                            "timestamp_ntz'0001-01-01'"]),
+    "v": ("interval day to second", ["NULL", "INTERVAL '0' DAY", "INTERVAL '1 00:00:00.000001' DAY TO SECOND",
+                                     "INTERVAL '-40' DAY", "INTERVAL '106751991' DAY"]),
 }
 
 
@@ -215,12 +223,15 @@ class _Conditions:
         return f"{self.rng.choice('lr')}.{name}"
 
     def value(self, kind: str, depth: int) -> str:
-        """An expression of the kind: whole, float, decimal, text, boolean, day or at."""
+        """An expression of the kind: whole, float, decimal, text, boolean, day, at, binary, plain (a time
+        without a zone) or span.
+        """
         rng, again = self.rng, depth > 0
         if kind == "boolean":
             return self.condition(depth - 1) if again else self.column("b")
         if not again or rng.random() < 0.3:
-            names = {"whole": "ij", "float": "df", "decimal": "mn", "text": "t"}.get(kind, [kind])
+            names = {"whole": "ijch", "float": "df", "decimal": "mn", "text": "t", "binary": "w", "plain": "u",
+                     "span": "v"}.get(kind, [kind])
             return self.column(rng.choice(names))
         a, b = self.value(kind, depth - 1), self.value(kind, depth - 1)
         of = {
@@ -234,6 +245,10 @@ class _Conditions:
                         f"cast({self.value('whole', 0)} AS decimal(20, 2))"],
             "text": [f"upper({a})", f"concat({a}, {b})", f"substring({a}, 1, 1)"],
             "day": [f"date_add({a}, 1)", f"({a} - 1)"], "at": [f"({a} + INTERVAL 1 HOUR)", f"({a} - INTERVAL 40 DAYS)"],
+            "binary": [f"concat({a}, {b})", f"substring({a}, 1, 1)"],
+            "plain": [f"({a} + INTERVAL 1 HOUR)", f"cast({self.column('day')} AS timestamp_ntz)"],
+            "span": [f"({a} + {b})", f"({a} - {b})", f"(- {a})", f"abs({a})", f"({a} * 2)",
+                     f"({self.column('u')} - {self.column('u')})", f"({self.column('at')} - {self.column('at')})"],
         }[kind]
         of += [f"greatest({a}, {b})", f"least({a}, {b})", f"coalesce({a}, {b})", f"nullif({a}, {b})",
                f"if({self.column('b')}, {a}, {b})"]
@@ -245,7 +260,8 @@ class _Conditions:
             a, b = self.condition(depth - 1), self.condition(depth - 1)
             return rng.choice([f"({a} AND {b})", f"({a} OR {b})", f"(NOT {a})", f"({a} IS NULL)",
                                f"(CASE WHEN {a} THEN {b} END)"])
-        kind = rng.choice(["whole", "whole", "float", "decimal", "text", "boolean", "day", "at"])
+        kind = rng.choice(["whole", "whole", "float", "decimal", "text", "boolean", "day", "at", "binary", "plain",
+                           "span"])
         a, b, c = (self.value(kind, rng.randrange(3)) for _ in range(3))
         return rng.choice([f"({a} {op} {b})" for op in ("<", "<=", ">", ">=", "<>", "<=>")] +
                           [f"({a} BETWEEN {b} AND {c})", f"({a} IN ({b}, {c}))", f"({a} IS NOT NULL)"])
@@ -273,6 +289,9 @@ def test_random_conditions(spark: SparkSession, seed: int) -> None:
                         answers.append(rows_of(frame))
                     except PySparkException as error:
                         assert error.getCondition() is None or "SYNTAX" not in error.getCondition()
+                        answers.append(["an error"])
+                    except Py4JJavaError as error:  # intervals have errors of Java's
+                        assert "ArithmeticException" in str(error)
                         answers.append(["an error"])
         assert answers[0] == answers[1], text
         raised += answers[0] == ["an error"]
