@@ -312,15 +312,23 @@ def _atom(e: Expr, left: list[int]) -> Expr:
 
 def _find(e: Expr) -> Case | Extreme | None:
     """The first outermost CASE, least or greatest over both streams in the operands of ``e``."""
-    for child in e.children:
-        whole = child.a if isinstance(child, Cast) else child
-        if isinstance(e, Cmp) and isinstance(whole, Extreme):
-            # Pass ``logic`` takes it apart, down to comparisons of its operands.
-            continue
-        for node in walk(child):
+    # Pass ``logic`` takes least and greatest in a comparison apart, down to comparisons of their operands.
+    parts = e.children if not isinstance(e, Cmp) else [part for child in e.children for part in _operands(child)]
+    for part in parts:
+        for node in walk(part):
             if isinstance(node, (Case, Extreme)) and len(sides(node)) == 2 and not isinstance(node.type, Bool):
                 return node
     return None
+
+
+def _operands(e: Expr) -> Iterator[Expr]:
+    """Those of least and greatest, and of such operands in turn; of another expression itself."""
+    whole = e.a if isinstance(e, Cast) else e
+    if isinstance(whole, Extreme):
+        for operand in whole.args:
+            yield from _operands(operand)
+    else:
+        yield e
 
 
 def _replaced(e: Expr, old: Expr, new: Expr) -> Expr:
