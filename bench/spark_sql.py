@@ -25,13 +25,30 @@ TURNS = 2
 PACKED = 32
 
 
-def cpu_seconds() -> float:
-    """CPU seconds so far of this process and all that it started, with those that have ended."""
-    found, own = 0.0, psutil.Process(os.getpid())
-    for process in (own, *own.children(recursive=True)):
+class CpuTime:
+    """CPU seconds of this process and of all that it started, those that ended at their last look."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, float], float] = {}
+
+    def seconds(self) -> float:
+        """All so far."""
+        own = psutil.Process(os.getpid())
+        for process in (own, *own.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                self._seen[process.pid, process.create_time()] = sum(process.cpu_times()[:2])
+        return sum(self._seen.values())
+
+
+def end_workers(cpu: CpuTime) -> None:
+    """End the Python workers, which wait for tasks, so that the next join starts others."""
+    cpu.seconds()
+    for process in psutil.Process(os.getpid()).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            found += sum(process.cpu_times()[:4])  # user's and system's; the last two those of children that ended
-    return found
+            parent = process.parent()
+            if parent is not None and all("pyspark.daemon" in p.cmdline() for p in (process, parent)):
+                process.kill()
+                process.wait()
 
 
 def plan_of(spark: SparkSession, text: str) -> str:
@@ -39,14 +56,14 @@ def plan_of(spark: SparkSession, text: str) -> str:
     return str(spark.sql(text)._jdf.queryExecution().optimizedPlan().toString())
 
 
-def ran(spark: SparkSession, text: str, enabled: bool) -> tuple[float, list[str], bool]:
+def ran(spark: SparkSession, cpu: CpuTime, text: str, enabled: bool) -> tuple[float, list[str], bool]:
     """CPU seconds, the rows sorted, and whether splitjoin ran a join of it."""
     spark.conf.set("spark.splitjoin.sql.enabled", str(enabled))
     frame = spark.sql(text)
     taken = "MapInArrow splitjoin[" in plan_of(spark, text)
-    began = cpu_seconds()
+    began = cpu.seconds()
     rows = sorted(map(repr, frame.collect()))
-    return cpu_seconds() - began, rows, taken
+    return cpu.seconds() - began, rows, taken
 
 
 def main() -> None:
@@ -61,7 +78,7 @@ def main() -> None:
     out = Recorder("spark_sql", quick=options.quick, part="first" if options.first else "queries")
     if options.queries:
         out.keep(lambda row: row["config"]["query"] not in options.queries)
-    wrong = list[str]()
+    cpu, wrong = CpuTime(), list[str]()
     n, m, turns = (8_000, 4_000, 1) if options.quick else (30_000, 10_000, options.turns)
     turns = 1 if options.first else turns
     if options.rows:
@@ -72,8 +89,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         if options.first:
             (Path(name) / "cache").mkdir()
-            config |= {"spark.python.worker.reuse": "false",
-                       "spark.executorEnv.SPLITJOIN_CACHE": str(Path(name) / "cache")}
+            config["spark.executorEnv.SPLITJOIN_CACHE"] = str(Path(name) / "cache")
         spark = local_session("bench", cores=CORES, log=Path(name) / "spark.log", config=config)
         for table, text in TABLES.items():
             path = str(Path(name) / table)
@@ -87,8 +103,10 @@ def main() -> None:
                 spark.conf.set("spark.sql.adaptive.enabled", str(adaptive))
                 seconds: dict[bool, list[float]] = {True: [], False: []}
                 for _ in range(turns):
+                    if options.first:
+                        end_workers(cpu)
                     for enabled in (True, False):
-                        used, rows, taken = ran(spark, text, enabled)
+                        used, rows, taken = ran(spark, cpu, text, enabled)
                         if taken != (enabled and expected):
                             wrong.append(f"{query}: replaced is {taken}: {plan_of(spark, text)}")
                         seconds[enabled].append(used)
