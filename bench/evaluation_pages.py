@@ -138,19 +138,16 @@ def _ratios(files: Files) -> Iterator[str]:
 
 def _blocks(files: Files) -> Iterator[str]:
     """Messages and imbalance of a cascade against its blocks."""
-    yield ("Blocks of a cascade at a tuple in 20 cycles: messages a tuple and hop, and ESJ's imbalance on average and\n"
-           "at its highest, beside its bound ς / ω_avg:\n")
-    yield "| cores | ς | messages | imbalance | highest | ς / ω_avg |\n|---|---|---|---|---|---|"
-    for row in pick(files, "evaluation", "hop_messages"):
+    rows = pick(files, "evaluation", "hop_messages")
+    cores = rows[0]["config"]["cores"]
+    yield f"Blocks of a cascade, {cores} cores, a tuple in 20 cycles: messages a tuple and hop, and ESJ's imbalance:\n"
+    yield "| ς | messages | mean | highest | ς / ω_avg |\n|---|---|---|---|---|"
+    for row in rows:
         c = row["config"]
-        mean, peak = (pick(files, "evaluation", metric, cores=c["cores"], block=c["block"])[0]["value"]
+        mean, peak = (pick(files, "evaluation", metric, cores=cores, block=c["block"])[0]["value"]
                       for metric in ("imbalance", "imbalance_peak"))
-        yield (f"| {c['cores']} | {c['block']} | {row['value']:.2f} | {mean:.2f} | {peak:.2f} | "
-               f"{c['block'] * c['cores'] / c['window']:.2f} |")
-    best: dict[int, list[str]] = {}
-    for row in pick(files, "evaluation", "best_block"):
-        best.setdefault(row["config"]["cores"], []).append(f"{row['value']} where ς* is {row['config']['wanted']}")
-    yield "\n" + " ".join(f"Least J with {k} cores: {', '.join(found)}." for k, found in best.items())
+        yield (f"| {c['block']} | {row['value']:.2f} | {mean:.2f} | {peak:.2f} | "
+               f"{c['block'] * cores / c['window']:.2f} |")
 
 
 def draw(files: Files) -> None:
