@@ -1,4 +1,6 @@
-"""Simulated circuits whose regions stop at a given cycle, for a time or for good, and the answer that is due then."""
+"""Simulated circuits and emulated boards whose regions stop at a given cycle, for a time or for good, and the answer
+that is due then.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,17 @@ from splitjoin.circuit.encode import Words, pack
 from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.engines.device import PAIR, STAR, Fault, Items, chosen_items
 from splitjoin.lang.order import parse_order
+from splitjoin.link.uart import UartDevice
 from splitjoin_hw.core.region import Region
 from splitjoin_hw.verilog import to_verilog
 from splitjoin_sim.build import library_of
 from splitjoin_sim.device import ModelTransport, SimDevice
+from splitjoin_sim.emulated import EmulatedTop, Pins, linked_top
 from splitjoin_sim.pysim import PysimDevice
 
 from .conformance import assert_conforms
 
-__all__ = ["Freeze", "FrozenPysim", "FrozenSim", "check_isolated"]
+__all__ = ["Freeze", "FrozenPysim", "FrozenSim", "FrozenUart", "check_isolated", "frozen_top"]
 
 #: Bits of a number of cycles in a command.
 _CYCLES = 12
@@ -153,6 +157,30 @@ class FrozenPysim(PysimDevice):
     def _connect(self, config: Configuration) -> Transport:
         with _frozen():
             return _Commanded(super()._connect(config), config, self.freezes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrozenUart(UartDevice):
+    """`UartDevice` with `Freeze` commands, as `FrozenSim` has them, for a board with a `frozen_top`."""
+
+    freezes: tuple[tuple[Freeze, ...], ...] = ()
+    sessions: list[int] = field(default_factory=list)
+
+    def _connect(self, config: Configuration) -> Transport:
+        inner = super()._connect(config)
+        self.sessions.append(1)
+        return _Commanded(inner, config, dict(enumerate(self.freezes, 1)).get(len(self.sessions), ()))
+
+
+def frozen_top(config: Configuration, *, pack: bool = False) -> EmulatedTop:
+    """The circuit of ``config`` for the emulator, with regions that stop at a command."""
+    plain = linked_top(config, pack=pack)
+
+    def make() -> tuple[str, Pins]:
+        with _frozen():
+            return plain.make()
+
+    return EmulatedTop((*plain.key, "frozen"), make, plain.bit)
 
 
 def check_isolated(items: Items, golden: Items, order: str, faults: Sequence[Fault]) -> int:
