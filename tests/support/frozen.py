@@ -1,6 +1,4 @@
-"""Simulated circuits and emulated boards whose regions stop at a given cycle, for a time or for good, and the answer
-that is due then.
-"""
+"""Simulated circuits and emulated boards whose regions stop at a given cycle, and the answer that is due then."""
 
 from __future__ import annotations
 
