@@ -63,6 +63,8 @@ class CpuSession(BatchSession):
 
     def plan(self) -> str:
         """The engine that runs at present, in words, and how many threads share its work."""
+        if self._threads > 1 and self._team.awake == 1:
+            return f"{self._search.description}; one of {self._threads} threads, as there is one processor"
         if self._threads == 1 or self._shared is None:
             return self._search.description
         size, cost = self._shared
@@ -89,7 +91,7 @@ class CpuSession(BatchSession):
 
     def _threads_for(self, arrivals: int, pairs: int) -> int:
         """The number of threads that search for ``arrivals`` tuples, which have ``pairs`` pairs in their windows."""
-        if self._threads == 1:
+        if self._threads == 1 or self._team.awake == 1:
             return 1
         cost = self._search.cost(arrivals, pairs)
         size = self._most_for(min(cost, self._search.most_threads(arrivals, pairs) * self._tuning.share))
@@ -128,4 +130,5 @@ class CpuSession(BatchSession):
         return self._team
 
     def _most_for(self, nanoseconds: float) -> int:
-        return max(1, min(self._threads, int(nanoseconds / self._tuning.share)))
+        most = self._threads if self._team.awake > 1 else 1  # work that is divided takes longer, if nobody shares it
+        return max(1, min(most, int(nanoseconds / self._tuning.share)))

@@ -10,9 +10,8 @@ import pytest
 
 import splitjoin
 from splitjoin.base.errors import DeviceError
-from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import Arrivals, arrivals
-from splitjoin.engines.cpu import CpuDevice, compiled_session, one_call
+from splitjoin.engines.cpu import CpuDevice, compiled_session, helpers, one_call
 from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.index import IndexFinder
 from splitjoin.engines.cpu.search import PlanSearch
@@ -121,16 +120,17 @@ def test_candidates_are_verified_before_they_pile_up() -> None:
         assert max(len(room.found) for room in finder._rooms) < 30_000 < session.counters()["candidates"]
 
 
-def test_the_plan_says_how_many_threads_run() -> None:
+@pytest.mark.parametrize("there", [1, 2, 300])
+def test_the_plan_says_how_many_threads_run(there: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helpers, "processors", lambda: there)
     query = splitjoin.query(R, S, on="abs(r.x - s.a) <= 3", window="ROWS 500")
-    device = CpuDevice(engine="nested", threads=256, compiling="first", tuning=Tuning(share=1e-3))
-    with device.open(query) as session:
-        session.push(batch(query, 0, 100))
-        few = f", {processors()} at a time" if processors() < 256 else ""
-        assert f"; 256 of 256 threads{few}, as a batch takes about " in session.plan()
-    with CpuDevice(engine="nested", threads=256, compiling="first").open(query) as session:
-        session.push(batch(query, 0, 100))
-        assert "; 1 of 256 threads, as a batch takes about 0.0 ms of one" in session.plan()
+    for tuning in (Tuning(), Tuning(share=1e-3)):
+        with CpuDevice(engine="nested", threads=256, compiling="first", tuning=tuning).open(query) as session:
+            session.push(batch(query, 0, 100))
+            size = 256 if tuning.share < 1 else 1
+            few = f", {there} at a time" if there < size else ""
+            assert ("; one of 256 threads, as there is one processor" if there == 1 else
+                    f"; {size} of 256 threads{few}, as a batch takes about 0.0 ms of one") in session.plan()
 
 
 def test_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
