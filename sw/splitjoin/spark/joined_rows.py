@@ -118,6 +118,9 @@ class JoinedRows:
                                        f"this one Spark has a {node[0]}, behind which rows may be older than the "
                                        f"join's watermark; leave it out, or name one column as its time and give "
                                        f"late=…")
+        else:
+            raise UnsupportedError(f"{which} has the event times of the join {mark.join!r}, but Spark does not show "
+                                   f"that join in its plan; name one column as its time and give late=…")
         if digest_of(root) != mark.state:
             raise SchemaError(f"{which} is rows of the join {mark.join!r}, which keeps its state elsewhere; give both "
                               f"joins the same state=…, or none")
