@@ -98,6 +98,10 @@ class _Reader:
 
     def _join(self, words: Sequence[Token], rest: Sequence[Token]) -> FromJoin:
         said = [w.text.upper() for w in words]
+        near = [t for t in rest if t.text.upper() == "NEAREST"]
+        if near and any(t.text.upper() in ("DISTANCE", "SIMILARITY") for t in rest):
+            raise self._error("NEAREST BY is not supported; for the nearest by one number or time, use splitjoin.join "
+                              "with how='asof', direction='nearest' and k=…", near)
         at = next((n for n, t in enumerate(rest) if t.token_type in _BEHIND_TABLE), len(rest))
         item, behind = self._item(rest[:at]), rest[at:]
         if "POSITIONAL" in said:

@@ -228,6 +228,19 @@ class TableJoin(OneTableTerms):
             return self._completed(how.removeprefix("asof_"), *self._verified(r, s))
         return r, s
 
+    def folded(self, run: RunJoin, value: str) -> pa.Table | None:
+        """The numbers ``n`` of the rows of an inner join's R that have partners, and of each ``v``, ``value`` of its
+        partners, found without pairs; None where it is more than a count, a least or a greatest value of a column.
+        """
+        tree = sqlglot.parse_one(value, dialect="duckdb")
+        counts = isinstance(tree, exp.Count) and isinstance(tree.this, (exp.Star, exp.Column))
+        if not self.is_ours or not (counts or (isinstance(tree, (exp.Min, exp.Max)) and isinstance(
+                tree.this, exp.Column) and _is_plain(self.tables["s"].schema.field(tree.this.name).type))) or any(
+                of for name, of in tree.args.items() if name not in ("this", "big_int")):
+            return None
+        items = (SelectItem(self.column("r", _ROW), "n", "n", 0, 0), SelectItem(tree, "v", "v", 0, 0))
+        return run(replace(self._statement, items=items, on=conjunction(self._on), grouped=True), self.tables)
+
     def _as_written(self, message: str) -> str:
         """``message`` with what the user wrote in place of the columns that were computed for it."""
         for (side, text), name in self.computed.items():
@@ -313,6 +326,11 @@ def conjunction(conditions: Sequence[exp.Expr]) -> exp.Expr | None:
     """All ``conditions`` as one; None without any."""
     parts: list[exp.Expr] = [exp.Paren(this=c) for c in conditions]
     return reduce(lambda a, b: exp.And(this=a, expression=b), parts) if parts else None
+
+
+def _is_plain(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_date(type_) or (
+        pa.types.is_timestamp(type_) and type_.tz is None))
 
 
 def _is_number(type_: str) -> bool:

@@ -87,12 +87,14 @@ def value_column(value: SubqueryValue, join: TableJoin, run: RunJoin, db: object
 
     Raises `InputError` where a value would be of several rows.
     """
-    r, s = join.numbers(run)
-    met = JoinedTables({value.label: value.table}).taken(s)[value.label].append_column(_ROW, r)
-    source = f"splitjoin_met AS {quoted(value.label)}"
+    source, met = f"splitjoin_met AS {quoted(value.label)}", value.table
     listed = value.value if value.folds else f"first({value.value})"
-    found = ask(db, f"SELECT {quoted(_ROW)} AS n, {listed} AS v, count(*) AS c FROM {source} GROUP BY 1",
-                {"splitjoin_met": met}, value.value)
+    found = join.folded(run, value.value) if value.folds else None
+    if found is None:
+        r, s = join.numbers(run)
+        met = JoinedTables({value.label: value.table}).taken(s)[value.label].append_column(_ROW, r)
+        found = ask(db, f"SELECT {quoted(_ROW)} AS n, {listed} AS v, count(*) AS c FROM {source} GROUP BY 1",
+                    {"splitjoin_met": met}, value.value)
     if not value.folds and len(found) and max(found.column("c").to_pylist()) > 1:
         raise InputError(f"a SELECT that is a value must have one row at most, but {value.value} has several for one "
                          f"row around it; write for example max(…), or LIMIT 1")

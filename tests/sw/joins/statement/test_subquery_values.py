@@ -29,6 +29,8 @@ STATEMENTS = [
     "SELECT max(id) FROM r WHERE f < (SELECT avg(f) FROM s WHERE s.k <> r.k AND a IN (SELECT a FROM no_null))",
     "SELECT q.v FROM (SELECT id, (SELECT max(a) FROM s WHERE s.id < r.id) AS v FROM r) q WHERE q.v > 2",
     "SELECT id FROM r WHERE x = (SELECT max(x) FROM r i WHERE i.k = r.k)",
+    "SELECT id, (SELECT max(f) FROM s WHERE s.id <> r.id) AS m, (SELECT min(f) FROM s WHERE s.a >= r.x) AS l FROM r",
+    "SELECT id, (SELECT count(k) FROM s WHERE levenshtein(s.k, r.k) < 2), (SELECT max(k) FROM s WHERE a > x) FROM r",
     "SELECT id, (SELECT list(a ORDER BY a) FROM s WHERE s.id <= r.id) AS l FROM r",
     "SELECT id, (SELECT x + max(a) FROM s WHERE s.k = r.k) AS l FROM r WHERE EXISTS (FROM s WHERE s.a = r.x)",
     "SELECT id FROM r WHERE x > (SELECT avg(a) FROM s WHERE s.k >= r.k) AND x NOT IN (SELECT a FROM s WHERE a > 6)",

@@ -198,6 +198,7 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("SELECT x FROM r JOIN s ON x < a AND random() < 1", PredicateError, "function RAND is not supported in ON"),
     ("SELECT s.k, * FROM r JOIN s USING (k)", StatementError, "k is one column of both tables, by USING, and"),
     ("WITH c AS SELECT 1 SELECT y FROM c, s, r", StatementError, "WITH takes a name, AS|cannot be read"),
+    ("SELECT x FROM r JOIN s NEAREST 2 BY DISTANCE abs(x - a)", StatementError, "NEAREST BY is not supported; for the"),
     ("SELECT x FROM r JOIN s ON x = a POSITIONAL JOIN s q", StatementError, "POSITIONAL JOIN is of two tables"),
     ("SELECT DISTINCT x FROM r NATURAL JOIN (SELECT 1 AS y) t, s", StatementError, "a NATURAL JOIN needs columns of"),
     ("SELECT DISTINCT x FROM r JOIN s USING (x)", StatementError, r"USING \(x\) needs one column of this name on each"),
