@@ -126,12 +126,14 @@ class PairOrder:
             if self._is_sorted:
                 ordered.sort()
         packed.clear()
-        r, s, at = (np.empty(len(ordered), np.int64) for _ in range(3))
+        r, s, at = np.empty(len(ordered), np.int64), np.empty(len(ordered), np.int64), ordered
         self._work.map(lambda of: self._unpack(*(a[slice(*of)] for a in (ordered, r, s, at))), pairwise(cuts.tolist()))
         return r, s, at
 
     def _unpack(self, packed: Rows, r: Rows, s: Rows, at: Rows) -> None:
-        """Write the rows of the pairs ``packed`` (n,) and the position of the later one: (n,) each."""
+        """Write the rows of the pairs ``packed`` (n,) and the position of the later one: (n,) each. ``at`` may be
+        ``packed``.
+        """
         if self._work.loops is not None and not self._by_rows:
             self._work.loops["unpack"](packed, self._bits, self._stream, self._number, min(self._sizes),
                                        int(self._sizes[1] > self._sizes[0]), r, s, at)

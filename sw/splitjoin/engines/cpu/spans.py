@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.lang.query import Query
+from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
 from .table_work import Work, aligned, plain_work
@@ -65,26 +66,37 @@ class Spans:
     @cached_property
     def start(self) -> Rows:
         """The first row id of each range."""
-        extent, start = self._query.window_s, np.zeros(self._rows[0], np.int64)
+        extent, start = self._query.window_s, None
         if extent.rows is not None and extent.rows < self._rows[1]:
             before = self._incoming.positions("r") - np.arange(self._rows[0])  # tuples of S before each of R
             start = np.maximum(before - extent.rows, 0)
         if self._incoming.is_timed and extent.length is not None:
             times = self._incoming.times("s"), _moved(self._incoming.times("r"), -extent.length)
-            start = np.maximum(start, self._work.counts_below(*times))
-        return start
+            by_time = self._work.counts_below(*times)
+            start = by_time if start is None else np.maximum(start, by_time, out=start)
+        return np.zeros(self._rows[0], np.int64) if start is None else start
 
     @cached_property
     def end(self) -> Rows:
         """The row id behind each range."""
-        extent, end = self._query.window_r, np.full(self._rows[0], self._rows[1], np.int64)
+        extent, end = self._query.window_r, None
         if extent.rows is not None and extent.rows < self._rows[0]:
             before = self._incoming.positions("s") - np.arange(self._rows[1])  # tuples of R before each of S
             end = self._work.counts_below(before, np.arange(self._rows[0]) + extent.rows, equal=True)
         if self._incoming.is_timed and extent.length is not None:
             times = self._incoming.times("s"), _moved(self._incoming.times("r"), extent.length)
-            end = np.minimum(end, self._work.counts_below(*times, equal=True))
-        return end
+            by_time = self._work.counts_below(*times, equal=True)
+            end = by_time if end is None else np.minimum(end, by_time, out=end)
+        return np.full(self._rows[0], self._rows[1], np.int64) if end is None else end
+
+    @cached_property
+    def intervals(self) -> tuple[Codes, Codes]:
+        """The first and the last row id of each range as unsigned numbers (r,): 1 and 0 of one that is empty."""
+        low, high, none = self.start.view(np.uint64), self.end.view(np.uint64) - np.uint64(1), self.end <= self.start
+        if none.any():
+            low = np.where(none, np.uint64(1), low)
+            high[none] = 0
+        return low, high
 
     @cached_property
     def limits(self) -> bool:

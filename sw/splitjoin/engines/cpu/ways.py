@@ -221,9 +221,7 @@ def _tasks(search: _Search | None, probing: Side, condition: Condition, groups: 
 
 def _by_row(visible: Spans, rows: int) -> _Search:
     """The ranges of S's rows that are ``visible`` as a search whose key is the row id."""
-    some = visible.end > visible.start
-    low, high = np.where(some, visible.start, 1), np.where(some, visible.end - 1, 0)
-    return _Search("s", np.arange(rows, dtype=np.uint64), low.view(np.uint64), high.view(np.uint64), frozenset())
+    return _Search("s", np.arange(rows, dtype=np.uint64), *visible.intervals, frozenset())
 
 
 def _verified(condition: Condition, left: Sequence[Bounds], r: Rows, s: Rows) -> Mask | None:
