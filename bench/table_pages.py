@@ -43,6 +43,13 @@ def whole_tables(files: Files) -> Iterator[str]:
     if few:
         yield (f"\nOver 100,000 rows, DuckDB takes {min(few.values()):.2f} to {max(few.values()):.1f} times as long as "
                f"splitjoin: {'; '.join(few)}.")
+    if "writings" in files:
+        most = {row["config"]["condition"] + row["config"]["how"]: row["value"]
+                for row in pick(files, "writings", "writing_seconds_most")}
+        times = max(most[row["config"]["condition"] + row["config"]["how"]] / row["value"]
+                    for row in pick(files, "writings", "writing_seconds_least"))
+        yield (f"\nEquivalent writings of a condition, such as BETWEEN and two comparisons, take the same way, and at "
+               f"most {times:.1f} times as long ([figures](figures/writings.csv)).")
     yield ""
 
 

@@ -44,7 +44,7 @@ class TablePairs:
 
     Attributes:
         r, s: The row ids (n,).
-        at: The position of the later tuple; None of an as-of or anti join.
+        at: The position of the later tuple; None where the row ids tell it, as the items of rows alone need it.
         plan: How they were found, in words.
         counters: As of `Session.counters`.
         map: Applies a function to items, and gives the results in their order; by several threads, if the device has

@@ -118,7 +118,9 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, way: Way, condit
     order = PairOrder(query, incoming, work)
     if not query.kind.needs_few_pairs:
         parts, tried = pairs_of(way, condition, groups, visible, order.packed, work, most)
-        return _made(incoming, visible, *order.unpacked(parts), plan, tried, work)
+        r, s, at = order.unpacked(parts)
+        # Of rows that are the pairs, positions are asked for with items only.
+        return _made(incoming, visible, r, s, None if query.is_pairs else at, plan, tried, work)
     lock = Lock()
     first = np.full(len(incoming.r), NO_PAIR)  # the first pair of each tuple of R
 
