@@ -80,12 +80,13 @@ class _ByProbes(Step):
     """Rows of one probe are put in order. They are complete when its star has come; until then they are held.
 
     Rows without a partner, of the last step, keep their order in front of the rows of the probe that decides them. The
-    rows of a last step that is no inner or left join keep the order in which they are decided.
+    rows of a last step that is no inner or left join, or that has aggregates, keep the order in which they are decided.
     """
 
     def __init__(self, select: MultiwaySelect, n: int, state: bytes | None):
         super().__init__(select, n)
-        self._decides = select.steps[n][0].statement.how not in ("inner", "left")
+        statement = select.steps[n][0].statement
+        self._decides = statement.grouped or statement.how not in ("inner", "left")
         self._held: tuple[Items, pa.Table] = (np.empty(0, ITEM), self._schema.empty_table())
         if state is not None:
             size = int.from_bytes(state[:8], "little")

@@ -106,8 +106,8 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
             several = parse_multiway(text, kinds="any" if schemas_given else "inner")
         except StatementError as refused:
             return rest.answered(refused)
-        return _several(several, unnamed, tables, streams, device, device_options, sort, to, rest, window=window,
-                        time=time, order=order)
+        return _several(several, unnamed, tables, streams, device, device_options, sort, to, rest, aggregates,
+                        window=window, time=time, order=order)
     except StatementError as refused:
         return rest.answered(refused)
     check_named(statement, unnamed)
@@ -149,7 +149,8 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
 
 def _several(statement: MultiwayStatement, unnamed: tuple[Any, ...], tables: Mapping[str, Any] | None,
              streams: Mapping[str, Any], device: str | Device | None, device_options: Mapping[str, Any] | None,
-             sort: bool, to: str | os.PathLike[str] | None, rest: _Rest, **how: Any) -> Any:
+             sort: bool, to: str | os.PathLike[str] | None, rest: _Rest,
+             aggregates: Mapping[str, AggregateClass] | None, **how: Any) -> Any:
     """The answer of `sql` to a join of three tables and more."""
     check_named(statement, unnamed)
     given, options = bind_tables(statement, tables, streams)
@@ -162,7 +163,10 @@ def _several(statement: MultiwayStatement, unnamed: tuple[Any, ...], tables: Map
             raise InputError("a device, options, sort and to are for rows, but schemas were given; give the device to "
                              "splitjoin.open")
         return MultiwaySelect.make(statement, [data if isinstance(data, pa.Schema) else pa.schema(data)
-                                               for data in given], **how)
+                                               for data in given], aggregates=aggregates, **how)
+    if aggregates:
+        raise InputError("aggregates of one's own are for joins of two tables, and for streams; leave them out, or "
+                         "join two of the tables first")
     device = "cpu" if device is None else device
     check_options(statement, options, device, sql)
     chosen = find_device(device, **merged_options(device_options, options, device, sql))

@@ -137,8 +137,8 @@ def check_clauses(tree: Any, source: StatementText) -> None:
     for arg, value in tree.args.items():
         if not value or arg in _READ:
             continue
-        if arg == "group" and _grouped_by(value) is not None:
-            continue
+        if arg == "group" and (_grouped_by(value) is not None or len(tree.args.get("joins") or ()) > 1):
+            continue  # of several joins `parse_multiway` checks it
         kinds, name, advice = _CLAUSES.get(arg, ((), arg.strip("_").upper(), "leave it out"))
         if arg == "having" and grouping(tree) is not None:
             advice = "filter the rows of the result; a condition on pairs belongs into WHERE"

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from splitjoin.base.errors import PredicateError, SchemaError, WindowError
 from splitjoin.lang.kind import How
@@ -37,6 +38,7 @@ _ROW = "#row"
 _UNITS = {"s": "SECONDS", "ms": "MILLISECONDS", "us": "MICROSECONDS", "ns": "NANOSECONDS"}
 #: The kinds of join that streams take in any step, and those whose rows have no column of S.
 _OF_STREAMS, _CHOOSING = ("inner", "left", "semi", "anti", "asof", "asof_left"), ("semi", "anti")
+_GROUP_BY = (TokenType.GROUP_BY,)
 #: What is refused of the joins of a statement.
 _REFUSED = {"inner": "a join that is not inner", "any": "a join that is not INNER, LEFT, SEMI, ANTI or ASOF",
             "left last": "a join that is not inner, but for a LEFT JOIN at the end,"}
@@ -47,7 +49,8 @@ Named = tuple[str, str]
 @dataclass(frozen=True)
 class MultiwayStatement:
     """The parts of a join of ``tables``, three at least. ``on``: the condition behind each table but the first, None
-    without one; ``hows``: the kind of its join, inner for whole tables. The other parts are those of a `Statement`.
+    without one; ``hows``: the kind of its join, inner for whole tables. ``grouped``: True for a row for each
+    combination of the tables but the last, by GROUP BY. The other parts are those of a `Statement`.
     """
 
     text: str
@@ -56,6 +59,7 @@ class MultiwayStatement:
     on: tuple[exp.Expr | None, ...]
     where: exp.Expr | None
     hows: tuple[How, ...]
+    grouped: bool = False
 
 
 @dataclass(frozen=True)
@@ -192,14 +196,31 @@ def parse_multiway(text: str, *, kinds: Literal["inner", "left last", "any"] = "
         if join_how(join) not in allowed or join.args.get("using"):
             what = "USING" if join.args.get("using") else _REFUSED[kinds]
             raise source.on(_not_yet(what), join.this)
-    for name, there in (("GROUP BY", tree.args.get("group")), ("ORDER BY", tree.args.get("order")),
+    hows = tuple(join_how(join) or "inner" for join in joins)
+    grouped = kinds == "any" and tree.args.get("group") is not None
+    if grouped:
+        _check_grouping(tree.args["group"], tables, hows, source)
+    for name, there in (("GROUP BY", None if grouped else tree.args.get("group")), ("ORDER BY", tree.args.get("order")),
                         ("LIMIT", tree.args.get("limit")), ("OFFSET", tree.args.get("offset"))):
         if there is not None:
             raise source.error(_not_yet(name))
     where = tree.args.get("where")
     return MultiwayStatement(text, tuple(select_items(tree.expressions, tokens, outer, text, source)), tuple(tables),
                              tuple(_condition(join) for join in joins), None if where is None else where.this,
-                             tuple(join_how(join) or "inner" for join in joins))
+                             hows, grouped)
+
+
+def _check_grouping(group: Any, tables: Sequence[TableName], hows: Sequence[How], source: StatementText) -> None:
+    """Raise `StatementError` unless GROUP BY names the tables whose tuples rows are made of before the last join."""
+    bases = [t.label for t, how in zip(tables[:-1], ("inner", *hows), strict=False) if how not in _CHOOSING]
+    others = [name for name, value in group.args.items() if value and name != "expressions"]
+    named = [one.name.lower() for one in group.expressions if isinstance(one, exp.Column) and not one.table]
+    if others or len(named) < len(group.expressions) or sorted(named) != sorted(label.lower() for label in bases):
+        raise source.at(f"a join of three streams and more gives a row for each combination of all but the last, so "
+                        f"write GROUP BY {', '.join(bases)}, and aggregates over {tables[-1].label}", _GROUP_BY)
+    if hows[-1] not in ("inner", "left"):
+        raise source.at(f"aggregates are over the partners of an inner join or a LEFT JOIN, not over those of a "
+                        f"{hows[-1].upper()} JOIN; change the last join", _GROUP_BY)
 
 
 def _condition(join: Any) -> exp.Expr | None:
@@ -237,8 +258,9 @@ class _Steps:
                                        for named in carried]
             numbered = [(t.label, NUMBER) for t in present] if self._numbers and at > 1 else []
             items += [SelectItem(self._column(named, at, left), ".".join(named), "", 0, 0) for named in numbered]
-            yield MultiwayStep(Statement(statement.text, tuple(items), (left, tables[at]), all_of(on), None, how), at,
-                               present, self._present(at + 1), carried, window, delay)
+            of_two = Statement(statement.text, tuple(items), (left, tables[at]), all_of(on), None, how,
+                               grouped=statement.grouped and carried is None)
+            yield MultiwayStep(of_two, at, present, self._present(at + 1), carried, window, delay)
 
     def _placed(self) -> list[list[exp.Expr]]:
         """The terms of ON and WHERE, by the number of the table whose step tests them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from splitjoin.base.errors import OrderError, WindowError
 from splitjoin.lang.order import Order, parse_order
+from splitjoin.lang.python.aggregate import AggregateClass
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
@@ -39,8 +40,11 @@ class MultiwaySelect:
 
     @classmethod
     def make(cls, statement: MultiwayStatement, schemas: Sequence[pa.Schema], *, window: WindowSpec | None,
-             time: TimeSpec | None, order: str | Order) -> MultiwaySelect:
-        """Check the whole statement. Raises a `SplitJoinError` that names the wrong part."""
+             time: TimeSpec | None, order: str | Order,
+             aggregates: Mapping[str, AggregateClass] | None = None) -> MultiwaySelect:
+        """Check the whole statement; ``aggregates``: classes by name. Raises a `SplitJoinError` that names the wrong
+        part.
+        """
         if window is None:
             raise WindowError("streams that do not end need a window, such as window='RANGE 15 MINUTES'")
         if parse_order(order).kind != "total":
@@ -56,7 +60,7 @@ class MultiwaySelect:
             select = Select.make(
                 step.statement, Schema.from_arrow("r", left), Schema.from_arrow("s", schemas[at]),
                 window=dict(zip([t.label for t in step.statement.tables], step.window, strict=True)),
-                time=windows.of_step(step))
+                time=windows.of_step(step), aggregates=aggregates if step.statement.grouped else None)
             made.append((step, select))
             left = between(step, select, schemas[at].field(windows.times[at]).type)
         return cls(statement, tuple(schemas), windows, tuple(made))
