@@ -249,6 +249,15 @@ def test_what_is_refused_changes_nothing() -> None:
             assert query.poll().equals(other.poll())
 
 
+def test_a_query_that_has_the_name_of_a_join_is_moved_too() -> None:
+    with shared() as streams:
+        query = own(streams, name="join j")
+        with streams.common_join(on="r.x = s.x", window="RANGE 9", name="j", device="golden") as join:
+            join.query(on="r.x = s.x", window="RANGE 9")
+            streams.move(LaggingDevice(0))
+            assert isinstance(query._pipeline.device, LaggingDevice)
+
+
 def test_a_device_that_fails_at_a_change_of_all_is_named() -> None:
     with shared() as streams:
         own(streams, window="ROWS 2")

@@ -59,8 +59,8 @@ class ChangesOfAll(ABC):
         given = merged_options(device_options, options, device, self.move)
         with self._standing() as (queries, joins):
             chosen = {name: find_device(device, **given) for name in (*queries, *joins)}
-            movers = {query.name: query for query in queries.values() if query.has_device} | {
-                f"join {join.name}": join for join in joins.values()}
+            movers = {f"query {name}": query for name, query in queries.items() if query.has_device} | {
+                f"join {name}": join for name, join in joins.items()}
             _change(movers, lambda mover: mover.check_move(chosen[mover.name]),
                     lambda mover: mover.move(chosen[mover.name]))
 
