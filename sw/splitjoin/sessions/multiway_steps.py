@@ -15,7 +15,7 @@ from splitjoin.base.ipc import read_ipc_stream
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.device import ITEM, PAIR, STAR, Items
 from splitjoin.joins.statement import MultiwaySelect
-from splitjoin.joins.statement.multiway import NUMBER, TIME
+from splitjoin.joins.statement.multiway import NUMBER, TIME, latest
 
 from .envelope import damaged, ipc_bytes
 from .gate.times import time_value
@@ -72,7 +72,7 @@ class Step(ABC):
         table = table.select([name for name in self._schema.names if name not in self._numbers])
         for name, of in zip(self._numbers, numbers, strict=True):
             table = table.append_column(pa.field(name, pa.int64(), nullable=False), pa.array(of.astype(np.int64)))
-        time = pc.max_element_wise(*(table.column(name) for name in self._times))
+        time = latest([table.column(name) for name in self._times])
         return table.append_column(pa.field(TIME, time.type, nullable=False), time)
 
 

@@ -140,6 +140,23 @@ def test_a_heartbeat_of_a_silent_stream_lets_rows_go_on() -> None:
         assert session.counters()["2_waiting"] < 2
 
 
+def test_times_with_a_zone() -> None:
+    schema = pa.schema([("t", pa.timestamp("us", "UTC")), ("v", pa.int64())])
+    text = "SELECT a.v, b.v AS w, c.v AS x FROM a{} JOIN b ON a.v = b.v JOIN c ON a.v = c.v"
+    table, whole = pa.table([[0, 3_000_000], [1, 2]], schema=schema), dict.fromkeys("abc", "RANGE 2 SECONDS")
+    one = table.slice(1)
+    for kind, rows in (("", [(2, 2, 2)]), (" LEFT", [(1, None, 1), (2, 2, 2)])):
+        select = splitjoin.sql(text.format(kind), window=whole, time="t", tables=dict.fromkeys("abc", schema))
+        assert isinstance(select, MultiwaySelect)
+        with splitjoin.open_multiway(select, "golden") as session:
+            for name, pushed in (("a", table), ("b", one), ("c", table)):
+                session.push(name, pushed)
+            assert [tuple(row.values()) for row in session.flush().to_pylist()] == rows
+    tables = {"a": table, "b": one, "c": table}
+    found = splitjoin.sql(text.format(""), window=whole, time="t", tables=tables)
+    assert found.to_pylist() == [{"v": 2, "w": 2, "x": 2}]
+
+
 def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are handed on as they come are not in the order of time."""
     real = multiway_steps._ByTime.__init__
@@ -161,6 +178,8 @@ def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     ("SELECT b.t FROM a SEMI JOIN b ON a.v = b.v JOIN c ON a.v = c.v", PredicateError,
      "'b.t' is of a table behind SEMI JOIN, which only chooses rows"),
     ("SELECT a.t FROM a ANTI JOIN b ON a.v = b.v JOIN c ON b.v = c.v", PredicateError, "behind ANTI JOIN"),
+    ("SELECT b.* FROM a SEMI JOIN b ON a.v = b.v JOIN c ON a.v = c.v", PredicateError,
+     r"'b.\*' is of a table behind SEMI JOIN"),
     ("SELECT a.t FROM a JOIN b ON a.v = b.v LEFT JOIN c ON a.v = c.v WHERE c.t > 3", PredicateError,
      "WHERE names c in 'c.t > 3', and no inner join stands behind it"),
     ("SELECT a.t FROM a LEFT JOIN b ON a.v = b.v LEFT JOIN c ON a.v = c.v WHERE a.v > 1", PredicateError,

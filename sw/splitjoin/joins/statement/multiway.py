@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
@@ -27,8 +28,8 @@ from .checks import StatementText, check_clauses, join_how, joined
 from .parts import SelectItem, Statement, TableName, read_tree, select_items, table_name
 from .reader import TreeReader
 
-__all__ = ["NUMBER", "TIME", "MultiwayStatement", "MultiwayStep", "Windows", "all_of", "named_column",
-           "parse_multiway", "read_parts", "steps"]
+__all__ = ["NUMBER", "TIME", "MultiwayStatement", "MultiwayStep", "Windows", "all_of", "latest",
+           "named_column", "parse_multiway", "read_parts", "steps"]
 
 #: The column of a row between steps that holds the number of a table's tuple, behind the table's name and a dot; and
 #: the one that holds the time of its latest tuple.
@@ -292,8 +293,13 @@ class _Steps:
     def _check_there(self, column: exp.Column, n: int) -> None:
         """Raise `PredicateError` if the column is of a table that a semi or anti join before table ``n`` left out."""
         at = self._number(column)
-        if at and at != n and self._statement.hows[at - 1] in _CHOOSING:
-            raise PredicateError(f"{column.sql()!r} is of a table behind {self._statement.hows[at - 1].upper()} JOIN, "
+        if at != n:
+            self._check_present(column, at)
+
+    def _check_present(self, tree: exp.Expr, at: int) -> None:
+        """Raise `PredicateError` if ``tree`` is of table ``at``, and its semi or anti join leaves that out."""
+        if at and self._statement.hows[at - 1] in _CHOOSING:
+            raise PredicateError(f"{tree.sql()!r} is of a table behind {self._statement.hows[at - 1].upper()} JOIN, "
                                  f"which only chooses rows of the tables before it; name it in that join's ON alone")
 
     def _of_latest(self, term: exp.Expr, at: int) -> exp.Expr:
@@ -393,6 +399,8 @@ class _Steps:
                 there = self._present(len(self._tables))
                 chosen = [(t, schema) for t, schema in self._tables if t in there] if isinstance(tree, exp.Star) else [
                     self._reader.table(tree.args["table"].name)]
+                for t, _ in chosen:
+                    self._check_present(tree, self._statement.tables.index(t))
                 made += [(replace(item, tree=named_column((t.label, name))), t.label, name)
                          for t, schema in chosen for name in schema.names]
             elif isinstance(tree, exp.Column) and item.alias is None:
@@ -461,6 +469,14 @@ def _looks_back(term: exp.Expr, r: Named, s: Named) -> bool:
         return False
     pair = [term.this, term.expression][::1 if isinstance(term, (exp.GTE, exp.GT)) else -1]
     return [(one.table, one.name) for one in pair if isinstance(one, exp.Column)] == [r, s]
+
+
+def latest(times: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """The greatest of the ``times`` of each row, which are of one type, without those that are NULL."""
+    kind = times[0].type
+    if pa.types.is_timestamp(kind):  # Arrow compares none with a time zone
+        times = [column.cast(pa.int64()) for column in times]
+    return pc.max_element_wise(*times).cast(kind)
 
 
 def all_of(terms: Sequence[exp.Expr]) -> exp.Expr | None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from splitjoin.base.errors import InputError, OrderError
 from splitjoin.engines.arrival import event_ticks
@@ -21,7 +20,7 @@ from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.result import JoinResult
 
 from .join_order import join_order
-from .multiway import TIME, MultiwayStatement, Windows, steps
+from .multiway import TIME, MultiwayStatement, Windows, latest, steps
 
 __all__ = ["multiway_rows"]
 
@@ -73,7 +72,7 @@ def multiway_rows(statement: MultiwayStatement, tables: Sequence[pa.Table], run:
                 of = [f"{t.label}.{name}" for t, name in zip(statement.tables[:at + 1], windows.times, strict=False)]
                 times_of = [left.column(name) for name in of]
                 kind = next((c.type for c in times_of if not pa.types.is_null(c.type)), pa.int64())  # null: no rows
-                left = left.append_column(TIME, pc.max_element_wise(*(c.cast(kind) for c in times_of)))
+                left = left.append_column(TIME, latest([c.cast(kind) for c in times_of]))
     assert result is not None
     of_from = sorted(range(len(tables)), key=lambda n: chosen.order[n])
     table = result.table if order.kind == "none" else _sorted(
