@@ -46,6 +46,7 @@ def test_slow_links(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
         conforms(PysimDevice(cores=cores, capacity=16, architecture="handshake", seed=1), scenario)
 
 
+@pytest.mark.long
 def test_on_sim() -> None:
     for seed, name in enumerate(("band-range", "band-rows-and-range")):
         conforms(SimDevice(cores=4, capacity=64, seed=seed, stall_in=0.3, stall_out=0.3, architecture="handshake"),

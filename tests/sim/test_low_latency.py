@@ -40,10 +40,11 @@ def test_scenarios(scenario: Scenario) -> None:
                          architecture=NAME), scenario)
 
 
-def test_slow_links_and_full_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("scenario", "stall_out"), [
+    (SHORT, 0.5), (FEW, 0.0), at_length(FULL, 0.5)], ids=str)  # faults are planted in the second
+def test_slow_links_and_full_windows(scenario: Scenario, stall_out: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handshake, "Link", SlowLink)
-    for scenario, stall_out in ((FULL, 0.5), (SHORT, 0.5), (FEW, 0.0)):  # the last as faults are planted in
-        conforms(PysimDevice(cores=4, capacity=2, architecture=NAME, stall_out=stall_out, seed=1), scenario)
+    conforms(PysimDevice(cores=4, capacity=2, architecture=NAME, stall_out=stall_out, seed=1), scenario)
 
 
 @pytest.mark.long
