@@ -17,7 +17,8 @@ from splitjoin.lang.schema import Schema
 
 from ..arranged import arranged, whole_window
 from ..execution import Output, run
-from .multiway import MultiwayStatement, all_of, named_column, read_parts
+from .multiway import MultiwayStatement, read_parts
+from .multiway_trees import all_of, named_column
 from .parts import SelectItem, Statement, TableName
 from .select import Select
 

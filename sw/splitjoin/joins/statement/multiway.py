@@ -25,11 +25,12 @@ from splitjoin.lang.types import Timestamp
 from splitjoin.lang.windows import Window, WindowSpec, parse_window
 
 from .checks import StatementText, check_clauses, join_how, joined
+from .multiway_trees import Named, all_of, in_place_of, looks_back, named_column
 from .parts import SelectItem, Statement, TableName, read_tree, select_items, table_name
 from .reader import TreeReader
 
-__all__ = ["NUMBER", "TIME", "MultiwayStatement", "MultiwayStep", "Windows", "all_of", "latest",
-           "named_column", "parse_multiway", "read_parts", "steps"]
+__all__ = ["NUMBER", "TIME", "MultiwayStatement", "MultiwayStep", "Windows", "latest", "parse_multiway", "read_parts",
+           "steps"]
 
 #: The column of a row between steps that holds the number of a table's tuple, behind the table's name and a dot; and
 #: the one that holds the time of its latest tuple.
@@ -43,8 +44,6 @@ _GROUP_BY = (TokenType.GROUP_BY,)
 #: What is refused of the joins of a statement.
 _REFUSED = {"inner": "a join that is not inner", "any": "a join that is not INNER, LEFT, SEMI, ANTI or ASOF",
             "left last": "a join that is not inner, but for a LEFT JOIN at the end,"}
-#: A table's label and one of its columns.
-Named = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -341,7 +340,7 @@ class _Steps:
 
     def by_table(self, tree: exp.Expr) -> exp.Expr:
         """``tree`` with each column under its table's label."""
-        return tree.transform(lambda node: _in_place_of(node, named_column(self._named(node))) if isinstance(
+        return tree.transform(lambda node: in_place_of(node, named_column(self._named(node))) if isinstance(
             node, exp.Column) else node)
 
     def _bounds(self, windows: Windows, at: int, left: TableName,
@@ -366,7 +365,7 @@ class _Steps:
             bounds += [within] if at > 1 else []
         own = TIME if at > 1 else f"{self._statement.tables[0].label}.{windows.times[0]}"
         of_s = self._statement.tables[at].label, windows.times[at]
-        back = [_looks_back(term, (left.label, own), of_s) for term in on]
+        back = [looks_back(term, (left.label, own), of_s) for term in on]
         backward = how.startswith("asof") and any(back)
         delay = None if how == "inner" else 0 if backward else min(always)
         return (windows.length(min(always)), windows.length(lengths[at])), bounds, delay
@@ -446,29 +445,7 @@ class _Steps:
         """The tree of a column in step ``at``, which stands for ``node`` of the text."""
         right = self._statement.tables[at].label
         made = named_column(named if named[0] == right else (left.label, ".".join(named)))
-        return made if node is None else _in_place_of(node, made)
-
-
-def named_column(named: Named) -> exp.Column:
-    """The tree of a column, by its table and its name."""
-    label, name = named
-    return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(label, quoted=True))
-
-
-def _in_place_of(node: exp.Expr, made: exp.Column) -> exp.Column:
-    """``made``, which stands for the column ``node`` of the text, with its place."""
-    made.meta["written"] = node.meta.get("written") or node.copy()
-    for of, part in zip(node.find_all(exp.Identifier), made.find_all(exp.Identifier), strict=False):
-        part.meta.update(of.meta)
-    return made
-
-
-def _looks_back(term: exp.Expr, r: Named, s: Named) -> bool:
-    """True if ``term`` says that the time ``r`` of R's rows is not below the time ``s``; both by table and name."""
-    if not isinstance(term, (exp.GTE, exp.GT, exp.LTE, exp.LT)):
-        return False
-    pair = [term.this, term.expression][::1 if isinstance(term, (exp.GTE, exp.GT)) else -1]
-    return [(one.table, one.name) for one in pair if isinstance(one, exp.Column)] == [r, s]
+        return made if node is None else in_place_of(node, made)
 
 
 def latest(times: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
@@ -477,14 +454,6 @@ def latest(times: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     if pa.types.is_timestamp(kind):  # Arrow compares none with a time zone
         times = [column.cast(pa.int64()) for column in times]
     return pc.max_element_wise(*times).cast(kind)
-
-
-def all_of(terms: Sequence[exp.Expr]) -> exp.Expr | None:
-    """The terms as one condition; None without any."""
-    made: exp.Expr | None = None
-    for term in terms:
-        made = exp.Paren(this=term) if made is None else exp.And(this=made, expression=exp.Paren(this=term))
-    return made
 
 
 def _unplaced(tree: exp.Expr) -> exp.Expr:

@@ -32,7 +32,8 @@ from .clauses import (
 from .from_clause import FromItem, FromJoin, FromTree, from_trees
 from .join_order import join_order
 from .joined_tables import JoinedTables, RunJoin, TableJoin, coalesced, merged_names
-from .multiway import MultiwayStatement, named_column, parse_multiway
+from .multiway import MultiwayStatement, parse_multiway
+from .multiway_trees import named_column
 from .one_table_terms import REFUSED, aggregate_names, ask, connection
 from .parts import SelectItem
 from .remainder import NotDuckDBs, Remainder
