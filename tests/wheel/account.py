@@ -62,10 +62,6 @@ PAGES: dict[str, tuple[Run, ...]] = {
     "docs/aggregates.md": (
         Run("circuits", having="splitjoin build", before=board(
             FEATURES, "{'R': {'ts': ts, 'x': keys}, 'S': {'ts': ts, 'a': keys, 'price': price}}")),
-        Run("spark", having="splitjoin.spark", before=SPARK + """
-rides = spark.createDataFrame(moments((0, 10), (9, 80)), "ts timestamp, zone int")
-offers = spark.createDataFrame(moments((1, 9, 3.5)), "ts timestamp, area int, price double")
-""", after="assert sorted(row.n for row in features.collect()) == [0, 1]; spark.stop()"),
         Run("plain", before="""
 import pyarrow as pa, pyarrow.parquet as pq
 pq.write_table(pa.table({"ts": [10, 20], "zone": [1, 2]}), "rides.parquet")
@@ -101,10 +97,6 @@ quotes = spark.createDataFrame(moments((0, 12), (5, 80), (30, 90)), "ts timestam
 """, after="assert unmatched.count() == 2; spark.stop()"),
         Run("plain")),
     "docs/sql.md": (
-        Run("spark", having="splitjoin.spark", before=SPARK + """
-trades = spark.createDataFrame(moments((0, 10), (5, 20)), "ts timestamp, price int")
-quotes = spark.createDataFrame(moments((0, 12), (5, 80)), "ts timestamp, ask int")
-""", after="assert [row.gap for row in gaps.collect()] == [-2]; spark.stop()"),
         Run("plain", before="""
 import pyarrow as pa, pyarrow.csv, pyarrow.parquet
 pyarrow.csv.write_csv(pa.table({"ts": [1, 4, 9], "price": [10, 20, 30]}), "trades.csv")
