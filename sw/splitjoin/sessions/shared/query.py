@@ -92,7 +92,7 @@ class SharedQuery(ReadingSession[SharedPipeline]):
     @property
     def ended(self) -> bool:
         """True if no more tuples are for it; see `flush`."""
-        return self._pipeline.ended
+        return self._closed or self._pipeline.ended  # another thread may be closing it, and it is not forgotten yet
 
     def check(self, of_query: Callable[[SharedPipeline], object]) -> None:
         """Let ``of_query`` check a change; `SharedStreams` does so ahead of changes of all queries."""
