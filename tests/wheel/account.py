@@ -101,7 +101,7 @@ quotes = spark.createDataFrame(moments((0, 12), (5, 80), (30, 90)), "ts timestam
 import pyarrow as pa, pyarrow.csv, pyarrow.parquet
 pyarrow.csv.write_csv(pa.table({"ts": [1, 4, 9], "price": [10, 20, 30]}), "trades.csv")
 pyarrow.parquet.write_table(pa.table({"ts": [2, 5, 9], "ask": [12, 70, 31]}), "quotes.parquet")
-""")),
+"""),),
     "docs/qualify.md": (Run("spark", before="""
 import os
 from pyspark.sql import SparkSession
