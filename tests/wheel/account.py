@@ -62,6 +62,10 @@ PAGES: dict[str, tuple[Run, ...]] = {
     "docs/aggregates.md": (
         Run("circuits", having="splitjoin build", before=board(
             FEATURES, "{'R': {'ts': ts, 'x': keys}, 'S': {'ts': ts, 'a': keys, 'price': price}}")),
+        Run("spark", having="splitjoin.spark", before=SPARK + """
+rides = spark.createDataFrame(moments((0, 10), (9, 80)), "ts timestamp, zone int")
+offers = spark.createDataFrame(moments((1, 9, 3.5)), "ts timestamp, area int, price double")
+""", after="assert sorted(row.n for row in features.collect()) == [0, 1]; spark.stop()"),
         Run("plain", before="""
 import pyarrow as pa, pyarrow.parquet as pq
 pq.write_table(pa.table({"ts": [10, 20], "zone": [1, 2]}), "rides.parquet")
