@@ -50,7 +50,7 @@ def choose_core(plan: Plan, parameters: CircuitParameters) -> CoreChoice:
     main = plan.main
     if core != "auto":
         return CoreChoice(core, KINDS[core].suitable_index(plan), "it was asked for")
-    if parameters.structure.sequential:
+    if parameters.structure.sequential or parameters.structure.moves:
         return CoreChoice("scan", (), f"{parameters.structure.title} scans")
     if parameters.tables:
         return CoreChoice("scan", (), "tables, which are asked for, are of scans")

@@ -171,3 +171,11 @@ def test_every_key_in_an_interval_is_in_a_cell_that_is_reached(on: str) -> None:
             above = (stored[f"cell{n}"][None, :] - probes[f"first{n}"][:, None]) & np.uint64(2**bits - 1)
             span = probes[f"span{n}"][:, None]
             assert not (inside & ~((span == Span.MANY) | ((span <= Span.TWO) & (above <= span)))).any()
+
+
+@pytest.mark.parametrize("architecture", ["celljoin", "handshake", "low-latency-handshake", "cascade"])
+def test_cores_between_which_tuples_move_scan(architecture: str) -> None:
+    """Also where SplitJoin's own cores of this size have an index."""
+    on = "abs(r.x - s.a) <= 10"
+    assert chosen(on, cores=2, capacity=4096)[0] == "bucket"
+    assert chosen(on, cores=2, capacity=4096, architecture=architecture)[0] == "scan"
