@@ -76,7 +76,7 @@ def session(streams_of: Callable[[int], tuple[pa.Table, pa.Table]], on: str, win
         query = splitjoin.query(r.schema, s.schema, on=on, window=window, time="ts" if timed else None, **asked)
         opened: Any
         if unsorted:
-            opened = splitjoin.open_unsorted(query, lateness=1, threads=threads, engine=engine)  # type: ignore[arg-type]
+            opened = splitjoin.open_unsorted(query, lateness=1, threads=threads, engine=engine)
         else:
             opened = splitjoin.open(query, engine=engine, threads=threads, compiling="first")
         at = 0
@@ -111,7 +111,7 @@ def forms(rows: int) -> dict[str, Callable[[], Form]]:
     folds: dict[str, Any] = {"how": "left", "aggregate": {"n": "count(*)", "total": "sum(s.v)"}, "window_rows": 4096}
     before = ("RANGE 0", "RANGE 4000")
     found: dict[str, Callable[[], Form]] = {
-        f"session, {name}": lambda kind=kind: Form(session(banded, ON, ranged, **kind), 2)  # type: ignore[misc]
+        f"session, {name}": lambda kind=kind: Form(session(banded, ON, ranged, **kind), 2)
         for name, kind in kinds.items()}
     found |= {
         "session, equal keys": lambda: Form(session(equal, by_key, ranged), 2),
@@ -121,13 +121,13 @@ def forms(rows: int) -> dict[str, Callable[[], Form]]:
         "session, sorted runs": lambda: Form(session(intervals, BETWEEN, f"ROWS {WINDOW}", engine="sorted"), 2),
         "session, expression": lambda: Form(session(
             banded, "abs(r.x - s.a) + abs(r.y - s.b) <= 10", "ROWS 4096", window_rows=4096, half=4096), 2),
-        "aggregate, sliding": lambda: Form(session(keyed, by_key, before, **folds), 3),  # type: ignore[arg-type]
+        "aggregate, sliding": lambda: Form(session(keyed, by_key, before, **folds), 3),
         "aggregate, key-oij": lambda: Form(session(
-            keyed, by_key, before, engine="key-oij", unsorted=True, **folds), 3),  # type: ignore[arg-type]
+            keyed, by_key, before, engine="key-oij", unsorted=True, **folds), 3),
         "aggregate, scale-oij": lambda: Form(session(
-            keyed, by_key, before, engine="scale-oij", unsorted=True, **folds), 3)}  # type: ignore[arg-type]
+            keyed, by_key, before, engine="scale-oij", unsorted=True, **folds), 3)}
     for join in ("inner, one band", "overlap by key", "inner, equal keys within 1,000 of time", "as-of by key"):
-        found[f"tables, {join}"] = lambda join=join: Form(tables(join, rows), 1)  # type: ignore[misc]
+        found[f"tables, {join}"] = lambda join=join: Form(tables(join, rows), 1)
     return found
 
 

@@ -47,7 +47,7 @@ def intervals(seed: int, n: int) -> pa.Table:
 
 
 def forms(condition: str, how: str, n: int) -> dict[str, tuple[pa.Table, pa.Table, str]]:
-    """How a join of ``n`` rows a side is written → its tables and its condition."""
+    """The tables and the condition of each equivalent writing of a join, ``n`` rows a side, by the writing's name."""
     r, s = intervals(3, n), intervals(4, n)
     narrow = [t.cast(pa.schema([(name, pa.int32()) for name in t.column_names])) for t in (r, s)]
     found = {}

@@ -1,4 +1,4 @@
-"""What comes between two steps of a join of several streams: rows get numbers, times and their order."""
+"""The rows between two steps of a join of several streams: they get numbers and times, and are put in order."""
 
 from __future__ import annotations
 

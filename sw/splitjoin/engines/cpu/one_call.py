@@ -61,8 +61,9 @@ class OneCall:
     @classmethod
     def of(cls, query: Query, search: object, timeline: Timeline, opened: Rows, team: Team) -> OneCall | None:
         """The compiled calls of a session, if they suit it."""
-        suited = query.order.kind != "inner" and isinstance(search, PlanSearch) and search.fused is not None
-        return cls(query, search, timeline, opened, team) if suited else None  # type: ignore[arg-type]  # a PlanSearch
+        if query.order.kind == "inner" or not isinstance(search, PlanSearch) or search.fused is None:
+            return None
+        return cls(query, search, timeline, opened, team)
 
     def join(self, part: Arrivals, before: int) -> Joined | None:
         """The results of the batch ``part``, behind so many pairs; None, with nothing changed, if its parts have to be
@@ -137,8 +138,8 @@ class OneCall:
         return gather(batch, found, self._every, 0, self._opened)
 
     def _linked_to(self, finder: IndexFinder, part: Arrivals, size: int) -> Linked | None:
-        """What is linked for ``size`` threads, for the types of ``part`` and batches of its size or more. None if its
-        types are not known to be those that the codes take.
+        """The links that ``size`` threads use for batches with the columns of ``part``, and as large or larger; None if
+        the compiled codes are not known to take these columns' types.
         """
         linked = self._kept.get(size)
         if linked is not None and linked.suits(finder, part):

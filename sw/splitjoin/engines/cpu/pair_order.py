@@ -110,7 +110,7 @@ class PairOrder:
         return moved(r), moved(s), None
 
     def _before(self, s: Rows) -> Rows:
-        """How many tuples of R come before each of some rows of S."""
+        """The number of tuples of R that arrive before each row in ``s``: (n,)."""
         return np.minimum(s + 1, self._sizes[0]) if self._by_turns else self._of_s[s] - s
 
     def unpacked(self, packed: list[Rows]) -> tuple[Rows, Rows, Rows]:

@@ -31,6 +31,7 @@ from .checks import SeveralTables
 from .clauses import named_columns, selected_tables, table_names
 from .computed_select import make_select
 from .inputs import bind_tables, check_named, check_options, is_schema, read_columns, schema_of
+from .join_order import JoinOrder
 from .multiway import MultiwayStatement, parse_multiway
 from .multiway_rows import multiway_rows
 from .multiway_select import MultiwaySelect
@@ -252,9 +253,10 @@ class _Rest:
             joined.append(_run(statement, tables, device, self._sort, None, **self._how))
             return joined[-1].table
 
-        def run_several(statement: MultiwayStatement, tables: Sequence[pa.Table]) -> pa.Table:
+        def run_several(statement: MultiwayStatement, tables: Sequence[pa.Table],
+                        chosen: JoinOrder) -> pa.Table:
             joined.append(multiway_rows(statement, tables, partial(_run, device=device, sort=False, to=None),
-                                        sort=self._sort, **self._how))
+                                        sort=self._sort, chosen=chosen, **self._how))
             return joined[-1].table
 
         rows = {name.lower(): _read(self.opened(data, name), self._text, self._how["time"])

@@ -19,7 +19,7 @@ from splitjoin.lang.time_columns import TimeSpec, time_columns
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.result import JoinResult
 
-from .join_order import join_order
+from .join_order import JoinOrder, join_order
 from .multiway import TIME, MultiwayStatement, Windows, latest, steps
 
 __all__ = ["multiway_rows"]
@@ -28,8 +28,10 @@ Ints = npt.NDArray[np.int64]
 
 
 def multiway_rows(statement: MultiwayStatement, tables: Sequence[pa.Table], run: Callable[..., JoinResult], *,
-                  window: WindowSpec | None, time: TimeSpec | None, order: str | Order, sort: bool) -> JoinResult:
-    """The rows of ``statement`` over ``tables``. ``run`` gives those of a statement over two tables, by side.
+                  window: WindowSpec | None, time: TimeSpec | None, order: str | Order, sort: bool,
+                  chosen: JoinOrder | None = None) -> JoinResult:
+    """The rows of ``statement`` over ``tables``. ``run`` gives those of a statement over two tables, by side;
+    ``chosen`` is the order of its joins, if it is known.
 
     They come by the arrival of their latest tuple, and then by those of the others, table by table (semantics,
     section 11). Raises a `SplitJoinError` for what does not fit.
@@ -39,11 +41,11 @@ def multiway_rows(statement: MultiwayStatement, tables: Sequence[pa.Table], run:
         raise OrderError(f"a join of three tables and more takes order 'total' or 'none', not '{order}'")
     schemas = [Schema.from_table("r", table) for table in tables]
     windows = None if window is None else Windows.make(statement.tables, schemas, window, time)
-    steps(statement, schemas, windows)  # what is wrong is told in the order of the text
+    steps(statement, schemas, windows)  # raises for wrong columns before the tables change places
     times = None if time is None else Windows.make(statement.tables, schemas, "RANGE 0" if window is None else window,
                                                    time) if windows is None else windows
     tables, places = _arrivals(tables, times, sort)
-    chosen = join_order(statement, schemas, tables)
+    chosen = chosen or join_order(statement, schemas, tables)
     if chosen.told:
         statement = chosen.statement(statement, schemas)
         tables, schemas = [tables[n] for n in chosen.order], [schemas[n] for n in chosen.order]

@@ -41,10 +41,11 @@ _MOST_STEPS = 16
 
 @dataclass(frozen=True)
 class Database:
-    """What a condition may ask: the ``tables`` that a SELECT may name, by their names in lower case; the ``rows`` of a
-    SELECT; the names of its ``columns``, or None if it is none without the rows around it; and ``aggregates``, the
-    names, in lower case, of functions whose values are of several rows. ``single``: True if no SELECT runs before the
-    join.
+    """The database that runs the subqueries of a condition.
+
+    ``tables``: those that a subquery may name, by names in lower case. ``rows`` runs a subquery. ``columns`` gives the
+    names of a subquery's columns, None if it is correlated. ``aggregates``: names of aggregate functions in lower case.
+    ``single``: True if no subquery runs before the join.
     """
 
     tables: Parts

@@ -30,7 +30,7 @@ from .clauses import (
     words,
 )
 from .from_clause import FromItem, FromJoin, FromTree, from_trees
-from .join_order import join_order
+from .join_order import JoinOrder, join_order
 from .joined_tables import JoinedTables, RunJoin, TableJoin, coalesced, merged_names
 from .multiway import MultiwayStatement, parse_multiway
 from .multiway_trees import named_column
@@ -43,7 +43,7 @@ from .subquery_values import SubqueryValue, subquery_value, value_column, value_
 __all__ = ["REFUSED", "Answer", "Surroundings"]
 
 #: Runs a statement that is a join alone, over three tables and more.
-RunSeveral = Callable[[MultiwayStatement, Sequence[pa.Table]], pa.Table]
+RunSeveral = Callable[[MultiwayStatement, Sequence[pa.Table], JoinOrder], pa.Table]
 #: The error for a statement with several joins where one is meant.
 ONE_JOIN = ("window, time and sort are those of one join, but the statement has several; run them one by one, or leave "
             "them out")
@@ -160,9 +160,9 @@ class _Joins:
         if self._of.only_one and self._of.joins + joins > 1:
             if self._of.joins or any(item.name is None for tree in self._trees for item in tree.items()):
                 raise StatementError(ONE_JOIN)
-            return self._several("in the order of FROM")
-        if joins > 1 and (told := self._reordered()):
-            return self._several(told)
+            return self._several(self._order())
+        if joins > 1 and (order := self._better_order()):
+            return self._several(order)
         alone = None if joins or self._of.only_one else self._with_values(next(iter(self._tables.values())))
         self._where = list(conjuncts(self._found, self._found.where))
         self._rest = Remainder(self._found, {label: table for rows in self._tables.values()
@@ -440,20 +440,22 @@ class _Joins:
     def _parts(self) -> list[pa.Table]:
         return [rows.parts[label] for label, rows in zip(self._labels, self._tables.values(), strict=True)]
 
-    def _reordered(self) -> str:
-        """What is said of a better order of the joins than that of FROM; empty without one."""
+    def _better_order(self) -> JoinOrder | None:
+        """The order of the joins, if another one than that of FROM promises to be much cheaper."""
         if any(item.name is None for tree in self._trees for item in tree.items()) or any(
                 join.how == "positional" for tree in self._trees for join in tree.joins):
-            return ""
-        try:
-            statement = self._inner_joins()
-        except StatementError:
-            return ""
-        tables = self._parts()
-        return join_order(statement, [Schema.from_table("r", t) for t in tables], tables).told
+            return None
+        with contextlib.suppress(StatementError):  # other joins than inner ones keep their places
+            return order if (order := self._order()).told else None
+        return None
 
-    def _several(self, told: str) -> pa.Table:
-        """What DuckDB makes of a join of three tables and more in steps, whose order is ``told``."""
+    def _order(self) -> JoinOrder:
+        """The order of the joins. Raises `StatementError` if they are not inner joins of three tables and more."""
+        tables = self._parts()
+        return join_order(self._inner_joins(), [Schema.from_table("r", t) for t in tables], tables)
+
+    def _several(self, order: JoinOrder) -> pa.Table:
+        """The statement's rows: the joins of FROM run in steps, in this ``order``, and DuckDB computes the rest."""
         found, statement, tables = self._found, self._inner_joins(), self._parts()
         rest = f"{found.text[found.head]} FROM x {found.text[found.tail]}"
         items = list[SelectItem]()
@@ -462,14 +464,15 @@ class _Joins:
             items += [SelectItem(named_column((t.label, name)), f"{n}.{name}", name, 0, 0)
                       for name in [c for c in table.column_names if c in said] or table.column_names[:1]]
         self._of.joins += len(tables) - 1
-        rows = self._of.several(replace(statement, items=tuple(items)), tables)
+        rows = self._of.several(replace(statement, items=tuple(items)), tables, order)
         parts = {}
         for n, t in enumerate(statement.tables):
             part = rows.select([c for c in rows.column_names if c.startswith(f"{n}.")])
             parts[t.label] = part.rename_columns([c.split(".", 1)[1] for c in part.column_names])
         source, views = JoinedTables(parts).views()
         text = f"{found.text[found.head]} FROM {source} {found.text[found.tail]}"
-        self._of.lines += [f"join             {' JOIN '.join(map(str, statement.tables))}, step by step, {told}",
+        self._of.lines += [f"join             {' JOIN '.join(map(str, statement.tables))}, step by step, "
+                           f"{order.told or 'in the order of FROM'}",
                            f"DuckDB           the rest: {' '.join(text.split())}"]
         return ask(self._db, text, {**_said(self._scope, text), **views})
 
