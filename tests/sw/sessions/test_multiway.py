@@ -15,7 +15,7 @@ from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.statement import MultiwaySelect
 from splitjoin.sessions import MultiwayJoin
-from tests.support.multiway import combinations
+from tests.support.multiway import combinations, fed
 from tests.support.sampling import examples
 
 from ...support.lagging import LaggingDevice
@@ -52,33 +52,12 @@ def test_however_it_is_fed(data: st.DataObject) -> None:
     lengths = data.draw(st.lists(st.integers(0, 8), min_size=n, max_size=n))
     select = made(n, lengths)
     wanted = combinations(streams, holds, lengths, "t")
-    at, rows = dict.fromkeys(names, 0), list[Any]()
 
     def fresh() -> MultiwayJoin:
         lag = data.draw(st.sampled_from([None, 0, 2, 5]))
         return MultiwayJoin(select, [GoldenDevice() if lag is None else LaggingDevice(lag) for _ in select.steps])
 
-    session = fresh()
-    while any(at[name] < len(streams[name]) for name in names):
-        name = data.draw(st.sampled_from([name for name in names if at[name] < len(streams[name])]))
-        size = data.draw(st.integers(1, 3))
-        session.push(name, streams[name].slice(at[name], size))
-        at[name] += size
-        match data.draw(st.sampled_from(["go on", "poll", "heartbeat", "move", "finish"])):
-            case "poll":
-                rows += session.poll().to_pylist()
-            case "heartbeat" if at[name] < len(streams[name]):
-                session.heartbeat(streams[name]["t"][at[name]].as_py(), name)
-            case "finish" if at[name] >= len(streams[name]):
-                session.finish(name)
-            case "move":
-                state = session.snapshot()
-                session.close()
-                session = fresh()
-                session.restore(state)
-    with session:
-        rows += session.flush().to_pylist()
-        assert session.finished
+    rows = fed(data, streams, fresh)
     assert rows == [{f"{name}{column}": of[column] for column in "tv" for name, of in zip(names, chosen, strict=True)}
                     for chosen in wanted]
 

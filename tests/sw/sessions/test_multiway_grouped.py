@@ -14,7 +14,7 @@ from splitjoin.base.errors import InputError, StatementError
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.statement import MultiwaySelect
 from splitjoin.sessions import MultiwayJoin
-from tests.support.multiway import combinations
+from tests.support.multiway import combinations, fed
 from tests.support.sampling import examples
 
 from ...support.lagging import LaggingDevice
@@ -65,20 +65,7 @@ def test_however_it_is_fed(data: st.DataObject) -> None:
         lag = data.draw(st.sampled_from([None, 0, 3]))
         return MultiwayJoin(select, [GoldenDevice() if lag is None else LaggingDevice(lag) for _ in select.steps])
 
-    session, at, rows = fresh(), dict.fromkeys("abc", 0), list[Any]()
-    while any(at[name] < len(streams[name]) for name in at):
-        name = data.draw(st.sampled_from([n for n in at if at[n] < len(streams[n])]))
-        n = data.draw(st.integers(1, len(streams[name]) - at[name]))
-        session.push(name, streams[name].slice(at[name], n))
-        at[name] += n
-        rows += session.poll().to_pylist()
-        if data.draw(st.integers(0, 3)) == 0:
-            saved = session.snapshot()
-            session.close()
-            session = fresh()
-            session.restore(saved)
-    with session:
-        rows += session.flush().to_pylist()
+    rows = fed(data, streams, fresh)
     assert [tuple(row.values()) for row in rows] == wanted(how, streams, lengths)
 
 

@@ -16,7 +16,7 @@ from splitjoin import PredicateError, StatementError
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.statement import MultiwaySelect
 from splitjoin.sessions import MultiwayJoin, multiway_steps
-from tests.support.multiway import Joined, by_steps
+from tests.support.multiway import Joined, by_steps, fed
 from tests.support.sampling import examples
 
 from ...support.lagging import LaggingDevice
@@ -69,7 +69,7 @@ def test_however_it_is_fed(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=n - 1, max_size=n - 1))
     ops = data.draw(st.lists(st.sampled_from([">=", ">", "<=", "<"]), min_size=n - 1, max_size=n - 1))
     text, joins, there = chain(kinds, ops)
-    streams, at, rows = {}, dict.fromkeys(names, 0), list[Any]()
+    streams = {}
     for name in names:
         times = sorted(data.draw(st.lists(st.integers(0, 12), max_size=8 if n == 3 else 5)))
         streams[name] = pa.table([times, data.draw(st.lists(st.integers(0, 2), min_size=len(times),
@@ -81,27 +81,7 @@ def test_however_it_is_fed(data: st.DataObject) -> None:
         lag = data.draw(st.sampled_from([None, 0, 3]))
         return MultiwayJoin(select, [GoldenDevice() if lag is None else LaggingDevice(lag) for _ in select.steps])
 
-    session = fresh()
-    while any(at[name] < len(streams[name]) for name in names):
-        name = data.draw(st.sampled_from([name for name in names if at[name] < len(streams[name])]))
-        size = data.draw(st.integers(1, 3))
-        session.push(name, streams[name].slice(at[name], size))
-        at[name] += size
-        match data.draw(st.sampled_from(["go on", "poll", "heartbeat", "move", "finish"])):
-            case "poll":
-                rows += session.poll().to_pylist()
-            case "heartbeat" if at[name] < len(streams[name]):
-                session.heartbeat(streams[name]["t"][at[name]].as_py(), name)
-            case "finish" if at[name] >= len(streams[name]):
-                session.finish(name)
-            case "move":
-                state = session.snapshot()
-                session.close()
-                session = fresh()
-                session.restore(state)
-    with session:
-        rows += session.flush().to_pylist()
-        assert session.finished
+    rows = fed(data, streams, fresh)
     found = [tuple(row.values()) for row in rows]
     wanted = [values(row, there) for _, row in by_steps(streams, joins, lengths, "t")]
     if kinds[-1] != "inner":  # rows come when they are decided

@@ -11,7 +11,7 @@ import splitjoin
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.joins.statement import MultiwaySelect
 from splitjoin.sessions import MultiwayJoin
-from tests.support.multiway import combinations
+from tests.support.multiway import combinations, fed
 from tests.support.sampling import examples
 
 from ...support.lagging import LaggingDevice
@@ -35,7 +35,7 @@ def key(row: dict[str, Any]) -> list[tuple[bool, int]]:
 @settings(max_examples=examples(25), deadline=None)
 @given(st.data())
 def test_however_it_is_fed(data: st.DataObject) -> None:
-    streams, at, rows = {}, dict.fromkeys("abc", 0), list[Any]()
+    streams = {}
     for name in "abc":
         times = sorted(data.draw(st.lists(st.integers(0, 12), max_size=8)))
         values = data.draw(st.lists(st.integers(0, 3), min_size=len(times), max_size=len(times)))
@@ -47,25 +47,7 @@ def test_however_it_is_fed(data: st.DataObject) -> None:
         lag = data.draw(st.sampled_from([None, None, 0, 3]))
         return MultiwayJoin(select, [GoldenDevice() if lag is None else LaggingDevice(lag) for _ in select.steps])
 
-    session = fresh()
-    while any(at[name] < len(streams[name]) for name in "abc"):
-        name = data.draw(st.sampled_from([name for name in "abc" if at[name] < len(streams[name])]))
-        size = data.draw(st.integers(1, 3))
-        session.push(name, streams[name].slice(at[name], size))
-        at[name] += size
-        match data.draw(st.sampled_from(["go on", "poll", "heartbeat", "move"])):
-            case "poll":
-                rows += session.poll().to_pylist()
-            case "heartbeat" if at[name] < len(streams[name]):
-                session.heartbeat(streams[name]["t"][at[name]].as_py(), name)
-            case "move":
-                state = session.snapshot()
-                session.close()
-                session = fresh()
-                session.restore(state)
-    with session:
-        rows += session.flush().to_pylist()
-        assert session.finished
+    rows = fed(data, streams, fresh)
     full = combinations(streams, lambda a, b, c: a["v"] == b["v"] < 3 and c["v"] <= a["v"] and b["v"] > 0, lengths, "t")
     pairs = combinations({name: streams[name] for name in "ab"}, lambda a, b: a["v"] == b["v"] < 3, lengths[:2], "t")
     wanted = [{f"{n}{column}": of[column] for column in "tv" for n, of in zip("abc", row, strict=True)} for row in full]
