@@ -21,7 +21,7 @@ from splitjoin.engines.golden import GoldenDevice
 from splitjoin_sim.device import SimDevice
 
 from ..support.conformance import assert_conforms, run
-from ..support.frozen import Freeze, FrozenPysim, FrozenSim, check_isolated
+from ..support.frozen import Freeze, FrozenPysim, FrozenSim, PassedOn, check_isolated, session_run
 from ..support.sampling import at_length, examples
 from ..support.scenarios import SCENARIOS, Scenario
 
@@ -114,27 +114,12 @@ def test_faults_are_seen_beside_region_counters() -> None:
     session.close()
 
 
-def session_run(device: Any, order: str, **options: Any) -> tuple[Items, tuple[Fault, ...], dict[str, int]]:
-    """The items of a session over `ROWS`, its faults and its counters."""
-    with splitjoin.open(ROWS.query(order), device, punctuation=True, **options) as session:
-        found = []
-        for at in range(0, max(len(ROWS.r), len(ROWS.s)), 10):
-            session.push_r(ROWS.r.slice(at, 10))
-            session.push_s(ROWS.s.slice(at, 10))
-            found.append(session.poll_items()[0])
-        session.close_r()
-        session.close_s()
-        while not session.finished:
-            found.append(session.poll_items()[0])
-        return np.concatenate(found), session.faults, session.counters()
-
-
 @pytest.mark.parametrize("order", ["total", "none", "outer(3)", "inner(2)"])
 def test_sessions_go_on_without_the_core_or_begin_anew(order: str) -> None:
-    golden, _, _ = session_run(GoldenDevice(cores=3), order)
+    golden, _, _ = session_run(ROWS, GoldenDevice(cores=3), order)
     freezes = ((Freeze(1, 100),), (Freeze(0, 250, regions=1),))
     for on_fault in ("continue", "restart", GoldenDevice(cores=3)):
-        items, faults, counters = session_run(FrozenSim(fault_timeout=TIMEOUT, freezes=freezes, **SMALL), order,
+        items, faults, counters = session_run(ROWS, FrozenSim(fault_timeout=TIMEOUT, freezes=freezes, **SMALL), order,
                                               on_fault=on_fault)
         assert (faults[0].core, faults[0].lost_r, faults[0].lost_s) == (1, 1, 1)
         assert counters["faults"] == len(faults)
@@ -145,11 +130,12 @@ def test_sessions_go_on_without_the_core_or_begin_anew(order: str) -> None:
             assert_conforms(items, golden, order)
 
 
-class _Losing(Transport):
+class _Losing(PassedOn):
     """Loses its session at its ``at``-th transfer, of which some items have come."""
 
     def __init__(self, inner: Transport, at: int):
-        self._inner, self._left, self._items = inner, at, np.empty(0, ITEM)
+        super().__init__(inner)
+        self._left, self._items = at, np.empty(0, ITEM)
 
     def transfer(self, records: Words, *, until_end: bool) -> Items:
         items, self._left = self._inner.transfer(records, until_end=until_end), self._left - 1
@@ -160,18 +146,6 @@ class _Losing(Transport):
 
     def received(self) -> Items:
         return self._items
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def read(self, address: int) -> int:
-        return self._inner.read(address)
-
-    def write(self, address: int, word: int) -> None:
-        self._inner.write(address, word)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,9 +164,9 @@ class _LosingSim(FrozenSim):
 def test_a_board_that_loses_its_state_before_it_has_told_of_a_core_gives_all_pairs_again(at: int, after: int,
                                                                                          on_fault: Any) -> None:
     """In the transfer that is lost, the core has stopped, and probes have come to their stars without its pairs."""
-    golden, _, _ = session_run(GoldenDevice(cores=3), "total")
+    golden, _, _ = session_run(ROWS, GoldenDevice(cores=3), "total")
     device = _LosingSim(fault_timeout=TIMEOUT, freezes=((Freeze(1, after),),), at=at, **SMALL)
-    items, faults, counters = session_run(device, "total", on_fault=on_fault)
+    items, faults, counters = session_run(ROWS, device, "total", on_fault=on_fault)
     assert (faults, counters["restarts"]) == ((), 1)
     assert_conforms(items, golden, "total")
 
@@ -200,7 +174,7 @@ def test_a_board_that_loses_its_state_before_it_has_told_of_a_core_gives_all_pai
 @pytest.mark.parametrize("common", [False, True])
 @pytest.mark.parametrize("on_fault", ["continue", "restart"])
 def test_shared_queries_go_on_without_the_core_or_begin_anew(common: bool, on_fault: Any) -> None:
-    golden, _, _ = session_run(GoldenDevice(cores=3), "total")
+    golden, _, _ = session_run(ROWS, GoldenDevice(cores=3), "total")
     given = {"on": ROWS.on, "window": ROWS.window}
     device = FrozenSim(fault_timeout=TIMEOUT, freezes=((Freeze(1, 100),),), **SMALL)
     with splitjoin.share(ROWS.r.schema, ROWS.s.schema) as streams:

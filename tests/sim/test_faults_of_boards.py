@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import splitjoin
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.device import Fault, Items
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.registry import device
 from splitjoin.link.daemon.client import DaemonDevice
@@ -18,7 +16,7 @@ from splitjoin_sim.device import SimDevice
 from splitjoin_sim.emulator import Emulator, Faults
 
 from ..support.conformance import assert_conforms, run
-from ..support.frozen import Freeze, FrozenUart, check_isolated, frozen_top
+from ..support.frozen import Freeze, FrozenUart, check_isolated, frozen_top, session_run
 from ..support.scenarios import SCENARIOS
 from ..sw.link.daemon.conftest import serving
 
@@ -34,20 +32,6 @@ BOARD = {**SMALL, "fault_timeout": TIMEOUT, "timeout": 60}
 
 def board(faults: Faults | None = None) -> Emulator:
     return Emulator(frozen_top(device("uart:none", **BOARD).configuration(ROWS.query())), faults)
-
-
-def session_run(of: Any, order: str, **options: Any) -> tuple[Items, tuple[Fault, ...], dict[str, int]]:
-    with splitjoin.open(ROWS.query(order), of, punctuation=True, **options) as session:
-        found = []
-        for at in range(0, max(len(ROWS.r), len(ROWS.s)), 10):
-            session.push_r(ROWS.r.slice(at, 10))
-            session.push_s(ROWS.s.slice(at, 10))
-            found.append(session.poll_items()[0])
-        session.close_r()
-        session.close_s()
-        while not session.finished:
-            found.append(session.poll_items()[0])
-        return np.concatenate(found), session.faults, session.counters()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -68,11 +52,11 @@ def test_the_answer_is_that_of_the_other_cores(seed: int) -> None:
 
 @pytest.mark.parametrize(("on_fault", "reset"), [("continue", 0), ("restart", 0), ("restart", 3000)])
 def test_sessions_go_on_without_the_core_or_begin_anew(on_fault: Any, reset: int) -> None:
-    golden, _, _ = session_run(GoldenDevice(cores=3), "total")
+    golden, _, _ = session_run(ROWS, GoldenDevice(cores=3), "total")
     freezes = ((Freeze(1, 100),), (Freeze(0, 250, regions=1),))
     with board(Faults(reset=reset, seed=3)) as emulated:
         of = FrozenUart(target=emulated.path, freezes=freezes, **BOARD)
-        items, faults, counters = session_run(of, "total", on_fault=on_fault)
+        items, faults, counters = session_run(ROWS, of, "total", on_fault=on_fault)
     assert reset or (faults[0].core, faults[0].lost_r, faults[0].lost_s) == (1, 1, 1)
     if on_fault == "continue":
         assert check_isolated(items, golden, "total", faults) > 0
@@ -82,10 +66,11 @@ def test_sessions_go_on_without_the_core_or_begin_anew(on_fault: Any, reset: int
 
 
 def test_a_client_of_the_daemon_learns_of_the_core(tmp_path: Any) -> None:
-    golden, _, _ = session_run(GoldenDevice(cores=3), "total")
+    golden, _, _ = session_run(ROWS, GoldenDevice(cores=3), "total")
     with board() as emulated, serving(tmp_path, [FrozenUart(target=emulated.path, freezes=((Freeze(1, 100),),),
                                                            **BOARD)]) as server:
-        items, faults, counters = session_run(DaemonDevice(socket=server.path, wait=0), "total", on_fault="restart")
+        items, faults, counters = session_run(ROWS, DaemonDevice(socket=server.path, wait=0), "total",
+                                              on_fault="restart")
         assert [fault.core for fault in faults] == [1]
         assert counters["restarts"] == 1
         assert_conforms(items, golden, "total")

@@ -14,6 +14,7 @@ from amaranth.hdl import EnableInserter, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+import splitjoin
 from splitjoin.circuit.driver import Transport
 from splitjoin.circuit.encode import Words, pack
 from splitjoin.circuit.wire import Configuration, Op
@@ -28,8 +29,10 @@ from splitjoin_sim.emulated import EmulatedTop, Pins, linked_top
 from splitjoin_sim.pysim import PysimDevice
 
 from .conformance import assert_conforms
+from .scenarios import Scenario
 
-__all__ = ["Freeze", "FrozenPysim", "FrozenSim", "FrozenUart", "check_isolated", "frozen_top"]
+__all__ = ["Freeze", "FrozenPysim", "FrozenSim", "FrozenUart", "PassedOn", "check_isolated", "frozen_top",
+           "session_run"]
 
 #: Bits of a number of cycles in a command.
 _CYCLES = 12
@@ -100,21 +103,13 @@ def _frozen() -> Iterator[None]:
         yield
 
 
-class _Commanded(Transport):
-    """Sends the commands of ``freezes`` ahead of the first records."""
+class PassedOn(Transport):
+    """A transport that hands everything on to the ``inner`` one; subclasses change some of it."""
 
-    def __init__(self, inner: Transport, config: Configuration, freezes: Sequence[Freeze]):
+    def __init__(self, inner: Transport):
         self._inner = inner
-        bits = max(1, (config.cores - 1).bit_length())
-        assert bits + 2 + 2 * _CYCLES <= dict(config.input_record.fields)["body"], "the records are too narrow"
-        codes = [f.core | (f.regions | f.after << 2 | f.cycles << 2 + _CYCLES) << bits for f in freezes]
-        self._first: Words | None = pack(config.input_record, {
-            "op": Op.MASK, "stream": 0, "body": np.array(codes, np.uint64)}, len(codes)) if codes else None
 
     def transfer(self, records: Words, *, until_end: bool) -> Items:
-        first, self._first = self._first, None
-        if first is not None:
-            records = np.concatenate([first, records])
         return self._inner.transfer(records, until_end=until_end)
 
     def __getattr__(self, name: str) -> Any:
@@ -128,6 +123,24 @@ class _Commanded(Transport):
 
     def close(self) -> None:
         self._inner.close()
+
+
+class _Commanded(PassedOn):
+    """Sends the commands of ``freezes`` ahead of the first records."""
+
+    def __init__(self, inner: Transport, config: Configuration, freezes: Sequence[Freeze]):
+        super().__init__(inner)
+        bits = max(1, (config.cores - 1).bit_length())
+        assert bits + 2 + 2 * _CYCLES <= dict(config.input_record.fields)["body"], "the records are too narrow"
+        codes = [f.core | (f.regions | f.after << 2 | f.cycles << 2 + _CYCLES) << bits for f in freezes]
+        self._first: Words | None = pack(config.input_record, {
+            "op": Op.MASK, "stream": 0, "body": np.array(codes, np.uint64)}, len(codes)) if codes else None
+
+    def transfer(self, records: Words, *, until_end: bool) -> Items:
+        first, self._first = self._first, None
+        if first is not None:
+            records = np.concatenate([first, records])
+        return self._inner.transfer(records, until_end=until_end)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,3 +249,19 @@ def _without_last_slices(expected: Items, items: Items, faults: Sequence[Fault])
             if expected["kind"][at] == STAR and found.get((side, row), 0) > 0:
                 keep[at] = False
     return chosen_items(expected, keep)
+
+
+def session_run(scenario: Scenario, device: Any, order: str, **options: Any) -> tuple[
+        Items, tuple[Fault, ...], dict[str, int]]:
+    """The items of a session over ``scenario``, ten tuples of each stream at a time, its faults and its counters."""
+    with splitjoin.open(scenario.query(order), device, punctuation=True, **options) as session:
+        found = []
+        for at in range(0, max(len(scenario.r), len(scenario.s)), 10):
+            session.push_r(scenario.r.slice(at, 10))
+            session.push_s(scenario.s.slice(at, 10))
+            found.append(session.poll_items()[0])
+        session.close_r()
+        session.close_s()
+        while not session.finished:
+            found.append(session.poll_items()[0])
+        return np.concatenate(found), session.faults, session.counters()
