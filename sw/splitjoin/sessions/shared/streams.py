@@ -376,8 +376,7 @@ class SharedStreams(ChangesOfAll):
         tables = {name: self._base.streams[side] for side, name in zip(SIDES, self._names, strict=True)}
         select: Any = sql(text, window=window, time=time, order=order, tables=tables)
         if not isinstance(select, Select):
-            raise InputError("a query over shared streams joins these two, but FROM names more; join their result with "
-                             "the next stream in a session of its own")
+            raise InputError("a query joins these two, but FROM names more; join its result with the next stream")
         if select.statement.tables[0].name != self._names[0]:
             raise InputError(f"FROM must name {self._names[0]!r} first and {self._names[1]!r} second, as the streams "
                              f"are shared in this order; put the other way round what the statement joins")
@@ -462,8 +461,7 @@ class SharedStreams(ChangesOfAll):
 
     def _most_unread(self) -> tuple[int, str]:
         """The number of tuples that the slowest query has to read, and its name."""
-        return max(((query.unread, name) for name, query in self._queries.items()), default=(0, ""),
-                   key=lambda found: found[0])
+        return max(((query.unread, name) for name, query in self._queries.items()), default=(0, ""))
 
     def _each_source(self, stream: Side | None, act: Callable[[Side, int], None]) -> None:
         """Do ``act`` for every open source of ``stream`` (None: of both), to which a default source is added first."""
