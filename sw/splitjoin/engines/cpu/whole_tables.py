@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +15,11 @@ from splitjoin.lang.query import Query
 
 from ..arrival import Arrivals
 from ..device import TableNeighbours, TablePairs
+from .alternatives import Alternative, alternatives_of
 from .condition import Condition
 from .pair_order import NO_PAIR, PairOrder, decided_by_times, place
 from .partners import neighbours_of, partners_of
 from .reach import Reach
-from .runs_of_keys import Groups
 from .spans import Spans
 from .table_work import Work
 from .ways import TooMany, Way, pairs_of, ways
@@ -26,8 +28,12 @@ __all__ = ["suits_ranges", "table_neighbours", "table_pairs"]
 
 Rows = npt.NDArray[np.int64]
 
+T = TypeVar("T")
+
 #: Nanoseconds: a candidate that is made and verified, and what a tuple takes less than in a session.
 _CANDIDATE, _SESSION = 30.0, 750.0
+#: A pair that a session compares by loops.
+_COMPARED = 0.2
 #: Times as many candidates as a sample has told, from which on another way is looked for.
 _WRONG = 4
 #: Nanoseconds of compiled loops: a tuple; a candidate, and its row.
@@ -62,9 +68,24 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
             break
         work.share(len(incoming) * _TUPLE + way.candidates * _PAIR)
         with suppress(TooMany):  # the sample told too little: the next way, from the beginning
-            return _of_pairs(query, incoming, visible, way, condition, groups, work,
+            return _of_pairs(query, incoming, visible, [Alternative(way, condition, groups)], work,
                              _allowed(way, left, condition, incoming, visible))
+    alternatives = alternatives_of(reach.query, incoming, visible, work)
+    candidates = sum(one.way.candidates for one in alternatives)
+    if not alternatives or candidates > room or not _suit(alternatives, incoming, visible):
+        return None
+    work.share(len(incoming) * _TUPLE + candidates * _PAIR)
+    with suppress(TooMany):
+        return _of_pairs(query, incoming, visible, alternatives, work, max(len(incoming), _WRONG * candidates))
     return None
+
+
+def _suit(alternatives: Sequence[Alternative], incoming: Arrivals, visible: Spans) -> bool:
+    """True if the ``alternatives`` are expected to take less than a session, which would compare all pairs."""
+    if not all(one.way.searches or one.condition.points for one in alternatives):
+        return False
+    tried = sum(one.way.candidates for one in alternatives if not _is_exact(one.way, one.condition, visible))
+    return tried * _CANDIDATE < len(incoming) * _SESSION + visible.pairs * _COMPARED
 
 
 def _allowed(way: Way, others: list[Way], condition: Condition, incoming: Arrivals, visible: Spans) -> float:
@@ -111,13 +132,23 @@ def _of_partners(query: Query, incoming: Arrivals, visible: Spans, r: Rows, s: R
     return _made(incoming, visible, *PairOrder(query, incoming, work).of_partners(r, s), plan, tried, work)
 
 
-def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, way: Way, condition: Condition,
-              groups: Groups, work: Work, most: float) -> TablePairs:
-    """The pairs by ``way``. Raises `TooMany` once it has more candidates than ``most``."""
-    plan = f"rows of whole tables, by sorted keys, {way.name}{work.text}"
+def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, alternatives: Sequence[Alternative], work: Work,
+              most: float) -> TablePairs:
+    """The pairs of all ``alternatives``. Raises `TooMany` once one of them has more candidates than ``most``."""
+    plan = f"rows of whole tables, by sorted keys, {' or '.join(one.way.name for one in alternatives)}{work.text}"
     order = PairOrder(query, incoming, work)
+
+    def each(take: Callable[[Rows, Rows], T]) -> tuple[list[T], int]:
+        taken, tried = list[T](), 0
+        for one in alternatives:
+            some, looked_at = pairs_of(one.way, one.condition, one.groups, visible,
+                                       lambda r, s, one=one: take(*one.own(r, s)), work, most)  # type: ignore[misc]
+            taken += some
+            tried += looked_at
+        return taken, tried
+
     if not query.kind.needs_few_pairs:
-        parts, tried = pairs_of(way, condition, groups, visible, order.packed, work, most)
+        parts, tried = each(order.packed)
         r, s, at = order.unpacked(parts)
         # Of rows that are the pairs, positions are asked for with items only.
         return _made(incoming, visible, r, s, None if query.is_pairs else at, plan, tried, work)
@@ -129,7 +160,7 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, way: Way, condit
         with lock:
             np.minimum.at(first, r, packed)
 
-    _, tried = pairs_of(way, condition, groups, visible, note, work, most)
+    _, tried = each(note)
     return _made(incoming, visible, *order.unpacked([first[first < NO_PAIR]]), plan, tried, work)
 
 

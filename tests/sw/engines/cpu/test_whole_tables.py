@@ -69,6 +69,35 @@ def test_every_way_gives_goldens_rows_in_its_order(r: pa.Table, s: pa.Table, dat
     assert found.items.tolist() == expected.items.tolist()
 
 
+@settings(max_examples=examples(40), deadline=None)
+@given(tables(), tables(), st.data())
+def test_alternatives_give_each_pair_once(r: pa.Table, s: pa.Table, data: st.DataObject) -> None:
+    a, b, c = (data.draw(st.sampled_from(CONDITIONS + RANGES)) for _ in range(3))
+    on = data.draw(st.sampled_from([f"({a}) OR ({b})", f"({a}) AND (({b}) OR ({c}))", f"({a}) OR ({b}) OR ({c})",
+                                    f"CASE WHEN {a} THEN {b} ELSE {c} END", f"CASE WHEN r.x > 0 THEN {a} END OR {b}"]))
+    call: dict[str, Any] = {"how": data.draw(st.sampled_from(["inner", "left", "full", "semi"])), "on": on,
+                            "window": data.draw(st.sampled_from(WINDOWS[:3])), "order": "total"}
+    loops = LOOPS if data.draw(st.booleans()) else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
+        patch.setattr(whole_tables, "ways", lambda *_: [])
+        patch.setattr(whole_tables, "_suit", lambda *_: True)
+        patch.setattr(whole_tables, "partners_of", lambda *_: None)
+        found = join(r, s, **call)
+    expected = join(r, s, **call, device="golden")
+    assert rows_of(found.table) == rows_of(expected.table), found.plan
+    assert found.items.tolist() == expected.items.tolist()
+
+
+def test_an_or_of_an_equality_and_a_range_compares_few_pairs() -> None:
+    r, s = intervals(3, 4000), intervals(4, 3000)
+    on = "r.st = s.en OR r.st < s.en AND s.st < r.en AND r.c = s.c OR CASE WHEN r.e = 1 THEN r.en = s.en END"
+    found = join(r, s, on=on)
+    assert found.plan.startswith("rows of whole tables, by sorted keys, equal keys or two ranges or")
+    assert found.counters["candidates"] < 4 * len(found)
+    assert sorted(plain(found.table)) == sorted(duckdb.sql(f"SELECT * FROM r JOIN s ON {on}").fetchall())
+
+
 def intervals(seed: int, n: int) -> pa.Table:
     chance = np.random.default_rng(seed)
     start = chance.integers(0, 10 * n, n)
