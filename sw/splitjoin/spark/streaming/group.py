@@ -269,17 +269,6 @@ class GroupJoin:
         return replace(state, stored={side: self.kept(side, state, stored[side].sorted(), state.needed)
                                       for side in SIDES})
 
-    def regrouped(self, states: Sequence[GroupState], group: int) -> GroupState:
-        """The state of ``group`` by the states of all groups, which were of another number."""
-        hot = frozenset[int]().union(*(state.hot for state in states))
-        stored = {}
-        for side in SIDES:
-            rows = Rows.concat([state.stored[side] for state in states])
-            rows = rows.take(np.argsort(rows.ids if self.waits else rows.ts, kind="stable"))
-            mine = self.slots.of(side, rows.table, hot) % self.groups == group
-            stored[side] = rows.where(mine)
-        return replace(states[0], stored=stored, hot=hot, beside=rows.where(~mine) if self.replicates else None)
-
     def with_beside(self, state: GroupState, others: Sequence[GroupState]) -> GroupState:
         """``state`` with the tuples that ``others``, the states of all other groups, store beside it."""
         return replace(state, beside=self.by_arrival(Rows.concat([other.stored["s"] for other in others])))

@@ -214,8 +214,7 @@ def check_identity(version: Version, now: Mapping[str, str], where: str) -> None
              if was.get(name) != value]
     if wrong:
         raise SnapshotError(f"the state in {where} belongs to another join: {'; '.join(wrong)}; run the query as it "
-                            f"was, or start it with a new checkpoint (the device and its options may change, and for "
-                            f"inner joins groups)")
+                            f"was, or start it with a new checkpoint (the device, its options and groups may change)")
 
 
 def _encoded_undecided(state: GroupState) -> list[bytes]:

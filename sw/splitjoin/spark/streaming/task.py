@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from splitjoin.base.errors import SnapshotError, plural
+from splitjoin.base.errors import SnapshotError
 from splitjoin.engines.registry import device as find_device
 from splitjoin.lang.schema import SIDES, Side
 
@@ -29,6 +29,7 @@ from ..text import WHICH
 from .checkpoint import state_root
 from .group import Counts, GroupJoin, GroupState, Step
 from .micro_batch import micro_batch
+from .regroup import regrouped
 from .rows import Rows
 from .rows_cache import RowsCache
 from .sessions import KeptSession, SessionCache
@@ -193,12 +194,6 @@ class GroupTask:
                 f"{files.query}, join {self.name!r}); give the {folder} and the name=… that the query had so far, or "
                 f"start it with a new checkpoint")
         if of != groups:
-            if not self.join.query.is_pairs:
-                raise SnapshotError(
-                    f"the state at {files.root!r} (query {files.query}, join {self.name!r}) is of {of} "
-                    f"{plural(of, 'group')}, and now groups is {groups}; it may change for inner joins only, as rows "
-                    f"that wait for a decision belong to their group: give groups={of}, or start the query with a new "
-                    f"checkpoint")
             return None, self._regrouped(files, batch - 1, of, group, names), True
         head = files.header(batch - 1, group, groups)
         check_identity(head, names, files.where(head.batch, group, groups))
@@ -227,7 +222,7 @@ class GroupTask:
     def _regrouped(self, files: StateFiles, batch: int, of: int, group: int, names: Mapping[str, str]) -> GroupState:
         """The state of ``group`` from the states of ``of`` groups."""
         states = [self._read(files, batch, g, of, names) for g in range(of)]
-        return self.join.regrouped(states, group)
+        return regrouped(self.join, states, group)
 
     def _write_late(self, late: Mapping[Side, pa.Table], files: StateFiles, batch: int, group: int) -> None:
         """Write the tuples ``late``, in place of those that an earlier run of the micro-batch wrote."""

@@ -51,12 +51,16 @@ def shuffled(table: pa.Table, chance: random.Random) -> list[pa.Table]:
 
 
 def run(query: MicroBatches, r: list[pa.Table], s: list[pa.Table], chance: random.Random,
-        again: bool = True, devices: Sequence[str] = ()) -> pa.Table:
-    """The results of micro-batches with the tables of ``r`` and ``s``. ``devices`` of their tasks take turns."""
+        again: bool = True, devices: Sequence[str] = (), groups: Sequence[int] = ()) -> pa.Table:
+    """The results of micro-batches with the tables of ``r`` and ``s``. ``devices`` of their tasks, and their numbers of
+    ``groups``, take turns.
+    """
     found = []
     for n, (a, b) in enumerate(zip(r, s, strict=True)):
         if devices:
             query.device = devices[n % len(devices)]
+        if groups:
+            query.groups = groups[n % len(groups)]
         found.append(query.run(shuffled(a, chance), shuffled(b, chance), again=chance if again else None))
     return pa.concat_tables(found)
 
