@@ -15,8 +15,9 @@ import os
 import stat
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["Untrusted", "change_of", "check_folder", "is_private", "private_bytes"]
+__all__ = ["Untrusted", "change_of", "check_folder", "is_private", "private_bytes", "private_file"]
 
 #: Symbolic links that a path may go through, as in Linux.
 _LINKS = 40
@@ -71,7 +72,16 @@ def is_private(status: os.stat_result) -> bool:
 
 
 def private_bytes(path: Path) -> bytes | None:
-    """The content of the file ``path``; None if there is none that is `is_private`.
+    """The content of the file ``path``; None if there is none that is `is_private`."""
+    file = private_file(path)
+    if file is None:
+        return None
+    with file:
+        return file.read()
+
+
+def private_file(path: Path) -> BinaryIO | None:
+    """The file ``path``, open for reading; None if there is none that is `is_private`.
 
     The check is of the file that is open, so that it cannot be exchanged between check and reading.
     """
@@ -80,8 +90,11 @@ def private_bytes(path: Path) -> bytes | None:
                        | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError:
         return None
-    with os.fdopen(file, "rb") as content:
-        return content.read() if is_private(os.fstat(file)) else None
+    content = os.fdopen(file, "rb")
+    if is_private(os.fstat(file)):
+        return content
+    content.close()
+    return None
 
 
 def _check_parts(folder: Path, inside: bool) -> tuple[Path, tuple[str, ...]] | None:

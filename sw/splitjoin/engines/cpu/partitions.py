@@ -108,8 +108,11 @@ class PartitionedRanges:
 
         def sort(part: int) -> None:
             mine = slice(int(self._starts[part]), int(self._starts[part + 1]))
-            self._loops["sort_partition"](self._places[mine], self.order[mine], self._bases[part], self._shifts[part],
-                                          self._directory[begins[part]:begins[part + 1]])
+            n = mine.stop - mine.start
+            self._loops["sort_partition"](
+                self._places[mine], self.order[mine], np.empty(n, np.uint64), np.empty(n, np.int64),
+                np.zeros(2048, np.int64), self._bases[part], self._shifts[part],
+                self._directory[begins[part]:begins[part + 1]])
 
         work.map(sort, range(len(firsts)))
 

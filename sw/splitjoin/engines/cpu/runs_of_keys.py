@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -68,9 +68,9 @@ class Groups:
             scale = np.uint64(least), np.uint64(most), count
             map_(lambda of: loops["add_dense"](codes[of[0]][of[1]], *scale, numbers[of[0]][of[1]]), each)
             return count
-        *table, count = loops["hash_table"](codes[1], numbers[1])
+        *table, count = _hash_table(loops, codes[1], numbers[1])
         map_(lambda of: loops["add_hashed"](codes[of[0]][of[1]], *table, count, numbers[of[0]][of[1]]), each)
-        return int(count)
+        return count
 
     @cached_property
     def order(self) -> Rows:
@@ -164,6 +164,20 @@ class Groups:
             return "low"
         least_key = keys.min(initial=2**64 - 1, where=keys >= least_code(low, high))
         return "high" if (low <= least_key).all(where=mine) else ""
+
+
+def _hash_table(loops: Mapping[str, Any], keys: Codes, numbers: Rows) -> tuple[Codes, Rows, int]:
+    """A hash table of the different ``keys`` whose number is not negative: them, and numbers from 0 for them, −1 for a
+    free slot; and how many there are.
+    """
+    known, taken, count = np.empty(1024, np.uint64), np.full(1024, -1), np.zeros(1, np.int64)
+    at = loops["fill_table"](keys, numbers, 0, known, taken, count)
+    while at < len(keys):
+        larger = np.empty(4 * len(known), np.uint64), np.full(4 * len(known), -1)
+        loops["move_table"](known, taken, *larger)
+        known, taken = larger
+        at = loops["fill_table"](keys, numbers, at, known, taken, count)
+    return known, taken, int(count[0])
 
 
 def least_code(low: Codes, high: Codes) -> np.uint64:

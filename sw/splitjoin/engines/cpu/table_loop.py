@@ -14,19 +14,28 @@ from numba import types
 
 from .jit import compiled
 
-__all__ = ["LOOPS", "Loop", "loop"]
+__all__ = ["LOOPS", "Loop", "loop", "scalar_kinds"]
 
-_READ, _WRITE = ({name: types.Array(kind, 1, "C", readonly=readonly, aligned=True) for name, kind in (
-    ("u", types.uint64), ("i", types.int64), ("b", types.uint8))} for readonly in (True, False))
+#: The types of elements and of numbers, by the letter of a kind.
+scalar_kinds: dict[str, Any] = {"u": types.uint64, "i": types.int64, "b": types.uint8, "n": types.int64,
+                                "w": types.uint64}
+_READ, _WRITE = ({name: types.Array(scalar_kinds[name], 1, "C", readonly=readonly, aligned=True) for name in "uib"}
+                 for readonly in (True, False))
 _compiling = Lock()
 _KINDS: dict[str, Any] = {**_READ, **{name.upper(): kind for name, kind in _WRITE.items()},
-                          "n": types.int64, "w": types.uint64}
+                          **{name: scalar_kinds[name] for name in "nw"}}
 
 
 class Loop:
-    """A function with one signature, which is compiled, or read from the cache, at its first call, or by `ready`."""
+    """A function with one signature, which is compiled, or read from the cache, at its first call, or by `ready`.
+
+    Attributes:
+        plain: The function as Python has it.
+        kinds: Those of its arguments.
+    """
 
     def __init__(self, function: Callable[..., Any], signature: str):
+        self.plain, self.kinds = function, signature
         self._function: Any = compiled(function)
         self._signature = tuple(_KINDS[kind] for kind in signature)
         self._is_ready = not hasattr(self._function, "compile")  # with NUMBA_DISABLE_JIT
@@ -53,6 +62,8 @@ LOOPS: dict[str, Loop] = {}
 def loop(signature: str) -> Callable[[Callable[..., Any]], Loop]:
     """A loop whose arguments are of the kinds in ``signature``: u, i, b for arrays of uint64, int64 and uint8 that are
     read, U, I, B for those that are written, n for an int64 and w for a uint64.
+
+    It returns a number or nothing and makes no arrays, so that its machine code needs nothing else (`table_image`).
     """
     def made(function: Callable[..., Any]) -> Loop:
         LOOPS[function.__name__] = found = Loop(function, signature)

@@ -90,9 +90,10 @@ def probe_scatter(numbers: Any, low: Any, high: Any, least: Any, most: Any, stri
 
 
 @compiled
-def _sort_places(places: Any, rows: Any) -> None:
+def _sort_places(places: Any, rows: Any, x: Any, y: Any, counts: Any) -> None:
     """Sort ``places`` (n,) in place, equal ones as they come, and ``rows`` with them: by bytes, from the lowest that
-    differs (radix sort; Knuth, The Art of Computer Programming 3, section 5.2.5).
+    differs (radix sort; Knuth, The Art of Computer Programming 3, section 5.2.5). ``x``, ``y`` (n,) are written over,
+    and ``counts`` (2048,), which are 0 before.
     """
     n = len(places)
     differs, rises = np.uint64(0), True
@@ -109,20 +110,18 @@ def _sort_places(places: Any, rows: Any) -> None:
                 at -= 1
             places[at], rows[at] = place, row
         return
-    counts, swapped = np.zeros(256, np.int64), False
-    a, b, x, y = places, rows, np.empty(n, np.uint64), np.empty(n, np.int64)
+    swapped, a, b = False, places, rows
     for byte in range(8):
-        shift = np.uint64(8 * byte)
+        shift, first = np.uint64(8 * byte), 256 * byte
         if not (differs >> shift) & np.uint64(255):
             continue
-        counts[:] = 0
         for i in range(n):
-            counts[(a[i] >> shift) & np.uint64(255)] += 1
+            counts[first + np.int64((a[i] >> shift) & np.uint64(255))] += 1
         total = 0
-        for i in range(256):
+        for i in range(first, first + 256):
             counts[i], total = total, total + counts[i]
         for i in range(n):
-            digit = (a[i] >> shift) & np.uint64(255)
+            digit = first + np.int64((a[i] >> shift) & np.uint64(255))
             at = counts[digit]
             counts[digit] = at + 1
             x[at] = a[i]
@@ -134,12 +133,14 @@ def _sort_places(places: Any, rows: Any) -> None:
             y[i] = b[i]
 
 
-@loop("UIwwI")
-def sort_partition(places: Any, rows: Any, base: Any, shift: Any, directory: Any) -> None:
+@loop("UIUIIwwI")
+def sort_partition(places: Any, rows: Any, places_room: Any, rows_room: Any, counts: Any, base: Any, shift: Any,
+                   directory: Any) -> None:
     """Sort ``places`` and with them ``rows``, and write for each bucket of 2^``shift`` places from ``base`` on how many
-    are below it.
+    are below it. ``places_room`` and ``rows_room`` of the same size are written over, and ``counts`` (2048,), which
+    are 0 before.
     """
-    _sort_places(places, rows)
+    _sort_places(places, rows, places_room, rows_room, counts)
     bucket = 0
     for i in range(len(places)):
         of = np.int64((places[i] - base) >> shift)
@@ -284,33 +285,37 @@ def _slot(key: Any, known: Any, taken: Any) -> Any:
     return at
 
 
-@loop("ui")
-def hash_table(keys: Any, numbers: Any) -> Any:
-    """A table of the different ``keys`` whose number is not negative: them, and numbers from 0 for them, −1 for a free
-    slot; and how many there are.
+@loop("uinUII")
+def fill_table(keys: Any, numbers: Any, begin: Any, known: Any, taken: Any, count: Any) -> Any:
+    """Enter the ``keys`` from row ``begin`` on whose number is not negative into a hash table: ``known`` gets the
+    different ones, and ``taken``, −1 for a free slot, numbers for them, from 0. ``count`` (1,): how many there are.
+    Returns the row before which the table became half full, or the number of keys.
     """
-    known, taken, count = np.empty(1024, np.uint64), np.full(1024, -1, np.int64), 0
-    for i in range(len(keys)):
+    for i in range(begin, len(keys)):
         if numbers[i] < 0:
             continue
         at = _slot(keys[i], known, taken)
         if taken[at] >= 0:
             continue
-        known[at], taken[at] = keys[i], count
-        count += 1
-        if 2 * count > len(known):
-            old_known, old_taken = known, taken
-            known, taken = np.empty(4 * len(old_known), np.uint64), np.full(4 * len(old_known), -1, np.int64)
-            for k in range(len(old_known)):
-                if old_taken[k] >= 0:
-                    at = _slot(old_known[k], known, taken)
-                    known[at], taken[at] = old_known[k], old_taken[k]
-    return known, taken, count
+        if 2 * count[0] >= len(known):
+            return i
+        known[at], taken[at] = keys[i], count[0]
+        count[0] += 1
+    return len(keys)
+
+
+@loop("uiUI")
+def move_table(known: Any, taken: Any, new_known: Any, new_taken: Any) -> None:
+    """Enter the keys of a hash table, with their numbers, into a new one, which is larger."""
+    for k in range(len(known)):
+        if taken[k] >= 0:
+            at = _slot(known[k], new_known, new_taken)
+            new_known[at], new_taken[at] = known[k], taken[k]
 
 
 @loop("uuinI")
 def add_hashed(keys: Any, known: Any, taken: Any, count: Any, numbers: Any) -> None:
-    """Combine ``numbers`` with those of ``keys`` in a `hash_table` of so many; −1 for keys that it does not have."""
+    """Combine ``numbers`` with those of ``keys`` in a hash table of so many; −1 for keys that it does not have."""
     for i in range(len(keys)):
         if numbers[i] >= 0:
             number = taken[_slot(keys[i], known, taken)]

@@ -61,8 +61,12 @@ def _merge(ordered: Any, wanted: Any, equal: Any, counts: Any) -> None:
         second = _is_below(ordered[to], wanted[j], equal)
         to += second
         j += 1 - second
-    counts[i:half] = last
-    counts[j:] = last
+    while i < half:  # no slices, which would have to be checked
+        counts[i] = last
+        i += 1
+    while j < end:
+        counts[j] = last
+        j += 1
 
 
 @loop("iinI")

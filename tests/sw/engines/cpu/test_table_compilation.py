@@ -21,6 +21,12 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     return calls
 
 
+@pytest.fixture(autouse=True)
+def no_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These are of a system that has no image."""
+    monkeypatch.setattr(table_compilation, "has_images", lambda: False)
+
+
 def test_many_rows_start_one_process_and_numpy_goes_on(started: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TableCompilation, "_is_known", staticmethod(lambda: False))
     loops = TableCompilation()
