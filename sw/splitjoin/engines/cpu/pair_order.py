@@ -7,6 +7,7 @@ R and S.
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -52,26 +53,39 @@ def decided_by_times(query: Query, incoming: Arrivals) -> bool:
 
 
 class PairOrder:
-    """Packs and orders pairs of the ``incoming`` arrivals, by ``work``."""
+    """Packs and orders pairs of the ``incoming`` arrivals, by ``work``. ``partners``: True for `of_partners` alone,
+    which seldom needs the positions of all tuples.
+    """
 
-    def __init__(self, query: Query, incoming: Arrivals, work: Work):
+    def __init__(self, query: Query, incoming: Arrivals, work: Work, *, partners: bool = False):
         self._incoming, self._work = incoming, work
         self._sizes = len(incoming.r), len(incoming.s)
         self._bits = max(1, max(self._sizes).bit_length())
         self._by_rows = query.order.kind == "left" or (query.is_pairs and query.order.kind == "none")
         self._is_sorted = query.order.kind != "none" or not query.is_pairs
         # Without times, the streams arrive by turns: loops compute positions.
-        self._by_turns = not incoming.is_timed and work.loops is not None and not self._by_rows
-        self._of_r = self._of_s = self._number = _NONE
-        self._stream = np.empty(0, np.uint8)
+        self._by_turns = not incoming.is_timed and not self._by_rows
         if not self._by_turns:
             place(incoming, work)
-            self._stream = incoming.stream
-            self._of_r, self._of_s = incoming.positions("r"), incoming.positions("s")
-            self._number = np.empty(len(incoming), np.int64)
-            parts = [(of, mine) for of, n in zip((self._of_r, self._of_s), self._sizes, strict=True)
-                     for mine in work.slices(n)]
-            work.map(lambda of: self._number.__setitem__(of[0][of[1]], np.arange(of[1].start, of[1].stop)), parts)
+        if not partners:
+            self._know_places()
+
+    def _know_places(self) -> None:
+        """Have `_places`, before threads ask for it."""
+        assert self._places
+
+    @cached_property
+    def _places(self) -> tuple[Rows, Rows, Rows, npt.NDArray[np.uint8]]:
+        """The positions of R's and of S's tuples, and for each position its row and its stream; empty where loops
+        compute them.
+        """
+        incoming, work = self._incoming, self._work
+        if self._by_turns and work.loops is not None:
+            return _NONE, _NONE, _NONE, np.empty(0, np.uint8)
+        of, number = (incoming.positions("r"), incoming.positions("s")), np.empty(len(incoming), np.int64)
+        parts = [(positions, mine) for positions, n in zip(of, self._sizes, strict=True) for mine in work.slices(n)]
+        work.map(lambda of: number.__setitem__(of[0][of[1]], np.arange(of[1].start, of[1].stop)), parts)
+        return *of, number, incoming.stream
 
     def packed(self, r: Rows, s: Rows) -> Rows:
         """The pairs of the rows ``r`` and ``s`` (n,) as numbers (n,)."""
@@ -79,9 +93,9 @@ class PairOrder:
             return r << self._bits | s
         if self._work.loops is not None:
             found = np.empty(len(r), np.int64)
-            self._work.loops["pack"](r, s, self._of_r, self._of_s, min(self._sizes), self._bits, found)
+            self._work.loops["pack"](r, s, *self._places[:2], min(self._sizes), self._bits, found)
             return found
-        at_r, at_s = self._of_r[r], self._of_s[s]
+        at_r, at_s = self._places[0][r], self._places[1][s]
         return np.maximum(at_r, at_s) << self._bits | np.where(at_r > at_s, s, r)
 
     def of_partners(self, r: Rows, s: Rows) -> tuple[Rows, Rows, Rows | None]:
@@ -93,6 +107,7 @@ class PairOrder:
         late = np.concatenate([_NONE, *self._work.map(lambda mine: mine.start + np.flatnonzero(
             r[mine] < self._before(s[mine])), self._work.slices(len(r)))])  # whose partners come later
         if len(late) > _FEW:
+            self._know_places()
             return self.unpacked(self._work.map(lambda mine: self.packed(r[mine], s[mine]),
                                                 self._work.slices(len(r))))
         if not len(late):
@@ -111,7 +126,7 @@ class PairOrder:
 
     def _before(self, s: Rows) -> Rows:
         """The number of tuples of R that arrive before each row in ``s``: (n,)."""
-        return np.minimum(s + 1, self._sizes[0]) if self._by_turns else self._of_s[s] - s
+        return np.minimum(s + 1, self._sizes[0]) if self._by_turns else self._incoming.positions("s")[s] - s
 
     def unpacked(self, packed: list[Rows]) -> tuple[Rows, Rows, Rows]:
         """The rows ``r`` and ``s`` of all pairs in order, and the position of the later one: (n,) each.
@@ -134,13 +149,14 @@ class PairOrder:
         """Write the rows of the pairs ``packed`` (n,) and the position of the later one: (n,) each. ``at`` may be
         ``packed``.
         """
+        of_r, of_s, numbers, stream = self._places
         if self._work.loops is not None and not self._by_rows:
-            self._work.loops["unpack"](packed, self._bits, self._stream, self._number, min(self._sizes),
+            self._work.loops["unpack"](packed, self._bits, stream, numbers, min(self._sizes),
                                        int(self._sizes[1] > self._sizes[0]), r, s, at)
             return
         high, low = packed >> self._bits, packed & ((1 << self._bits) - 1)
         if self._by_rows:
-            r[:], s[:], at[:] = high, low, np.maximum(self._of_r[high], self._of_s[low])
+            r[:], s[:], at[:] = high, low, np.maximum(of_r[high], of_s[low])
         else:
-            is_r, number = (self._stream == R)[high], self._number[high]
+            is_r, number = (stream == R)[high], numbers[high]
             r[:], s[:], at[:] = np.where(is_r, number, low), np.where(is_r, low, number), high

@@ -25,6 +25,7 @@ from ..whole_times import distances, float_of_code
 from .condition import Bounds, Condition
 from .key_ranges import ranges_by_row
 from .nearest import first_partners, last_partners
+from .pair_order import place
 from .runs_of_keys import Groups, PartnerSearch, Pyramid, least, least_code
 from .spans import Spans
 from .table_work import Work, aligned
@@ -42,8 +43,6 @@ _SAMPLE = 4096
 _TRIED, _MADE, _COMPARED, _STARTED = 60.0, 100.0, 0.2, 3e6
 #: Rows of a run up to which, on average, all are looked at for the least.
 _FEW = 32
-#: The first keys beyond all before them with which bounds are compared one by one.
-_LOOKED_AT = 8
 #: How much earlier and later a partner may be, where windows limit rows.
 _NO_LIMITS = np.uint64(2**64 - 1), np.uint64(2**64 - 1)
 #: Bytes of a pair until its rows are decided, about.
@@ -139,7 +138,7 @@ def partners_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condi
     """
     bounds = condition.bounds("s")
     if not kind.is_asof and visible.hold_all and condition.decided and len(bounds) == 1:
-        return _within_one(kind, bounds[0], groups, work)
+        return _within_one(kind, incoming, bounds[0], groups, work)
     if not suits_search(condition, groups, visible):
         return None
     search = _search(condition, groups)
@@ -149,23 +148,16 @@ def partners_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condi
     return Partners(partner, how, search.tried or int(np.count_nonzero(partner >= 0)))
 
 
-def _within_one(kind: Kind, bounds: Bounds, groups: Groups, work: Work) -> Partners:
-    """The first partner of each tuple of R within one key's interval; of an anti join any, as 0."""
+def _within_one(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, work: Work) -> Partners:
+    """The first partner of each tuple of R within one key's interval; 0 for any that arrives before the tuple, as rows
+    do not depend on which it is, and of an anti join for any.
+    """
     keys, low, high = bounds.keys, bounds.low, bounds.high
     if groups.is_one and len(keys) and len(low) and (end := groups.one_end(keys, low, high)):
-        # The first key beyond a bound is one of those that are beyond all before them.
         rises = end == "low"
         extremes = np.maximum.accumulate(keys) if rises else ~np.minimum.accumulate(
             np.where(keys < least_code(low, high), np.uint64(2**64 - 1), keys))
-        records = np.concatenate([[0], np.flatnonzero(extremes[1:] != extremes[:-1]) + 1, [-1]])
-        values, partner = extremes[records[:-1]], np.empty(len(low), np.int64)
-
-        def find(mine: slice) -> None:
-            found = _first_beyond(values, low[mine] if rises else ~high[mine])
-            partner[mine] = np.where(low[mine] <= high[mine], records[found], -1)
-
-        work.map(find, work.slices(len(low)))
-        return Partners(partner, "by the first key beyond each bound", len(records) - 1)
+        return _beyond(kind, incoming, extremes, low, high, work, rises=rises)
     ranges = ranges_by_row(groups, "s", keys, low, high, work)
     some, tried = ranges.end > ranges.start, ranges.pairs
     how = "by the first partner of each run of sorted keys"
@@ -180,18 +172,44 @@ def _within_one(kind: Kind, bounds: Bounds, groups: Groups, work: Work) -> Partn
     return Partners(np.where(some, first, -1), how, int(np.count_nonzero(some)))
 
 
-def _first_beyond(values: Codes, wanted: Codes) -> Rows:
-    """For each of ``wanted`` the place of the first of ``values``, which rise, that is not below it. Most are found
-    after few values, if these come from keys in random order.
+def _beyond(kind: Kind, incoming: Arrivals, extremes: Codes, low: Codes, high: Codes, work: Work, *,
+            rises: bool) -> Partners:
+    """As `_within_one`, where S has keys beyond one end of the intervals only: ``extremes`` (s,), the greatest of all
+    keys up to each, or ~ of the least, meets a bound from the first partner on.
     """
-    found, left = np.zeros(len(wanted), np.int64), np.flatnonzero(wanted > values[0])
-    for place in range(1, min(_LOOKED_AT, len(values))):
-        if 2 * len(left) > len(wanted):
-            break
-        found[left] = place
-        left = left[wanted[left] > values[place]]
-    found[left] = np.searchsorted(values, wanted[left])
-    return found
+    partner, last, n = np.empty(len(low), np.int64), extremes[-1], len(extremes)
+    before = None
+    if incoming.is_timed and kind.how != "anti":
+        place(incoming, work)
+        before = incoming.positions("r") - np.arange(len(low))  # tuples of S before each of R
+
+    def find(mine: slice) -> int:
+        wanted = low[mine] if rises else ~high[mine]
+        some = low[mine] <= high[mine]
+        some &= wanted <= last
+        found = partner[mine]
+        np.subtract(some, 1, out=found, dtype=np.int64)
+        if kind.how == "anti":
+            return 0
+        if before is not None:
+            at = before[mine]
+            in_time = extremes[np.maximum(at - 1, 0)] >= wanted
+            in_time &= at > 0
+        else:  # by turns: as many tuples of S come before one of R as of R
+            in_time = np.zeros(len(found), np.bool_)
+            first, end = max(mine.start, 1), min(mine.stop, n + 1)
+            known = max(end - first, 0)
+            skipped = first - mine.start
+            np.less_equal(wanted[skipped:skipped + known], extremes[first - 1:first - 1 + known],
+                          out=in_time[skipped:skipped + known])
+            in_time[skipped + known:] = wanted[skipped + known:] <= last
+        some &= ~in_time
+        late = np.flatnonzero(some)
+        found[late] = np.searchsorted(extremes, wanted[late])
+        return len(late)
+
+    late = sum(work.map(find, work.slices(len(low))))
+    return Partners(partner, "by the first key beyond each bound", late)
 
 
 def _search(condition: Condition, groups: Groups) -> PartnerSearch:

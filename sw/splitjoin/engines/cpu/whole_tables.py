@@ -129,7 +129,8 @@ def _of_partners(query: Query, incoming: Arrivals, visible: Spans, r: Rows, s: R
     """The pairs of the tuples ``r``, which rise, with the partners ``s`` that decide them."""
     if query.kind.is_asof or query.kind.how == "anti":
         return _made(incoming, visible, r, s, None, plan, tried, work)
-    return _made(incoming, visible, *PairOrder(query, incoming, work).of_partners(r, s), plan, tried, work)
+    found = PairOrder(query, incoming, work, partners=True).of_partners(r, s)
+    return _made(incoming, visible, *found, plan, tried, work)
 
 
 def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, alternatives: Sequence[Alternative], work: Work,
