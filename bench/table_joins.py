@@ -168,8 +168,33 @@ JOINS: dict[str, Join] = {
                "AND r.t >= s.u GROUP BY r.i) m ON r.i = m.i JOIN s ON s.j = m.j"),
     "semi, one inequality": Join(
         valued, {"on": "r.x < s.a", "how": "semi"},
-        duckdb="SELECT * FROM r WHERE EXISTS (SELECT 1 FROM s WHERE r.x < s.a)",
+        duckdb="SELECT * FROM r WHERE r.x < (SELECT max(a) FROM s)",
         polars=lambda pl, r, s: r.filter(pl.col("x") < s["a"].max())),
+    "anti, one inequality": Join(
+        valued, {"on": "r.x < s.a", "how": "anti"},
+        duckdb="SELECT * FROM r WHERE NOT coalesce(r.x < (SELECT max(a) FROM s), false)",
+        polars=lambda pl, r, s: r.filter(pl.col("x") >= s["a"].max())),
+    "semi, equal keys and one inequality": Join(
+        timed, {"on": "r.k = s.l AND r.x < s.a", "how": "semi"},
+        duckdb="SELECT r.* FROM r JOIN (SELECT l, max(a) AS most FROM s GROUP BY l) m ON r.k = m.l WHERE r.x < most",
+        polars=lambda pl, r, s: r.join(s.group_by("l").agg(pl.col("a").max()), left_on="k", right_on="l").filter(
+            pl.col("x") < pl.col("a")).drop("a")),
+    "anti, equal keys and one inequality": Join(
+        timed, {"on": "r.k = s.l AND r.x < s.a", "how": "anti"},
+        duckdb="SELECT r.* FROM r LEFT JOIN (SELECT l, max(a) AS most FROM s GROUP BY l) m ON r.k = m.l "
+               "WHERE most IS NULL OR r.x >= most",
+        polars=lambda pl, r, s: r.join(s.group_by("l").agg(pl.col("a").max()), left_on="k", right_on="l",
+                                       how="left").filter((pl.col("x") < pl.col("a")).fill_null(False).not_())),
+    "left, equal keys": Join(valued, {"on": "r.x = s.a", "how": "left"},
+                             duckdb="SELECT * FROM r LEFT JOIN s ON r.x = s.a",
+                             polars=lambda pl, r, s: r.join(s, left_on="x", right_on="a", how="left")),
+    "full, equal keys": Join(valued, {"on": "r.x = s.a", "how": "full"},
+                             duckdb="SELECT * FROM r FULL JOIN s ON r.x = s.a",
+                             polars=lambda pl, r, s: r.join(s, left_on="x", right_on="a", how="full")),
+    "sum by equal keys": Join(
+        valued, {"on": "r.x = s.a", "aggregate": {"n": "sum(s.j)"}, "by": "r"},
+        duckdb="SELECT r.*, n FROM r JOIN (SELECT a, sum(j) AS n FROM s GROUP BY a) m ON r.x = m.a",
+        polars=lambda pl, r, s: r.join(s.group_by("a").agg(n=pl.col("j").sum()), left_on="x", right_on="a")),
     "semi, equal keys": Join(valued, {"on": "r.x = s.a", "how": "semi"},
                              duckdb="SELECT * FROM r SEMI JOIN s ON r.x = s.a",
                              polars=lambda pl, r, s: r.join(s, left_on="x", right_on="a", how="semi")),
@@ -221,6 +246,12 @@ JOINS: dict[str, Join] = {
     "semi, overlap by key": Join(
         intervals, {"on": f"r.c = s.d AND {_OVERLAP}", "how": "semi"},
         duckdb="SELECT * FROM r SEMI JOIN s ON r.st_at < s.hi_at AND s.lo_at < r.en_at"),
+    "left, overlap by key": Join(
+        intervals, {"on": f"r.c = s.d AND {_OVERLAP}", "how": "left"},
+        duckdb="SELECT * FROM r LEFT JOIN s ON r.st_at < s.hi_at AND s.lo_at < r.en_at"),
+    "anti, overlap by key": Join(
+        intervals, {"on": f"r.c = s.d AND {_OVERLAP}", "how": "anti"},
+        duckdb="SELECT * FROM r ANTI JOIN s ON r.st_at < s.hi_at AND s.lo_at < r.en_at"),
     "containment by key": Join(
         intervals, {"on": "r.c = s.d AND r.st >= s.lo AND r.en <= s.hi"},
         duckdb=_ROWS + "r.st_at >= s.lo_at AND r.en_at <= s.hi_at"),

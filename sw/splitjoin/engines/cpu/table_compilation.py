@@ -94,7 +94,11 @@ def _marker() -> str:
 
 
 def compile_loops() -> None:
-    """Compile the loops in this process into the cache: as an image, or each by itself where that cannot be."""
+    """Compile the loops in this process into the cache, unless they are there: as an image, or each by itself where
+    that cannot be.
+    """
+    if has_images() and load_image(image_name()) is not None:
+        return
     from .table_loops import LOOPS
 
     if has_images():
