@@ -146,15 +146,31 @@ def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: Ex
     # theirs · key op −(mine · value + c) All intermediate results must fit int64 as well, the ends of the key's range
     # included.
     values = widen(values, max(magnitude(values) * abs(mine) + abs(relation.c), abs(theirs), -key.low - 1, key.high))
-    target = -(mine * values + relation.c)
-    op = relation.op
-    if theirs < 0:
-        target, theirs, op = -target, -theirs, MIRRORED[op]
+    sign, op = (-1, MIRRORED[relation.op]) if theirs < 0 else (1, relation.op)
+    factor, constant, theirs = -mine * sign, -relation.c * sign, abs(theirs)
+    target = values if factor == 1 and values.dtype == np.int64 else factor * values
+    if constant:
+        target = target + constant
     floor = target if theirs == 1 else target // theirs  # division takes long
     ceil = target if theirs == 1 else -(-target // theirs)
-    low = ceil if op in (">=", "=") else np.full(len(values), key.low, values.dtype)
-    high = floor if op in ("<=", "=") else np.full(len(values), key.high, values.dtype)
-    return _clipped(low, high, key, coded)
+    if op == "=":
+        return _clipped(ceil, floor, key, coded)
+    return _one_ended(op, ceil if op == ">=" else floor, key, coded)
+
+
+def _one_ended(op: str, ends: npt.NDArray[Any], key: ExactKey, coded: ExactKey | WideKey) -> Interval:
+    """As `_clipped`, of intervals whose other end is that of the key's range: ``ends`` and above if ``op`` is >=, and
+    up to ``ends`` if it is <=.
+    """
+    if ends.dtype == np.int64 and len(ends):
+        if op == ">=" and ends.max() <= key.high:
+            return coded.code(np.maximum(ends, key.low)), np.broadcast_to(
+                coded.code(np.array([key.high])), len(ends)).copy()
+        if op == "<=" and ends.min() >= key.low:
+            return np.broadcast_to(coded.code(np.array([key.low])), len(ends)).copy(), coded.code(
+                np.minimum(ends, key.high))
+    low = ends if op == ">=" else np.full(len(ends), key.low, ends.dtype)
+    return _clipped(low, ends if op == "<=" else np.full(len(ends), key.high, ends.dtype), key, coded)
 
 
 def _product(relation: Product, values: npt.NDArray[Any], key: ExactKey) -> Interval:
