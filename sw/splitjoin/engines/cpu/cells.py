@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite is not typed
+from llvmlite import ir
 from numba.core import cgutils, types
 
 from .intrinsics import BLOCK, atomic_add, llvm_intrinsic, lowest_bit

@@ -9,7 +9,7 @@ import platform
 from collections.abc import Callable
 from typing import Any, cast
 
-from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite is not typed
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
