@@ -6,6 +6,7 @@ an entry with a block that is divided into parts: it takes the number of a part 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,16 +26,20 @@ from .jit import compiled, digest, load
 from .store import ReusedArrays
 from .tickets import claim, complete, make_control, stop
 
-__all__ = ["TASK_FIELDS", "Block", "Field", "Job", "entry_of", "run_jobs", "tasks_entry", "unpacking"]
+__all__ = ["BLOCK_READERS", "TASK_FIELDS", "Block", "Field", "Job", "entry_of", "run_jobs", "tasks_entry", "unpacking"]
 
 #: Digests of these are part of what machine code here depends on.
 COMPILED_WITH = (intrinsics, tickets)
 
 Array = npt.NDArray[Any]
 
-_ENTRY = '''import numba
-import numpy as np
-from splitjoin.engines.cpu.intrinsics import pointer_to
+#: What reads the numbers of a block: an integer, and arrays of one and two dimensions.
+_READERS = ("load_int64", "vector_at", "matrix_at")
+#: The import of sources that unpack a block.
+BLOCK_READERS = f"from splitjoin.engines.cpu.intrinsics import {', '.join(_READERS)}"
+
+_ENTRY = '''import numpy as np
+{readers}
 from splitjoin.engines.cpu.jit import compiled
 from splitjoin.engines.device import ITEM
 from {module} import {name}
@@ -72,14 +77,15 @@ class Field:
         return "ITEM" if self.kind == "ITEM" else f"np.{self.kind}"
 
 
-def unpacking(fields: Sequence[Field], indent: int = 4) -> str:
-    """The source that makes variables of ``fields`` from ``block``, an address. It needs `pointer_to` and numba."""
-    lines, at = [f"numbers = numba.carray(pointer_to(block), ({sum(f.dimensions + 1 for f in fields)},), np.int64)"], 0
+def unpacking(fields: Sequence[Field], body: str, indent: int = 4) -> str:
+    """The source that makes variables of ``fields`` from ``block``, an address; it needs `BLOCK_READERS`. Fields whose
+    names are not in ``body``, the source behind it, are left out, as each takes the compiler some time.
+    """
+    lines, at, used = [], 0, set(re.findall(r"\w+", body))
     for field in fields:
-        shape = ", ".join(f"numbers[{at + 1 + d}]" for d in range(field.dimensions))
-        lines.append(f"{field.name} = " + (
-            f"numba.carray(pointer_to(numbers[{at}]), ({shape},), {field.source})" if field.dimensions else
-            f"numbers[{at}]"))
+        if field.name in used:
+            read = f"{_READERS[field.dimensions]}(block, {at}"
+            lines.append(f"{field.name} = {read}, {field.source})" if field.dimensions else f"{field.name} = {read})")
         at += field.dimensions + 1
     return f"\n{' ' * indent}".join(lines)
 
@@ -140,9 +146,10 @@ def entry_of(function: Any, fields: Sequence[Field], *modules: ModuleType, body:
     ``fields``; or that does what ``body`` says. The machine code depends on ``modules``.
     """
     name = function.__name__
+    body = body or f"{name}(number, {', '.join(f.name for f in fields)})"
     return entry_address(load(_ENTRY.format(
-        module=function.__module__, name=name, unpack=unpacking(fields), digest=digest(intrinsics, *modules),
-        body=body or f"{name}(number, {', '.join(f.name for f in fields)})")).entry)
+        module=function.__module__, name=name, unpack=unpacking(fields, body), digest=digest(intrinsics, *modules),
+        body=body, readers=BLOCK_READERS)).entry)
 
 
 @dataclass(frozen=True)

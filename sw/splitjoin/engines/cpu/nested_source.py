@@ -8,10 +8,12 @@ candidates are verified. A second pass visits the few chunks in which something 
 
 from __future__ import annotations
 
+from functools import partial
+
 from splitjoin.plan.plan import Plan
 
 from . import block, intrinsics, tickets
-from .block import Field, unpacking
+from .block import BLOCK_READERS, Field, unpacking
 from .jit import digest
 from .tests_source import TestSource, is_conjunction, test_source, used_slots
 
@@ -30,7 +32,7 @@ _GRAIN = {"uint8": 256, "uint16": 128, "uint32": 64}
 _TEMPLATE = '''import numba
 import numpy as np
 from splitjoin.engines.cpu.jit import compiled
-from splitjoin.engines.cpu.intrinsics import interval_mask, lowest_bit, pointer_to
+{readers}, interval_mask, lowest_bit, pointer_to
 from splitjoin.engines.cpu.tickets import claim, complete, stop
 
 # Made for functions of digest {digest}.
@@ -204,12 +206,13 @@ def nested_source(plan: Plan, side: str, narrow: tuple[int, ...], kind: str) -> 
         pieces = ", ".join(f"{k}[first:hi]" for k in names)
         visit = _IN_PIECES.format(step=STEP, piece=f"hits({pieces}, {', '.join(bounds)})",
                                   test=condition.truth, in_piece=condition.before(32))
-    return _TEMPLATE.format(
-        digest=digest(block, intrinsics, tickets), unpack=unpacking(nested_fields(plan, side, narrow, kind)),
+    made = partial(
+        _TEMPLATE.format, readers=BLOCK_READERS, digest=digest(block, intrinsics, tickets),
         given=", ".join([*names, *arrays]) + extra, keys=", ".join(names), bounds=", ".join(bounds), first=names[0],
         test=condition.truth, in_hits=condition.before(8), suspects=suspects, arrays=", ".join(arrays), narrow=extra,
         probes=PROBES, chunk=CHUNK, visit=visit.strip("\n"), grain=_GRAIN[kind if narrow else "uint32"],
         survey=f"{survey} if hi > lo{possible} else False", load="\n            ".join(load))
+    return made(unpack=unpacking(nested_fields(plan, side, narrow, kind), made(unpack="")))
 
 
 def _kind(plan: Plan, side: str, test: int) -> str:

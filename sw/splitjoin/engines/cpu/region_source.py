@@ -14,7 +14,7 @@ from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
 from . import block, cells, intrinsics, levels, tickets
-from .block import Field, unpacking
+from .block import BLOCK_READERS, Field, unpacking
 from .jit import digest
 from .tests_source import test_source, used_slots
 
@@ -33,7 +33,7 @@ import numpy as np
 from splitjoin.engines.cpu.jit import compiled
 from splitjoin.engines.cpu.cells import (bound_levels, count_ranges, find_candidates, insert, note_cells, prefetch,
                                          scatter)
-from splitjoin.engines.cpu.intrinsics import cycles, pointer_to
+{readers}, cycles, pointer_to
 from splitjoin.engines.cpu.levels import write_levels
 from splitjoin.engines.cpu.tickets import claim, complete, stop
 
@@ -107,7 +107,7 @@ def probe_{side}(p, until, scratch, found, probe_of, out, n, looked, shared, bas
 
 '''
 
-_WORK = '''
+_PREPARE = '''
 @numba.njit(nogil=True)
 def place(spread, part, parts, places, begins, ends):
     """Write to ``places`` where ``part`` puts its first tuple of each range; the first part tells where ranges lie."""
@@ -163,7 +163,9 @@ def prepare(thread, block):
                 count_ranges(noted_s, a, b, scale_s, spread_s[part * ranges:(part + 1) * ranges])
         complete(control, limits)
 
+'''
 
+_WORK = '''
 @compiled
 def work(thread, block):
     """Do tasks as long as there are any: thread number ``thread`` of those that do.
@@ -292,8 +294,8 @@ def region_source(plan: Plan, tests: tuple[int, ...]) -> str:
         return [f"key{slot}_{side}" for slot in used_slots(plan, side)]
 
     first, second = tests[0], tests[-1]
-    parts = [_HEAD.format(digest=digest(block, cells, intrinsics, levels, tickets))]
-    lists: dict[str, str] = {}
+    parts = [_HEAD.format(readers=BLOCK_READERS, digest=digest(block, cells, intrinsics, levels, tickets))]
+    lists: dict[str, str | int] = {}
     for side in SIDES:
         other = other_side(side)
         condition = test_source(plan, other, f"key{{}}_{other}[w]", f"low{{}}_{side}[p]", f"high{{}}_{side}[p]")
@@ -308,6 +310,8 @@ def region_source(plan: Plan, tests: tuple[int, ...]) -> str:
                                             *keys(side)])
         lists[f"grid_{side}"] = ", ".join(f"{field.name}_{side}" for field in _GRID)
         lists[f"probes_{side}"] = ", ".join([f"start_{side}", f"end_{side}", f"count_{side}", *keys(other), *bounds])
-    parts.append(_WORK.format(unpack=unpacking(region_fields(plan)), store_r=STORE_R, store_s=STORE_S, fill_r=FILL_R,
-                              fill_s=FILL_S, probe=PROBE, **lists))
+    lists |= {"store_r": STORE_R, "store_s": STORE_S, "fill_r": FILL_R, "fill_s": FILL_S, "probe": PROBE}
+    for entry in (_PREPARE, _WORK):
+        body = entry.format(unpack="", **lists)
+        parts.append(entry.format(unpack=unpacking(region_fields(plan), body), **lists))
     return "".join(parts)
