@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from amaranth.hdl import Fragment
+from amaranth.hdl import Cat, Fragment
 from amaranth.sim import Simulator
 
 from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
@@ -147,25 +147,28 @@ class PysimTransport(Transport):
         self._simulator.run_until((self._cycle + cycles) * _PERIOD)
         self._cycle += cycles
 
-    # Testbenches. Each drives one port, and communicates through the queues above.
+    # Testbenches. Each drives one port, and communicates through the queues above. Whatever is set, the circuit settles
+    # anew: so inputs that change together are set together, and only those that change.
 
     async def _source(self, n: int, ctx: Any) -> None:
         port, cycle, queue = self._top.i, 0, self._to_send[n]
         payload, valid, ready = ((port.payload[n * self._width:][:self._width], port.valid[n], port.ready[n])
                                  if self._gated else (port.payload, port.valid, port.ready))
+        offer, offering = Cat(payload, valid), False
         while True:
             if not queue or not self._has_come(queue[0][0], cycle) or self._random.random() < self._stall_in:
+                if offering:
+                    ctx.set(valid, 0)
+                    offering = False
                 await ctx.tick()
                 cycle += 1
                 continue
             number, record = queue.popleft()
-            ctx.set(payload, record)
-            ctx.set(valid, 1)
-            taken = False
+            ctx.set(offer, record | 1 << len(payload))
+            offering, taken = True, False
             while not taken:
                 _, _, taken = await ctx.tick().sample(ready)
                 cycle += 1
-            ctx.set(valid, 0)
             self._sent[number] = cycle - 1
             self._moved = cycle
 
@@ -174,10 +177,12 @@ class PysimTransport(Transport):
         return self._pace is None or (cycle - self._start + 1) * self._pace >= number + 1
 
     async def _sink(self, ctx: Any) -> None:
-        port, cycle = self._top.o, 0
+        port, cycle, before = self._top.o, 0, False
         while True:
             ready = self._reading and self._random.random() >= self._stall_out
-            ctx.set(port.ready, ready)
+            if ready != before:
+                ctx.set(port.ready, ready)
+                before = ready
             _, _, valid, payload = await ctx.tick().sample(port.valid, port.payload)
             cycle += 1
             if valid and ready:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from amaranth.hdl import ClockDomain, Fragment, Module, Value
+from amaranth.hdl import Cat, ClockDomain, Const, Fragment, Module, Value
 from amaranth.sim import Simulator
 
 from .testbench import Pins, Testbench
@@ -22,14 +22,19 @@ class _Port:
         self._bench, self._port = bench, port
         self._payload = Value.cast(port.payload)
         self._sampled = [bench.sample(v) for v in (port.valid, port.ready, self._payload)]
+        self._driven: bool | None = None
 
     def offer(self, valid: bool, payload: int | None) -> None:
-        self._bench.context.set(self._port.valid, valid)
+        if valid != self._driven:
+            self._driven = valid
+            self._bench.drive(self._port.valid, valid)
         if payload is not None:
-            self._bench.context.set(self._payload, payload)
+            self._bench.drive(self._payload, payload)
 
     def accept(self, ready: bool) -> None:
-        self._bench.context.set(self._port.ready, ready)
+        if ready != self._driven:
+            self._driven = ready
+            self._bench.drive(self._port.ready, ready)
 
     def sampled(self) -> tuple[bool, bool, int]:
         valid, ready, payload = (get() for get in self._sampled)
@@ -41,8 +46,9 @@ class AmaranthTestbench(Testbench):
 
     def __init__(self, component: Any, context: Any):
         super().__init__()
-        self.context = context
+        self._context = context
         self._component = component
+        self._driven: list[tuple[Value, int]] = []
         self._watched: list[Value] = []
         self._values: tuple[int, ...] = ()
 
@@ -50,7 +56,11 @@ class AmaranthTestbench(Testbench):
         return _Port(self, self._find(port))
 
     def set(self, name: str, value: int) -> None:
-        self.context.set(Value.cast(self._find(name)), value)
+        self.drive(Value.cast(self._find(name)), Const.cast(value).value)
+
+    def drive(self, target: Value, value: int) -> None:
+        """Drive an input from the coming cycle on."""
+        self._driven.append((target, value))
 
     def watch(self, name: str) -> Callable[[], int]:
         return self.sample(Value.cast(self._find(name)))
@@ -62,8 +72,15 @@ class AmaranthTestbench(Testbench):
         return lambda: self._values[at]
 
     async def _clock(self) -> None:
+        if self._driven:  # all at once, as the circuit settles anew behind each
+            whole = at = 0
+            for target, value in self._driven:
+                whole |= (value & (1 << len(target)) - 1) << at
+                at += len(target)
+            self._context.set(Cat(*(target for target, _ in self._driven)), whole)
+            self._driven.clear()
         # Samples by tick() are those before the edge; get() afterwards would race through combinational paths.
-        _, _, *values = await self.context.tick().sample(*self._watched)
+        _, _, *values = await self._context.tick().sample(*self._watched)
         self._values = tuple(values)
 
     def _find(self, name: str) -> Any:

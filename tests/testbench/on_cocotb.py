@@ -16,20 +16,25 @@ _HALF = Timer(5, "ns")
 
 
 class _Port:
-    """The signals of one stream, as `Pins`."""
+    """The signals of one stream, as `Pins`. Only values that change are written, which takes cocotb long."""
 
     def __init__(self, bench: CocotbTestbench, port: str):
         self._valid, self._ready, self._payload = (
             getattr(bench.dut, f"{port}__{name}") for name in ("valid", "ready", "payload"))
         self._sampled = [bench.sample(h) for h in (self._valid, self._ready, self._payload)]
+        self._driven: bool | None = None
 
     def offer(self, valid: bool, payload: int | None) -> None:
-        self._valid.value = int(valid)
+        if valid != self._driven:
+            self._driven = valid
+            self._valid.value = int(valid)
         if payload is not None:
             self._payload.value = payload
 
     def accept(self, ready: bool) -> None:
-        self._ready.value = int(ready)
+        if ready != self._driven:
+            self._driven = ready
+            self._ready.value = int(ready)
 
     def sampled(self) -> tuple[bool, bool, int]:
         valid, ready, payload = (get() for get in self._sampled)
@@ -57,7 +62,8 @@ class CocotbTestbench(Testbench):
     def sample(self, handle: Any) -> Callable[[], int]:
         """A function that returns the signal's value just before the last clock edge."""
         at = len(self._watched)
-        self._watched.append(handle)
+        # The simulator's text of bits: a LogicArray, `handle.value`, takes several times as long.
+        self._watched.append(handle._handle.get_signal_val_binstr)
         return lambda: self._values[at]
 
     async def reset(self) -> None:
@@ -74,7 +80,7 @@ class CocotbTestbench(Testbench):
     async def _clock(self) -> None:
         # All inputs change together with the falling edge; half a cycle later everything has settled.
         await _HALF
-        self._values = [int(handle.value) for handle in self._watched]
+        self._values = [int(bits(), 2) for bits in self._watched]
         self.dut.clk.value = 1
         await _HALF
         self.dut.clk.value = 0
