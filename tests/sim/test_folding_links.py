@@ -26,8 +26,9 @@ from . import test_deciding as deciding
 from .test_folding import AGGREGATES, WINDOWS, Narrow, query, same, tables
 from .test_folding_sessions import SHAPE as SMALL, SOME, R, S, next_time
 
-#: The shape of circuits that other tests build for joins; `SMALL` is that of sessions.
-SHAPE: dict[str, Any] = {"cores": 3, "capacity": 64, "lanes": 2, "probes": 4}
+#: The shape of the circuits of `test_folding` and `test_deciding`, which are built once for all; `SMALL` is that of
+#: sessions.
+SHAPE: dict[str, Any] = {"cores": 3, "capacity": 64, "lanes": 2, "probes": 2}
 OF: dict[str, Any] = {"on": "abs(r.x - s.a) <= 6", "time": "ts", "window": "RANGE 6", "how": "left",
                       "aggregate": AGGREGATES, "select": ["ts", "x"]}
 

@@ -126,7 +126,8 @@ def test_masks_settling_and_counters() -> None:
             name: expected[name] for name in ("tuples_r", "tuples_s", "matches")}
 
 
-def test_the_first_tuple_without_room_is_named() -> None:
+def test_the_first_tuple_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     scenario = NAMED["short-r"]
     query = Scenario("overflow", scenario.r, scenario.s, scenario.on, "RANGE 1000000", 0, "ts").query("none")
     with pytest.raises(WindowOverflow) as caught:
