@@ -51,7 +51,8 @@ gc.set_threshold(10_000, 20, 20)
 
 #: Groups with which workers begin, in this order: those that take longest. xdist would begin with those of many tests,
 #: and end with one of a single test that takes a minute, while the other workers wait.
-LONGEST = ("spark", "kernels", "tests/chaos/test_kills.py", "tests/sim/test_random.py", "tests/sim/test_cascade.py",
+LONGEST = ("spark", "kernels", "loops", "tests/chaos/test_kills.py", "tests/sim/test_random.py",
+           "tests/sim/test_cascade.py",
            "tests/sim/test_random_conditions.py", "tests/sim/test_folding.py", "tests/sim/test_low_latency.py",
            "tests/sim/test_folding_links.py", "tests/sim/test_benches.py", "tests/hw/test_top.py",
            "tests/formal/test_proofs.py", "tests/hw/tech/test_order.py", "tests/hw/core/test_region.py",
