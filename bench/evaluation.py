@@ -36,7 +36,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 #: Values of both keys: 1 to this number.
 VALUES = 10_000_000
 #: Figures of all architectures; the others are SplitJoin's.
-COMPARED = ("12", "13", "cells")
+COMPARED = ("12", "13", "16", "cells")
 FIGURES = ("12", "13", "15", "16", "17", "18", "19", "cells")
 #: A queue grows if waiting times rise, over the time of a window, by more than this share of it.
 GROWTH = 0.005

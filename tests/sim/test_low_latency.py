@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from amaranth.sim import Simulator
 
 from splitjoin.base.errors import DeviceError, UnsupportedError, WindowOverflow
+from splitjoin.circuit.wire import ItemKind
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin_hw.baseline import handshake, low_latency
+from splitjoin_hw.baseline.ends import Message
 from splitjoin_sim import pysim
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
@@ -80,6 +83,63 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     with pytest.raises((AssertionError, DeviceError, IndexError)):
         conforms(PysimDevice(cores=4, capacity=2, architecture=NAME, seed=2), FEW)
+
+
+def late_pairs(side: str) -> int:
+    """The number of pairs that the far core of stream ``side`` finds where EXPIRE and two tuples that must not meet a
+    tuple of that stream have come long before it, which a slow link may hold up that long.
+    """
+    config = PysimDevice(cores=2, capacity=2, architecture=NAME).configuration(FEW.query("none"))
+    core, found = low_latency.LowLatencyCore(config), 0
+    early, late = (core.i_r, core.i_s) if side == "s" else (core.i_s, core.i_r)
+
+    async def send(ctx: Any, port: Any, cycle: int, kinds: list[Message]) -> None:
+        await ctx.tick().repeat(cycle)
+        for kind in kinds:
+            ctx.set(port.payload.kind, kind)
+            ctx.set(port.valid, 1)
+            await ctx.tick().until(port.ready)
+            ctx.set(port.valid, 0)
+
+    async def others(ctx: Any) -> None:
+        for port, value in ((core.first, side == "s"), (core.last, side == "r"), (core.index, side == "r")):
+            ctx.set(port, value)
+        for port in (core.o_r, core.o_s, *core.o):
+            ctx.set(port.ready, 1)
+        await send(ctx, early, 1, [Message.EXPIRE, Message.TUPLE, Message.TUPLE])
+
+    async def held_up(ctx: Any) -> None:
+        await send(ctx, late, 30, [Message.TUPLE])
+
+    async def results(ctx: Any) -> None:
+        nonlocal found
+        for _ in range(80):
+            await ctx.tick()
+            found += sum(ctx.get(port.valid) and ctx.get(port.payload.kind) == ItemKind.PAIR for port in core.o)
+
+    simulator = Simulator(core)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(others, background=True)
+    simulator.add_testbench(held_up, background=True)
+    simulator.add_testbench(results)
+    simulator.run()
+    return found
+
+
+WAITING = {"s": ("~self.first | (came['s'] != went['s'])", "Value.cast(1)"),
+           "r": ("~self.last | (came['r'] != went['r'])", "Value.cast(1)")}
+
+
+@pytest.mark.parametrize("side", WAITING)
+def test_expiry_waits_for_its_tuple_at_the_far_end(side: str) -> None:
+    assert late_pairs(side) == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("side", WAITING)
+def test_expiry_that_does_not_wait_is_found(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, low_latency.LowLatencyCore, *WAITING[side])
+    assert late_pairs(side) > 0
 
 
 def test_the_first_tuple_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

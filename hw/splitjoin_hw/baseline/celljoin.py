@@ -48,7 +48,10 @@ class CellJoin(SplitJoin):
         ]
 
         one = replace(config, cores=1, merger="ready")
-        regions = {side: [SegmentRegion(one, side, probes=False) for _ in range(config.cores)] for side in "rs"}
+        regions = {side: [self._parts.add(m, f"segment_{side}{n}", f"segment_{side}",
+                                          SegmentRegion.ports(one, side, probes=False),
+                                          lambda side=side: SegmentRegion(one, side, probes=False))
+                          for n in range(config.cores)] for side in "rs"}
         rest, acts = Signal(2), []
         settled = {side: Signal(name=f"settled_{side}") for side in "rs"}
         for side, parts in regions.items():
@@ -56,7 +59,6 @@ class CellJoin(SplitJoin):
             m.d.sync += window.eq(registers.settings[side])
             tree = left if side == "s" else right  # R's probes are compared with S
             for n, part in enumerate(parts):
-                m.submodules[f"segment_{side}{n}"] = part
                 m.d.comb += [part.window.eq(window), part.until.eq(part.end)]
                 wiring.connect(m, part.o, tree.i[n])
             longer = [Signal(name=f"longer_{side}{n}") for n in range(1, config.cores)]

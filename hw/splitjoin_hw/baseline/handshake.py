@@ -22,7 +22,7 @@ from ..top import Top
 from .ends import Ends, Message, message_layout
 from .segment import SegmentRegion
 
-__all__ = ["Handshake", "HandshakeCore", "Link", "bounds_of"]
+__all__ = ["Handshake", "HandshakeCore", "Link", "bounds_of", "message_ports"]
 
 #: Messages that wait between two cores, of each way.
 _LINKED = 4
@@ -63,17 +63,20 @@ class HandshakeCore(wiring.Component):
 
     def __init__(self, config: Configuration):
         self._config = config
+        super().__init__(self.ports(config))
+
+    @staticmethod
+    def ports(config: Configuration) -> dict[str, Any]:
+        """The ports of a core."""
         position = position_bits(config)
-        result = stream.Signature(result_layout())
-        super().__init__({
-            **{f"{flow}_{side}": (In if flow == "i" else Out)(stream.Signature(link_layout(config, side)))
-               for side in "rs" for flow in "io"},
+        return {
+            **message_ports({side: link_layout(config, side) for side in "rs"}),
             "wants_r": Out(1), "wants_s": Out(1), "next_wants_r": In(1), "next_wants_s": In(1),
             "left_r": Out(position), "left_s": Out(position), "next_r": In(position), "next_s": In(position),
             "load": Out(range(config.capacity + 1)).array(2),
-            "first": In(1), "last": In(1), "o": Out(result).array(2),
+            "first": In(1), "last": In(1), "o": Out(stream.Signature(result_layout())).array(2),
             "compared": Out(range(config.capacity + 1)).array(2), "matched": Out(1).array(2),
-        })
+        }
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -197,6 +200,12 @@ class HandshakeCore(wiring.Component):
         return m
 
 
+def message_ports(layouts: dict[str, Any]) -> dict[str, Any]:
+    """The ports of a core for messages. ``layouts``: side → that of its messages."""
+    return {f"{flow}_{side}": (In if flow == "i" else Out)(stream.Signature(layout))
+            for side, layout in layouts.items() for flow in "io"}
+
+
 def link_layout(config: Configuration, side: str) -> Any:
     """A message from core to core. ``last``: of its block. ``number``: as the kind says."""
     return message_layout(config, side, {"last": 1, "number": position_bits(config)})
@@ -231,9 +240,8 @@ class Handshake(Top):
         wiring.connect(m, self._buffered(m, Const(1)), ends.i)
         m.d.comb += ends.settings.eq(registers.settings)
         #: The cores, for measurements.
-        self.cores = cores = self._cores()
+        self.cores = cores = self._cores(m)
         for n, core in enumerate(cores):
-            m.submodules[f"core{n}"] = core
             m.d.comb += [core.first.eq(n == 0), core.last.eq(n == len(cores) - 1)]
         for port, source in ((cores[0].i_r, ends.r), (cores[-1].i_s, ends.s)):
             m.d.comb += [port.valid.eq(source.valid), source.ready.eq(port.ready),
@@ -241,7 +249,7 @@ class Handshake(Top):
                          Value.cast(port.payload.body).eq(Value.cast(source.payload.body))]
         for n, (left, right) in enumerate(pairwise(cores)):
             for side, sender, receiver in (("r", left, right), ("s", right, left)):
-                m.submodules[f"link_{side}{n}"] = link = Link(self._message(side))
+                link = self._link(m, f"link_{side}{n}", side)
                 wiring.connect(m, getattr(sender, f"o_{side}"), link.i)
                 wiring.connect(m, link.o, getattr(receiver, f"i_{side}"))
         self._chain(m, ends, cores)
@@ -259,8 +267,15 @@ class Handshake(Top):
                     [count for core in cores for count in core.matched])
         return m
 
-    def _cores(self) -> list[Any]:
-        return [HandshakeCore(replace(self._config, cores=1)) for _ in range(self._config.cores)]
+    def _cores(self, m: Module) -> list[Any]:
+        config = replace(self._config, cores=1)
+        return [self._parts.add(m, f"core{n}", "core", HandshakeCore.ports(config), lambda: HandshakeCore(config))
+                for n in range(self._config.cores)]
+
+    def _link(self, m: Module, name: str, side: str) -> Any:
+        layout = self._message(side)
+        ports = {"i": In(stream.Signature(layout)), "o": Out(stream.Signature(layout))}
+        return self._parts.add(m, name, f"link_{side}", ports, lambda: Link(layout))
 
     def _entering(self, port: Any) -> list[Any]:
         """Further fields of a message that enters the chain."""

@@ -15,7 +15,7 @@ from splitjoin.circuit.wire import ROW_BITS, Configuration, ItemKind
 from ..layouts import result_layout
 from .chain import GatherChain
 from .ends import Message, message_layout
-from .handshake import Handshake, bounds_of
+from .handshake import Handshake, bounds_of, message_ports
 from .segment import SegmentRegion
 
 __all__ = ["LowLatencyCore", "LowLatencyHandshake"]
@@ -46,14 +46,17 @@ class LowLatencyCore(wiring.Component):
 
     def __init__(self, config: Configuration):
         self._config = config
-        self._further = {"before": position_bits(config) + (config.cores - 1).bit_length()}
-        result = stream.Signature(result_layout())
-        super().__init__({
-            **{f"{flow}_{side}": (In if flow == "i" else Out)(stream.Signature(self.message(config, side)))
-               for side in "rs" for flow in "io"},
+        super().__init__(self.ports(config))
+
+    @classmethod
+    def ports(cls, config: Configuration) -> dict[str, Any]:
+        """The ports of a core."""
+        return {
+            **message_ports({side: cls.message(config, side) for side in "rs"}),
             "first": In(1), "last": In(1), "index": In(range(max(2, config.cores))), "gone": Out(2),
-            "o": Out(result).array(3), "compared": Out(range(config.capacity + 1)).array(3), "matched": Out(1).array(3),
-        })
+            "o": Out(stream.Signature(result_layout())).array(3),
+            "compared": Out(range(config.capacity + 1)).array(3), "matched": Out(1).array(3),
+        }
 
     @staticmethod
     def message(config: Configuration, side: str) -> Any:
@@ -153,8 +156,10 @@ class LowLatencyHandshake(Handshake):
 
     drains = False
 
-    def _cores(self) -> list[Any]:
-        return [LowLatencyCore(self._config) for _ in range(self._config.cores)]
+    def _cores(self, m: Module) -> list[Any]:
+        config = self._config
+        return [self._parts.add(m, f"core{n}", "core", LowLatencyCore.ports(config), lambda: LowLatencyCore(config))
+                for n in range(config.cores)]
 
     def _entering(self, port: Any) -> list[Any]:
         return []

@@ -21,7 +21,7 @@ __all__ = ["GatherTree", "add_merger"]
 
 
 def add_merger(m: Module, parts: Submodules, name: str, inputs: int, bits: int, has_offer_input: bool, *,
-               fixed: bool, isolates: bool = False) -> Any:
+               fixed: bool = False, isolates: bool = False) -> Any:
     """Add a `Merger`, or a `FixedMerger` if ``fixed``, as submodule ``name`` of ``m``; returns its ports."""
     kind = f"{'fixed_' if fixed else ''}merger{inputs}{'_offer_input' if has_offer_input else ''}"
     return parts.add(m, name, kind, merger_ports(inputs, has_offer_input, isolates),
