@@ -34,8 +34,7 @@ def _systems(files: Files) -> Iterator[str]:
     window, cores = _common(files)
     many = " | ".join(f"k = {k}" for k in cores)
     yield (f"Windows of {window} tuples of each stream, by time: tuples of both streams in 1,000 cycles, and mean\n"
-           f"cycles from accepting a pair's later tuple until the pair leaves, at half that rate; LUT4 and kbits as\n"
-           f"predicted for ECP5 with {cores[0]} cores (Kang: one).\n")
+           f"latency in cycles at half that rate; LUT4 and kbits predicted for ECP5, {cores[0]} cores (Kang: one).\n")
     yield f"| architecture | rate, {many} | latency, {many} | LUT4 | kbits |"
     yield "|---" * (3 + 2 * len(cores)) + "|"
     for name, title in NAMES.items():
@@ -77,9 +76,8 @@ def _more_cores(files: Files, window: int) -> Iterator[str]:
     where = {"window": longer[0], "share": 0.01, "order": "none"}
     rates = sorted(_values(files, "sustained_rate", "cores", architecture="splitjoin", kind="RANGE", **where).items())
     (least, slow), (most, fast) = rates[0], rates[-1]
-    yield (f"\nWindows of {longer[0]:,}, SplitJoin with {', '.join(str(k) for k, _ in rates)} cores: "
-           f"{', '.join(f'{rate:.1f}' for _, rate in rates)} tuples in\n1,000 cycles, {fast / slow:.2f} times as "
-           f"many with {most // least} times the cores. The paper's highest numbers of cores:\n")
+    yield (f"\nWindows of {longer[0]:,}, and the paper's highest numbers of cores; SplitJoin has {fast / slow:.2f} "
+           f"times the rate with\n{most // least} times the cores ({least} to {most}):\n")
     columns = [(metric, kind, k) for metric, kind in (
         ("sustained_rate", "RANGE"), ("sustained_rate", "ROWS"), ("pair_latency", "RANGE")) for k in (28, 32)
         if any(k in _values(files, metric, "cores", architecture=name, kind=kind, **where) for name in NAMES)]
@@ -117,30 +115,26 @@ def _ratios(files: Files) -> Iterator[str]:
     coarse = max(fine.values())
     slowest = fine["inner(2)"]
     # The paper's numbers of cores, with longer windows: low-latency handshake join has a power of two.
-    further = [(c["window"], c["cores"]) for row in pick(files, "evaluation", "pair_latency", **common,
-               architecture="low-latency-handshake") if (c := row["config"])["window"] > window]
-    sizes = [{}, *({"window": longer, "cores": more} for longer, more in sorted(further))]
-    shown = [" | ".join(f"{over(metric, above, below, **size):.2f}" for size in sizes) for metric, above, below in (
-        ("sustained_rate", "splitjoin", "low-latency-handshake"),
-        ("pair_latency", "low-latency-handshake", "splitjoin"))]
-    rest = " | " * len(further)
-    yield (f"| SplitJoin's section 7 | published, 28 cores | here, {most} cores"
-           + "".join(f" | {more} cores, windows of {longer:,}" for longer, more in sorted(further)) + " |")
-    yield "|---" * (3 + len(further)) + "|"
+    further = sorted((c["cores"], c["window"]) for row in pick(files, "evaluation", "pair_latency", **common,
+                     architecture="low-latency-handshake") if (c := row["config"])["window"] > window)
+    shown = [f"{over(metric, above, below):.2f}" + "".join(
+        f" ({more} cores: {over(metric, above, below, cores=more, window=longer):.2f})" for more, longer in further)
+        for metric, above, below in (("sustained_rate", "splitjoin", "low-latency-handshake"),
+                                     ("pair_latency", "low-latency-handshake", "splitjoin"))]
+    yield f"| SplitJoin's section 7 | published, 28 cores | here, {most} cores |\n|---|---|---|"
     yield f"| Figure 12: throughput over low-latency handshake join | up to 1.6 | {shown[0]} |"
     yield (f"| Figure 13: visiting latency of low-latency handshake join over SplitJoin's | 3.3 (8.1 ms) | "
            f"{shown[1]} |")
     yield (f"| Figure 16: throughput with windows by rows over those by time | 1.18 (5,200 / 4,400) | "
-           f"{value('sustained_rate', **by_rows) / value('sustained_rate', architecture='splitjoin', **common):.2f}"
-           f"{rest} |")
+           f"{value('sustained_rate', **by_rows) / value('sustained_rate', architecture='splitjoin', **common):.2f} |")
     if pick(files, "evaluation", "loaded_pair_latency", kind="RANGE", cores=most):
         visiting = {kind: value("loaded_pair_latency", kind=kind, load=0.5) for kind in ("ROWS", "RANGE")}
         yield (f"| Figure 18: visiting latency by time over that by rows | 2.5 | "
-               f"{visiting['RANGE'] / visiting['ROWS']:.2f}{rest} |")
+               f"{visiting['RANGE'] / visiting['ROWS']:.2f} |")
         yield (f"| Figure 18: visiting latency of low-latency handshake join over SplitJoin's by rows | 8.3 | "
-               f"{latency / visiting['ROWS']:.2f}{rest} |")
+               f"{latency / visiting['ROWS']:.2f} |")
     yield (f"| Figure 19: throughput with a star every 2 comparisons over that with one a sub-window | well below 1 | "
-           f"{slowest / coarse:.2f} (4 cores){rest} |")
+           f"{slowest / coarse:.2f} (4 cores) |")
 
 
 def _blocks(files: Files) -> Iterator[str]:
