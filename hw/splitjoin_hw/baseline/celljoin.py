@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from amaranth.hdl import Cat, Module, Signal, Value
@@ -50,7 +51,7 @@ class CellJoin(SplitJoin):
         one = replace(config, cores=1, merger="ready")
         regions = {side: [self._parts.add(m, f"segment_{side}{n}", f"segment_{side}",
                                           SegmentRegion.ports(one, side, probes=False),
-                                          lambda side=side: SegmentRegion(one, side, probes=False))
+                                          partial(SegmentRegion, one, side, probes=False))
                           for n in range(config.cores)] for side in "rs"}
         rest, acts = Signal(2), []
         settled = {side: Signal(name=f"settled_{side}") for side in "rs"}
