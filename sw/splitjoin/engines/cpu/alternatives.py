@@ -51,7 +51,7 @@ class Alternative:
 
 def alternatives_of(query: Query, incoming: Arrivals, visible: Spans, work: Work) -> list[Alternative]:
     """The alternatives of the condition of ``query``, each by its best way; none if it has no OR of both streams."""
-    terms = [term for term in disjuncts(query.predicate) if not isinstance(term, Lit)]
+    terms = [term for term in disjuncts(query.predicate) if not (isinstance(term, Lit) and not term.value)]
     if not 1 < len(terms) <= _MOST:
         return []
     found, earlier = list[Alternative](), list[Condition]()

@@ -30,10 +30,13 @@ Rows = npt.NDArray[np.int64]
 
 T = TypeVar("T")
 
-#: Nanoseconds: a candidate that is made and verified, and what a tuple takes less than in a session.
-_CANDIDATE, _SESSION = 30.0, 750.0
-#: A pair that a session compares by loops.
-_COMPARED = 0.2
+#: Nanoseconds: a candidate that is made and verified.
+_CANDIDATE = 30.0
+#: What a tuple takes less than in a session, and a pair that one without an index compares; the same of one by NumPy.
+_SESSION, _COMPARED = 750.0, 0.2
+_PLAIN_SESSION, _PLAIN_COMPARED = 30_000.0, 5.0
+#: Candidates that are verified for each pair that there is room for.
+_VERIFIED = 16
 #: Times as many candidates as a sample has told, from which on another way is looked for.
 _WRONG = 4
 #: Nanoseconds of compiled loops: a tuple; a candidate, and its row.
@@ -61,40 +64,56 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
                             f"rows without pairs, {found.how}{work.text}", found.tried, work)
     if kind.is_asof:
         return None
-    left = [way for way in ways(condition, groups, visible) if way.candidates <= room]
+    left = [way for way in ways(condition, groups, visible) if _fits(way, condition, visible, room)]
     while left:
         way = left.pop(0)
-        if not suits_ranges(way, condition, incoming, visible):
+        if not suits_ranges(way, condition, incoming, visible, work):
             break
         work.share(len(incoming) * _TUPLE + way.candidates * _PAIR)
         with suppress(TooMany):  # the sample told too little: the next way, from the beginning
             return _of_pairs(query, incoming, visible, [Alternative(way, condition, groups)], work,
-                             _allowed(way, left, condition, incoming, visible))
+                             _allowed(way, left, condition, incoming, visible, work), _WRONG * room)
     alternatives = alternatives_of(reach.query, incoming, visible, work)
     candidates = sum(one.way.candidates for one in alternatives)
-    if not alternatives or candidates > room or not _suit(alternatives, incoming, visible):
+    if not alternatives or not _suit(alternatives, incoming, visible, work) or not all(
+            _fits(one.way, one.condition, visible, room) for one in alternatives):
         return None
     work.share(len(incoming) * _TUPLE + candidates * _PAIR)
     with suppress(TooMany):
-        return _of_pairs(query, incoming, visible, alternatives, work, max(len(incoming), _WRONG * candidates))
+        return _of_pairs(query, incoming, visible, alternatives, work, max(len(incoming), _WRONG * candidates),
+                         _WRONG * room)
     return None
 
 
-def _suit(alternatives: Sequence[Alternative], incoming: Arrivals, visible: Spans) -> bool:
+def _fits(way: Way, condition: Condition, visible: Spans, room: int) -> bool:
+    """True if memory with ``room`` for so many pairs seems to hold those of ``way``, which are some of its candidates
+    if these are verified.
+    """
+    return way.candidates <= (room if _is_exact(way, condition, visible) else _VERIFIED * room)
+
+
+def _suit(alternatives: Sequence[Alternative], incoming: Arrivals, visible: Spans, work: Work) -> bool:
     """True if the ``alternatives`` are expected to take less than a session, which would compare all pairs."""
     if not all(one.way.searches or one.condition.points for one in alternatives):
         return False
     tried = sum(one.way.candidates for one in alternatives if not _is_exact(one.way, one.condition, visible))
-    return tried * _CANDIDATE < len(incoming) * _SESSION + visible.pairs * _COMPARED
+    compared = visible.pairs * (_COMPARED if work.loops is not None else _PLAIN_COMPARED)
+    return tried * _CANDIDATE < _session(incoming, work) + compared
 
 
-def _allowed(way: Way, others: list[Way], condition: Condition, incoming: Arrivals, visible: Spans) -> float:
+def _session(incoming: Arrivals, work: Work) -> float:
+    """Nanoseconds that a session takes for the tuples, beside their candidates."""
+    return len(incoming) * (_SESSION if work.loops is not None else _PLAIN_SESSION)
+
+
+def _allowed(way: Way, others: list[Way], condition: Condition, incoming: Arrivals, visible: Spans,
+             work: Work) -> float:
     """The candidates of ``way`` up to which it goes on: what is little work, or not many times what was expected, or
     less than what one of the ``others`` or a session is expected to take.
     """
     better = others[0].candidates if others else math.inf
     if not _is_exact(way, condition, visible):
-        better = min(better, len(incoming) * _SESSION / _CANDIDATE)
+        better = min(better, _session(incoming, work) / _CANDIDATE)
     return max(len(incoming), _WRONG * way.candidates, better)
 
 
@@ -112,11 +131,11 @@ def table_neighbours(query: Query, incoming: Arrivals, work: Work) -> TableNeigh
     return TableNeighbours(back, fore, "rows without pairs, by the nearest partners", counters)
 
 
-def suits_ranges(way: Way, condition: Condition, incoming: Arrivals, visible: Spans) -> bool:
+def suits_ranges(way: Way, condition: Condition, incoming: Arrivals, visible: Spans, work: Work) -> bool:
     """True if ``way`` is expected to take less than a session."""
     if not way.searches and not condition.points:
         return False  # every pair, which compiled loops compare far faster
-    return _is_exact(way, condition, visible) or way.candidates * _CANDIDATE < len(incoming) * _SESSION
+    return _is_exact(way, condition, visible) or way.candidates * _CANDIDATE < _session(incoming, work)
 
 
 def _is_exact(way: Way, condition: Condition, visible: Spans) -> bool:
@@ -134,8 +153,10 @@ def _of_partners(query: Query, incoming: Arrivals, visible: Spans, r: Rows, s: R
 
 
 def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, alternatives: Sequence[Alternative], work: Work,
-              most: float) -> TablePairs:
-    """The pairs of all ``alternatives``. Raises `TooMany` once one of them has more candidates than ``most``."""
+              most: float, room: int) -> TablePairs:
+    """The pairs of all ``alternatives``. Raises `TooMany` once one of them has more candidates than ``most``, or there
+    are more pairs than ``room``.
+    """
     plan = f"rows of whole tables, by sorted keys, {' or '.join(one.way.name for one in alternatives)}{work.text}"
     order = PairOrder(query, incoming, work)
 
@@ -148,12 +169,20 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, alternatives: Se
             tried += looked_at
         return taken, tried
 
+    lock, made = Lock(), [0]
+
+    def pack(r: Rows, s: Rows) -> Rows:
+        with lock:
+            made[0] += len(r)
+        if made[0] > room:
+            raise TooMany
+        return order.packed(r, s)
+
     if not query.kind.needs_few_pairs:
-        parts, tried = each(order.packed)
+        parts, tried = each(pack)
         r, s, at = order.unpacked(parts)
         # Of rows that are the pairs, positions are asked for with items only.
         return _made(incoming, visible, r, s, None if query.is_pairs else at, plan, tried, work)
-    lock = Lock()
     first = np.full(len(incoming.r), NO_PAIR)  # the first pair of each tuple of R
 
     def note(r: Rows, s: Rows) -> None:

@@ -37,7 +37,8 @@ RANGES = (
     "r.k = s.k AND r.x >= s.x AND r.x <= s.u", "r.k = s.k AND r.t = s.t AND r.f < s.f AND r.x > s.x",
     "r.f BETWEEN s.f - 1 AND s.f + 1 AND r.x <= s.x", "r.x < s.u + 3 AND r.u - 2 >= s.x",
     "r.x - s.x < 2 AND r.t >= s.t",
-    "r.f < s.x AND s.f < r.x", "r.x BETWEEN s.k AND s.x AND r.k <> s.x")
+    "r.f < s.x AND s.f < r.x", "r.x BETWEEN s.k AND s.x AND r.k <> s.x",
+    "least(r.x, s.x) - greatest(r.k, s.k) >= 1", "3 - greatest(r.x - s.k, s.x) < least(r.k, s.u) + r.k")
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -87,6 +88,11 @@ def test_alternatives_give_each_pair_once(r: pa.Table, s: pa.Table, data: st.Dat
     expected = join(r, s, **call, device="golden")
     assert rows_of(found.table) == rows_of(expected.table), found.plan
     assert found.items.tolist() == expected.items.tolist()
+
+
+def test_an_alternative_that_is_always_true_has_all_pairs() -> None:
+    r, s = pa.table({"x": pa.array([None, 1])}), pa.table({"a": [1, 5]})
+    assert len(join(r, s, on="TRUE OR r.x = s.a OR r.x < s.a")) == 4
 
 
 def test_an_or_of_an_equality_and_a_range_compares_few_pairs() -> None:
