@@ -35,9 +35,12 @@ from .encoding import (
     exact_lanes,
     float_keys32,
     float_keys64,
+    float_lanes32,
+    float_lanes64,
     ordered_bounds,
     unit_lanes,
     void_lanes,
+    wide_lanes,
 )
 from .helpers import Team
 from .jit import load
@@ -147,7 +150,7 @@ class LaneCoder:
 
     def _fuse(self, side: str) -> list[FusedColumn] | None:
         """Per slot the loop that makes its keys and the bounds of its test in one, if each slot is a column and has one
-        test, which is a band or an equality of integers: then a batch takes two calls, which counts if it is small.
+        test, which is a band, a comparison or an equality: then a batch takes two calls, which counts if it is small.
         Guards may ask for no more than that one of these columns is not NULL, as the loops take none with NULL.
         """
         fused = []
@@ -159,6 +162,7 @@ class LaneCoder:
                 return None
             j, key = tests[0], slot.key
             test, names = self._tests[side][j], (f"{side}{m}", f"{side}{m}.low", f"{side}{m}.high")
+            relations = self._plan.tests[j].relations
             guards = tuple(name for guard in slot.guards if (name := _guarded_column(guard)))
             holes = guards if plain is None else tuple(dict.fromkeys((plain[0], *guards)))
             if isinstance(key, UnitKey) and isinstance(test.key, UnitKey) and plains:
@@ -169,7 +173,14 @@ class LaneCoder:
                 null = np.uint64(test.low.of(1)[0])
                 fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), exact_lanes,
                                     (_offset(key), *test.band, null), holes))
-            elif (j, side) in self._bands and all(isinstance(x, FloatBand) for x in self._plan.tests[j].relations):
+            elif isinstance(key, ExactKey) and (wide := _wide_band(relations, side, test.key)):
+                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), wide_lanes,
+                                         (_offset(key), *wide, np.uint64(test.low.of(1)[0])), holes))
+            elif isinstance(key, FloatKey) and (order := _float_order(relations, side, key, test.key)):
+                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key),
+                                         float_lanes32 if key.bits == 32 else float_lanes64,
+                                         (*order, np.uint64(test.low.of(1)[0])), holes))
+            elif (j, side) in self._bands and all(isinstance(x, FloatBand) for x in relations):
                 fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), self._bands[j, side][1], (),
                                          holes))
             else:
@@ -346,24 +357,57 @@ class _Test:
     fits: bool
 
 
-def _band(relations: tuple[Relation, ...], side: str, key: Key) -> tuple[Any, ...] | None:
-    """The numbers that `exact_band` takes, if ``relations`` are a lower and an upper bound of such a form."""
+def _ends(relations: tuple[Relation, ...], side: str, key: Key) -> dict[str, tuple[int, int]]:
+    """The lower (">=") and the upper ("<=") bound of ``key``, or one of them, as factor f of a probe's value v and
+    constant c: it is −(f·v + c). None at all if ``relations`` have another form.
+    """
     ends: dict[str, tuple[int, int]] = {}
     for relation in relations:
         if not isinstance(relation, ExactRelation) or not isinstance(key, ExactKey):
-            return None
+            return {}
         mine, theirs = relation.factors(side)
         if abs(theirs) != 1:
-            return None
+            return {}
         ends[relation.op if theirs == 1 else MIRRORED[relation.op]] = mine * theirs, relation.c * theirs
     if len(relations) == 1 and "=" in ends:
         ends["<="] = ends[">="] = ends.pop("=")
-    elif len(relations) != 2:
-        return None
-    if ends.keys() != {"<=", ">="} or ends["<="][0] != ends[">="][0]:
+    alike = len({factor for factor, _ in ends.values()}) == 1
+    return ends if alike and len(ends) >= len(relations) and ends.keys() <= {"<=", ">="} else {}
+
+
+def _band(relations: tuple[Relation, ...], side: str, key: Key) -> tuple[Any, ...] | None:
+    """The numbers that `exact_band` takes, if ``relations`` are a lower and an upper bound of such a form."""
+    ends = _ends(relations, side, key)
+    if len(ends) < 2:
         return None
     assert isinstance(key, ExactKey)
     return ends["<="][0], ends[">="][1], ends["<="][1], key.low, key.high, _offset(key)
+
+
+def _wide_band(relations: tuple[Relation, ...], side: str, key: Key) -> tuple[Any, ...] | None:
+    """The numbers from ``flip`` to ``offset`` that `wide_lanes` takes, if ``relations`` are one or two bounds of such a
+    form.
+    """
+    ends = _ends(relations, side, key)
+    factors = {factor for factor, _ in ends.values()}
+    if not isinstance(key, ExactKey) or factors not in ({1}, {-1}) or key.low < -(2**63) or key.high >= 2**63:
+        return None
+    flip = -1 if factors == {1} else 0  # −v is the complement of v, plus 1
+    low, high = (ends[op][1] + flip if op in ends else 0 for op in (">=", "<="))
+    if max(abs(low), abs(high)) >= 2**62:
+        return None
+    return flip, (">=" in ends) + 2 * ("<=" in ends), low, high, key.low, key.high, _offset(key)
+
+
+def _float_order(relations: tuple[Relation, ...], side: str, own: FloatKey, key: Key) -> tuple[Any, ...] | None:
+    """The numbers from ``nan`` to ``high`` that `float_lanes64` takes, if the only one of ``relations`` compares the
+    floats themselves.
+    """
+    if len(relations) > 1 or not isinstance(relations[0], FloatOrder) or not isinstance(key, FloatKey):
+        return None
+    op = relations[0].op if side == "s" else MIRRORED[relations[0].op]
+    return (np.uint64(1 if own.nan_low else 2**own.bits - 1), _OP[op], np.uint64(key.low_code),
+            np.uint64(key.high_code))
 
 
 def _is_plain_equality(band: tuple[Any, ...] | None, own: Key, key: Key) -> bool:

@@ -8,8 +8,8 @@ import numpy as np
 
 from .jit import compiled
 
-__all__ = ["exact_band", "exact_bounds", "exact_keys", "exact_lanes", "float_keys32", "float_keys64", "ordered_bounds",
-           "unit_lanes", "void_lanes"]
+__all__ = ["exact_band", "exact_bounds", "exact_keys", "exact_lanes", "float_keys32", "float_keys64", "float_lanes32",
+           "float_lanes64", "ordered_bounds", "unit_lanes", "void_lanes", "wide_lanes"]
 
 
 @compiled
@@ -105,6 +105,64 @@ def exact_lanes(values: Any, own_offset: Any, mine: Any, c_low: Any, c_high: Any
         some = (a <= high) & (b >= low)
         lows[i] = max(np.uint64(max(low, a)) + offset, null) if some else ~np.uint64(0)
         highs[i] = np.uint64(min(high, b)) + offset if some else np.uint64(0)
+
+
+@compiled
+def wide_lanes(values: Any, own_offset: Any, flip: Any, ends: Any, less_low: Any, less_high: Any, low: Any, high: Any,
+               offset: Any, null: Any, keys: Any, lows: Any, highs: Any) -> None:
+    """As `exact_lanes`, for values and keys of any 64 bits: the keys K with ``v - less_low ≤ K ≤ v - less_high``, where
+    v is the value, or with ``flip`` = −1 its complement. ``ends``: 1 if K has the lower bound alone, 2 the upper one, 3
+    both.
+    """
+    has_low, has_high = (ends & 1) != 0, (ends & 2) != 0
+    for i in range(len(values)):
+        keys[i] = np.uint64(np.int64(values[i])) + own_offset
+        v = np.int64(values[i]) ^ flip
+        # Unsigned, as LLVM takes it for granted that others do not wrap.
+        a, b = np.int64(np.uint64(v) - np.uint64(less_low)), np.int64(np.uint64(v) - np.uint64(less_high))
+        # A difference beyond 64 bits has wrapped: it is not on its side of v. Then it is beyond all keys.
+        low_wraps, high_wraps = (a < v) != (less_low > 0), (b < v) != (less_high > 0)
+        some = (not (low_wraps and less_low < 0)) & (not (high_wraps and less_high > 0))
+        a = low if low_wraps or not has_low else a
+        b = high if high_wraps or not has_high else b
+        some = some & (a <= high) & (b >= low)
+        lows[i] = max(np.uint64(max(low, a)) + offset, null) if some else ~np.uint64(0)
+        highs[i] = np.uint64(min(high, b)) + offset if some else np.uint64(0)
+
+
+@compiled
+def float_lanes32(values: Any, nan: Any, op: Any, low: Any, high: Any, null: Any, keys: Any, lows: Any,
+                  highs: Any) -> None:
+    """Write the ``keys`` of ``values`` (n,), float32 without NULL, as `float_keys32` does, and the bounds that
+    `ordered_bounds` leaves of those from ``null`` on.
+    """
+    for i in range(len(values)):
+        bits = np.float32(values[i] + np.float32(0)).view(np.uint32)
+        code = np.uint64(~bits if bits & np.uint32(0x80000000) else bits | np.uint32(0x80000000))
+        code = code if values[i] == values[i] else nan
+        keys[i] = code
+        a = code + np.uint64(op == 2) if op >= 0 else low
+        b = code - np.uint64(op == -2) if op <= 0 else high
+        some = (a <= b) & ((op != 2) | (code < high))
+        lows[i] = max(a, null) if some else ~np.uint64(0)
+        highs[i] = min(b, high) if some else np.uint64(0)
+
+
+@compiled
+def float_lanes64(values: Any, nan: Any, op: Any, low: Any, high: Any, null: Any, keys: Any, lows: Any,
+                  highs: Any) -> None:
+    """As `float_lanes32`, of float64."""
+    top = np.uint64(0x8000000000000000)
+    for i in range(len(values)):
+        bits = np.float64(values[i] + np.float64(0)).view(np.uint64)
+        code = ~bits if bits & top else bits | top
+        code = code if values[i] == values[i] else nan
+        keys[i] = code
+        a = code + np.uint64(op == 2) if op >= 0 else low
+        b = code - np.uint64(op == -2) if op <= 0 else high
+        some = (a <= b) & ((op != 2) | (code < high))
+        lows[i] = max(a, null) if some else ~np.uint64(0)
+        highs[i] = min(b, high) if some else np.uint64(0)
 
 
 @compiled
