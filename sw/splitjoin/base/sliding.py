@@ -30,7 +30,10 @@ class SlidingArray:
 
     def append(self, values: npt.NDArray[Any]) -> None:
         """Add ``values`` at the end."""
-        n = len(values)
+        self.added(len(values))[:] = values
+
+    def added(self, n: int) -> npt.NDArray[Any]:
+        """Add ``n`` values at the end, and return a view of them, to be filled before the next change."""
         if self._end + n > len(self._array):
             used = len(self)
             kept = self.values
@@ -39,8 +42,8 @@ class SlidingArray:
             # Else half is free: a window of steady length stays in the same memory, as fresh memory is slow to touch.
             self._array[:used] = kept
             self._start, self._end = 0, used
-        self._array[self._end:self._end + n] = values
         self._end += n
+        return self._array[self._end - n:self._end]
 
     def drop(self, n: int) -> None:
         """Remove the first ``n`` values."""
@@ -91,12 +94,18 @@ class FixedWidthColumn:
         if self._valid is not None:
             self._valid.drop(n)
 
-    def gather(self, rows: npt.NDArray[np.int64] | slice) -> pa.Array:
-        """The values at ``rows``, counted from the first one that was not dropped."""
+    def gather(self, rows: npt.NDArray[np.int64] | slice, lacking: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+        """The values at ``rows``, counted from the first one that was not dropped; NULL where ``lacking``, (n,), says
+        so, whatever the row is there.
+        """
+        if lacking is not None and not len(self._values):
+            return pa.nulls(len(lacking), self._type)
         values = np.ascontiguousarray(self._values.values[rows])
         bitmap = None
-        if self._valid is not None:
-            bitmap = pa.py_buffer(np.packbits(self._valid.values[rows], bitorder="little"))
+        if self._valid is not None or lacking is not None:
+            valid = np.ones(len(values), np.bool_) if self._valid is None else self._valid.values[rows]
+            valid = valid if lacking is None else valid & ~lacking
+            bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
         if isinstance(rows, slice):
             values = values.copy()  # the array itself will change
         return pa.Array.from_buffers(self._type, len(values), [bitmap, pa.py_buffer(values)])

@@ -16,8 +16,8 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import Duration, Timestamp, TimeUnit, from_arrow, plain, units_per
 
-__all__ = ["Arrivals", "MergedTables", "R", "S", "arrivals", "check_rising", "event_ticks", "interleave",
-           "s_before_each_r", "shown", "ticks_of", "timed_arrivals"]
+__all__ = ["Arrivals", "MergedSlices", "MergedTables", "R", "S", "arrivals", "check_rising", "event_ticks",
+           "interleave", "s_before_each_r", "shown", "ticks_of", "timed_arrivals"]
 
 #: Stream numbers, as in records and result items.
 R, S = 0, 1
@@ -67,6 +67,11 @@ class Arrivals:
         return self.ts[self.positions(side)]
 
     @property
+    def s_before(self) -> npt.NDArray[np.int64]:
+        """The number of tuples of S that precede each of R's here: int64 (r,)."""
+        return s_before_each_r(self.stream, 0)
+
+    @property
     def ends(self) -> tuple[int, int] | None:
         """The first and the last event time; None without a time column, and without tuples."""
         return None if self.ts is None or not len(self.ts) else (int(self.ts[0]), int(self.ts[-1]))
@@ -95,6 +100,40 @@ def timed_arrivals(r: pa.Table, s: pa.Table, times_r: npt.NDArray[np.int64],
                    times_s: npt.NDArray[np.int64]) -> Arrivals:
     """Two whole tables interleaved by their event times in ticks, (r,) and (s,), which do not fall."""
     return MergedTables((times_r, times_s), r, s)
+
+
+class MergedSlices(Arrivals):
+    """A slice of arrival order by event time, of which the times of each stream are known too: to find them again in
+    ``ts`` takes longer than to merge them. ``times_r`` and ``times_s`` rise; ``s_before``: as of `Arrivals.s_before`.
+    """
+
+    def __init__(self, stream: npt.NDArray[np.uint8], ts: npt.NDArray[np.int64], r: pa.Table, s: pa.Table,
+                 times_r: npt.NDArray[np.int64], times_s: npt.NDArray[np.int64], s_before: npt.NDArray[np.int64]):
+        super().__init__(stream, ts, r, s)
+        self.__dict__.update(_times=(times_r, times_s), _s_before=s_before)
+
+    def times(self, side: str) -> npt.NDArray[np.int64]:
+        """As `Arrivals.times`."""
+        found: npt.NDArray[np.int64] = self.__dict__["_times"][side == "s"]
+        return found
+
+    @property
+    def s_before(self) -> npt.NDArray[np.int64]:
+        """As `Arrivals.s_before`."""
+        found: npt.NDArray[np.int64] = self.__dict__["_s_before"]
+        return found
+
+    def split(self, n: int) -> tuple[Arrivals, Arrivals | None]:
+        """As `Arrivals.split`."""
+        head, rest = super().split(n)
+        if rest is None:
+            return self, None
+        r, s = len(head.r), len(head.s)
+        assert head.ts is not None
+        assert rest.ts is not None
+        times_r, times_s = self.times("r"), self.times("s")
+        return (MergedSlices(head.stream, head.ts, head.r, head.s, times_r[:r], times_s[:s], self.s_before[:r]),
+                MergedSlices(rest.stream, rest.ts, rest.r, rest.s, times_r[r:], times_s[s:], self.s_before[r:] - s))
 
 
 class MergedTables(Arrivals):

@@ -183,6 +183,9 @@ class Device(ABC):
     #: True if its sessions have a barrier, `Session.settle`.
     settles: ClassVar[bool] = False
 
+    #: True if pairs come in total order whatever order a query asks for: ``none`` is that order without stars.
+    in_total_order: ClassVar[bool] = False
+
     #: The most arrivals that joins and streaming sessions push at once, from 1 on: so many are encoded in memory.
     most_arrivals: ClassVar[int] = 1 << 16
     #: ``opposite``, or ``own`` where tuples leave a RANGE window as Kang's procedure prints it (semantics, section 2).

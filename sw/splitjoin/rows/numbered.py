@@ -38,7 +38,8 @@ class NumberedSession:
     drops the stars that are not due. On devices whose results lag, these stars also tell which probes are finished.
 
     ``folds``: True if the device folds the aggregates of ``query`` (`states`). ``times``: the times on the device of
-    tuples that come in any order; then the device finds more pairs (`checked`).
+    tuples that come in any order; then the device finds more pairs (`checked`). ``stars``: False if nobody looks at
+    stars: then a device that can leave them out does.
 
     Attributes:
         pushed: The row ids (R's, S's) of the next tuples.
@@ -51,13 +52,16 @@ class NumberedSession:
     stops_at_faults = False
 
     def __init__(self, query: Query, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0), *,
-                 folds: bool = False, times: DeviceTimes | None = None, changes: Changes | None = None):
+                 folds: bool = False, times: DeviceTimes | None = None, changes: Changes | None = None,
+                 stars: bool = True):
         if times is not None:
             query = times.query
         self._order = query.pairs.order
         kind = self._order.kind
         if kind == "outer" or (kind == "none" and not device.immediate):
             query = replace(query, order=Order("outer", 1))
+        elif not stars and kind in ("outer", "total") and device.immediate and device.in_total_order:
+            query = replace(query, order=Order("none"))
         self._immediate, self._times = device.immediate, times
         opened = device.open if folds else device.open_latest if query.is_unbounded else device.open_deciding
         self._session = opened(query)

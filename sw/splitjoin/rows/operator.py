@@ -70,9 +70,10 @@ class RowOperator(ABC):
         self._query = query
 
     def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
-             times: DeviceTimes | None = None, changes: Changes | None = None) -> NumberedSession:
+             times: DeviceTimes | None = None, changes: Changes | None = None, *, stars: bool = True
+             ) -> NumberedSession:
         """Start a session of ``device`` for what this operator takes, as of `NumberedSession`."""
-        return NumberedSession(self._query, device, first, settled, times=times, changes=changes)
+        return NumberedSession(self._query, device, first, settled, times=times, changes=changes, stars=stars)
 
     def check_pairs(self, device: Device, what: str) -> None:
         """Raise `UnsupportedError`, which says ``what`` needs them, unless ``device`` gives the operator all pairs."""

@@ -472,7 +472,8 @@ class Pipeline(Generic[Gate]):
 
     def _begun(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0)) -> NumberedSession:
         """A fresh session of ``device``, whose first tuples have row ids ``first``."""
-        return self.faults.begin(self._operator.open(device, first, settled, times=self._times, changes=self.changes))
+        return self.faults.begin(self._operator.open(device, first, settled, times=self._times, changes=self.changes,
+                                                     stars=self._punctuation))
 
     def _trim(self, session: NumberedSession | None = None) -> None:
         """Drop the retained rows that nothing needs any more."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base.sliding import FixedWidthColumn, SlidingArray
-from splitjoin.engines.arrival import Arrivals, interleave, s_before_each_r
+from splitjoin.engines.arrival import Arrivals, interleave
 from splitjoin.engines.latest import KeyNumbers
 from splitjoin.lang.layouts import take
 from splitjoin.lang.query import Query
@@ -59,7 +59,8 @@ class RetainedWindows:
 
     def __init__(self, query: Query, schemas: Mapping[Side, pa.Schema], *, in_order: bool = True):
         self._query, self._in_order = query, in_order
-        self.streams = {side: RetainedRows(schemas[side], query.narrowed.window(side)) for side in SIDES}
+        self.streams = {side: RetainedRows(schemas[side], query.narrowed.window(side), in_order=in_order)
+                        for side in SIDES}
         if query.is_unbounded:
             self.streams["s"] = LatestRows(schemas["s"], query)
         self.now: dict[Side, int | None] = dict.fromkeys(SIDES)
@@ -90,9 +91,9 @@ class RetainedWindows:
     def append(self, arrivals: Arrivals) -> None:
         """Retain the next slice of arrival order."""
         s = self.streams["s"].end
-        for number, side in enumerate(SIDES):
-            ts = None if arrivals.ts is None else arrivals.ts[arrivals.stream == number]
-            s_before = s_before_each_r(arrivals.stream, s) if side == "r" else None
+        for side in SIDES:
+            ts = None if arrivals.ts is None else arrivals.times(side)
+            s_before = arrivals.s_before + s if side == "r" else None
             self.streams[side].append(arrivals.table(side), ts, s_before)
         if arrivals.ts is not None and len(arrivals) and self._in_order:
             self.now = dict.fromkeys(SIDES, int(arrivals.ts[-1]))
@@ -185,11 +186,11 @@ class RetainedRows:
 
     Beside the columns: ``ts``, the event times in ticks (empty without a time column), and ``s_before``, the number of
     S tuples that precede each R tuple in arrival order (kept for R only, which determines the whole arrival order).
-    ``extent``: the stream's window.
+    ``extent``: the stream's window. ``in_order``: True if the times rise.
     """
 
-    def __init__(self, schema: pa.Schema, extent: Extent):
-        self._schema, self.extent = schema, extent
+    def __init__(self, schema: pa.Schema, extent: Extent, *, in_order: bool = True):
+        self._schema, self.extent, self._in_order = schema, extent, in_order
         self._fixed = {f.name: FixedWidthColumn(f.type) for f in schema if FixedWidthColumn.holds(f.type)}
         self._other = pa.schema([f for f in schema if f.name not in self._fixed])
         self._chunks: list[pa.RecordBatch] = []  # of the other columns, if there are any
@@ -245,8 +246,21 @@ class RetainedRows:
             first = max(first, self.end - extent.rows)
         if extent.length is not None and now is not None:
             oldest = max(now - extent.length, -(2**63))
-            first = max(first, self.first + (len(self.ts) if oldest >= 2**63 else _expired(self.ts.values, oldest)))
+            first = max(first, self.first + self._expired(oldest))
         return first
+
+    def _expired(self, oldest: int) -> int:
+        """The number of the first rows that are all below event time ``oldest``."""
+        ts = self.ts.values
+        if oldest >= 2**63:
+            return len(ts)
+        if self._in_order:
+            return int(np.searchsorted(ts, oldest))
+        for start in range(0, len(ts), _EXPIRED_AT_ONCE):
+            live = ts[start:start + _EXPIRED_AT_ONCE] >= oldest
+            if live.any():
+                return start + int(live.argmax())
+        return len(ts)
 
     def trim(self, first: int) -> None:
         """Drop the rows before row id ``first``."""
@@ -287,14 +301,23 @@ class RetainedRows:
         """Columns ``names`` of the rows with these ids, in this order, each id from ``first`` to ``end``, or −1 for a
         row of NULL.
         """
-        if (lacking := rows < 0).any():
-            at = pa.array(np.cumsum(~lacking) - 1, mask=lacking)
-            return [_flat(take(pa.chunked_array([column]), at)) for column in self.gather(names, rows[~lacking])]
-        rows = self._adjacent(rows)
-        local = rows - self.first
+        lacking: npt.NDArray[np.bool_] | None = rows < 0
+        if lacking is not None and not lacking.any():
+            lacking = None
         others = [name for name in names if name not in self._fixed]
-        found = dict(zip(others, self._gather_chunks(others, rows), strict=True))
-        return [self._fixed[name].gather(local) if name in self._fixed else found[name] for name in names]
+        found: dict[str, pa.Array] = {}
+        if others:
+            given = self._adjacent(rows if lacking is None else rows[~lacking])
+            found = dict(zip(others, self._gather_chunks(others, given), strict=True))
+        if others and lacking is not None:
+            at = pa.array(np.cumsum(~lacking) - 1, mask=lacking)
+            found = {name: _flat(take(pa.chunked_array([column]), at)) for name, column in found.items()}
+        if len(others) < len(names):
+            local = self._adjacent(rows) - self.first
+            if lacking is not None:
+                local[lacking] = 0
+            found |= {name: self._fixed[name].gather(local, lacking) for name in names if name in self._fixed}
+        return [found[name] for name in names]
 
     def _adjacent(self, rows: RowIds) -> RowIds:
         """The numbers of rows with these ids, counted from ``first`` on."""
@@ -379,15 +402,6 @@ class LatestRows(RetainedRows):
         self.ids.drop(len(self.ids))
         assert state.ids is not None
         self.ids.append(state.ids)
-
-
-def _expired(ts: RowIds, oldest: int) -> int:
-    """The number of the first ``ts`` that are all below ``oldest``; they need not be sorted."""
-    for start in range(0, len(ts), _EXPIRED_AT_ONCE):
-        live = ts[start:start + _EXPIRED_AT_ONCE] >= oldest
-        if live.any():
-            return start + int(live.argmax())
-    return len(ts)
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

@@ -73,7 +73,8 @@ class UnsortedJoin:
         self._rule = LatenessRule.make(lateness, watermark, None, query.time)
         self._sources = {side: [SourceQueue()] for side in SIDES}
         self._encoder, self._stored = Encoder(self._form), StoredRows(len(self._form.feeds))
-        self._rows = {side: RetainedRows(self._schemas.kept_schema(side), query.window(side)) for side in SIDES}
+        self._rows = {side: RetainedRows(self._schemas.kept_schema(side), query.window(side), in_order=False)
+                      for side in SIDES}
         self.engine: KeyOijEngine | ScaleOijEngine = (
             ScaleOijEngine(self._form, choice.workers) if engine == "scale-oij" else
             KeyOijEngine(self._form, choice.workers, in_order=False))

@@ -60,6 +60,7 @@ class CpuDevice(Device):
     name: ClassVar[str] = "cpu"
     immediate: ClassVar[bool] = True
     settles: ClassVar[bool] = True
+    in_total_order: ClassVar[bool] = True
     engine: CpuEngine = "auto"
     threads: int | Literal["auto"] = "auto"
     prefilter: bool = True

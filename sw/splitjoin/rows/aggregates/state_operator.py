@@ -58,7 +58,8 @@ class StateOperator(AggregateOperator):
         self._states: dict[str, npt.NDArray[Any]] = {}
 
     def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
-             times: DeviceTimes | None = None, changes: Changes | None = None) -> NumberedSession:
+             times: DeviceTimes | None = None, changes: Changes | None = None, *, stars: bool = True
+             ) -> NumberedSession:
         return NumberedSession(self._query, device, first, settled, folds=True, times=times, changes=changes)
 
     def follow(self, session: NumberedSession, end: int | None = None) -> None:

@@ -41,7 +41,8 @@ class IntervalOperator(KindOperator):
         self._folder = choice.folder()
 
     def open(self, device: Device, first: RowIds = (0, 0), settled: RowIds = (0, 0),
-             times: DeviceTimes | None = None, changes: Changes | None = None) -> NumberedSession:
+             times: DeviceTimes | None = None, changes: Changes | None = None, *, stars: bool = True
+             ) -> NumberedSession:
         return super().open(StarDevice(self._stars), first, settled, times, changes)
 
     @property

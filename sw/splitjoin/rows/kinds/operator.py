@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, stars
+from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, joined_items, stars
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
@@ -70,10 +70,11 @@ class KindOperator(RowOperator):
         self._stream.append(arrivals.stream)
         if arrivals.ts is not None:
             self._times.append(arrivals.ts)
-        ruled_out = np.zeros(len(arrivals), np.uint8)
+        ruled_out = self._ruled_out.added(len(arrivals))
+        ruled_out[:] = 0
         for side, own in self._own.items():
-            ruled_out[arrivals.stream == SIDES.index(side)] = own.ruled_out(arrivals.table(side))
-        self._ruled_out.append(ruled_out)
+            if (mine := own.ruled_out(arrivals.table(side))).any():
+                ruled_out[arrivals.positions(side)] = mine
 
     def take(self, items: Items, settled: tuple[int, int]) -> RowBatch:
         return self._rows(self._taken(items, settled))
@@ -128,15 +129,14 @@ class KindOperator(RowOperator):
     def _taken(self, items: Items, settled: tuple[int, int]) -> Items:
         """The rows that `take` gives, as items."""
         stream = self._stream.values
-        n = len(stream)
-        for side in (0, 1):
-            at = np.flatnonzero(stream == side)
+        n, of_s = len(stream), int(np.count_nonzero(stream))
+        for side, count in enumerate((n - of_s, of_s)):
             left = settled[side] - self._done[side]
-            if left < len(at):
-                n = min(n, int(at[left]))
+            if left < count:
+                n = min(n, int(np.flatnonzero(stream == side)[left]))
         rows = self._process(items, n)
         if not len(self._stream) and self._frontier is not None:
-            rows = np.concatenate([rows, self._decide_before(self._frontier)])
+            rows = _joined(rows, self._decide_before(self._frontier))
         return rows
 
     def _advanced(self, now: int) -> Items:
@@ -147,7 +147,7 @@ class KindOperator(RowOperator):
     def _finished(self, items: Items) -> Items:
         """The rows that `finish` gives, as items."""
         rows = self._process(items, len(self._stream))
-        return np.concatenate([rows, self._decide_before(None)])
+        return _joined(rows, self._decide_before(None))
 
     def before_decision(self, base: int) -> tuple[int, int]:
         """The numbers of tuples of R and of S that were noted before the arrival which decides tuple ``base`` of R; all
@@ -216,26 +216,25 @@ class KindOperator(RowOperator):
         self._ruled_out.drop(n)
         if times is not None:
             self._times.drop(n)
-        positions = []
-        for number, side in enumerate(SIDES):
-            mine = np.flatnonzero(stream == number)
-            positions.append(base + mine)
-            self._undecided[side].append(base + mine, base + mine if times is None else times[mine])
+        places = [np.flatnonzero(stream == number) for number in range(len(SIDES))]
+        positions = [base + mine for mine in places]
+        for side, mine, position in zip(SIDES, places, positions, strict=True):
+            self._undecided[side].append(position, position if times is None else times[mine])
         # The items of an arrival, stars included, have the position of their probe.
         of_s = items["side"] != 0
         probe = np.where(of_s, items["s"] + (len(positions[0]) - self._done[1]), items["r"] - self._done[0])
         at = np.concatenate(positions)[probe]
         if self._bases:
-            self._note_first_partners(int(np.count_nonzero(stream == 0)), times, base, n)
+            self._note_first_partners(len(places[0]), times, base, n)
         kept, chosen = self._note(items, at)
         parts = []
         for number, side in enumerate(SIDES):
-            closed, count = self._undecided[side].closed(times), int(np.count_nonzero(stream == number))
+            closed = self._undecided[side].closed(times)
             if self._waits(side):
-                parts.append(self._decided(side, closed, ruled_out[stream == number], chosen, times, base, n))
+                parts.append(self._decided(side, closed, ruled_out[places[number]], chosen, times, base, n))
             self._drop(side, closed)
-            self._done[number] += count
-        given = chosen_items(items, kept)
+            self._done[number] += len(places[number])
+        given = items if self._kind.has_pairs and kept.all() else chosen_items(items, kept)
         if self._kind.how == "semi":
             given["s"][given["kind"] == PAIR] = NONE
         rows, waited = self._in_order(parts)
@@ -393,6 +392,10 @@ class KindOperator(RowOperator):
         items = np.empty(len(at), ITEM)
         items["kind"], items["side"], items["r"], items["s"] = PAIR, sides, rows.r, rows.s
         return items, at
+
+
+def _joined(rows: Items, others: Items) -> Items:
+    return joined_items([rows, others]) if len(others) else rows
 
 
 def _merged(items: Items, at: Ints, rows: Items, waited: Ints) -> Items:

@@ -58,11 +58,9 @@ class Undecided:
 
     def append(self, position: Ints, time: Ints) -> None:
         """Add tuples at the end."""
-        given = {"position": position, "time": time, "open": np.ones(len(position), np.int64)}
-        for name, default in self._defaults.items():
-            given[name] = np.full(len(position), default, np.int64)
+        given = {"position": position, "time": time, "open": 1, **self._defaults}
         for name, values in given.items():
-            self.numbers[name].append(values)
+            self.numbers[name].added(len(position))[:] = values
 
     def last_times(self, at: Ints | slice) -> Ints:
         """The last event time of an arrival that still finds the tuples ``at``; `NEVER` without a RANGE."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals, R, S, event_ticks, shown
+from splitjoin.engines.merging import merged_slices
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
 from splitjoin.tables.inputs import as_batch
@@ -21,7 +22,7 @@ from .late import LateRows
 from .lateness import LatenessRule
 from .readers import Reader, ReadySequence
 from .source import GateState, Shed, Source, SourceState, check_side, check_unfinished
-from .source_queue import Run, SourceQueue, take_rows
+from .source_queue import Run, SourceQueue, rises, take_rows
 from .times import to_ticks
 
 __all__ = ["ScaleGate"]
@@ -130,9 +131,10 @@ class ScaleGate:
         with self._lock:
             queue = self._open_queue(side, index)
             ts = event_ticks(self._time, side, table)
-            late = self._late_ones(side, index, queue, ts, table)
+            in_order = self._is_next(side, index, queue, ts)
+            late = None if in_order else self._late_ones(side, index, queue, ts, table)
             queue.speak(self._clock())
-            if late.any():
+            if late is not None and late.any():
                 self._late[side].add(take_rows(table, np.flatnonzero(late)))
                 kept = np.flatnonzero(~late)
                 ts, table = ts[kept], take_rows(table, kept)
@@ -142,7 +144,7 @@ class ScaleGate:
                 queue.reach(ts)  # time goes on with dropped tuples too, else a full window would never empty
                 kept = np.flatnonzero(~dropped)
                 ts, table = ts[kept], take_rows(table, kept)
-            queue.add(ts, table.select(self._columns[side]))
+            queue.add(ts, table.select(self._columns[side]), in_order=in_order)
             self._advance()
 
     def behind(self) -> list[str]:
@@ -350,6 +352,12 @@ class ScaleGate:
         ts, rank = self._frontier
         return ts if (_number(side), index) >= rank else ts + 1
 
+    def _is_next(self, side: Side, index: int, queue: SourceQueue, ts: npt.NDArray[np.int64]) -> bool:
+        """True if the next tuples of a source are in order, and none is late, as most often; found without a limit for
+        each.
+        """
+        return bool(len(ts)) and self.rule.by_own_mark(side) and queue.is_next(ts, self._floor(side, index))
+
     def _late_ones(self, side: Side, index: int, queue: SourceQueue, ts: npt.NDArray[np.int64],
                    table: pa.Table) -> npt.NDArray[np.bool_]:
         """True for each of a source's next tuples that is late, bool (n,). Raises `InputError` if none may be."""
@@ -391,6 +399,9 @@ class ScaleGate:
                   for side, runs in parts.items()}
         if not taken:
             return Arrivals(np.empty(0, np.uint8), np.empty(0, np.int64), tables["r"], tables["s"])
+        times = {side: _joined([run.ts for run in runs]) for side, runs in parts.items()}
+        if all(map(rises, times.values())):
+            return merged_slices(tables["r"], tables["s"], times["r"], times["s"])
         ts = np.concatenate([run.ts for _, run in taken])
         n = [sum(map(len, parts[side])) for side in SIDES]
         stream = np.repeat(np.array([R, S], np.uint8), n)
@@ -429,6 +440,10 @@ class ScaleGate:
             reason = f"after {queue.highest} in an earlier batch"
         return InputError(f"the time column {side}.{name} of source {side}[{index}] must not decrease, but row {row} "
                           f"of the batch has {shown(column[row])} {reason}; sort it first, or declare a lateness")
+
+
+def _joined(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def _number(side: Side) -> int:

@@ -113,6 +113,10 @@ class LatenessRule:
             own = np.maximum(own, _clipped(queue.promise))
         return np.minimum(own, _clipped(min(others, default=_MAX)))
 
+    def by_own_mark(self, side: Side) -> bool:
+        """True if no tuple of a source of ``side`` is late that its source has not got, or promised, beyond."""
+        return self.watermark in ("source", "min") and self.delays[side] is not None
+
     def _marks(self, queues: Queues, missing: Sequence[Side], but: SourceQueue | None = None) -> list[int] | None:
         """The marks of which the watermark is the least or the greatest, without that of the source ``but``.
 

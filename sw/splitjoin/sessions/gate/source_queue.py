@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from splitjoin.lang.layouts import take
 
-__all__ = ["Run", "SourceQueue", "take_rows"]
+__all__ = ["Run", "SourceQueue", "rises", "take_rows"]
 
 Ticks = npt.NDArray[np.int64]
 
@@ -101,13 +101,18 @@ class SourceQueue:
         highest = int(ts.max())
         self.highest = highest if self.highest is None else max(highest, self.highest)
 
-    def add(self, ts: Ticks, table: pa.Table) -> None:
-        """Add tuples that are not late, in the order of the source."""
+    def is_next(self, ts: Ticks, floor: int | None) -> bool:
+        """True if the next tuples, at least one, rise from what the source has got to and promised, and ``floor``."""
+        least = max((time for time in (self.highest, self.promise, floor) if time is not None), default=_MIN)
+        return int(ts[0]) >= least and rises(ts)
+
+    def add(self, ts: Ticks, table: pa.Table, *, in_order: bool = False) -> None:
+        """Add tuples that are not late, in the order of the source; ``in_order``: their times are known to rise."""
         if not len(ts):
             return
         self.reach(ts)
         self.waiting += len(ts)
-        self._runs.append(_sorted(ts, table))
+        self._runs.append(Run(ts, table) if in_order else _sorted(ts, table))
         while len(self._runs) > 1:
             a, b = self._runs[-2:]
             if len(a) + len(b) > _SMALL_RUN or 2 * len(b) < len(a):
@@ -133,8 +138,13 @@ class SourceQueue:
         return taken
 
 
+def rises(ts: Ticks) -> bool:
+    """True if the event times ``ts`` do not fall."""
+    return bool((ts[1:] >= ts[:-1]).all())
+
+
 def _sorted(ts: Ticks, table: pa.Table) -> Run:
-    if (ts[1:] >= ts[:-1]).all():
+    if rises(ts):
         return Run(ts, table)
     order = np.argsort(ts, kind="stable")
     return Run(ts[order], take_rows(table, order))

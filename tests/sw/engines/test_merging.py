@@ -1,0 +1,53 @@
+"""Two streams are merged into arrival order, by NumPy and by the compiled loop; parts know their own times."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from splitjoin.engines import merging
+from splitjoin.engines.arrival import Arrivals, MergedSlices
+from splitjoin.engines.merging import merged_slices
+
+COMPILED = "splitjoin.engines.cpu.compiled_session"
+
+
+def check(part: Arrivals, times_r: Any, times_s: Any, r: int, s: int) -> None:
+    """``part`` has the tuples with these times and numbers."""
+    assert isinstance(part, MergedSlices)
+    expected = sorted([(t, 0, r + n) for n, t in enumerate(times_r)] + [(t, 1, s + n) for n, t in enumerate(times_s)])
+    numbers = {0: iter(part.r.column("n").to_pylist()), 1: iter(part.s.column("n").to_pylist())}
+    assert part.ts is not None
+    assert [(t, of, next(numbers[of])) for t, of in zip(
+        part.ts.tolist(), part.stream.tolist(), strict=True)] == expected
+    assert (part.times("r").tolist(), part.times("s").tolist()) == (list(times_r), list(times_s))
+    plain = Arrivals(part.stream, part.ts, part.r, part.s)
+    assert part.s_before.tolist() == plain.s_before.tolist()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_merged_slices_are_in_arrival_order(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "_MANY", 0)
+    if compiled:
+        monkeypatch.setitem(sys.modules, COMPILED, sys.modules.get(COMPILED))
+    else:
+        monkeypatch.delitem(sys.modules, COMPILED, raising=False)
+    for seed in range(40):
+        chance = np.random.default_rng(seed)
+        n_r, n_s = chance.integers(0, 30, 2)
+        times_r, times_s = (np.sort(chance.integers(-9, chance.choice([0, 40]), n)) for n in (n_r, n_s))
+        times_r.flags.writeable = bool(seed % 2)  # as those of Arrow are not
+        r, s = (pa.table({"n": np.arange(n)}) for n in (n_r, n_s))
+        whole = merged_slices(r, s, times_r, times_s)
+        check(whole, times_r, times_s, 0, 0)
+        rest: Arrivals | None = whole
+        at_r = at_s = 0
+        while rest is not None:
+            head, rest = rest.split(int(chance.integers(1, 20)))
+            check(head, times_r[at_r:at_r + len(head.r)], times_s[at_s:at_s + len(head.s)], at_r, at_s)
+            at_r, at_s = at_r + len(head.r), at_s + len(head.s)
+        assert (at_r, at_s) == (n_r, n_s)
