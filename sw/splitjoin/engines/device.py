@@ -183,7 +183,7 @@ class Device(ABC):
     #: True if its sessions have a barrier, `Session.settle`.
     settles: ClassVar[bool] = False
 
-    #: True if pairs come in total order whatever order a query asks for: ``none`` is that order without stars.
+    #: True if all pairs come in total order, also where a query asks for order ``none``, which has no stars.
     in_total_order: ClassVar[bool] = False
 
     #: The most arrivals that joins and streaming sessions push at once, from 1 on: so many are encoded in memory.

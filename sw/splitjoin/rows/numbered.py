@@ -60,10 +60,10 @@ class NumberedSession:
         kind = self._order.kind
         if kind == "outer" or (kind == "none" and not device.immediate):
             query = replace(query, order=Order("outer", 1))
-        elif not stars and kind in ("outer", "total") and device.immediate and device.in_total_order:
-            query = replace(query, order=Order("none"))
         self._immediate, self._times = device.immediate, times
         opened = device.open if folds else device.open_latest if query.is_unbounded else device.open_deciding
+        if opened == device.open_deciding and not stars and kind in ("outer", "total") and device.in_total_order:
+            opened, query = device.open, replace(query.narrowed.pairs, order=Order("none"))
         self._session = opened(query)
         self.changes = changes or Changes(self._order.n)
         self._first = dict(zip(SIDES, first, strict=True))
