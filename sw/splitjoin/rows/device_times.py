@@ -92,7 +92,7 @@ class DeviceTimes:
         ts = self._times(arrivals)
         if len(ts):
             self._last = int(ts[-1])
-        return replace(arrivals, ts=ts)
+        return Arrivals(arrivals.stream, ts, arrivals.r, arrivals.s)
 
     def pairs(self, items: Items) -> Items:
         """Those of ``items`` that are no pairs, or pairs within the windows by the true times."""

@@ -62,7 +62,8 @@ class NumberedSession:
             query = replace(query, order=Order("outer", 1))
         self._immediate, self._times = device.immediate, times
         opened = device.open if folds else device.open_latest if query.is_unbounded else device.open_deciding
-        if opened == device.open_deciding and not stars and kind in ("outer", "total") and device.in_total_order:
+        needless = not stars and kind in ("outer", "total") and device.immediate and device.in_total_order
+        if needless and opened == device.open_deciding:
             opened, query = device.open, replace(query.narrowed.pairs, order=Order("none"))
         self._session = opened(query)
         self.changes = changes or Changes(self._order.n)

@@ -345,8 +345,10 @@ class KindOperator(RowOperator):
         if not len(at):
             return self._close(side, at, at, at, at)
         partner = tuples["back"][at] if "back" in tuples.numbers else np.full(len(at), NONE)
-        alone = at >= new
-        alone[alone] = ruled_out[at[alone] - new] == 1
+        alone = None
+        if ruled_out.any():
+            alone = at >= new
+            alone[alone] = ruled_out[at[alone] - new] == 1
         by, last = self._limits(side, at, alone)
         decides, last = deciding_arrivals(by, last, times, base, n)
         if chosen is not None:
@@ -371,11 +373,12 @@ class KindOperator(RowOperator):
         that their own side rules out; None if there are none.
         """
         tuples = self._undecided[side]
-        by, last, position = tuples.pushed_out(at), tuples.last_times(at), tuples["position"][at]
+        by, last = tuples.pushed_out(at), tuples.last_times(at)
         if alone is not None:
-            by[alone] = position[alone]
+            by[alone] = tuples["position"][at[alone]]
         if not self._as_of:
             return by, last
+        position = tuples["position"][at]
         behind = back_time = np.empty(0, np.int64)
         if self._kind.direction == "nearest":
             behind = np.flatnonzero(tuples["back"][at] != NONE)
