@@ -14,19 +14,17 @@ __all__ = ["merged_slices"]
 
 Ticks = npt.NDArray[np.int64]
 
-#: Tuples from which on a compiled loop pays for its call.
-_MANY = 256
 
-
-def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks) -> MergedSlices:
+def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks, *, least: int = 256) -> MergedSlices:
     """The tuples of ``r`` and ``s`` in arrival order, whose event times rise; R's come first at equal times.
 
-    By a compiled loop in a process that has others of sessions, which are compiled with it (`compile_query`).
+    By a compiled loop in a process that has others of sessions, which are compiled with it (`compile_query`), if there
+    are ``least`` tuples or more, which pay for its call.
     """
     times_r, times_s = np.ascontiguousarray(times_r), np.ascontiguousarray(times_s)
     n = len(times_r) + len(times_s)
     stream, ts, s_before = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(len(times_r), np.int64)
-    if n >= _MANY and "splitjoin.engines.cpu.compiled_session" in sys.modules:
+    if n >= least and "splitjoin.engines.cpu.compiled_session" in sys.modules:
         from .cpu.handover import address_of  # which imports numba
         from .cpu.merge_loops import merge_times
 

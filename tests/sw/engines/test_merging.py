@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from splitjoin.engines import merging
 from splitjoin.engines.arrival import Arrivals, MergedSlices
 from splitjoin.engines.merging import merged_slices
 
@@ -31,7 +30,6 @@ def check(part: Arrivals, times_r: Any, times_s: Any, r: int, s: int) -> None:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_merged_slices_are_in_arrival_order(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "_MANY", 0)
     if compiled:
         monkeypatch.setitem(sys.modules, COMPILED, sys.modules.get(COMPILED))
     else:
@@ -42,7 +40,7 @@ def test_merged_slices_are_in_arrival_order(compiled: bool, monkeypatch: pytest.
         times_r, times_s = (np.sort(chance.integers(-9, chance.choice([0, 40]), n)) for n in (n_r, n_s))
         times_r.flags.writeable = bool(seed % 2)  # as those of Arrow are not
         r, s = (pa.table({"n": np.arange(n)}) for n in (n_r, n_s))
-        whole = merged_slices(r, s, times_r, times_s)
+        whole = merged_slices(r, s, times_r, times_s, least=0)
         check(whole, times_r, times_s, 0, 0)
         rest: Arrivals | None = whole
         at_r = at_s = 0
