@@ -274,7 +274,8 @@ class _Rest:
             raise
         self.lines = answer.lines
         told: dict[str, Any] = {"counters": joined[-1].counters, "plan": f"{joined[-1].plan}; the rest by DuckDB"} if (
-            joined) else {"counters": {}, "plan": "rows by their places; the rest by DuckDB"}
+            joined) else {"counters": {}, "plan": "rows by their places; the rest by DuckDB" if any(
+                "POSITIONAL JOIN" in line for line in answer.lines) else "DuckDB, without a join of splitjoin"}
         if path is None:
             return JoinResult(answer.rows, None, **told)
         check_columns(answer.rows.schema, path)

@@ -16,8 +16,8 @@ from .checks import StatementText
 from .parts import is_distinct, outer_tokens, written
 
 __all__ = ["Clauses", "CommonTable", "boolean_terms", "clauses", "common_tables", "conjuncts", "item_names",
-           "list_items", "named_columns", "quoted", "select_first", "selected_tables", "set_operands", "table_names",
-           "tokens_of", "words"]
+           "list_items", "named_columns", "quoted", "says_from", "select_first", "selected_tables", "set_operands",
+           "table_names", "tokens_of", "words"]
 
 T = TokenType
 #: Words that begin a clause behind FROM and WHERE.
@@ -150,6 +150,12 @@ def set_operands(text: str) -> list[slice]:
     return found
 
 
+def says_from(text: str) -> bool:
+    """True if the SELECT ``text`` has FROM."""
+    outer = _tokens(text)[1]
+    return any(t.token_type == T.FROM and not is_distinct(outer[:n]) for n, t in enumerate(outer))
+
+
 def clauses(text: str) -> Clauses:
     """The pieces of the SELECT ``text``. Raises `StatementError` unless it is one SELECT, with FROM."""
     tokens, outer = _tokens(text)
@@ -248,7 +254,9 @@ def words(tokens: Sequence[Token]) -> dict[str, list[tuple[Any, Any]]]:
 def table_names(text: str) -> set[str]:
     """The names in ``text`` that may be those of tables, in lower case."""
     tokens, _ = _tokens(text)
-    return {name for name, at in words(tokens).items() if any(
+    typed = {of[5].text.lower() for of in zip(*(tokens[n:] for n in range(6)), strict=False)
+             if [t.text.upper() for t in of[:3]] == ["BY", "(", "TYPE"]}  # JOIN BY (TYPE SEMI) t
+    return typed | {name for name, at in words(tokens).items() if any(
         before in _BEFORE_TABLE or (before == T.L_PAREN and after in _BEHIND_FIRST) for before, after in at)}
 
 

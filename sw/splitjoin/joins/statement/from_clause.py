@@ -14,7 +14,7 @@ from .checks import StatementText
 from .clauses import Clauses, conjuncts
 from .parts import outer_tokens
 
-__all__ = ["FromItem", "FromJoin", "FromTree", "from_trees"]
+__all__ = ["FromItem", "FromJoin", "FromTree", "Nearest", "from_trees"]
 
 T = TokenType
 #: Words that may stand before JOIN.
@@ -28,7 +28,7 @@ class FromItem:
     """One table in FROM: the ``name`` of a table that is given, a SELECT in parentheses (``query``), joins in
     parentheses (``tree``), or anything else that DuckDB makes rows of, with its ``text``.
 
-    ``columns``: the names behind the ``label``, if it has a list of them.
+    ``columns``: the names behind the ``label``, if it has a list of them. ``body``: the text without these two.
     """
 
     text: str
@@ -37,12 +37,23 @@ class FromItem:
     query: str | None = None
     tree: FromTree | None = None
     columns: str = ""
+    body: str = ""
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """NEAREST BY: the ``k`` rows of which ``rank``, an SQL text, is least, or with ``by_similarity`` greatest."""
+
+    k: int
+    rank: str
+    by_similarity: bool
 
 
 @dataclass(frozen=True)
 class FromJoin:
     """A join with ``item``: its ``how`` ("inner", "left", …, "asof", "asof_left", …, "positional"), the conditions
-    behind ON, MATCH_CONDITION's, and the names in USING; None for those that both sides have (NATURAL).
+    behind ON, MATCH_CONDITION's, and the names in USING; None for those that both sides have (NATURAL). Or the
+    ``nearest`` rows of the item for each row before it.
     """
 
     how: str
@@ -50,6 +61,7 @@ class FromJoin:
     on: tuple[str, ...] = ()
     using: tuple[str, ...] | None = ()
     match: str | None = None
+    nearest: Nearest | None = None
 
 
 @dataclass(frozen=True)
@@ -98,10 +110,12 @@ class _Reader:
 
     def _join(self, words: Sequence[Token], rest: Sequence[Token]) -> FromJoin:
         said = [w.text.upper() for w in words]
-        near = [t for t in rest if t.text.upper() == "NEAREST"]
-        if near and any(t.text.upper() in ("DISTANCE", "SIMILARITY") for t in rest):
-            raise self._error("NEAREST BY is not supported; for the nearest by one number or time, use splitjoin.join "
-                              "with how='asof', direction='nearest' and k=…", near)
+        if [t.text.upper() for t in rest[:2]] == ["BY", "("]:
+            said, rest = self._by_type(said, words, rest), rest[3:]
+        near = next((n for n, t in enumerate(rest) if n and t.text.upper() == "NEAREST" and any(
+            of.text.upper() in ("DISTANCE", "SIMILARITY") for of in rest[n + 1:n + 4])), None)
+        if near is not None:
+            return self._nearest(said, words, rest, near)
         at = next((n for n, t in enumerate(rest) if t.token_type in _BEHIND_TABLE), len(rest))
         item, behind = self._item(rest[:at]), rest[at:]
         if "POSITIONAL" in said:
@@ -133,6 +147,32 @@ class _Reader:
         stop = behind[-1].end + 1
         return FromJoin(how, item, on=tuple(conjuncts(self._found, slice(behind[0].end + 1, stop))), match=match)
 
+    def _by_type(self, said: list[str], words: Sequence[Token], rest: Sequence[Token]) -> list[str]:
+        """The words of a join whose kind is written behind it: JOIN BY (TYPE semi)."""
+        inside = [t.text.upper() for t in self._found.within(slice(rest[1].end + 1, rest[2].start))]
+        kind = inside[1].removesuffix("_JOIN") if len(inside) == 2 and inside[0] == "TYPE" else ""
+        if said != ["JOIN"] or kind not in ("INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"):
+            raise self._error(f"JOIN BY (TYPE …) takes INNER, LEFT, RIGHT, FULL, SEMI or ANTI, not {' '.join(inside)}; "
+                              f"for MARK, write EXISTS or IN behind SELECT", [*words, rest[2]])
+        return [kind, "JOIN"]
+
+    def _nearest(self, said: list[str], words: Sequence[Token], rest: Sequence[Token], near: int) -> FromJoin:
+        """A join with the item that ``rest`` begins with, by NEAREST at ``near``: [n] BY DISTANCE or SIMILARITY."""
+        said_behind = [t.text.upper() for t in rest[near + 1:]]
+        number = said_behind[:1] if rest[near + 1].token_type == T.NUMBER else []
+        rank = rest[near + 3 + len(number):]
+        if said_behind[len(number):len(number) + 1] != ["BY"] or not rank or (number and not number[0].isdigit()) or (
+                number == ["0"]):
+            raise self._error("NEAREST takes a number from 1 on, BY, DISTANCE or SIMILARITY, and a value, such as "
+                              "NEAREST 2 BY DISTANCE abs(r.x - s.a)", rest[near:])
+        how = self._how(said, words)
+        if how not in ("inner", "left"):
+            raise self._error(f"NEAREST BY is for INNER and LEFT JOIN, not {' '.join(said)}", words)
+        item = self._item(rest[:near - (near > 1 and rest[near - 1].text.upper() in ("APPROX", "EXACT"))])
+        text = self._found.text[rank[0].start:rank[-1].end + 1]
+        by_similarity = said_behind[len(number) + 1] == "SIMILARITY"
+        return FromJoin(how, item, nearest=Nearest(int(number[0]) if number else 1, text, by_similarity))
+
     def _how(self, said: list[str], words: Sequence[Token]) -> str:
         left = [w for w in said if w not in ("NATURAL", "INNER", "OUTER", "JOIN", "CROSS")]
         kind = "_".join(w.lower() for w in left if w != "LEFT" or left[-1] not in ("SEMI", "ANTI"))
@@ -149,9 +189,8 @@ class _Reader:
         if not outer:
             raise StatementError("a JOIN needs a table on each side")
         first, stop, label, columns = outer[0], len(outer), "", ""
-        if first.token_type == T.LATERAL:
-            raise self._error("LATERAL is not supported: its rows are others for each row of the tables before it; "
-                              "write a join and a condition", outer[:1])
+        if first.token_type == T.LATERAL:  # a word that DuckDB needs no more than this does
+            return self._item(outer[1:])
         if outer[-1].token_type == T.R_PAREN and len(outer) > 3 and outer[-2].token_type == T.L_PAREN and (
                 outer[-4].token_type in (T.ALIAS, T.R_PAREN) or len(outer) == 4):
             columns = text[outer[-2].start:outer[-1].end + 1]  # t(a, b)
@@ -167,7 +206,7 @@ class _Reader:
         if len(said) == 2 and inside and first.token_type == T.L_PAREN:
             piece = slice(first.end + 1, said[1].start)
             if inside[0].token_type in _QUERIES and inside[0].token_type != T.VALUES:
-                return FromItem(item, label, query=text[piece], columns=columns)
+                return FromItem(item, label, query=text[piece], columns=columns, body=item)
             if inside[0].token_type != T.VALUES and not label:
                 trees = self.trees(piece)
                 if len(trees) == 1:
@@ -175,7 +214,8 @@ class _Reader:
         if len(said) == 1 and not columns:
             return FromItem(item, label or first.text, name=first.text)
         whole = text[first.start:outer[-1].end + 1]
-        return FromItem(whole, label or (first.text if first.token_type != T.L_PAREN else ""))
+        called_itself = first.text if first.token_type != T.L_PAREN else ""
+        return FromItem(whole, label or called_itself, columns=columns, body=item)
 
     def _inside(self, outer: Sequence[Token], word: str) -> str:
         if len(outer) < 3 or outer[1].token_type != T.L_PAREN:

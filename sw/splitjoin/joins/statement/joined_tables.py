@@ -25,12 +25,12 @@ from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import time_columns
 
 from .clauses import quoted
-from .from_clause import FromJoin
+from .from_clause import FromJoin, Nearest
 from .one_table_terms import OneTableTerms, ask, asked_term, check_constant, row_of_nulls
 from .parts import SelectItem, Statement, TableName
 from .reader import TreeReader
 
-__all__ = ["JoinedTables", "RunJoin", "TableJoin", "coalesced", "conjunction", "merged_names"]
+__all__ = ["Ints", "JoinedTables", "RunJoin", "TableJoin", "coalesced", "conjunction", "merged_names", "names_only"]
 
 #: Runs a statement that is a join alone, over R and S.
 RunJoin = Callable[[Statement, Mapping[Side, pa.Table]], pa.Table]
@@ -82,10 +82,12 @@ class JoinedTables:
         of = found.column(1).to_numpy()[np.flatnonzero(true)]
         return np.sort(of)  # a SELECT in the condition may change the order
 
-    def views(self) -> tuple[str, dict[str, pa.Table]]:
-        """FROM for these rows, for DuckDB, and the tables that it names; those without columns are left out."""
-        named = {f"splitjoin_{n}": table for n, table in enumerate(self.parts.values()) if table.num_columns}
-        source = " POSITIONAL JOIN ".join(f"splitjoin_{n} AS {quoted(label)}" for n, (label, table) in enumerate(
+    def views(self, prefix: str = "splitjoin_") -> tuple[str, dict[str, pa.Table]]:
+        """FROM for these rows, for DuckDB, and the tables that it names, by names that begin with ``prefix``; those
+        without columns are left out.
+        """
+        named = {f"{prefix}{n}": table for n, table in enumerate(self.parts.values()) if table.num_columns}
+        source = " POSITIONAL JOIN ".join(f"{prefix}{n} AS {quoted(label)}" for n, (label, table) in enumerate(
             self.parts.items()) if table.num_columns)
         return source, named
 
@@ -134,6 +136,11 @@ class TableJoin(OneTableTerms):
     def add_where(self, condition: str) -> None:
         """Read a condition of WHERE. Raises `PredicateError` or `SchemaError` if it is not in the language."""
         self._on.append(self.read(condition, "WHERE"))
+
+    def add_rows(self, label: str, name: str) -> None:
+        """The condition that the column ``name`` of S's table ``label`` has the number of a row of R."""
+        self._on.append(exp.EQ(this=self.column("r", _ROW),
+                               expression=self.column("s", self._both["s"].column_of(label, name))))
 
     def add_equal(self, names: Iterable[tuple[str, str]]) -> None:
         """The equalities of USING: of these columns of R and S; in an as-of join the last pair is its times."""
@@ -228,6 +235,28 @@ class TableJoin(OneTableTerms):
             return self._completed(how.removeprefix("asof_"), *self._verified(r, s))
         return r, s
 
+    def nearest(self, run: RunJoin, by: Nearest) -> tuple[Ints, Ints] | None:
+        """The numbers of the rows of R and S that ``by`` pairs, found by a search; None for other distances than that
+        of whole numbers or dates of both.
+        """
+        with contextlib.suppress(PredicateError, SchemaError, SqlglotError, RecursionError):
+            tree = self.resolved(sqlglot.parse_one(by.rank, dialect="duckdb")).unnest()
+            gap = tree.this.unnest() if isinstance(tree, exp.Abs) and not by.by_similarity else None
+            parts = [part.unnest() for part in (gap.this, gap.expression)] if isinstance(gap, exp.Sub) else []
+            if not parts or not all(isinstance(part, exp.Column) for part in parts):
+                return None
+            reader = TreeReader(self._statement, self._schemas(), "NEAREST BY")
+            found = {schema.side: column.name for schema, column in map(reader.find, parts)}
+            types = [self.tables[side].schema.field(found[side]).type for side in SIDES if side in found]
+            if len(types) < len(SIDES) or not (all(map(pa.types.is_date32, types)) or all(
+                    pa.types.is_integer(t) and t != pa.uint64() for t in types)):
+                return None
+            items = tuple(SelectItem(self.column(side, _ROW), side, side, 0, 0) for side in SIDES)
+            rows = run(replace(self._statement, items=items, how="asof", nearest=(by.k, found["r"], found["s"])),
+                       self.tables)
+            return rows.column("r").to_numpy(), rows.column("s").to_numpy()
+        return None
+
     def folded(self, run: RunJoin, value: str) -> pa.Table | None:
         """The numbers ``n`` of the rows of an inner join's R that have partners, and of each ``v``, ``value`` of its
         partners, found without pairs; None where it is more than a count, a least or a greatest value of a column.
@@ -311,6 +340,26 @@ def merged_names(left: JoinedTables, right: JoinedTables, using: Sequence[str] |
                                  f"{len(found) if len(found) != 1 else len(other)}; write ON with the tables' names")
         made.append((*found[0], other[0]))
     return made
+
+
+def names_only(condition: str, tables: Mapping[str, pa.Table], labels: set[str]) -> bool:
+    """True if all columns of ``condition`` are of those of the ``tables`` that are ``labels``, and there are some,
+    without a SELECT.
+    """
+    try:
+        tree = sqlglot.parse_one(condition, dialect="duckdb")
+    except (SqlglotError, RecursionError):
+        return False
+    columns = list(tree.find_all(exp.Column))
+    for column in columns:
+        if column.table:
+            of = [label for label in tables if label.lower() == column.table.lower()]
+        else:
+            of = [label for label, table in tables.items()
+                  if column.name.lower() in {n.lower() for n in table.column_names}]
+        if len(of) != 1 or of[0] not in labels:
+            return False
+    return bool(columns) and tree.find(exp.Query) is None
 
 
 def coalesced(db: Any, r: pa.ChunkedArray, s: pa.ChunkedArray, how: str) -> pa.ChunkedArray:

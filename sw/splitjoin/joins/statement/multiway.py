@@ -7,6 +7,7 @@ streams they also have for each table the number of its tuple, `NUMBER`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from splitjoin.base.errors import PredicateError, SchemaError, WindowError
+from splitjoin.base.errors import PredicateError, SchemaError, StatementError, WindowError
 from splitjoin.lang.kind import How
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.sql.parser import parse_tree
@@ -90,7 +91,11 @@ class Windows:
         for n, schema in enumerate(schemas):
             other, name = (1 if n == 0 else 0), names[n]
             r, s = Schema("r", schema.columns, schema.arrow), Schema("s", schemas[other].columns, schemas[other].arrow)
-            columns.append(time_columns(r, s, (name, names[other])))
+            try:
+                columns.append(time_columns(r, s, (name, names[other])))
+            except SchemaError as error:  # which calls the tables r and s
+                said = re.sub(r"\br(?=\.)", tables[n].label.replace("\\", r"\\"), str(error))
+                raise SchemaError(re.sub(r"\bs(?=\.)", tables[other].label.replace("\\", r"\\"), said)) from None
         types = {str(c.type) for c in columns}
         if len(types) > 1:
             raise SchemaError(f"the time columns of a join of three streams and more must have one type, not "
@@ -332,6 +337,10 @@ class _Steps:
         """The terms of all conditions, with the number of the join behind whose ON each stands; WHERE is the last."""
         for n, tree in enumerate([*self._statement.on, self._statement.where], 1):
             for term in [] if tree is None else tree.flatten() if isinstance(tree, exp.And) else [tree]:
+                later = [c for c in term.find_all(exp.Column) if n < len(self._tables) and self._number(c) > n]
+                if later:
+                    raise StatementError(f"ON behind {self._statement.tables[n].label} names {later[0].sql()!r}, of a "
+                                         f"table that is joined later; write this condition behind that table")
                 yield n, term.unnest()
 
     def tables_of(self, tree: exp.Expr) -> frozenset[int]:

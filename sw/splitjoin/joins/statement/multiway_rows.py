@@ -44,7 +44,7 @@ def multiway_rows(statement: MultiwayStatement, tables: Sequence[pa.Table], run:
     steps(statement, schemas, windows)  # raises for wrong columns before the tables change places
     times = None if time is None else Windows.make(statement.tables, schemas, "RANGE 0" if window is None else window,
                                                    time) if windows is None else windows
-    tables, places = _arrivals(tables, times, sort)
+    tables, places = _arrivals(tables, [t.label for t in statement.tables], times, sort)
     chosen = chosen or join_order(statement, schemas, tables)
     if chosen.told:
         statement = chosen.statement(statement, schemas)
@@ -91,22 +91,26 @@ def _sorted(table: pa.Table, rows: Sequence[Ints], places: Sequence[Ints]) -> tu
             [row[order] for row in rows])
 
 
-def _arrivals(tables: Sequence[pa.Table], windows: Windows | None, sort: bool) -> tuple[list[pa.Table], list[Ints]]:
+def _arrivals(tables: Sequence[pa.Table], labels: Sequence[str], windows: Windows | None,
+              sort: bool) -> tuple[list[pa.Table], list[Ints]]:
     """The tables, and the place of each of their rows in arrival order; sorted by time first, if asked for."""
     if windows is None:
         if sort:
             raise InputError("sort=True needs a time column to sort by; name it with time=…")
         return list(tables), [np.arange(len(table)) * len(tables) + n for n, table in enumerate(tables)]
     ticks, sorted_tables = [], []
-    for table, name in zip(tables, windows.times, strict=True):
+    for table, label, name in zip(tables, labels, windows.times, strict=True):
         schema = Schema.from_table("r", table)
-        of = event_ticks(time_columns(schema, Schema("s", schema.columns, schema.arrow), name), "r", table)
+        try:
+            of = event_ticks(time_columns(schema, Schema("s", schema.columns, schema.arrow), name), "r", table)
+        except InputError as error:  # which calls the table r
+            raise InputError(str(error).replace(f"r.{name}", f"{label}.{name}", 1)) from None
         if sort:
             rows = pa.array(np.argsort(of, kind="stable"))
             table, of = table.take(rows), of[rows.to_numpy()]
         falls = np.flatnonzero(of[1:] < of[:-1])
         if len(falls):
-            raise InputError(f"the time column {name!r} must not decrease, but row {int(falls[0]) + 1} of a table is "
+            raise InputError(f"the time column {label}.{name} must not decrease, but row {int(falls[0]) + 1} is "
                              f"earlier than the row before it; sort the table by it first, or give sort=True")
         ticks.append(of)
         sorted_tables.append(table)

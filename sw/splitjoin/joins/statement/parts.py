@@ -74,6 +74,8 @@ class Statement:
     """A SELECT over two tables; R is the first of them.
 
     ``match``: the comparison of times in MATCH_CONDITION. ``grouped``: True for a row for each tuple of R, by GROUP BY.
+    ``nearest``: of an as-of join in both directions, how many partners a tuple has, and the columns of R and S by which
+    they are near.
     """
 
     text: str
@@ -85,6 +87,7 @@ class Statement:
     match: exp.Expr | None = None
     grouped: bool = False
     ordering: Ordering = Ordering()
+    nearest: tuple[int, str, str] | None = None
 
 
 def read_tree(text: str) -> tuple[list[Token], list[Token], StatementText, Any]:

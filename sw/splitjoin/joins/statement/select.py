@@ -63,7 +63,11 @@ class Select:
                      for tree, clause in ((statement.on, "ON"), (statement.where, "WHERE")))
         kind: dict[str, Any] = {"how": statement.how}
         times = None if time is None else _by_stream(time, statement.tables, "time")
-        if statement.how in ("asof", "asof_left"):
+        if statement.nearest is not None:
+            k, *times = statement.nearest
+            kind |= {"direction": "nearest", "k": k}
+            order = "left"
+        elif statement.how in ("asof", "asof_left"):
             match = None if statement.match is None else read_condition(statement, tables, statement.match,
                                                                         "MATCH_CONDITION")
             found = as_of(on, match, r, s, times, whole=whole)

@@ -108,14 +108,16 @@ def has_subquery(conditions: Iterable[str]) -> bool:
     return bool(found)
 
 
-def may_join(text: str) -> bool:
-    """True if ``text`` joins tables, in any of its parts, or may do so by a SELECT in a value, or cannot be read."""
+def may_join(text: str, *, unread: bool = True) -> bool:
+    """True if ``text`` joins tables, in any of its parts, or may do so by a SELECT in a value; ``unread`` if it cannot
+    be read.
+    """
     try:
         tree = sqlglot.parse_one(text, dialect="duckdb")
         return tree.find(exp.Join) is not None or any(
             query.parent is not None and not isinstance(query.parent, _TABLES) for query in tree.find_all(exp.Query))
     except (SqlglotError, RecursionError):
-        return True
+        return unread
 
 
 def with_marks(condition: str, mark: Callable[[str], str | None]) -> str:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from splitjoin.base.errors import InputError
 from splitjoin.lang.layouts import take
 
-from .clauses import Clauses, list_items, quoted
+from .clauses import Clauses, boolean_terms, list_items, quoted, tokens_of
 from .joined_tables import JoinedTables, RunJoin, TableJoin
 from .one_table_terms import ask
 from .subquery_joins import Database, Parts, correlated, is_aggregated
 
-__all__ = ["SubqueryValue", "subquery_value", "value_column", "value_pieces", "with_named_stars",
-           "with_pieces"]
+__all__ = ["SubqueryValue", "is_exists", "subquery_value", "test_pieces", "value_column", "value_pieces",
+           "with_named_stars", "with_pieces"]
 
 T = TokenType
 #: Words before a SELECT that is no value.
@@ -57,6 +57,69 @@ def value_pieces(select: Clauses) -> list[slice]:
             if start >= 0:
                 found.append(slice(start, token.end + 1))
     return found
+
+
+def test_pieces(select: Clauses) -> list[slice]:
+    """The places in the list of ``select`` of tests on the rows of a SELECT: EXISTS anywhere, and as terms between AND,
+    OR and NOT the comparisons with IN, ANY or ALL.
+    """
+    return sorted((piece for item in list_items(select) for piece in _tests(item)), key=lambda piece: piece.start)
+
+
+def is_exists(term: str) -> bool:
+    """True if ``term`` is an EXISTS, which is never NULL."""
+    return tokens_of(term)[0].token_type == T.EXISTS
+
+
+def _tests(item: Sequence[Token]) -> Iterator[slice]:
+    for n, token in enumerate(item):
+        if token.token_type == T.EXISTS and not _in_query(item[:n]) and (end := _closed(item, n + 1)):
+            yield slice(token.start, item[end].end + 1)
+    if len(item) > 2 and item[-2].token_type == T.ALIAS:
+        item = item[:-2]
+    elif len(item) > 2 and item[-2].token_type == T.R_PAREN and item[-1].token_type in (T.VAR, T.IDENTIFIER):
+        item = item[:-1]
+    yield from _terms(item)
+
+
+def _terms(tokens: Sequence[Token]) -> Iterator[slice]:
+    for kind in (T.OR, T.AND):
+        terms = boolean_terms(tokens, kind)
+        if len(terms) > 1:
+            for term in terms:
+                yield from _terms(term)
+            return
+    if tokens and tokens[0].token_type == T.NOT:
+        yield from _terms(tokens[1:])
+    elif tokens and tokens[0].token_type == T.L_PAREN and _closed(tokens, 0) == len(tokens) - 1:
+        yield from _terms(tokens[1:-1])
+    elif tokens and tokens[-1].token_type == T.R_PAREN and any(
+            t.token_type in (T.IN, T.ANY, T.ALL, T.SOME) and _closed(tokens, n + 1) == len(tokens) - 1
+            and tokens[n + 2].token_type in (T.SELECT, T.FROM, T.WITH, T.VALUES) for n, t in enumerate(tokens)):
+        yield slice(tokens[0].start, tokens[-1].end + 1)
+
+
+def _closed(tokens: Sequence[Token], at: int) -> int | None:
+    """The place of the parenthesis that closes the one at ``at``."""
+    if at >= len(tokens) or tokens[at].token_type != T.L_PAREN:
+        return None
+    depth = 0
+    for n in range(at, len(tokens)):
+        depth += (tokens[n].token_type == T.L_PAREN) - (tokens[n].token_type == T.R_PAREN)
+        if not depth:
+            return n
+    return None
+
+
+def _in_query(tokens: Sequence[Token]) -> bool:
+    """True if a SELECT in parentheses is open behind ``tokens``."""
+    opened = list[bool]()
+    for token, after in zip(tokens, [*tokens[1:], None], strict=False):
+        if token.token_type == T.L_PAREN:
+            opened.append(after is not None and after.token_type in (T.SELECT, T.FROM, T.WITH))
+        elif token.token_type == T.R_PAREN and opened:
+            opened.pop()
+    return any(opened)
 
 
 def subquery_value(text: str, outer: Parts, db: Database) -> SubqueryValue | None:
@@ -115,7 +178,7 @@ def with_named_stars(select: Clauses, label: str) -> str:
 
 
 def with_pieces(text: str, pieces: Sequence[tuple[slice, str]]) -> str:
-    """``text`` with another text for each of the ``pieces``, which are in order."""
-    for piece, by in reversed(pieces):
+    """``text`` with another text for each of the ``pieces``."""
+    for piece, by in sorted(pieces, key=lambda of: -of[0].start):
         text = text[:piece.start] + by + text[piece.stop:]
     return text

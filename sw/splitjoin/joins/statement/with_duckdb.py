@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError
-from splitjoin.lang.schema import Schema
 
 from .clauses import (
     Clauses,
@@ -22,28 +18,35 @@ from .clauses import (
     common_tables,
     conjuncts,
     item_names,
-    named_columns,
     quoted,
+    says_from,
     select_first,
     set_operands,
     tokens_of,
     words,
 )
 from .from_clause import FromItem, FromJoin, FromTree, from_trees
-from .join_order import JoinOrder, join_order
-from .joined_tables import JoinedTables, RunJoin, TableJoin, coalesced, merged_names
-from .multiway import MultiwayStatement, parse_multiway
-from .multiway_trees import named_column
+from .inner_joins import InnerJoins, RunSeveral
+from .join_order import JoinOrder
+from .joined_tables import Ints, JoinedTables, RunJoin, TableJoin, coalesced, merged_names, names_only
+from .lateral import OF_ROW, lateral_columns, lateral_rows, nearest_pairs
 from .one_table_terms import REFUSED, aggregate_names, ask, connection
-from .parts import SelectItem
+from .partners import without_partners
 from .remainder import NotDuckDBs, Remainder
 from .subquery_joins import Database, SubqueryJoin, has_subquery, may_join, subquery_join, with_marks
-from .subquery_values import SubqueryValue, subquery_value, value_column, value_pieces, with_named_stars, with_pieces
+from .subquery_values import (
+    SubqueryValue,
+    is_exists,
+    subquery_value,
+    test_pieces,
+    value_column,
+    value_pieces,
+    with_named_stars,
+    with_pieces,
+)
 
 __all__ = ["REFUSED", "Answer", "Surroundings"]
 
-#: Runs a statement that is a join alone, over three tables and more.
-RunSeveral = Callable[[MultiwayStatement, Sequence[pa.Table], JoinOrder], pa.Table]
 #: The error for a statement with several joins where one is meant.
 ONE_JOIN = ("window, time and sort are those of one join, but the statement has several; run them one by one, or leave "
             "them out")
@@ -105,10 +108,13 @@ class Surroundings:
         operands = set_operands(text)
         if operands:
             return self._set(db, text, operands, scope, nested=nested)
+        if self.joins and not says_from(text):  # of tables that WITH has joined
+            self.lines.append(f"DuckDB           the rest: {' '.join(text.split())}")
+            return ask(db, text, _said(scope, text))
         found = clauses(text)
         trees = from_trees(found)
-        if len(trees) > 1 or trees[0].joins or trees[0].first.tree is not None or value_pieces(found) or has_subquery(
-                conjuncts(found, found.where)):
+        if len(trees) > 1 or trees[0].joins or trees[0].first.tree is not None or value_pieces(found) or test_pieces(
+                found) or has_subquery(conjuncts(found, found.where)):
             rows = _Joins(self, db, found, trees, scope, nested=nested).rows()
         else:
             item = trees[0].first
@@ -117,7 +123,7 @@ class Surroundings:
                 scope[name] = _renamed(db, self._select(db, item.query, dict(scope), nested=True), item.columns)
                 at = text.index(item.text, found.source.start)
                 text = text[:at] + name + text[at + len(item.text):]
-            elif not nested and not self.joins:
+            elif not nested and not self.joins and (self.only_one or not may_join(text, unread=False)):
                 raise NotDuckDBs("there is no join")
             self.lines.append(f"DuckDB           the rest: {' '.join(text.split())}")
             rows = ask(db, text, _said(scope, text))
@@ -126,12 +132,13 @@ class Surroundings:
     def _set(self, db: Any, text: str, operands: Sequence[slice], scope: dict[str, pa.Table], *,
              nested: bool) -> pa.Table:
         """The rows of SELECTs between UNION, EXCEPT and INTERSECT."""
+        text_given = text
         for n, piece in reversed(list(enumerate(operands))):
             name = f"splitjoin_{len(scope)}"
             alone = nested or n > 0 or not may_join(text[piece])
             scope[name] = self._select(db, text[piece], dict(scope), nested=alone)
             text = f"{text[:piece.start]}(FROM {name}){text[piece.stop:]}"
-        if not nested and not self.joins:
+        if not nested and not self.joins and (self.only_one or len(_said(self.tables, text_given)) < 2):
             raise NotDuckDBs("there is no join")
         self.lines.append(f"DuckDB           the rest: {' '.join(text.split())}")
         return ask(db, text, _said(scope, text))
@@ -144,15 +151,14 @@ class _Joins:
                  scope: Mapping[str, pa.Table], *, nested: bool):
         self._of, self._db, self._trees, self._scope, self._nested = of, db, trees, dict(scope), nested
         self._found, self._text, self._bound = found, found.text, False
-        self._tables = dict[int, JoinedTables]()
+        self._tables, self._laterals = dict[int, JoinedTables](), set[int]()
         items = [item for tree in trees for item in tree.items()]
         for n, item in enumerate(items):
             label = item.label or f"splitjoin unnamed {n}"
-            if label.lower() in {other.lower() for rows in self._tables.values() for other in rows.parts}:
+            if label.lower() in {other.lower() for other in self._known()}:
                 raise StatementError(f"two tables are called {label!r}; give them names of their own, such as "
                                      f"{label} a JOIN {label} b")
-            self._tables[id(item)] = JoinedTables({label: self._table(item)})
-        self._labels = [label for rows in self._tables.values() for label in rows.parts]
+            self._tables[id(item)] = JoinedTables({label: self._table(item, label)})
 
     def rows(self) -> pa.Table:
         """The rows of the whole SELECT."""
@@ -160,25 +166,39 @@ class _Joins:
         if self._of.only_one and self._of.joins + joins > 1:
             if self._of.joins or any(item.name is None for tree in self._trees for item in tree.items()):
                 raise StatementError(ONE_JOIN)
-            return self._several(self._order())
+            return self._several(self._inner.order())
         if joins > 1 and (order := self._better_order()):
             return self._several(order)
         alone = None if joins or self._of.only_one else self._with_values(next(iter(self._tables.values())))
         self._where = list(conjuncts(self._found, self._found.where))
-        self._rest = Remainder(self._found, {label: table for rows in self._tables.values()
-                                             for label, table in rows.parts.items()}, nested=self._nested)
-        if joins == 1 and self._trees[0].joins:
-            self._trees = [self._without_partners(self._trees[0])]
-        rows = self._tree(self._trees[0], top=True) if alone is None else alone
+        self._rest = Remainder(self._found, self._known(), nested=self._nested)
+        tree = self._trees[0]
+        if joins == 1 and tree.joins and tree.joins[0].how == "left" and tree.joins[0].using == () and not (
+                self._laterals or tree.joins[0].nearest):
+            first, second = (next(iter(rows.parts.items())) for rows in self._tables.values())
+            tree, self._where = without_partners(tree, first, second, self._where, self._rest)
+        rows = self._tree(tree, top=True) if alone is None else alone
         for tree in self._trees[1:]:
-            rows = self._join(rows, self._tree(tree, top=True), FromJoin("inner", tree.first), where=True)
+            own = FromJoin("inner", tree.first)
+            if id(tree.first) not in self._laterals:
+                rows = self._join(rows, self._tree(tree, top=True), own, where=True)
+            elif {join.how for join in tree.joins} <= _KEEP_LEFT:
+                rows = self._joined(rows, [own, *tree.joins], top=True)
+            else:
+                raise StatementError("a table that names those before its comma must not stand before RIGHT or FULL "
+                                     "JOIN; put it behind the other tables")
         rows = self._with_subqueries(rows, several=joins > 0)
-        if not self._nested and not self._of.joins:
+        if not self._nested and not self._of.joins and (self._of.only_one or not may_join(self._text, unread=False)):
             raise NotDuckDBs("there is no join")
         return self._answer(rows)
 
-    def _table(self, item: FromItem) -> pa.Table:
+    def _table(self, item: FromItem, label: str) -> pa.Table:
         of, db = self._of, self._db
+        if item.body and self._tables and self._columns_of(f"SELECT * FROM {item.body}") is None:
+            found = lateral_columns(db, self._known(), item, label, _said(self._scope, item.text))
+            if found is not None:
+                self._laterals.add(id(item))
+                return found
         if item.query is not None:
             return _renamed(db, of._select(db, item.query, dict(self._scope), nested=True), item.columns)
         if item.name is not None:
@@ -191,15 +211,18 @@ class _Joins:
         return ask(db, f"SELECT * FROM {item.text}", _said(self._scope, item.text))
 
     def _tree(self, tree: FromTree, *, top: bool) -> JoinedTables:
-        rows = self._item(tree.first)
-        for n, join in enumerate(tree.joins):
+        if any(join.how == "positional" and (n or tree.first.tree is not None or join.item.tree is not None)
+               for n, join in enumerate(tree.joins)):
+            raise StatementError("POSITIONAL JOIN is of two tables, whose rows have places; those of a join have none: "
+                                 "number them, and join by their numbers")
+        return self._joined(self._item(tree.first), tree.joins, top=top)
+
+    def _joined(self, rows: JoinedTables, joins: Sequence[FromJoin], *, top: bool) -> JoinedTables:
+        for n, join in enumerate(joins):
             if join.how == "positional":
-                if n or tree.first.tree is not None or join.item.tree is not None:
-                    raise StatementError("POSITIONAL JOIN is of two tables, whose rows have places; those of a join "
-                                         "have none: number them, and join by their numbers")
                 rows = self._by_places(rows, self._item(join.item))
                 continue
-            later = {other.how for other in tree.joins[n + 1:]}
+            later = {other.how for other in joins[n + 1:]}
             rows = self._join(rows, self._item(join.item), join,
                               where=top and join.how == "inner" and later <= _KEEP_LEFT)
         return rows
@@ -220,8 +243,18 @@ class _Joins:
     def _join(self, left: JoinedTables, right: JoinedTables, join: FromJoin, *, where: bool) -> JoinedTables:
         """The rows of one join; ``where``: those terms of WHERE that have all their columns here belong to it."""
         self._of.joins += 1
+        each = id(join.item) in self._laterals
+        if self._of.only_one and (each or join.nearest):
+            raise StatementError("window, time and sort are for joins by a condition, but the statement has NEAREST BY "
+                                 "or a table that names those before it; leave them out")
+        if join.nearest is not None:
+            return self._nearest(left, right, join)
+        if each:
+            right = self._each_row(left, join)
         same = merged_names(left, right, join.using) if join.using != () else []
         work = TableJoin(self._db, left, right, join, self._scope)
+        if each:
+            work.add_rows(next(iter(right.parts)), OF_ROW)
         for condition in join.on:
             work.add(self._rest.shown(condition), "ON")
         work.add_equal((left.column_of(label, name), right.column_of(next(
@@ -229,13 +262,16 @@ class _Joins:
             for label, name, other in same)
         if where:
             for condition in list(self._where):
-                if self._belongs(condition, {*left.parts, *right.parts}):
+                if names_only(condition, self._known(), {*left.parts, *right.parts}):
                     with contextlib.suppress(PredicateError, SchemaError):
                         work.add_where(self._rest.shown(condition))
                         self._where.remove(condition)
         rows = work.run(self._of.run)
         self._of.lines += [*work.lines, f"join             {work.said}"]
         parts = dict(rows.parts)
+        if each:
+            label = next(iter(right.parts))
+            parts[label] = parts[label].drop_columns([OF_ROW])
         for label, name, other in same:
             to = next((t for t, table in right.parts.items() if other in table.column_names and t in parts), None)
             if to is None:
@@ -247,6 +283,27 @@ class _Joins:
             if made is not own:
                 parts[label] = parts[label].set_column(at, name, made).append_column(self._rest.hide(label, name), own)
         return JoinedTables(parts)
+
+    def _each_row(self, left: JoinedTables, join: FromJoin) -> JoinedTables:
+        """The rows of a table that has others for each row of ``left``."""
+        if join.how not in ("inner", "left"):
+            raise StatementError(f"a table that names those before it takes JOIN and LEFT JOIN, not "
+                                 f"{join.how.upper().replace('_', ' ')} JOIN")
+        self._of.lines.append(f"DuckDB           a table for each row: {' '.join(join.item.text.split())}")
+        label, = self._item(join.item).parts
+        return lateral_rows(self._db, left, join.item, label, _said(self._scope, join.item.text))
+
+    def _nearest(self, left: JoinedTables, right: JoinedTables, join: FromJoin) -> JoinedTables:
+        """The rows of a join by NEAREST BY."""
+        assert join.nearest is not None
+        rank = join.nearest.rank
+        found = TableJoin(self._db, left, right, join, self._scope).nearest(self._of.run, join.nearest)
+        self._of.lines.append(f"{'join  ' if found else 'DuckDB'}           the nearest {join.nearest.k} rows of "
+                              f"{right.label} by {rank}{'' if found else ', of all pairs'}")
+        r, s = found or nearest_pairs(self._db, left, right, join.nearest, _said(self._scope, rank))
+        alone = np.setdiff1d(np.arange(len(left)), r) if join.how == "left" else r[:0]
+        of_s = pa.concat_arrays([pa.array(s, pa.int64()), pa.nulls(len(alone), pa.int64())])
+        return JoinedTables({**left.taken(pa.array(np.concatenate([r, alone]))), **right.taken(of_s)})
 
     def _with_subqueries(self, rows: JoinedTables, *, several: bool) -> JoinedTables:
         """``rows`` after those conditions of WHERE that are semi and anti joins with the rows of a SELECT.
@@ -285,14 +342,9 @@ class _Joins:
         marks = dict[str, pa.Array]()
 
         def mark(term: str) -> str | None:
-            join = self._subquery_join(term, rows)
-            if join is None:
+            left = self._left_by(term, rows)
+            if left is None:
                 return None
-            left = np.arange(len(rows))
-            for conditions in join.steps(one=False):
-                work = self._work(join, join.how, conditions, rows)
-                self._count(work)
-                left = np.intersect1d(left, work.numbers(self._of.run)[0])
             name = f"{_MARKS} {len(marks)}"
             marks[name] = pa.array(np.isin(np.arange(len(rows)), left))
             return f"{quoted(_MARKS)}.{quoted(name)}"
@@ -304,9 +356,30 @@ class _Joins:
         kept = JoinedTables({**rows.parts, _MARKS: pa.table(marks)}).where(self._db, text, self._scope)
         return JoinedTables(rows.taken(pa.array(kept)))
 
+    def _left_by(self, term: str, rows: JoinedTables) -> Ints | None:
+        """The numbers of the rows of which ``term`` is true, as joins with the rows of a SELECT; None for others."""
+        join = self._subquery_join(term, rows)
+        if join is None:
+            return None
+        left = np.arange(len(rows))
+        for conditions in join.steps(one=False):
+            work = self._work(join, join.how, conditions, rows)
+            self._count(work)
+            left = np.intersect1d(left, work.numbers(self._of.run)[0])
+        return left
+
+    def _truth_of(self, term: str, rows: JoinedTables) -> pa.Array | None:
+        """The values of ``term``, a test on the rows of a SELECT, for each row; None where it is no join."""
+        found = [self._left_by(text, rows) for text in ([term] if is_exists(term) else [term, f"NOT ({term})"])]
+        if any(left is None for left in found):
+            return None
+        at = np.arange(len(rows))
+        true, *false = (np.isin(at, left) for left in found)
+        return pa.array(true, mask=~(true | false[0]) if false else None)
+
     def _with_values(self, rows: JoinedTables) -> JoinedTables | None:
-        """``rows``, of one table, with a column for each SELECT that is a value and names columns of them; the SELECT
-        around it has this column in its place. None where there is none.
+        """``rows``, of one table, with a column for each SELECT that is a value and names columns of them, and for each
+        test on the rows of one; the SELECT around it has this column in its place. None where there is none.
         """
         found, (label,), pieces, values = self._found, rows.parts, list[tuple[slice, str]](), dict[str, Any]()
         for piece in value_pieces(found):
@@ -318,6 +391,12 @@ class _Joins:
             self._count(work)
             values[name] = value_column(value, work, self._of.run, self._db, len(rows))
             pieces.append((piece, f"{quoted(_VALUES)}.{quoted(name)}"))
+        for piece in test_pieces(found):
+            truth = self._truth_of(found.text[piece], rows)
+            if truth is not None:
+                name = f"{_VALUES} {len(values)}"
+                values[name] = truth
+                pieces.append((piece, f"{quoted(_VALUES)}.{quoted(name)}"))
         if not values or "columns" in words(found.tokens):
             return None
         self._found = clauses(with_named_stars(clauses(with_pieces(found.text, pieces)), label))
@@ -363,65 +442,6 @@ class _Joins:
             return list(ask(self._db, f"SELECT * FROM ({text}) LIMIT 0", _said(self._scope, text)).column_names)
         return None
 
-    def _belongs(self, condition: str, labels: set[str]) -> bool:
-        """True if all columns of ``condition`` are of the tables ``labels``, and there are some, without a SELECT."""
-        try:
-            tree = sqlglot.parse_one(condition, dialect="duckdb")
-        except (SqlglotError, RecursionError):
-            return False
-        columns = list(tree.find_all(exp.Column))
-        for column in columns:
-            if column.table:
-                of = [label for label in self._labels if label.lower() == column.table.lower()]
-            else:
-                of = [label for rows in self._tables.values() for label, table in rows.parts.items()
-                      if column.name.lower() in {n.lower() for n in table.column_names}]
-            if len(of) != 1 or of[0] not in labels:
-                return False
-        return bool(columns) and tree.find(exp.Query) is None
-
-    def _without_partners(self, tree: FromTree) -> FromTree:
-        """``tree`` with an ANTI JOIN in place of a LEFT JOIN whose rows must lack a value that every partner has, and
-        of whose second table nothing else is said.
-        """
-        join = tree.joins[0]
-        (label, _), = self._tables[id(tree.first)].parts.items() if tree.first.tree is None else [("", None)]
-        if join.how != "left" or join.item.tree is not None or tree.first.tree is not None or join.using != ():
-            return tree
-        (other, table), = self._tables[id(join.item)].parts.items()
-        for n, condition in enumerate(self._where):
-            others = [*self._where[:n], *self._where[n + 1:]]
-            if self._rest.says(other, label, others):
-                continue
-            column = _lacking(condition)
-            if column is not None and self._is_partners(column, label, other, table, join.on):
-                self._where = others
-                return FromTree(tree.first, (replace(join, how="anti"),))
-        return tree
-
-    def _is_partners(self, column: exp.Column, label: str, other: str, table: pa.Table, on: Sequence[str]) -> bool:
-        """True if ``column`` is of the second table and no partner has NULL in it."""
-        first = self._tables[id(self._trees[0].first)].parts[label]
-
-        def own(c: exp.Column) -> str | None:
-            named = next((n for n in table.column_names if n.lower() == c.name.lower()), None)
-            if c.table:
-                return named if c.table.lower() == other.lower() else None
-            return None if any(n.lower() == c.name.lower() for n in first.column_names) else named
-
-        name = own(column)
-        if name is None:
-            return False
-        if not table.column(name).null_count:
-            return True
-        for condition in on:
-            with contextlib.suppress(SqlglotError):
-                tree = sqlglot.parse_one(condition, dialect="duckdb")
-                if type(tree) in (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE) and any(
-                        isinstance(side, exp.Column) and own(side) == name for side in (tree.this, tree.expression)):
-                    return True
-        return False
-
     def _answer(self, rows: JoinedTables) -> pa.Table:
         piece = " AND ".join(f"({condition})" for condition in self._where)
         parts = self._rest.parts(rows.parts, piece)
@@ -432,58 +452,33 @@ class _Joins:
         made = ask(self._db, text, {**_said(self._scope, text), **views})
         return made.rename_columns(self._rest.names(parts, made.column_names))
 
-    def _inner_joins(self) -> MultiwayStatement:
-        """FROM and WHERE as a join of three tables and more. Raises `StatementError` if it is none of inner joins."""
-        found, where = self._found, self._found.text[self._found.where]
-        return parse_multiway(f"SELECT * FROM {found.text[found.source]}{f' WHERE {where}' if where else ''}")
-
-    def _parts(self) -> list[pa.Table]:
-        return [rows.parts[label] for label, rows in zip(self._labels, self._tables.values(), strict=True)]
-
     def _better_order(self) -> JoinOrder | None:
         """The order of the joins, if another one than that of FROM promises to be much cheaper."""
         if any(item.name is None for tree in self._trees for item in tree.items()) or any(
-                join.how == "positional" for tree in self._trees for join in tree.joins):
+                join.how == "positional" or join.nearest for tree in self._trees for join in tree.joins):
             return None
         with contextlib.suppress(StatementError):  # other joins than inner ones keep their places
-            return order if (order := self._order()).told else None
+            return order if (order := self._inner.order()).told else None
         return None
 
-    def _order(self) -> JoinOrder:
-        """The order of the joins. Raises `StatementError` if they are not inner joins of three tables and more."""
-        tables = self._parts()
-        return join_order(self._inner_joins(), [Schema.from_table("r", t) for t in tables], tables)
+    @property
+    def _inner(self) -> InnerJoins:
+        return InnerJoins(self._found, self._known())
+
+    def _known(self) -> dict[str, pa.Table]:
+        """The tables of FROM so far, by their labels."""
+        return {label: table for rows in self._tables.values() for label, table in rows.parts.items()}
 
     def _several(self, order: JoinOrder) -> pa.Table:
         """The statement's rows: the joins of FROM run in steps, in this ``order``, and DuckDB computes the rest."""
-        found, statement, tables = self._found, self._inner_joins(), self._parts()
-        rest = f"{found.text[found.head]} FROM x {found.text[found.tail]}"
-        items = list[SelectItem]()
-        for n, (t, table) in enumerate(zip(statement.tables, tables, strict=True)):
-            said = named_columns(rest, table.column_names)
-            items += [SelectItem(named_column((t.label, name)), f"{n}.{name}", name, 0, 0)
-                      for name in [c for c in table.column_names if c in said] or table.column_names[:1]]
-        self._of.joins += len(tables) - 1
-        rows = self._of.several(replace(statement, items=tuple(items)), tables, order)
-        parts = {}
-        for n, t in enumerate(statement.tables):
-            part = rows.select([c for c in rows.column_names if c.startswith(f"{n}.")])
-            parts[t.label] = part.rename_columns([c.split(".", 1)[1] for c in part.column_names])
-        source, views = JoinedTables(parts).views()
+        found = self._found
+        self._of.joins += len(self._tables) - 1
+        source, views = JoinedTables(self._inner.rows(self._of.several, order)).views()
         text = f"{found.text[found.head]} FROM {source} {found.text[found.tail]}"
-        self._of.lines += [f"join             {' JOIN '.join(map(str, statement.tables))}, step by step, "
+        self._of.lines += [f"join             {' JOIN '.join(self._known())}, step by step, "
                            f"{order.told or 'in the order of FROM'}",
                            f"DuckDB           the rest: {' '.join(text.split())}"]
         return ask(self._db, text, {**_said(self._scope, text), **views})
-
-
-def _lacking(condition: str) -> exp.Column | None:
-    """The column of which ``condition`` says that it is NULL; None for other conditions."""
-    with contextlib.suppress(SqlglotError, RecursionError):
-        tree = sqlglot.parse_one(condition, dialect="duckdb")
-        if isinstance(tree, exp.Is) and isinstance(tree.this, exp.Column) and isinstance(tree.expression, exp.Null):
-            return tree.this
-    return None
 
 
 def _said(scope: Mapping[str, pa.Table], text: str) -> dict[str, pa.Table]:

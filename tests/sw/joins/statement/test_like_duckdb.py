@@ -127,6 +127,29 @@ SELECT * EXCLUDE (name) REPLACE (k + 1 AS k) FROM a SEMI JOIN b USING (k)
 SELECT a.k, rank() OVER (PARTITION BY a.k ORDER BY m) FROM a JOIN b ON a.k = b.k QUALIFY rank() OVER (ORDER BY m) < 4
 SELECT a.n, b.m FROM a JOIN b ON (a.k = b.k) = (a.name = b.name)
 SELECT a.n, b.m FROM a JOIN b ON a.k::VARCHAR = b.k::VARCHAR AND try_cast(a.name AS INT) IS NULL
+SELECT a.k, z FROM a, LATERAL (SELECT a.k + 1 AS z) q
+SELECT a.k, z FROM a JOIN (SELECT a.k + 1 AS z) q ON z > 3
+SELECT a.n, q.m FROM a LEFT JOIN LATERAL (SELECT m FROM b WHERE b.m > a.n ORDER BY m LIMIT 1) q ON true
+SELECT a.n, q.c FROM a CROSS JOIN LATERAL (SELECT count(*) AS c FROM b WHERE b.k <> a.k) q WHERE c > 1 ORDER BY a.n
+SELECT a.n, z, y, c.w FROM a, (SELECT k + 1) q(z), (SELECT z * 2 AS y) p LEFT JOIN c ON c.k = y - z
+SELECT * FROM a LEFT JOIN LATERAL (SELECT m AS z FROM b WHERE b.k = a.k) q ON z < n
+SELECT a.n, b.m, z FROM a FULL JOIN b ON a.k = b.k LEFT JOIN LATERAL (SELECT n + m AS z) q ON true
+SELECT a.n, b.m FROM a JOIN b USING (k), LATERAL (SELECT n * m AS z) q WHERE z > 80
+SELECT id, v FROM boxed, unnest(items) AS u(v)
+SELECT b.id, v, a.n FROM boxed b CROSS JOIN unnest(b.items) u(v) JOIN a ON a.k = v
+SELECT k, i FROM a, range(a.k) t(i) WHERE i > 0
+SELECT a.n, b.m FROM a JOIN b NEAREST 2 BY DISTANCE abs(a.n - b.m)
+SELECT a.n, b.m FROM a LEFT JOIN b APPROX NEAREST BY SIMILARITY a.n * b.m + b.k
+SELECT x.n, q.m FROM a x JOIN (SELECT * FROM b WHERE m > 5) q EXACT NEAREST 3 BY DISTANCE abs(x.n - q.m) + 0.5
+SELECT a.n, b.m, c.w FROM a JOIN b NEAREST 1 BY DISTANCE abs(a.n - b.m) JOIN c ON c.k = b.k
+SELECT count(*) FROM a JOIN (b JOIN c ON b.k = c.k) NEAREST 1 BY DISTANCE a.n - m + w
+SELECT a.n, b.m FROM a LEFT JOIN empty b NEAREST 2 BY DISTANCE m
+SELECT a.n FROM a JOIN BY (TYPE semi) b ON a.k = b.k
+SELECT n, m FROM a JOIN BY (TYPE LEFT_JOIN) b ON (a.k = b.k AND m > 7)
+SELECT count(*) FROM a JOIN BY (TYPE full) b USING (k)
+SELECT k FROM a EXCEPT SELECT k FROM b ORDER BY k
+WITH q AS (SELECT a.n FROM a JOIN b USING (k)) SELECT EXISTS (FROM q WHERE n > 9) AS e, (SELECT sum(n) FROM q) AS n
+SELECT a.k, (SELECT count(*) FROM b WHERE b.k = a.k), EXISTS (FROM c WHERE c.k = a.k) FROM a
 """.strip().splitlines()
 
 
@@ -140,7 +163,7 @@ def db() -> Any:
 def tables_of(db: duckdb.DuckDBPyConnection, text: str) -> dict[str, pa.Table]:
     named = {name for (name,) in db.sql("SELECT table_name FROM duckdb_tables()").fetchall()}
     return {name: db.sql(f"FROM {name}").to_arrow_table() for name in named if re.search(
-        rf"(FROM|JOIN|,) \(?{name}\b", text)}
+        rf"(FROM|JOIN|,|\)) \(?{name}\b", text)}
 
 
 def rows_of(table: pa.Table) -> list[str]:
@@ -169,9 +192,15 @@ TERMS = ["{0}.k = {1}.k", "{0}.k < {1}.k", "{0}.k + {1}.k <= 5", "lower({0}.name
          "({0}.k = 3 OR {1}.k = 1)", "NOT coalesce({0}.k, 0) = {1}.k", "{0}.k::VARCHAR = {1}.k::VARCHAR"]
 TABLES = ["a", "b", "(SELECT k, name FROM a WHERE k > 1)", "(SELECT k, upper(name) AS name FROM b)",
           "(SELECT a.k, b.name FROM a JOIN b ON a.k <= b.k)", "(VALUES (1, 'x'), (3, NULL))", "empty"]
+#: Tables that are others for each row of those before them.
+ROWS_OF = ["LATERAL (SELECT {0}.k + 1, upper({0}.name))", "(SELECT m - 5, b.name FROM b WHERE b.k = {0}.k)",
+           "LATERAL (SELECT max(b.k), {0}.name FROM b WHERE b.k <> {0}.k)", "(SELECT k, name FROM a WHERE k < {0}.k "
+           "ORDER BY ALL LIMIT 2)"]
 KINDS = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN", "CROSS JOIN"]
 LISTS = ["{0}.k", "*", "count(*)", "DISTINCT {0}.name", "{0}.k, upper({0}.name) AS u", "{0}.name, count({0}.k) AS n",
-         "max({0}.k), min({0}.name)", "{0}.k + 1, row_number() OVER (ORDER BY {0}.k, {0}.name) > 1"]
+         "max({0}.k), min({0}.name)", "{0}.k, {0}.k IN (SELECT k FROM c WHERE w > 1) OR {0}.name = 'x' AS i",
+         "{0}.name, EXISTS (FROM c WHERE c.k >= {0}.k), (SELECT max(w) FROM c WHERE c.k <> {0}.k)",
+         "{0}.k + 1, row_number() OVER (ORDER BY {0}.k, {0}.name) > 1"]
 #: Conditions of WHERE, and those on the rows of a SELECT, of which each is a join.
 TESTS = ["{0}.k > 1", "{0}.k IS NULL", "{0}.name <> 'y'", "{0}.k = (SELECT max(k) FROM b)", "{1}.name LIKE 'x%'",
          "({0}.k < 3 OR {1}.k = 3)"]
@@ -192,8 +221,12 @@ def statements(draw: st.DrawFn) -> str:
         kind, how = draw(st.sampled_from(KINDS)), draw(st.sampled_from(["on", "on", "using", "natural"]))
         item = f"{table} {label}(k, name)"
         terms = draw(st.lists(st.sampled_from(TERMS), min_size=1, max_size=2, unique=True))
+        each = draw(st.sampled_from(ROWS_OF)).format(draw(st.sampled_from(seen)))
         if kind == "CROSS JOIN":
             source += f" {kind} {item}"
+        elif kind in ("JOIN", "LEFT JOIN") and draw(st.integers(0, 3)) == 0:
+            term = draw(st.sampled_from([of for of in TERMS if "SELECT" not in of]))  # DuckDB takes no other ones
+            source += f" {kind} {each} {label}(k, name) ON {term.format(draw(st.sampled_from(seen)), label)}"
         elif how == "using" and len(seen) == 1:
             source += f" {kind} {item} USING ({draw(st.sampled_from(['k', 'name', 'k, name']))})"
         elif how == "natural" and len(seen) == 1:

@@ -35,6 +35,17 @@ STATEMENTS = [
     "SELECT id, (SELECT x + max(a) FROM s WHERE s.k = r.k) AS l FROM r WHERE EXISTS (FROM s WHERE s.a = r.x)",
     "SELECT id FROM r WHERE x > (SELECT avg(a) FROM s WHERE s.k >= r.k) AND x NOT IN (SELECT a FROM s WHERE a > 6)",
     "WITH v AS (SELECT id, (SELECT count(a) FROM s WHERE s.a < r.x) AS n FROM r) SELECT n, count(*) FROM v GROUP BY n",
+    "SELECT id FROM r WHERE x > (SELECT avg(a) FROM s)",
+    "SELECT id, (SELECT max(a) FROM s) AS v, (SELECT a FROM s WHERE s.id = r.id LIMIT 1) AS w FROM r",
+    "SELECT id, (SELECT r.x + max(a) FROM s WHERE s.id = r.id) AS v FROM r",
+    "SELECT *, EXISTS (SELECT 1 FROM s WHERE s.a > r.x) AS e FROM r",
+    "SELECT id, NOT EXISTS (FROM s WHERE s.a > r.x) AND id < 4 FROM r",
+    "SELECT id, x IN (SELECT a FROM s) AS i, x NOT IN (SELECT a FROM s) n, k IN (SELECT k FROM s WHERE s.a = x) FROM r",
+    "SELECT id, x IN (SELECT a FROM s WHERE a > 2) OR x > ALL (SELECT a FROM s WHERE s.id > r.id) FROM r",
+    "SELECT id, CASE WHEN EXISTS (FROM s WHERE a = x) THEN (SELECT max(a) FROM s WHERE s.id < r.id) END AS c FROM r",
+    "SELECT id, (x, k) IN (SELECT a, k FROM s), NOT (x <> ANY (SELECT a FROM s)) FROM r WHERE EXISTS (FROM one)",
+    "SELECT count(*), count(*) FILTER (WHERE x IN (SELECT a FROM s)) FROM r",
+    "SELECT EXISTS (FROM s WHERE a >= x) AS e, count(*) FROM r GROUP BY e ORDER BY e",
 ]
 
 
@@ -64,15 +75,14 @@ def test_what_runs_where() -> None:
     said = explain_sql("SELECT id, (SELECT max(a) FROM s WHERE s.k = r.k) AS top FROM r", schemas, window="ROWS 9",
                        windowed=False)
     assert "join             r JOIN s ON " in said
+    said = explain_sql("SELECT EXISTS (FROM s WHERE s.k = r.k) FROM r", schemas, window="ROWS 9", windowed=False)
+    assert "join             r SEMI JOIN s ON " in said
 
 
 @pytest.mark.parametrize(("text", "said"), [
     ("SELECT id, (SELECT a FROM s WHERE s.id < r.id) AS v FROM r", "must have one row at most"),
-    ("SELECT id, (SELECT a, id FROM s WHERE s.id < r.id) AS v FROM r", "two tables must be joined"),
-    ("SELECT id, (SELECT max(a) FROM s) AS v FROM r", "two tables must be joined"),
-    ("SELECT id, (SELECT a FROM s WHERE s.id = r.id LIMIT 1) AS v FROM r", "two tables must be joined"),
-    ("SELECT id, (SELECT r.x + max(a) FROM s WHERE s.id = r.id) AS v FROM r", "two tables must be joined"),
-    ("SELECT id, (SELECT a FROM u WHERE u.id = r.id) AS v FROM r", "two tables must be joined"),
+    ("SELECT id, (SELECT a, id FROM s WHERE s.id < r.id) AS v FROM r", "refuses it: Binder Error: Subquery returns 2"),
+    ("SELECT id, (SELECT a FROM u WHERE u.id = r.id) AS v FROM r", "refuses it: Catalog Error: Table with name u"),
 ])
 def test_refused(text: str, said: str) -> None:
     with pytest.raises(SplitJoinError, match=said):
