@@ -66,6 +66,12 @@ class SessionSchemas:
         """The schema of the kept columns of a stream."""
         return pa.schema([self.streams[side].field(name) for name in self.kept[side]])
 
+    def kept_of(self, side: Side, table: pa.Table) -> pa.Table:
+        """The kept columns of ``table``, checked tuples of a stream. Raises `InputError` for a value for which DuckDB
+        has no result.
+        """
+        return with_computed(self.query, side, table).select(self.kept[side])
+
     def batch(self, side: Side, data: Any) -> pa.Table:
         """``data`` as a checked batch of stream ``side``, with the columns that are computed of it. Raises `InputError`
         and `SchemaError`.

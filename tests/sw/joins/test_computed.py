@@ -107,6 +107,29 @@ def test_a_select_over_streams() -> None:
                       time="ts")
 
 
+def test_shared_streams() -> None:
+    on = "lower(r.word) = lower(s.name)"
+    whole = splitjoin.join(R, S, on=on, window="RANGE 9", time="ts").to_pylist()
+    with splitjoin.share(R.schema, S.schema, time="ts", retain="RANGE 9") as streams:
+        queries = [streams.query(on=on, window="RANGE 9"),
+                   streams.sql(f"SELECT r.x, s.a FROM r JOIN s ON {on}", window="RANGE 9"),
+                   streams.query(on="CAST(word AS BIGINT) = s.a", window="RANGE 9")]
+        streams.push_r(R.slice(0, 3))
+        streams.push_s(S.slice(0, 3))
+        late = streams.query(on=on, window="RANGE 9", history=True)
+        streams.push_r(R.slice(3))
+        streams.push_s(S.slice(3))
+        for _ in range(2):  # a query that fails loses nothing, and is no other's failure
+            with pytest.raises(InputError, match="gives no rows: Conversion Error"):
+                queries[2].poll()
+        streams.close_r()
+        streams.close_s()
+        rows, listed, newer = (query.flush().to_pylist() for query in (*queries[:2], late))
+    assert rows == whole
+    assert listed == [{"x": row["x"], "a": row["a"]} for row in whole]
+    assert newer == [row for row in whole if max(row["ts_r"], row["ts_s"]) > 2]
+
+
 def test_explained_and_simulated() -> None:
     query = splitjoin.query(R.schema, S.schema, on="length(r.word) = s.a AND s.name ILIKE 'a%'", window="ROWS 4")
     assert "length(r.word)" in explain(query).lower()

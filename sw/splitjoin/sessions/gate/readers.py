@@ -6,10 +6,12 @@ tuple when all have read it (Gulisano et al.: "ScaleJoin", section IV.A: `getNex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Condition, RLock
 from typing import ClassVar
+
+import pyarrow as pa
 
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.lang.schema import SIDES, Side
@@ -24,6 +26,8 @@ _SMALL_SLICE = 1 << 14
 
 #: What a gate gives at once: tuples that became ready, the frontier behind them, and whether both streams are finished.
 Taken = tuple[Arrivals, "int | None", bool]
+#: Makes the columns that a reader wants of the tuples of a stream.
+Columns = Callable[[Side, pa.Table], pa.Table]
 
 
 class ReadySequence:
@@ -72,8 +76,8 @@ class ReadySequence:
             if len(arrivals) or known != (self.frontier, self.done):
                 self._changed.notify_all()
 
-    def reader(self, columns: Mapping[Side, Sequence[str]] | None = None) -> Reader:
-        """A reader of what becomes ready from now on, with these columns of each stream; None: with all."""
+    def reader(self, columns: Columns | None = None) -> Reader:
+        """A reader of what becomes ready from now on, with the ``columns`` that this makes of it; None: as it is."""
         with self._changed:
             self.collect()
             made = Reader(self, self.end if self._begin is None else self._begin, columns)
@@ -192,8 +196,9 @@ class Reader:
     in_order: ClassVar[bool] = True
     longest_delay: ClassVar[int] = 0
 
-    def __init__(self, sequence: ReadySequence, position: int, columns: Mapping[Side, Sequence[str]] | None):
+    def __init__(self, sequence: ReadySequence, position: int, columns: Columns | None):
         self._sequence, self._columns = sequence, columns
+        self._failed: Arrivals | None = None  # what was read, and has no columns
         self.position = position
         self.frontier: int | None = None
         self.done = self.paused = self._last = False
@@ -210,13 +215,22 @@ class Reader:
 
     def ready(self) -> Arrivals:
         """The tuples that became ready since the last call: the next slice of arrival order, which may be empty."""
-        arrivals = self._sequence.nothing if self.paused else self._sequence.read(self)
+        if self._failed is not None:
+            arrivals, self._failed = self._failed, None
+        else:
+            arrivals = self._sequence.nothing if self.paused else self._sequence.read(self)
+        if self._columns is None:
+            made = arrivals
+        else:
+            try:
+                made = Arrivals(arrivals.stream, arrivals.ts, *(self._columns(side, arrivals.table(side))
+                                                                for side in SIDES))
+            except BaseException:
+                self._failed = arrivals  # nothing is lost: each further call raises this
+                raise
         if self._last:
             self.close()
-        if self._columns is None:
-            return arrivals
-        return Arrivals(arrivals.stream, arrivals.ts, *(arrivals.table(side).select(self._columns[side])
-                                                        for side in SIDES))
+        return made
 
     def wait(self, seconds: float | None) -> None:
         """Wait until there is something to read, or ``seconds`` have passed (None: for ever)."""

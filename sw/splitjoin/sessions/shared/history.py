@@ -6,7 +6,7 @@ import numpy as np
 
 from splitjoin.lang.schema import SIDES
 
-from ..gate import Reader
+from ..gate import Columns, Reader
 from ..retained import RetainedState, RetainedWindows
 from ..schemas import SessionSchemas
 
@@ -40,15 +40,15 @@ class History:
 
     def windows_of(self, schemas: SessionSchemas) -> RetainedWindows:
         """The windows of a query, from these tuples, which get row ids from 0 on."""
-        shorter = self._restored(schemas, self.windows)
+        shorter = self._restored(schemas, self.windows, schemas.kept_of)
         shorter.trim((shorter.streams["r"].end, shorter.streams["s"].end))
-        return self._restored(schemas, shorter)
+        return self._restored(schemas, shorter, lambda side, kept: kept)
 
-    def _restored(self, schemas: SessionSchemas, windows: RetainedWindows) -> RetainedWindows:
+    def _restored(self, schemas: SessionSchemas, windows: RetainedWindows, columns: Columns) -> RetainedWindows:
         made = RetainedWindows(schemas.query, {side: schemas.kept_schema(side) for side in SIDES})
         r, s = windows.streams["r"], windows.streams["s"]
         before = np.clip(r.s_before.values - s.first, 0, len(s))
         times = [None if schemas.query.time is None else rows.ts.values.copy() for rows in (r, s)]
-        made.restore({"r": RetainedState(0, r.table().select(schemas.kept["r"]), times[0], before),
-                      "s": RetainedState(0, s.table().select(schemas.kept["s"]), times[1], None)}, windows.now)
+        made.restore({"r": RetainedState(0, columns("r", r.table()), times[0], before),
+                      "s": RetainedState(0, columns("s", s.table()), times[1], None)}, windows.now)
         return made

@@ -236,7 +236,7 @@ class Cursor:
 def opened_pipeline(sequence: ReadySequence, schemas: SessionSchemas, device: Device, limit: Limit, punctuation: bool,
                     snapshot: Snapshot | None, faults: CoreFaults) -> Pipeline[Reader]:
     """A pipeline that reads ``sequence`` from now on."""
-    reader = sequence.reader(schemas.kept)
+    reader = sequence.reader(schemas.kept_of)
     try:
         return Pipeline(schemas, device, gate=lambda: reader, limit=limit, punctuation=punctuation, snapshot=snapshot,
                         faults=faults)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from splitjoin.base.errors import BackPressure, DeviceError, InputError, SnapshotError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
+from splitjoin.joins.computed import make_query
 from splitjoin.joins.statement import Select, sql
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
@@ -366,13 +367,12 @@ class SharedStreams(ChangesOfAll):
                    {name: join for name, join in self._joins.items() if join.running})
 
     def _query(self, **parts: Any) -> Query:
-        return Query.make(self._streams["r"], self._streams["s"], time=self._time, **parts)
+        return make_query(self._streams["r"], self._streams["s"], time=self._time, **parts)
 
     def _select(self, text: str, window: WindowSpec, order: str | Order) -> Select:
         """The query of a SELECT over the two streams."""
-        time = self._time
-        if isinstance(time, Mapping):
-            time = {name: time[side] for side, name in zip(SIDES, self._names, strict=True)}
+        time = self._time if not isinstance(self._time, Mapping) else {
+            name: self._time[side] for side, name in zip(SIDES, self._names, strict=True)}
         tables = {name: self._base.streams[side] for side, name in zip(SIDES, self._names, strict=True)}
         select: Any = sql(text, window=window, time=time, order=order, tables=tables)
         if not isinstance(select, Select):
