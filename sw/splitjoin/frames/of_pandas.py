@@ -51,8 +51,9 @@ class PandasJoin(FrameJoin):
 
         Returns:
             A DataFrame with a row for each row of this frame, in its order. Columns keep their types, unless pandas
-            needs another one for missing values. With ``left_index`` or ``right_index`` it has the index of this frame,
-            else numbers from 0.
+            needs another one for missing values. As in pandas, if this frame has no column for its times, and some row
+            has no partner, the column of ``right`` has them. With ``left_index`` or ``right_index`` it has the index of
+            this frame, else numbers from 0.
 
         Raises:
             SplitJoinError: With what must hold, what came and what to do.
@@ -70,7 +71,11 @@ class PandasJoin(FrameJoin):
             rows = nearest_rows(left.keys, one.keys, condition, nulls_equal=True, **options)
             shared = [theirs for mine, theirs in zip((left.time, *left_by), (one.time, *right_by), strict=True)
                       if mine is not None and mine == theirs]
-            parts.append(_taken(one.frame.drop(columns=shared), rows))
+            part = _taken(one.frame.drop(columns=shared), rows)
+            if (left.time is None and one.time is not None and one.time not in left.frame.columns
+                    and (rows < 0).any()):  # only then, as in pandas
+                part[one.time] = getattr(left.times, "array", left.times)
+            parts.append(part)
         _rename(parts, _suffixes(suffixes, len(rights)))
         index = self._frame.index if left_index or right_index else range(len(self._frame))
         pandas = importlib.import_module("pandas")
@@ -86,10 +91,11 @@ class _Frame:
 
     Attributes:
         time: The name of the column by which rows are near; None for the index and for values that are no column.
+        times: Its values.
     """
 
-    def __init__(self, frame: Any, time: Any, keys: Keys):
-        self.frame, self.time, self.keys = frame, time, keys
+    def __init__(self, frame: Any, time: Any, times: Any, keys: Keys):
+        self.frame, self.time, self.times, self.keys = frame, time, times, keys
 
     @classmethod
     def of(cls, frame: Any, time: Any, by: Sequence[Any], what: str) -> _Frame:
@@ -117,7 +123,7 @@ class _Frame:
             raise InputError(f"{what}_on must have a value for each of the {len(frame)} rows, not {len(times)}")
         keys = Keys(_array(times, f"{what} time"), [_array(made[name], repr(name)) for name in by],
                     lambda: pa.Table.from_pandas(made, preserve_index=False))
-        return cls(made, time if named else None, keys)
+        return cls(made, time if named else None, times, keys)
 
 
 def _array(values: Any, what: str) -> pa.Array | pa.ChunkedArray:

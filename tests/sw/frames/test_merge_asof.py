@@ -45,6 +45,7 @@ FORMS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "on": (None, None, {"on": "t"}),
     "two names": (None, lambda f: f.rename(columns={"t": "u"}), {"left_on": "t", "right_on": "u"}),
     "two indexes": (lambda f: f.set_index("t"), lambda f: f.set_index("t"), {"left_index": True, "right_index": True}),
+    "an index on the left": (lambda f: f.set_index("t"), None, {"left_index": True, "right_on": "t"}),
     "an index on the right": (None, lambda f: f.set_index("t"), {"left_on": "t", "right_index": True}),
     "levels": (lambda f: f.set_index("t"), lambda f: f.set_index(["t", "note"]), {"left_on": "t", "right_on": "t"}),
     "no key remains": (None, lambda f: f[["t", "k", "word", "part", "sort"]], {"on": "t"}),
