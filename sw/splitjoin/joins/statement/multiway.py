@@ -94,8 +94,7 @@ class Windows:
             try:
                 columns.append(time_columns(r, s, (name, names[other])))
             except SchemaError as error:  # which calls the tables r and s
-                said = re.sub(r"\br(?=\.)", tables[n].label.replace("\\", r"\\"), str(error))
-                raise SchemaError(re.sub(r"\bs(?=\.)", tables[other].label.replace("\\", r"\\"), said)) from None
+                raise SchemaError(_of_tables(str(error), tables[n].label, tables[other].label)) from None
         types = {str(c.type) for c in columns}
         if len(types) > 1:
             raise SchemaError(f"the time columns of a join of three streams and more must have one type, not "
@@ -482,6 +481,13 @@ def _by_table(spec: Any, tables: Sequence[TableName], what: str, error: type[Exc
         raise error(f"a mapping of {what} must have the keys {', '.join(repr(t.label) for t in tables)}, the tables of "
                     f"the statement, not {sorted(map(str, spec))}")
     return found
+
+
+def _of_tables(said: str, r: str, s: str) -> str:
+    """``said`` with the labels of two tables in place of r and s."""
+    labels = {"r": r, "s": s}
+    said = re.sub(r"\bstream ([rs])\b", lambda found: f"table {labels[found[1]]}", said)
+    return re.sub(r"\b([rs])(?=\.)", lambda found: labels[found[1]], said)
 
 
 def _field(schema: Schema, name: str) -> pa.Field:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -291,16 +291,18 @@ class _Joins:
                                  f"{join.how.upper().replace('_', ' ')} JOIN")
         self._of.lines.append(f"DuckDB           a table for each row: {' '.join(join.item.text.split())}")
         label, = self._item(join.item).parts
-        return lateral_rows(self._db, left, join.item, label, _said(self._scope, join.item.text))
+        item = replace(join.item, body=self._rest.shown(join.item.body))
+        return lateral_rows(self._db, left, item, label, _said(self._scope, item.text))
 
     def _nearest(self, left: JoinedTables, right: JoinedTables, join: FromJoin) -> JoinedTables:
         """The rows of a join by NEAREST BY."""
         assert join.nearest is not None
-        rank = join.nearest.rank
-        found = TableJoin(self._db, left, right, join, self._scope).nearest(self._of.run, join.nearest)
+        rank = self._rest.shown(join.nearest.rank)
+        nearest = replace(join.nearest, rank=rank)
+        found = TableJoin(self._db, left, right, join, self._scope).nearest(self._of.run, nearest)
         self._of.lines.append(f"{'join  ' if found else 'DuckDB'}           the nearest {join.nearest.k} rows of "
                               f"{right.label} by {rank}{'' if found else ', of all pairs'}")
-        r, s = found or nearest_pairs(self._db, left, right, join.nearest, _said(self._scope, rank))
+        r, s = found or nearest_pairs(self._db, left, right, nearest, _said(self._scope, rank))
         alone = np.setdiff1d(np.arange(len(left)), r) if join.how == "left" else r[:0]
         of_s = pa.concat_arrays([pa.array(s, pa.int64()), pa.nulls(len(alone), pa.int64())])
         return JoinedTables({**left.taken(pa.array(np.concatenate([r, alone]))), **right.taken(of_s)})

@@ -135,6 +135,7 @@ SELECT a.n, z, y, c.w FROM a, (SELECT k + 1) q(z), (SELECT z * 2 AS y) p LEFT JO
 SELECT * FROM a LEFT JOIN LATERAL (SELECT m AS z FROM b WHERE b.k = a.k) q ON z < n
 SELECT a.n, b.m, z FROM a FULL JOIN b ON a.k = b.k LEFT JOIN LATERAL (SELECT n + m AS z) q ON true
 SELECT a.n, b.m FROM a JOIN b USING (k), LATERAL (SELECT n * m AS z) q WHERE z > 80
+SELECT k, z FROM a FULL JOIN b USING (k) JOIN LATERAL (SELECT a.k + b.k AS z) q ON z < 9
 SELECT id, v FROM boxed, unnest(items) AS u(v)
 SELECT b.id, v, a.n FROM boxed b CROSS JOIN unnest(b.items) u(v) JOIN a ON a.k = v
 SELECT k, i FROM a, range(a.k) t(i) WHERE i > 0

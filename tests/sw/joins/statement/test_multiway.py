@@ -108,8 +108,9 @@ WINDOW = {"window": "RANGE 3", "time": "t"}
     ("SELECT va, vb AS va FROM a, b, c", {}, StatementError, "must have distinct names"),
     ("SELECT va FROM a JOIN b ON a.k = c.k JOIN c ON b.k = c.k", WINDOW, StatementError, r"^ON behind b names 'c\.k'"),
     ("SELECT va FROM a JOIN b ON a.k = c.k JOIN c ON b.k = c.k", {}, StatementError, r"^ON behind b names 'c\.k'"),
-    ("SELECT va FROM a, b, (SELECT t::TIMESTAMP_S AS t, k FROM c) c", WINDOW, StatementError, "those of one join"),
-    ("SELECT va FROM a, b, c", {"window": "RANGE 3", "time": {"a": "t", "b": "t", "c": "q"}}, SchemaError, "c has no"),
+    ("SELECT va FROM a, b, (SELECT t, k FROM c) c", WINDOW, StatementError, "those of one join"),
+    ("SELECT va FROM a, b, c", {"window": "RANGE 3", "time": {"a": "t", "b": "t", "c": "q"}}, SchemaError,
+     "table c has no column 'q'"),
     ("SELECT va FROM a, b, c WHERE a.k AND  b.k = c.k", WINDOW, PredicateError, r"^'\(a\.k\)': a condition .* needed"),
     ("SELECT va FROM a, b, c WHERE a.k  + TRUE = c.k", {}, PredicateError, r"^'a\.k \+ TRUE': .*\n.*\n +\^{3}$"),
 ])
