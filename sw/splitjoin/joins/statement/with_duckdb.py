@@ -372,11 +372,11 @@ class _Joins:
 
     def _truth_of(self, term: str, rows: JoinedTables) -> pa.Array | None:
         """The values of ``term``, a test on the rows of a SELECT, for each row; None where it is no join."""
-        found = [self._left_by(text, rows) for text in ([term] if is_exists(term) else [term, f"NOT ({term})"])]
-        if any(left is None for left in found):
+        left = [self._left_by(text, rows) for text in ([term] if is_exists(term) else [term, f"NOT ({term})"])]
+        found = [np.isin(np.arange(len(rows)), one) for one in left if one is not None]
+        if len(found) < len(left):
             return None
-        at = np.arange(len(rows))
-        true, *false = (np.isin(at, left) for left in found)
+        true, *false = found
         return pa.array(true, mask=~(true | false[0]) if false else None)
 
     def _with_values(self, rows: JoinedTables) -> JoinedTables | None:
