@@ -22,6 +22,7 @@ from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan, Test
 
 from ..arrival import Arrivals
+from .extremes import with_sums_inside
 from .pairs import PairTest, column_arrays
 from .runs_of_keys import Groups, least_code
 from .table_work import Work, plain_work
@@ -67,7 +68,8 @@ class Condition:
 
     def __init__(self, query: Query, incoming: Arrivals, work: Work | None = None):
         self._work = work or plain_work()
-        self.plan = plan = with_ranked_texts(make_plan(_measured(query.predicate, incoming)), incoming)
+        predicate = with_sums_inside(_measured(query.predicate, incoming))
+        self.plan = plan = with_ranked_texts(make_plan(predicate), incoming)
         self._incoming, self._coder = incoming, Coder(plan)
         self._bounds: dict[str, list[Bounds]] = {}
         self._values: dict[str, list[Vector]] = {}

@@ -115,6 +115,7 @@ def intervals(seed: int, n: int) -> pa.Table:
     ("r.c = s.c AND r.st < s.en AND s.st < r.en", "two ranges"),
     ("r.c = s.c AND r.e = s.e AND r.st < s.en AND s.st < r.en", "two ranges"),
     ("r.c = s.c AND s.st <= r.st AND r.en <= s.en", "two ranges"),
+    ("r.c = s.c AND least(r.en, s.en) - greatest(r.st, s.st) >= 5", "two ranges"),
     ("r.c = s.c AND r.st BETWEEN s.st AND s.en", "a range of r"),
     ("r.c = s.c AND s.st BETWEEN r.st AND r.en", "a range of s"),
     ("r.c = s.c AND abs(r.st - s.st) <= 9", "a range of"),
