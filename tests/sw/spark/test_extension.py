@@ -163,6 +163,18 @@ def test_settings_and_hints(spark: SparkSession) -> None:
                 spark.sql(text.format("")))
 
 
+@pytest.mark.usefixtures("tables")
+def test_conditions_that_let_many_pairs_through_stay(spark: SparkSession) -> None:
+    with settings(spark, spark__splitjoin__sql__enabled=True, spark__splitjoin__sql__minComparisons=1):
+        for on in ("l.x < r.x", "l.x < r.x AND l.y < r.z", "l.x - r.x < 3", "l.x = r.x OR l.y < r.z", "l.x <> r.x",
+                   "l.x + 1 > r.x AND l.name <> r.word"):
+            assert "the condition seems to let a large part of all pairs through" in plan_of(
+                spark.sql(f"SELECT l.id FROM l JOIN r ON {on}")), on
+        for on in ("l.x < r.x AND l.y > r.z", "abs(l.x - r.x) < 3", "greatest(l.x, r.x) < least(l.y, r.z)",
+                   "l.x > r.x AND (l.x < r.x + 9 OR r.x IS NULL AND l.ok)", "l.x = r.x OR l.y - r.z BETWEEN 0 AND 2"):
+            assert "splitjoin[left" in plan_of(spark.sql(f"SELECT l.id, r.id FROM l LEFT JOIN r ON {on}")), on
+
+
 @pytest.mark.parametrize("ansi", [True, False])
 @pytest.mark.parametrize(("on", "raises"), [
     ("l.i - r.i > 5", True), ("l.i < r.i + 1", True), ("abs(l.i - r.j) < 9", False), ("abs(r.i) < l.i", True),

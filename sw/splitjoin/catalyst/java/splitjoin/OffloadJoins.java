@@ -19,10 +19,15 @@ final class OffloadJoins extends Rule<LogicalPlan> {
   static final String ENABLED = "spark.splitjoin.sql.enabled";
   static final String EXPLAIN_ONLY = "spark.splitjoin.sql.explainOnly";
   static final String MIN_COMPARISONS = "spark.splitjoin.sql.minComparisons";
-  /** Spark compares 100 million pairs in a second, and a worker needs one to start; files seem to have fewer rows. */
-  private static final String DEFAULT_MIN = "50000000";
+  /** Spark compares 100 million pairs in a second of CPU time, and two workers need two to start. */
+  private static final String DEFAULT_MIN = "200000000";
+  /** Rows in compressed columns for each that Spark would have in as many bytes, at the least of usual tables. */
+  private static final double PACKED = 2;
   /** A full join without an equality is one task. */
   private static final double MOST_ROWS_OF_FULL = 4e6;
+
+  /** Of more pairs, rows through Python take longer than all comparisons in Spark. */
+  private static final double MOST_SHARE = 0.1;
 
   /** Spark does not tell how many there are. */
   private static final double ROWS_OF_MICRO_BATCH = 10_000;
@@ -201,7 +206,9 @@ final class OffloadJoins extends Rule<LogicalPlan> {
       return stats.rowCount().get().doubleValue();
     }
     AttributeMap<ColumnStat> none = AttributeMap$.MODULE$.empty();
-    return stats.sizeInBytes().doubleValue() / EstimationUtils.getSizePerRow(plan.output(), none).doubleValue();
+    boolean isPacked = plan.exists(p -> p instanceof LeafNode && !(p instanceof LocalRelation || p instanceof Range));
+    return (isPacked ? PACKED : 1) * stats.sizeInBytes().doubleValue()
+        / EstimationUtils.getSizePerRow(plan.output(), none).doubleValue();
   }
 
   private static void checkWorth(Join join) throws ConditionWriter.Untranslated {
@@ -211,6 +218,11 @@ final class OffloadJoins extends Rule<LogicalPlan> {
     if (left * right < least) {
       throw new ConditionWriter.Untranslated(String.format("about %.0f × %.0f rows are few (%s is %.0f)", left, right,
           MIN_COMPARISONS, least));
+    }
+    if (least > 0
+        && new ConditionShare(join.left().outputSet(), join.right().outputSet()).of(join.condition().get()) > MOST_SHARE) {
+      throw new ConditionWriter.Untranslated("the condition seems to let a large part of all pairs through, of which "
+          + "Spark makes rows sooner");
     }
     if (join.joinType() instanceof FullOuter$ && left + right > MOST_ROWS_OF_FULL) {
       throw new ConditionWriter.Untranslated("a full join without an equality would be one task, and it has about "
