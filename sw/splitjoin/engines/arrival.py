@@ -174,6 +174,11 @@ class MergedTables(Arrivals):
     @cached_property
     def stream(self) -> npt.NDArray[np.uint8]:
         """As `Arrivals.stream`."""
+        if not self.is_timed:
+            common = 2 * min(len(self.r), len(self.s))
+            found = np.full(len(self), S if len(self.s) > len(self.r) else R, np.uint8)
+            found[:common:2], found[1:common:2] = R, S
+            return found
         found = np.full(len(self), S, np.uint8)
         found[self.positions("r")] = R
         return found

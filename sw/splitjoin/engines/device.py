@@ -7,10 +7,10 @@ both streams at any time and gives back result items in the query's order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 
 from .arrival import Arrivals
+from .slices import Slices
 
 __all__ = ["ITEM", "PAIR", "STAR", "Device", "Fault", "Items", "Session", "TableNeighbours", "TablePairs",
            "check_inner", "check_masked", "checked_precision", "chosen_items", "joined_items", "pairs", "stars"]
@@ -47,8 +48,7 @@ class TablePairs:
         at: The position of the later tuple; None where the row ids tell it, as the items of rows alone need it.
         plan: How they were found, in words.
         counters: As of `Session.counters`.
-        map: Applies a function to items, and gives the results in their order; by several threads, if the device has
-            some for this.
+        work: What divides the work on these rows, among several threads if the device has some for this.
     """
 
     r: npt.NDArray[np.int64]
@@ -56,7 +56,7 @@ class TablePairs:
     at: npt.NDArray[np.int64] | None
     plan: str
     counters: dict[str, int]
-    map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = lambda function, items: list(map(function, items))
+    work: Slices = field(default_factory=Slices)
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Arranged:
         order = self._left_order(rows.r, np.zeros_like(rows.s) if nearest_first else rows.s)
         places, items = pa.array(order), rows.items
         return TableRows(rows.r[order], rows.s[order], [take(values, places) for values in rows.values],
-                         lambda: _pairs(items())[order], rows.map)
+                         lambda: _pairs(items())[order], rows.work)
 
     def numbered(self, items: Items) -> Items:
         """``items`` with the numbers of the rows as they were given."""

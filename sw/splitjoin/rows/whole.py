@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +17,7 @@ from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES
 from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, joined_items
 from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.slices import Slices
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
@@ -54,14 +55,14 @@ class TableRows:
         r, s: Their row ids, int64 (n,), −1 for NULL.
         values: Those of each aggregate, a value a row.
         items: Makes them items, with the stars among them.
-        map: As of `TablePairs`.
+        work: As of `TablePairs`.
     """
 
     r: npt.NDArray[np.int64]
     s: npt.NDArray[np.int64]
     values: Sequence[pa.ChunkedArray]
     items: Callable[[], Items]
-    map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = lambda function, items: list(map(function, items))
+    work: Slices = field(default_factory=Slices)
 
     def __len__(self) -> int:
         return len(self.r)
@@ -76,7 +77,7 @@ class TableRows:
         """The same rows in parts of at most ``size``, one part at least."""
         for at in range(0, max(len(self), 1), size):
             yield TableRows(self.r[at:at + size], self.s[at:at + size], [v.slice(at, size) for v in self.values],
-                            self.items, self.map)
+                            self.items, self.work)
 
 
 @dataclass
@@ -131,7 +132,7 @@ class WholeRows:
             return None
         self.facts = {"plan": pairs.plan, "counters": pairs.counters}
         rows = table_rows(query, incoming, pairs)
-        return TableRows(rows.r, rows.s, (), lambda: rows.items(query, incoming), pairs.map)
+        return TableRows(rows.r, rows.s, (), lambda: rows.items(query, incoming), pairs.work)
 
     def _nearest(self) -> TableRows:
         """The rows of an as-of join that chooses by distance."""

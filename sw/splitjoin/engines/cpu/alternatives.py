@@ -58,7 +58,7 @@ def alternatives_of(query: Query, incoming: Arrivals, visible: Spans, work: Work
     for term in terms:
         condition = Condition(replace(query, predicate=term), incoming, work)
         groups = condition.groups()
-        found.append(Alternative(ways(condition, groups, visible)[0], condition, groups, tuple(earlier)))
+        found.append(Alternative(ways(condition, groups, visible, work)[0], condition, groups, tuple(earlier)))
         earlier.append(condition)
     return found
 

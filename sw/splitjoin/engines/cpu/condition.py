@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.field import measured
@@ -22,6 +23,7 @@ from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan, Test
 
 from ..arrival import Arrivals
+from ..slices import Slices
 from .extremes import with_sums_inside
 from .pairs import PairTest, column_arrays
 from .runs_of_keys import Groups, least_code
@@ -32,6 +34,8 @@ __all__ = ["Bounds", "Condition"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+#: The greatest code.
+_MOST = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -47,14 +51,25 @@ class Bounds:
     tests: tuple[int, ...]
     slots_s: frozenset[int]
 
-    def ends(self) -> frozenset[str]:
+    def ends(self, work: Slices) -> frozenset[str]:
         """The ends, "low" and "high", of intervals that leave any key out."""
-        some = self.low <= self.high
-        if not len(self.keys) or not some.any():
+        def intervals(mine: slice) -> tuple[int, int]:
+            low, high = self.low[mine], self.high[mine]
+            some = low <= high
+            return int(low.max(initial=0, where=some)), int(high.min(initial=_MOST, where=some))
+
+        def keys(mine: slice) -> tuple[int, int]:
+            of = self.keys[mine]
+            return int(of.min(initial=_MOST, where=of >= code)), int(of.max())
+
+        if not len(self.keys) or work.every(len(self.low), lambda mine: bool(
+                (self.low[mine] > self.high[mine]).all())):
             return frozenset()
-        least = self.keys.min(initial=2**64 - 1, where=self.keys >= least_code(self.low, self.high))
-        return frozenset(end for end, excludes in (("low", self.low[some].max() > least),
-                                                   ("high", self.high[some].min() < self.keys.max())) if excludes)
+        code = least_code(self.low, self.high, work)
+        lows, highs = zip(*work.each(len(self.low), intervals), strict=True)
+        least, most = zip(*work.each(len(self.keys), keys), strict=True)
+        return frozenset(end for end, excludes in (("low", max(lows) > min(least)), ("high", min(highs) < max(most)))
+                         if excludes)
 
 
 class Condition:
@@ -87,9 +102,9 @@ class Condition:
                 self.points.append(codes)
                 continue
             lows, highs = self._ends_of("r")
-            self._work.map(partial(_narrow, self.possible_r, lows[j], highs[j]), self._work.slices(len(incoming.r)))
+            self._work.each(len(incoming.r), partial(_narrow, self.possible_r, lows[j], highs[j]))
             if plan.slots_s[test.s].null_code:
-                self.possible_s &= self.keys("s", test.s) != 0
+                self._work.each(len(incoming.s), partial(_leave_null, self.possible_s, self.keys("s", test.s)))
             if test.is_point:
                 self.points.append((lows[j], self.keys("s", test.s)))
             elif isinstance(plan.slots_s[test.s].key, UnitKey):
@@ -119,24 +134,24 @@ class Condition:
             (term,) = slot.key.terms
             if not isinstance(term.expr, Col) or not term.factor == term.scale == 1:
                 return None
-            column = evaluate(term.expr, self._incoming.table(side))
-            if column.denominator != 1 or column.values.dtype != np.int64 or not column.valid.all():
-                return None
             least = slots[1].key.low % 2**64  # type: ignore[union-attr]  # S's, so that its codes are near 0
-            codes: Codes = column.values.view(np.uint64)
-            found.append(np.subtract(codes, np.uint64(least), out=codes if column.values.flags.owndata else None))
+            table = self._incoming.table(side).select([term.expr.name])
+            codes: Codes = np.empty(len(table), np.uint64)
+            if not self._work.every(len(table), partial(_moved_back, term.expr, table, np.uint64(least), codes)):
+                return None
+            found.append(codes)
         return found[0], found[1]
 
     def _is_point(self, tests: list[int], slot: int) -> bool:
         """True if ``tests`` together, such as <= and >= of one key, are an equality, which is noted."""
         if sum(len(self.plan.tests[j].relations) for j in tests) < 2:
             return False
-        low, high = (reduce(take, (ends[j] for j in tests))
+        low, high = (self._work.combined(take, [ends[j] for j in tests])
                      for take, ends in zip((np.maximum, np.minimum), self._ends_of("r"), strict=True))
-        possible = self.possible_r & (low <= high)
-        if not bool((low == high)[possible].all()):
+        if not self._work.every(len(low), lambda mine: bool(
+                (~self.possible_r[mine] | (low[mine] >= high[mine])).all())):
             return False
-        self.possible_r = possible
+        self._work.each(len(low), partial(_narrow, self.possible_r, low, high))
         self.points.append((low, self.keys("s", slot)))
         return True
 
@@ -226,6 +241,22 @@ def _always(plan: Plan, test: Test) -> bool:
     """True if ``test`` is true of each pair, as in the condition TRUE."""
     slots = plan.slots_r[test.r], plan.slots_s[test.s]
     return not any(slot.guards or not isinstance(slot.key, UnitKey) for slot in slots)
+
+
+def _moved_back(column: Col, table: pa.Table, least: np.uint64, codes: Codes, mine: slice) -> bool:
+    """Write to ``codes`` how much some values of ``column`` are above ``least``. Returns False, and writes none, if
+    they are not all whole numbers of 64 bits without NULL.
+    """
+    found = evaluate(column, table.slice(mine.start, mine.stop - mine.start))
+    if found.denominator != 1 or found.values.dtype != np.int64 or not found.valid.all():
+        return False
+    np.subtract(found.values.view(np.uint64), least, out=codes[mine])
+    return True
+
+
+def _leave_null(possible: Mask, keys: Codes, mine: slice) -> None:
+    """Leave of those that are ``possible`` the tuples whose keys are not NULL."""
+    possible[mine] &= keys[mine] != 0
 
 
 def _narrow(possible: Mask, low: Codes, high: Codes, mine: slice) -> None:

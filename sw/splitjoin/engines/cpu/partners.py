@@ -156,7 +156,7 @@ def _within_one(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, 
     if groups.is_one and len(keys) and len(low) and (end := groups.one_end(keys, low, high)):
         rises = end == "low"
         extremes = np.maximum.accumulate(keys) if rises else ~np.minimum.accumulate(
-            np.where(keys < least_code(low, high), np.uint64(2**64 - 1), keys))
+            np.where(keys < least_code(low, high, work), np.uint64(2**64 - 1), keys))
         return _beyond(kind, incoming, extremes, low, high, work, rises=rises)
     ranges = ranges_by_row(groups, "s", keys, low, high, work)
     some, tried = ranges.end > ranges.start, ranges.pairs
@@ -168,7 +168,7 @@ def _within_one(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, 
         work.map(lambda mine: loops["least_rows"](ranges.order, ranges.start[mine], ranges.end[mine], first[mine]),
                  work.slices(len(low)))
     else:
-        first = least(ranges.order, ranges.start, ranges.end)
+        first = least(ranges.order, ranges.start, ranges.end, work)
     return Partners(np.where(some, first, -1), how, int(np.count_nonzero(some)))
 
 

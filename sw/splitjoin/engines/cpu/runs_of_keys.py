@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from splitjoin.plan.keys import Codes
 
+from ..slices import Slices
 from .sorting import counts_below, dense_ranks, stable_order
 from .table_work import Work, plain_work
 
@@ -19,7 +20,8 @@ __all__ = ["Groups", "PartnerSearch", "Pyramid", "least", "least_code"]
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Times as many numbers as there are keys that are counted without sorting these.
+#: Times as many numbers as there are keys that are counted without sorting these; and rows as there are different keys,
+#: so that these are few.
 _SPREAD = 4
 
 
@@ -39,10 +41,13 @@ class Groups:
                  work: Work | None = None):
         self.sizes, self._work = (len(possible_r), len(possible_s)), work or plain_work()
         self._numbers: dict[str, Rows] = {}
-        self.is_one, self.count = not points and bool(possible_r.all() and possible_s.all()), 1
+        every = [bool(possible.all()) for possible in (possible_r, possible_s)]
+        self.is_one, self.count = not points and all(every), 1
         if self.is_one:
             return
-        r, s = (np.subtract(possible, 1, dtype=np.int64) for possible in (possible_r, possible_s))  # 0, or −1
+        # 0, or −1; where all are 0, memory is first written to by the threads that number its tuples.
+        r, s = (np.zeros(len(possible), np.int64) if all_ else np.subtract(possible, 1, dtype=np.int64)
+                for possible, all_ in zip((possible_r, possible_s), every, strict=True))
         for codes in points:
             if self._work.loops is not None:
                 more = self._add(codes, (r, s))
@@ -68,9 +73,23 @@ class Groups:
             scale = np.uint64(least), np.uint64(most), count
             map_(lambda of: loops["add_dense"](codes[of[0]][of[1]], *scale, numbers[of[0]][of[1]]), each)
             return count
-        *table, count = _hash_table(loops, codes[1], numbers[1])
+        *table, count = self._hash_table(codes[1], numbers[1])
         map_(lambda of: loops["add_hashed"](codes[of[0]][of[1]], *table, count, numbers[of[0]][of[1]]), each)
         return count
+
+    def _hash_table(self, keys: Codes, numbers: Rows) -> tuple[Codes, Rows, int]:
+        """A `_hash_table` of S. Where few keys are different, threads make one of each slice, and then one is made of
+        their keys, which has the same numbers, as these count the keys in the order of their first tuples.
+        """
+        assert self._work.loops is not None
+        make, slices = partial(_hash_table, self._work.loops), self._work.slices(len(keys))
+        if len(slices) > 1 and self._work.team.size > 1:
+            first = make(keys[slices[0]], numbers[slices[0]])
+            if first[2] * _SPREAD <= slices[0].stop:
+                tables = [first, *self._work.map(lambda mine: make(keys[mine], numbers[mine]), slices[1:])]
+                keys = np.concatenate([_by_number(*table) for table in tables])
+                numbers = np.zeros(len(keys), np.int64)
+        return make(keys, numbers)
 
     @cached_property
     def order(self) -> Rows:
@@ -159,11 +178,17 @@ class Groups:
         """The only end of the intervals, "low" or "high", beyond which there are ``keys``; empty if they are beyond
         both.
         """
-        mine = low <= high if self.is_one else (self.of("r") >= 0) & (low <= high)
-        if (high >= keys.max()).all(where=mine):
+        def every(test: Callable[[slice], Mask]) -> bool:
+            return self._work.every(len(low), lambda of: bool(test(of).all(where=(low[of] <= high[of]) & (
+                self.is_one or self.of("r")[of] >= 0))))
+
+        most = max(self._work.each(len(keys), lambda of: keys[of].max()))
+        if every(lambda of: high[of] >= most):
             return "low"
-        least_key = keys.min(initial=2**64 - 1, where=keys >= least_code(low, high))
-        return "high" if (low <= least_key).all(where=mine) else ""
+        code = least_code(low, high, self._work)
+        least_key = min(self._work.each(len(keys), lambda of: keys[of].min(
+            initial=2**64 - 1, where=keys[of] >= code)))
+        return "high" if every(lambda of: low[of] <= least_key) else ""
 
 
 def _hash_table(loops: Mapping[str, Any], keys: Codes, numbers: Rows) -> tuple[Codes, Rows, int]:
@@ -180,9 +205,16 @@ def _hash_table(loops: Mapping[str, Any], keys: Codes, numbers: Rows) -> tuple[C
     return known, taken, int(count[0])
 
 
-def least_code(low: Codes, high: Codes) -> np.uint64:
+def least_code(low: Codes, high: Codes, work: Slices) -> np.uint64:
     """The least code that an interval may hold: 0, unless that is NULL's or below all of them, and 1 otherwise."""
-    return np.uint64((low > 0).all(where=low <= high))
+    return np.uint64(work.every(len(low), lambda mine: bool((low[mine] > 0).all(where=low[mine] <= high[mine]))))
+
+
+def _by_number(known: Codes, taken: Rows, count: int) -> Codes:
+    """The keys of a `_hash_table`, in the order of their numbers."""
+    found, used = np.empty(count, np.uint64), taken >= 0
+    found[taken[used]] = known[used]
+    return found
 
 
 def _numbered(keys_r: Codes, keys_s: Codes, part_r: Mask, part_s: Mask) -> tuple[Rows, Rows, int]:
@@ -206,7 +238,7 @@ def _numbered(keys_r: Codes, keys_s: Codes, part_r: Mask, part_s: Mask) -> tuple
     return np.where(known[r] & (r >= 0), r, -1), s, count
 
 
-def least(values: npt.NDArray[Any], start: Rows, end: Rows) -> npt.NDArray[Any]:
+def least(values: npt.NDArray[Any], start: Rows, end: Rows, work: Slices) -> npt.NDArray[Any]:
     """The least of ``values`` from each ``start`` to before each ``end``; 0 where that is none.
 
     Two runs of a power of two of values cover a range; these are made power by power, so memory stays that of values.
@@ -217,11 +249,23 @@ def least(values: npt.NDArray[Any], start: Rows, end: Rows) -> npt.NDArray[Any]:
     by_power = np.argsort(powers, kind="stable")
     cuts = np.searchsorted(powers[by_power], np.arange(powers.max(initial=0) + 2))
     for power in range(powers.max(initial=0) + 1):
-        of = by_power[cuts[power]:cuts[power + 1]]
-        of = of[end[of] > start[of]]
-        found[of] = np.minimum(runs[start[of]], runs[end[of] - (1 << power)])
-        runs = np.minimum(runs[:-(1 << power)], runs[1 << power:]) if len(runs) > 1 << power else runs
+        mine = by_power[cuts[power]:cuts[power + 1]]
+
+        def find(some: slice, runs: npt.NDArray[Any] = runs, mine: Rows = mine, step: int = 1 << power) -> None:
+            of = mine[some]
+            of = of[end[of] > start[of]]
+            found[of] = np.minimum(runs[start[of]], runs[end[of] - step])
+
+        work.each(len(mine), find)
+        if len(runs) > 1 << power:
+            runs = _longer(runs, 1 << power, work)
     return found
+
+
+def _longer(runs: npt.NDArray[Any], step: int, work: Slices) -> npt.NDArray[Any]:
+    """The least of each of ``runs`` and the one that is ``step`` behind it."""
+    return work.made(len(runs) - step, runs.dtype, lambda mine: np.minimum(
+        runs[mine], runs[mine.start + step:mine.stop + step]))
 
 
 class Pyramid:

@@ -50,8 +50,9 @@ class Spans:
         if not self.limits:
             return self._rows[0] * self._rows[1]
         if self.lengths is not None and self._work.loops is not None and "start" not in self.__dict__:
-            return sum(self._work.map(self._pairs_within, self._work.slices(self._rows[0])))
-        return int(np.maximum(self.end - self.start, 0).sum())
+            return sum(self._work.each(self._rows[0], self._pairs_within))
+        start, end = self.start, self.end
+        return sum(self._work.each(len(start), lambda mine: int(np.maximum(end[mine] - start[mine], 0).sum())))
 
     def _pairs_within(self, mine: slice) -> int:
         """The number of pairs of some tuples of R, where only times limit the ranges."""
@@ -71,8 +72,7 @@ class Spans:
             before = self._incoming.positions("r") - np.arange(self._rows[0])  # tuples of S before each of R
             start = np.maximum(before - extent.rows, 0)
         if self._incoming.is_timed and extent.length is not None:
-            times = self._incoming.times("s"), _moved(self._incoming.times("r"), -extent.length)
-            by_time = self._work.counts_below(*times)
+            by_time = self._work.counts_below(self._incoming.times("s"), self._shifted(-extent.length))
             start = by_time if start is None else np.maximum(start, by_time, out=start)
         return np.zeros(self._rows[0], np.int64) if start is None else start
 
@@ -84,19 +84,27 @@ class Spans:
             before = self._incoming.positions("s") - np.arange(self._rows[1])  # tuples of R before each of S
             end = self._work.counts_below(before, np.arange(self._rows[0]) + extent.rows, equal=True)
         if self._incoming.is_timed and extent.length is not None:
-            times = self._incoming.times("s"), _moved(self._incoming.times("r"), extent.length)
-            by_time = self._work.counts_below(*times, equal=True)
+            by_time = self._work.counts_below(self._incoming.times("s"), self._shifted(extent.length), equal=True)
             end = by_time if end is None else np.minimum(end, by_time, out=end)
         return np.full(self._rows[0], self._rows[1], np.int64) if end is None else end
 
     @cached_property
     def intervals(self) -> tuple[Codes, Codes]:
         """The first and the last row id of each range as unsigned numbers (r,): 1 and 0 of one that is empty."""
-        low, high, none = self.start.view(np.uint64), self.end.view(np.uint64) - np.uint64(1), self.end <= self.start
-        if none.any():
-            low = np.where(none, np.uint64(1), low)
-            high[none] = 0
+        start, end, n = self.start, self.end, len(self.start)
+        low, high = np.empty(n, np.uint64), np.empty(n, np.uint64)
+
+        def some(mine: slice) -> None:
+            none = end[mine] <= start[mine]
+            low[mine], high[mine] = np.where(none, 1, start[mine]), np.where(none, 0, end[mine] - 1)
+
+        self._work.each(n, some)
         return low, high
+
+    def _shifted(self, by: int) -> Rows:
+        """R's times moved by ``by`` ticks, as far as 64 bits go; they rise."""
+        times = self._incoming.times("r")
+        return self._work.made(len(times), np.int64, lambda mine: _moved(times[mine], by))
 
     @cached_property
     def limits(self) -> bool:

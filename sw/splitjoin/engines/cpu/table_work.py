@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..slices import Slices
 from .helpers import Team
 from .sorting import counts_below
 from .tuning import DEFAULTS, Tuning
@@ -21,7 +22,7 @@ B = TypeVar("B")
 
 
 @dataclass(frozen=True)
-class Work:
+class Work(Slices):
     """A team of up to ``threads``, and the functions of `table_loops` by name; None where NumPy does the work.
     Sizes are those of ``tuning``.
     """
@@ -41,8 +42,13 @@ class Work:
         return "" if self.threads == 1 else f"; {self.team.size} of {self.threads} threads"
 
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-        """``function`` of all ``items``, in their order, by all threads."""
+        """As `Slices.map`, by all threads."""
         return self.team.map(function, items)
+
+    @property
+    def size(self) -> int:
+        """As `Slices.size`."""
+        return self.tuning.table_rows
 
     def counts_below(self, ordered: Rows, wanted: Rows, *, equal: bool = False) -> Rows:
         """As `sorting.counts_below`, of numbers both of which rise."""
@@ -68,11 +74,6 @@ class Work:
 
         self.map(some, self.slices(len(first)))
         return found
-
-    def slices(self, rows: int) -> list[slice]:
-        """Slices of so many rows for `map`, one after the other; at least one."""
-        size = self.tuning.table_rows
-        return [slice(at, min(rows, at + size)) for at in range(0, max(rows, 1), size)]
 
 
 def plain_work() -> Work:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from splitjoin.lang.schema import Side, other_side
 from splitjoin.plan.keys import Codes, ExactKey
 
+from ..slices import Slices
 from .condition import Bounds, Condition
 from .key_order import KeyOrder, Ranges
 from .key_ranges import partitioned_ranges
@@ -40,6 +41,9 @@ T = TypeVar("T")
 
 #: Probes and stored tuples of the samples that tell how many candidates a way has.
 _PROBES, _STORED = 4096, 1 << 14
+#: Times as many rows as a sample has from which on one of a sample tells how many have a group.
+_MANY = 8
+_MOST = 2**64 - 1
 
 
 class TooMany(Exception):
@@ -77,7 +81,7 @@ class Way:
         return [[b for b in every if not b.slots_s <= s.decides] for s in self.searches] or [every]
 
 
-def ways(condition: Condition, groups: Groups, visible: Spans) -> list[Way]:
+def ways(condition: Condition, groups: Groups, visible: Spans, work: Slices) -> list[Way]:
     """The ways to find all pairs, with the fewest candidates first."""
     found = [Way((), "equal keys" if condition.points else "all pairs")]
     sides: tuple[Side, ...] = ("s", "r")
@@ -86,15 +90,15 @@ def ways(condition: Condition, groups: Groups, visible: Spans) -> list[Way]:
     for side in sides:
         found += [Way((_Search(side, b.keys, b.low, b.high, b.slots_s),), f"a range of {side}")
                   for b in condition.bounds(side)]
-    found += _divided(condition)
+    found += _divided(condition, work)
     counted = [Way(w.searches, w.name, _count(w, groups, visible)) for w in found]
     return sorted(counted, key=lambda way: way.candidates)
 
 
-def _divided(condition: Condition) -> Iterator[Way]:
+def _divided(condition: Condition, work: Slices) -> Iterator[Way]:
     """Two inequalities of opposite directions as two searches."""
     plan = condition.plan
-    bounds = [(b, b.ends()) for b in condition.bounds("s")] if len(condition.bounds("s")) > 1 else []
+    bounds = [(b, b.ends(work)) for b in condition.bounds("s")] if len(condition.bounds("s")) > 1 else []
     for above, below in ((a, b) for a, end in bounds for b, other in bounds if end == {"high"} and other == {"low"}):
         first = above.tests[0]
         for second in below.tests:
@@ -102,18 +106,44 @@ def _divided(condition: Condition) -> Iterator[Way]:
             slot = plan.tests[second].r
             shift = _shift(plan.slots_r[slot].key, plan.slots_s[plan.tests[first].s].key)
             mine = condition.keys("r", slot)
-            moved = _moved(mine, shift)
-            # A code of R's that is below all of S's has moved to S's least one, which is above it.
-            least = np.where(mine < np.uint64(min(max(-shift, 0), 2**64 - 1)), np.uint64(0), moved + np.uint64(1))
-            none = (moved == np.uint64(2**64 - 1)) | ~condition.possible_r
-            higher = _Search("s", above.keys, np.where(none, np.uint64(1), np.maximum(above.low, least)),
-                             np.where(none, np.uint64(0), above.high), above.slots_s)
+            higher = _Search("s", above.keys, *_above(above, mine, shift, condition.possible_r, work), above.slots_s)
             (back,) = [b for b in condition.bounds("r") if second in b.tests]
-            least = _moved(above.keys, -shift)
-            beyond = (_moved(least, shift) < above.keys)  # no code of R's reaches so high
-            not_higher = _Search("r", mine, np.maximum(back.low, least), np.where(beyond, np.uint64(0), back.high),
-                                 back.slots_s)
+            not_higher = _Search("r", mine, *_at_most(back, above.keys, shift, work), back.slots_s)
             yield Way((higher, not_higher), "two ranges")
+
+
+def _above(bounds: Bounds, codes: Codes, shift: int, possible: Mask, work: Slices) -> tuple[Codes, Codes]:
+    """The intervals of ``bounds`` for the tuples of R that are ``possible``, as far as they lie above R's ``codes``,
+    which are moved by ``shift``.
+    """
+    low, high = np.empty(len(codes), np.uint64), np.empty(len(codes), np.uint64)
+
+    def some(mine: slice) -> None:
+        moved = _moved(codes[mine], shift)
+        # A code of R's that is below all of S's has moved to S's least one, which is above it.
+        least = np.where(codes[mine] < np.uint64(min(max(-shift, 0), _MOST)), np.uint64(0), moved + np.uint64(1))
+        none = (moved == np.uint64(_MOST)) | ~possible[mine]
+        low[mine] = np.where(none, np.uint64(1), np.maximum(bounds.low[mine], least))
+        high[mine] = np.where(none, np.uint64(0), bounds.high[mine])
+
+    work.each(len(codes), some)
+    return low, high
+
+
+def _at_most(bounds: Bounds, keys: Codes, shift: int, work: Slices) -> tuple[Codes, Codes]:
+    """The intervals of ``bounds`` for the tuples of S with ``keys``, as far as R's codes in them, which are moved by
+    ``shift``, are not below these.
+    """
+    low, high = np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint64)
+
+    def some(mine: slice) -> None:
+        least = _moved(keys[mine], -shift)
+        beyond = _moved(least, shift) < keys[mine]  # no code of R's reaches so high
+        low[mine] = np.maximum(bounds.low[mine], least)
+        high[mine] = np.where(beyond, np.uint64(0), bounds.high[mine])
+
+    work.each(len(keys), some)
+    return low, high
 
 
 def _shift(r: object, s: object) -> int:
@@ -150,9 +180,13 @@ def _count(way: Way, groups: Groups, visible: Spans) -> float:
 
 
 def _sample(groups: Groups, side: Side, most: int) -> tuple[Rows, int]:
-    """At most so many rows of stream ``side`` that have a group, and how many have one."""
-    if groups.is_one and (n := groups.sizes[side == "s"]) > most:
-        return np.sort(np.random.default_rng(1).integers(0, n, most)), n
+    """At most so many rows of stream ``side`` that have a group, and about how many have one."""
+    n = groups.sizes[side == "s"]
+    if n > (1 if groups.is_one else _MANY) * most:
+        some = np.random.default_rng(1).integers(0, n, 2 * most)
+        mine = some if groups.is_one else some[groups.of(side)[some] >= 0]
+        if len(mine) >= most // 4:  # enough of them to tell how many there are
+            return np.sort(mine[:most]), n * len(mine) // len(some)
     rows = np.flatnonzero(groups.of(side) >= 0)
     if len(rows) <= most:
         return rows, len(rows)

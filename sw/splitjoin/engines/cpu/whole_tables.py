@@ -58,13 +58,13 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
         if kind.how != "asof" or (kind.direction == "nearest" and not decided_by_times(query, incoming)):
             place(incoming, work)  # the order of rows depends on it
         partner = reach.within(incoming, found.partner)
-        has = partner >= 0
-        mine = np.arange(len(partner)) if has.all() else np.flatnonzero(has)
-        return _of_partners(query, incoming, visible, mine, partner if len(mine) == len(partner) else partner[mine],
+        mine = work.where(len(partner), lambda some: partner[some] >= 0)
+        return _of_partners(query, incoming, visible, mine,
+                            partner if len(mine) == len(partner) else work.taken(partner, mine),
                             f"rows without pairs, {found.how}{work.text}", found.tried, work)
     if kind.is_asof:
         return None
-    left = [way for way in ways(condition, groups, visible) if _fits(way, condition, visible, room)]
+    left = [way for way in ways(condition, groups, visible, work) if _fits(way, condition, visible, room)]
     while left:
         way = left.pop(0)
         if not suits_ranges(way, condition, incoming, visible, work):
@@ -198,4 +198,4 @@ def _made(incoming: Arrivals, visible: Spans, r: Rows, s: Rows, at: Rows | None,
           work: Work) -> TablePairs:
     counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
                 "candidates": tried, "matches": len(r)}
-    return TablePairs(r, s, at, plan, counters, work.map)
+    return TablePairs(r, s, at, plan, counters, work)

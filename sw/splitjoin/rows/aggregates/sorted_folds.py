@@ -7,6 +7,7 @@ extreme the extreme of two overlapping runs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu.condition import Condition
 from splitjoin.engines.cpu.device import CpuDevice
@@ -21,6 +23,7 @@ from splitjoin.engines.cpu.key_ranges import ranges_by_row
 from splitjoin.engines.cpu.runs_of_keys import least
 from splitjoin.engines.cpu.spans import Spans
 from splitjoin.engines.device import ITEM, PAIR, Device, Items
+from splitjoin.engines.slices import Slices
 from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.ir import sides
@@ -70,12 +73,29 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
     ranges = ranges_by_row(groups, "s", keys, low, high, work)
     order, start, end = ranges.order, ranges.start, ranges.end
     # Base tuples are decided in their order; those without partners are no rows of an inner join.
-    bases = np.flatnonzero(end > start) if query.kind.is_inner else np.arange(len(start))
+    bases = work.where(len(start), lambda mine: end[mine] > start[mine]) if query.kind.is_inner else (
+        np.arange(len(start)))
     items = np.zeros(len(bases), ITEM)
-    items["kind"], items["r"], items["s"] = PAIR, bases, -1
-    values = [pa.chunked_array([finished(a, [
-        _folded(term, None if term.of is None else columns[term.of], order, start[bases], end[bases])
-        for term in a.terms], bases)], aggregate_types(a)) for a in query.aggregates]
+    work.each(len(bases), lambda mine: _fill(items[mine], bases[mine]))
+    if len(bases) < len(start):
+        start, end = work.taken(start, bases), work.taken(end, bases)
+    folds = {term: _Fold(term, None if term.of is None else columns[term.of], order, start, end, work)
+             for a in query.aggregates for term in a.terms}
+
+    def fold(mine: slice) -> list[pa.Array | pa.ChunkedArray] | InputError:
+        try:
+            return [finished(a, [folds[term].of(mine) for term in a.terms], bases[mine]) for a in query.aggregates]
+        except InputError as error:  # the first row that is wrong is named, whichever thread sees one first
+            return error
+
+    parts = list[list[pa.Array]]()
+    for part in work.each(len(bases), fold):
+        if isinstance(part, InputError):
+            raise part
+        parts.append([chunk for value in part for chunk in [
+            value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value]])
+    values = [pa.chunked_array([part[n] for part in parts], aggregate_types(a))
+              for n, a in enumerate(query.aggregates)]
     counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
                 "candidates": len(bases)}
     return SortedFolds(items, values, counters)
@@ -91,26 +111,54 @@ def _suits(term: Term) -> bool:
         term.of is None or "r" not in sides(term.of))
 
 
-def _folded(term: Term, of: Vector | None, order: Ints, start: Ints, end: Ints) -> Vector:
-    """``term`` over the positions of ``order`` from each ``start`` to before each ``end``; ``of``: its values for S."""
-    every = np.ones(len(start), np.bool_)
-    if of is None:
-        return Vector(end - start, every)
-    values, valid = of.values[order], of.valid[order]
-    before = np.concatenate([[0], np.cumsum(valid)])  # NULL is passed over
-    values, start, end = values[valid], before[start], before[end]
-    counts = end - start
-    match term.kind:
-        case "count":
-            return Vector(counts, every)
-        case "sum":
-            return Vector(_differences(values, start, end), counts > 0, of.denominator)
-        case "least":
-            return Vector(least(values, start, end), counts > 0, of.denominator)
-    return Vector(~least(~values, start, end), counts > 0, of.denominator)
+def _fill(items: Items, bases: Ints) -> None:
+    items["kind"], items["r"], items["s"] = PAIR, bases, -1
 
 
-def _differences(values: Ints, start: Ints, end: Ints) -> npt.NDArray[Any]:
-    """The sum of ``values`` from each ``start`` to before each ``end``: int64 if all fit, else Python integers."""
-    low, high = (np.concatenate([[0], np.cumsum(half)]) for half in (values & 0xFFFF_FFFF, values >> 32))
-    return joined_halves(low[end] - low[start], high[end] - high[start])
+class _Fold:
+    """``term`` over the positions of ``order`` from each ``start`` to before each ``end``; ``vector``: its values for
+    S, None of a count of rows.
+    """
+
+    def __init__(self, term: Term, vector: Vector | None, order: Ints, start: Ints, end: Ints, work: Slices):
+        self._kind, self._denominator = term.kind if vector is not None else "count", 1
+        if vector is not None:
+            self._denominator, values, valid = vector.denominator, vector.values, vector.valid
+            if not work.every(len(valid), lambda mine: bool(valid[mine].all())):  # NULL is passed over
+                before = _sums(len(order), lambda mine: valid[order[mine]], work)
+                start, end, order = work.taken(before, start), work.taken(before, end), order[valid[order]]
+            if term.kind == "sum":
+                self._low = _sums(len(order), lambda mine: values[order[mine]] & 0xFFFF_FFFF, work)
+                self._high = _sums(len(order), lambda mine: values[order[mine]] >> 32, work)
+            elif term.kind != "count":
+                sign = 0 if term.kind == "least" else -1  # the greatest is the least of all complements
+                ordered = work.made(len(order), np.int64, lambda mine: values[order[mine]] ^ sign)
+                self._found = least(ordered, start, end, work) ^ sign
+        self._start, self._end = start, end
+
+    def of(self, mine: slice) -> Vector:
+        """The values of some of the ranges."""
+        start, end = self._start[mine], self._end[mine]
+        counts = end - start
+        if self._kind == "count":
+            return Vector(counts, np.ones(len(counts), np.bool_))
+        found = self._found[mine] if self._kind != "sum" else joined_halves(
+            self._low[end] - self._low[start], self._high[end] - self._high[start])
+        return Vector(found, counts > 0, self._denominator)
+
+
+def _sums(rows: int, values: Callable[[slice], npt.NDArray[Any]], work: Slices) -> Ints:
+    """How much the ``values`` of so many rows, which it gives for a slice, add up to before each, and all:
+    int64 (rows + 1,).
+    """
+    found = np.zeros(rows + 1, np.int64)
+    slices = work.slices(rows)
+    totals = work.map(lambda mine: int(np.cumsum(values(mine), out=found[mine.start + 1:mine.stop + 1])[-1:].sum()),
+                      slices)
+    before = np.cumsum([0, *totals])
+
+    def move(n: int) -> None:
+        found[slices[n].start + 1:slices[n].stop + 1] += before[n]
+
+    work.map(move, range(1, len(slices)))
+    return found

@@ -10,28 +10,36 @@ import numpy.typing as npt
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu.sorting import stable_order
 from splitjoin.engines.device import TablePairs
+from splitjoin.engines.slices import Slices
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
-from .decisions import Decisions, OrderedRows, Places, choice_limits, deciding_arrivals, ordered, places_before
+from .decisions import Decisions, OrderedRows, Places, choice_limits, deciding_arrivals, ordered
 from .nearest_order import order_by_times
 from .own_side import OwnSide
 from .undecided import NEVER, NONE, Ints, later
 
 __all__ = ["table_rows"]
 
+#: What divides the work on rows after their join, when its threads are gone.
+_ALONE = Slices()
+
 
 def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRows:
     """The rows of ``query`` over all ``incoming`` arrivals, whose pairs, or those that decide, are ``found``."""
-    kind, r, s, at = query.kind, found.r, found.s, found.at
+    kind, r, s, at, work = query.kind, found.r, found.s, found.at, found.work
 
-    def places() -> Places:
-        when = np.maximum(incoming.positions("r")[r], incoming.positions("s")[s]) if at is None else at
-        return when, incoming.stream[when]
+    def places(work: Slices = _ALONE) -> Places:
+        if at is None:
+            of_r, of_s = incoming.positions("r"), incoming.positions("s")
+            when = work.made(len(r), np.int64, lambda mine: np.maximum(of_r[r[mine]], of_s[s[mine]]))
+        else:
+            when = at
+        return when, work.taken(incoming.stream, when)
 
     pairs = OrderedRows(r, np.full(len(r), NONE) if kind.how == "semi" else s, places)
     if query.order.kind == "left":
-        return _by_left(query, incoming, pairs)
+        return _by_left(query, incoming, pairs, work)
     if not kind.is_asof:
         if not kind.has_pairs and kind.how != "semi":
             none = np.empty(0, np.int64)
@@ -39,13 +47,12 @@ def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRo
         alone = []
         for side in SIDES:
             if kind.gives_unmatched(side):
-                matched = np.zeros(len(incoming.table(side)), np.bool_)
-                matched[r if side == "r" else s] = True
-                alone.append(_waiting(query, incoming, side, np.flatnonzero(~matched), None))
+                rows = _unmatched(len(incoming.table(side)), r if side == "r" else s, work)
+                alone.append(_waiting(query, incoming, side, rows, None))
         if not alone:
             return pairs
         waited = ordered(alone, len(incoming))
-        return _merged(pairs, waited) if len(pairs.r) else waited
+        return _merged(pairs, places(work), waited, work) if len(pairs.r) else waited
     rows, partner = r, s
     if kind.how == "asof_left":
         rows, partner = np.arange(len(incoming.r)), np.full(len(incoming.r), NONE)
@@ -66,21 +73,24 @@ def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRo
     return decided()
 
 
-def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows) -> OrderedRows:
+def _unmatched(rows: int, matched: Ints, work: Slices) -> Ints:
+    """Those of so many rows that are not among ``matched``."""
+    is_matched = np.zeros(rows, np.bool_)
+    work.each(len(matched), lambda mine: is_matched.__setitem__(matched[mine], True))  # each thread writes the same
+    return work.where(rows, lambda mine: ~is_matched[mine])
+
+
+def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows, work: Slices) -> OrderedRows:
     """The rows by the tuples of R, unmatched ones in their places; then those of S alone. ``pairs``: those that decide,
     by the tuples of R.
     """
     kind = query.kind
-    matched = np.zeros(len(incoming.r), np.bool_)
-    matched[pairs.r] = True
-    alone = np.flatnonzero(~matched) if kind.gives_unmatched("r") else np.empty(0, np.int64)
+    alone = _unmatched(len(incoming.r), pairs.r, work) if kind.gives_unmatched("r") else np.empty(0, np.int64)
     if kind.how == "anti":
         return OrderedRows(alone, np.full(len(alone), NONE), lambda: (alone, np.zeros(len(alone), np.uint8)))
     ends = np.empty(0, np.int64)
     if kind.gives_unmatched("s"):
-        matched = np.zeros(len(incoming.s), np.bool_)
-        matched[pairs.s] = True
-        ends = np.flatnonzero(~matched)
+        ends = _unmatched(len(incoming.s), pairs.s, work)
     places = np.searchsorted(pairs.r, alone)
 
     def among(values: npt.NDArray[Any], alone: Ints | int, ends: Ints | int) -> npt.NDArray[Any]:
@@ -125,15 +135,22 @@ def _waiting(query: Query, incoming: Arrivals, side: Side, rows: Ints, partner: 
     return Decisions(side, rows, np.full(len(rows), NONE) if partner is None else partner, at, last)
 
 
-def _merged(pairs: OrderedRows, alone: OrderedRows) -> OrderedRows:
-    """``alone``, each before the first of ``pairs`` from its arrival on."""
-    (at, side), (at_alone, side_alone) = pairs.places(), alone.places()
-    mine, others = places_before(at, at_alone)
+def _merged(pairs: OrderedRows, places: Places, alone: OrderedRows, work: Slices) -> OrderedRows:
+    """``alone``, each before the first of ``pairs``, with these ``places``, from its arrival on."""
+    (at, side), (at_alone, side_alone) = places, alone.places()
+    before = work.made(len(at_alone), np.int64, lambda mine: np.searchsorted(at, at_alone[mine]))
 
-    def both(of_pairs: npt.NDArray[Any], of_alone: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        out = np.empty(len(others), of_pairs.dtype)
-        out[mine], out[others] = of_alone, of_pairs
+    def both(of_pairs: npt.NDArray[Any], of_alone: npt.NDArray[Any], work: Slices = _ALONE) -> npt.NDArray[Any]:
+        out, n = np.empty(len(at) + len(before), of_pairs.dtype), len(at)
+
+        def some(mine: slice) -> None:  # those of a slice of the pairs, and what comes before each of them
+            low, high = np.searchsorted(before, [mine.start, mine.stop]) if mine.stop < n else (
+                np.searchsorted(before, mine.start), len(before))
+            out[mine.start + low:mine.stop + high] = np.insert(
+                of_pairs[mine], before[low:high] - mine.start, of_alone[low:high])
+
+        work.each(n, some)
         return out
 
-    return OrderedRows(both(pairs.r, alone.r), both(pairs.s, alone.s),
+    return OrderedRows(both(pairs.r, alone.r, work), both(pairs.s, alone.s, work),
                        lambda: (both(at, at_alone), both(side, side_alone)))

@@ -9,8 +9,10 @@ from hypothesis import given, settings, strategies as st
 from splitjoin.engines.cpu import partitions
 from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.partitions import PartitionedRanges, ordered_pairs
+from splitjoin.engines.cpu.runs_of_keys import Groups
 from splitjoin.engines.cpu.table_loops import LOOPS
 from splitjoin.engines.cpu.table_work import Work
+from splitjoin.engines.cpu.tuning import Tuning
 
 from ....support.sampling import examples
 
@@ -68,3 +70,18 @@ def test_counts_of_merged_numbers(ordered: list[int], wanted: list[int], equal: 
     a, b = np.array(sorted(ordered), np.int64), np.array(sorted(wanted), np.int64)
     found = work(1).counts_below(a, b, equal=equal)
     assert found.tolist() == [sum(x < y or (equal and x == y) for x in ordered) for y in b.tolist()]
+
+
+def test_threads_number_spread_keys_in_the_order_of_their_first_tuples() -> None:
+    chance = np.random.default_rng(4)
+    spread = chance.integers(0, 2**64, 40, np.uint64, endpoint=False)
+    keys_r, keys_s = (spread[chance.integers(0, limit, 3000)] for limit in (40, 30))
+    possible = chance.random(3000) < 0.9
+    expected = {key: n for n, key in enumerate(dict.fromkeys(keys_s[possible].tolist()))}
+    for threads in (1, 3):
+        by = Work(threads, Team(threads), LOOPS, Tuning(table_rows=500))
+        groups = Groups([(keys_r, keys_s)], np.ones(3000, np.bool_), possible, by)
+        assert groups.of("r").tolist() == [expected.get(key, -1) for key in keys_r.tolist()]
+        assert groups.of("s")[possible].tolist() == [expected[key] for key in keys_s[possible].tolist()]
+        assert (groups.of("s")[~possible] == -1).all()
+        assert groups.count == len(expected)

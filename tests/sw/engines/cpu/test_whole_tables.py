@@ -22,6 +22,7 @@ from splitjoin.engines.cpu.condition import Condition
 from splitjoin.engines.cpu.spans import Spans
 from splitjoin.engines.cpu.table_compilation import TableCompilation
 from splitjoin.engines.cpu.table_loops import LOOPS
+from splitjoin.engines.cpu.table_work import plain_work
 from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.cpu.ways import ways
 from splitjoin.joins.join import join
@@ -59,7 +60,8 @@ def test_every_way_gives_goldens_rows_in_its_order(r: pa.Table, s: pa.Table, dat
         patch.setattr(whole_tables, "suits_ranges", lambda *_: True)
         patch.setattr(whole_tables, "partners_of", lambda *_: None)
         threads = call.pop("threads")
-        device = CpuDevice(threads=threads, tuning=Tuning(table_share=1, table_pairs=size))
+        slices = data.draw(st.sampled_from([3, 1 << 16]))
+        device = CpuDevice(threads=threads, tuning=Tuning(table_share=1, table_pairs=size, table_rows=slices))
         found = join(r, s, on=on, window=window, device=device, **call)
     expected = join(r, s, on=on, window=window, device="golden", **call)
     assert found.plan.startswith("rows")
@@ -151,7 +153,7 @@ def test_a_way_counts_its_candidates_about() -> None:
                        on="r.c = s.c AND r.st < s.en AND s.st < r.en")
     incoming = arrivals(query, r, s)
     condition = Condition(query, incoming)
-    best, *others = ways(condition, condition.groups(), Spans(query, incoming))
+    best, *others = ways(condition, condition.groups(), Spans(query, incoming), plain_work())
     made = join(r, s, on="r.c = s.c AND r.st < s.en AND s.st < r.en").counters["candidates"]
     assert 0.8 * made < best.candidates < 1.25 * made
     assert all(way.candidates > 100 * made for way in others)

@@ -14,6 +14,7 @@ import splitjoin
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.joins.explain import explain
 from splitjoin.joins.join import join
 from splitjoin.rows.aggregates import sorted_folds
@@ -38,9 +39,10 @@ def tables(draw: st.DrawFn) -> pa.Table:
 
 
 @settings(max_examples=examples(30), deadline=None)
-@given(tables(), tables(), st.sampled_from(CONDITIONS), st.sampled_from(["inner", "left"]))
-def test_rows_are_goldens(r: pa.Table, s: pa.Table, on: str, how: str) -> None:
-    found, expected = (join(r, s, on=on, how=how, aggregate=AGGREGATES, device=device) for device in ("cpu", "golden"))
+@given(tables(), tables(), st.sampled_from(CONDITIONS), st.sampled_from(["inner", "left"]), st.sampled_from([1, 3]))
+def test_rows_are_goldens(r: pa.Table, s: pa.Table, on: str, how: str, threads: int) -> None:
+    cpu = CpuDevice(threads=threads, tuning=Tuning(table_share=1, table_rows=3))
+    found, expected = (join(r, s, on=on, how=how, aggregate=AGGREGATES, device=device) for device in (cpu, "golden"))
     assert found.plan == "rows without pairs, by ranges of sorted keys"
     assert rows_of(found.table) == rows_of(expected.table)
     assert found.schema == expected.schema
@@ -58,9 +60,11 @@ def test_ranks_and_bands_are_duckdbs(tmp_path: Any) -> None:
 
 
 def test_a_sum_that_does_not_fit_names_its_row() -> None:
-    r, s = pa.table({"x": [0, 3]}), pa.table({"x": [1, 2], "b": [2**63 - 1, 1]})
-    with pytest.raises(InputError, match=r"of row 1 of r must fit int64, but is 9223372036854775808"):
-        join(r, s, on="s.x <= r.x", aggregate={"sum": "sum(s.b)"})
+    r, s = pa.table({"x": [0, 3, 0, 4, 5]}), pa.table({"x": [1, 2, 4], "b": [2**63 - 1, 1, 1]})
+    for threads in (1, 3):  # of several that do not fit, the first one
+        with pytest.raises(InputError, match=r"of row 1 of r must fit int64, but is 9223372036854775808"):
+            join(r, s, on="s.x <= r.x", aggregate={"sum": "sum(s.b)"},
+                 device=CpuDevice(threads=threads, tuning=Tuning(table_share=1, table_rows=1)))
 
 
 def test_floats_are_summed_from_pairs() -> None:
