@@ -158,6 +158,9 @@ def _within_one(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, 
         extremes = np.maximum.accumulate(keys) if rises else ~np.minimum.accumulate(
             np.where(keys < least_code(low, high, work), np.uint64(2**64 - 1), keys))
         return _beyond(kind, incoming, extremes, low, high, work, rises=rises)
+    if not groups.is_one and len(groups.order) and (end := groups.one_end(keys[groups.order], low, high)) and (
+            found := _beyond_in_groups(kind, incoming, bounds, groups, work, rises=end == "low")) is not None:
+        return found
     ranges = ranges_by_row(groups, "s", keys, low, high, work)
     some, tried = ranges.end > ranges.start, ranges.pairs
     how = "by the first partner of each run of sorted keys"
@@ -210,6 +213,45 @@ def _beyond(kind: Kind, incoming: Arrivals, extremes: Codes, low: Codes, high: C
 
     late = sum(work.map(find, work.slices(len(low))))
     return Partners(partner, "by the first key beyond each bound", late)
+
+
+def _beyond_in_groups(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, work: Work, *,
+                      rises: bool) -> Partners | None:
+    """As `_beyond`, among the tuples of a group; None if group and key together need more than 63 bits."""
+    order, numbers, mine = groups.order, groups.of("r"), groups.of("s")[groups.order]
+    keys = bounds.keys[order]
+    least, most = keys.min(), keys.max()
+    past = int(most) - int(least) + 1
+    width = past.bit_length()
+    if groups.count.bit_length() + width > 63:
+        return None
+    # Of each group the greatest key so far, or the least, as a number that rises over all groups.
+    places = mine << width | (keys - least if rises else most - keys).view(np.int64)
+    np.maximum.accumulate(places, out=places)
+    low, high = bounds.low, bounds.high
+    wanted = np.where(low > most, past, (np.maximum(low, least) - least).view(np.int64)) if rises else (
+        np.where(high < least, past, (most - np.minimum(high, most)).view(np.int64)))
+    wanted |= numbers << width
+    tops = np.full(groups.count, -1)
+    tops[mine] = places  # of several, the last one counts
+    some = (tops[numbers] >= wanted) & (numbers >= 0) & (low <= high)
+    if kind.how == "anti":
+        return Partners(np.where(some, 0, -1), "by the last key of each group", 0)
+    partner = np.full(len(numbers), -1)
+    if work.loops is not None:
+        known, rows = np.full(len(bounds.keys), -1), np.arange(len(numbers))
+        known[order] = places
+        if incoming.is_timed:
+            place(incoming, work)
+        before = incoming.positions("r") - rows if incoming.is_timed else np.minimum(rows, len(known))
+        last = last_partners(before, None, groups, work)
+        in_time = some & (last >= 0)
+        in_time &= known[last] >= wanted
+        partner[in_time] = 0
+        some &= ~in_time
+    late = np.flatnonzero(some)
+    partner[late] = order[np.searchsorted(places, wanted[late])]
+    return Partners(partner, "by the first key beyond each bound", len(late))
 
 
 def _search(condition: Condition, groups: Groups) -> PartnerSearch:

@@ -87,7 +87,7 @@ def test_as_of_joins_are_duckdbs() -> None:
         assert sorted(plain(found.table)) == expected  # rows come as they are decided
 
 
-@pytest.mark.parametrize("on", ["r.x < s.x - 2800", "abs(r.x - s.x) <= 0",
+@pytest.mark.parametrize("on", ["r.x < s.x - 2800", "abs(r.x - s.x) <= 0", "r.k = s.k AND r.x > s.x + 2600",
                                 "r.k = s.k AND r.x BETWEEN s.x AND s.x + 9"])
 def test_semi_and_anti_joins_are_duckdbs(on: str) -> None:
     r, s = large(3, 3000), large(4, 3000)
@@ -122,6 +122,8 @@ def test_a_semi_join_by_one_bound_compares_the_keys_beyond_all_before_them_alone
     r, s = large(13), large(14)
     for on in ("r.x < s.x", "r.x >= s.x", "2 * r.x <= s.x + 7"):
         assert join(r, s, on=on, how="semi").counters["candidates"] < 50
+    of_keys = join(r, s, on="r.k = s.k AND r.x < s.x", how="semi")  # by pairs, each tuple would have some 30
+    assert of_keys.counters["candidates"] <= len(r) and "beyond each bound" in of_keys.plan
     assert join(r, s, on="r.k = s.k", how="anti").counters["candidates"] <= len(r)
 
 
