@@ -55,8 +55,8 @@ def _systems(files: Files) -> Iterator[str]:
 def _routed(files: Files) -> Iterator[str]:
     """Cells, clock and rate on an FPGA; without the last two where placing and routing has not ended."""
     rows = {(row["config"]["architecture"], row["metric"]): row["value"] for row in files["routed"]["rows"]}
-    yield ("Two cores and windows of 128 rows (Kang: one core) as Yosys and nextpnr map, place and route them on an "
-           "ECP5\n(LFE5U-25F, slowest grade, one seed), and the clock times the sustained tuples a cycle:\n")
+    yield ("Two cores (Kang: one) and windows of 128 rows, mapped, placed and routed by Yosys and nextpnr on an ECP5\n"
+           "(LFE5U-25F, slowest grade, one seed); the clock times sustained tuples a cycle:\n")
     yield "| architecture | LUT4 | FF | block RAM | MHz | tuples/s |\n|---|---|---|---|---|---|"
     for name, title in NAMES.items():
         if (name, "mapped_lut4") not in rows:

@@ -25,7 +25,7 @@ def interval_joins(files: Files) -> Iterator[str]:
     yield ("Each base tuple gets the count and the sum of the tuples with its key in the time before it; tuples come "
            "out of order. A to D are the workloads of Scale-OIJ's paper ([engines](aggregates.md#engines)). SplitJoin "
            "compares each base tuple with the window of all keys, and its pairs are folded. DuckDB and Pathway join "
-           "one batch. Thousand tuples of both streams a CPU second:\n")
+           "one batch, Pathway of the synthetic workload only. Thousand tuples of both streams a CPU second:\n")
     table: dict[str, dict[str, float]] = {}
     partners: dict[str, float] = {}
     for engine, config, value in _rates(files, "engines"):
@@ -80,7 +80,8 @@ def _latencies(files: Files) -> Iterator[str]:
     if not shares:
         return
     yield ("\nMilliseconds, at the paper's rates, from the delivery of a tuple to the rows that it decides: of half "
-           "the tuples and of 99 %; or the share of arrivals with which one thread keeps up:\n")
+           "the tuples and of 99 %; or the share of arrivals with which one thread keeps up. C has no rate; B, with 33 "
+           "million tuples before its first row, was not run:\n")
     found = {(r["config"]["workload"], r["config"]["engine"], r["config"]["percentile"]): r["value"]
              for r in pick(files, "oij", "oij_latency_ms")}
     kept = {(r["config"]["workload"], r["config"]["engine"]): r["value"] for r in shares}
