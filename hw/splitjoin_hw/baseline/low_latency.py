@@ -38,7 +38,8 @@ class LowLatencyCore(wiring.Component):
       ACK, which goes the way of R behind those that the next core had sent before. R's tuple is compared with these,
       and finds those whose home it has passed, if its own is still ahead.
 
-    An EXPIRE waits at the far end until its tuple has come by, and then goes through all cores; the home drops it.
+    An EXPIRE waits at the far end until its tuple has come by, and then goes through all cores; the home drops it. If
+    it overtook its tuple, the home would drop one that it does not have, and those behind the EXPIRE would be met.
 
     Ports: as of `splitjoin_hw.baseline.handshake.HandshakeCore`, and ``index``: the core's number. ``gone``: for R and
     S, an EXPIRE has passed all cores. ``o``: results of R's probes, of R's with tuples in flight, and of S's.
