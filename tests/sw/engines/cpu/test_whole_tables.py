@@ -143,7 +143,8 @@ def test_equivalent_writings_have_as_many_candidates(condition: str) -> None:
             made = join(of_r, of_s, on=on, how=how)
             tried.append(made.counters["candidates"])
             found.add(len(made))
-        assert 0 < max(tried) <= 2 * min(tried), how
+        assert max(tried) <= 2 * min(tried), how
+        assert any(tried) == (condition != "one inequality" or how == "inner")  # semi by one extreme
         assert len(found) == 1
 
 
@@ -178,7 +179,8 @@ def test_a_way_with_far_more_candidates_than_expected_is_left(how: str, loops: A
             patch.setattr(whole_tables, "ways", partial(misled, alone))
             found = join(r, s, **call, device=device)
         assert ("two ranges" in found.plan) != alone
-        assert found.plan.startswith("rows of whole tables") != alone  # a session, where there is no other way
+        # Where there is no other way, a session by compiled loops; NumPy's would compare all pairs, and take longer.
+        assert found.plan.startswith("rows of whole tables") != (alone and loops is not None)
         assert rows_of(found.table) == rows_of(expected.table)
 
 
