@@ -130,7 +130,7 @@ def test_a_statement_over_streams_across_restarts(spark: SparkSession, tmp_path:
         streams.feed(min(2, streams.left))
         joined = stream_sql(text(names, last), tables=streams.frames(), time="ts", late=6, device="golden",
                             window={name: f"RANGE {_LENGTHS[name]}" for name in names},
-                            groups=2 if last != "JOIN" else groups)
+                            groups=groups)
         query = streams.run(joined)
         groups = 3 - groups
     found = streams.found()

@@ -14,6 +14,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 
+from splitjoin.spark import stream_join
+
 from .test_extension import rows_of, settings
 
 _BEGIN = dt.datetime(2024, 5, 1, tzinfo=dt.UTC)
@@ -143,6 +145,27 @@ def test_rows_looked_up_in_static_tables(spark: SparkSession, streams: Streams) 
             text.format(kind))) != []
     with settings(spark, spark__splitjoin__sql__minComparisons=10**6):  # some 40 rows and about 10,000
         assert "left to Spark by splitjoin: about 10000 × " in optimized(spark, text.format(""))
+
+
+def test_a_table_that_is_read_anew(spark: SparkSession, streams: Streams) -> None:
+    """A function of ``foreachBatch`` joins each micro-batch with the table as it is then."""
+    table, out = str(streams.folder / "bands"), str(streams.folder / "anew")
+
+    def look_up(batch: DataFrame, _: int) -> None:
+        stream_join(batch, spark.read.parquet(table), on="r.x BETWEEN s.low AND s.low + 9", how="left",
+                    select=["r.id", "s.version"]).write.mode("append").parquet(out)
+
+    for version in range(2):
+        if version:
+            streams.feed(version)
+        spark.range(0, 40, 10).selectExpr("cast(id AS int) low", f"{version} version").write.mode("overwrite").parquet(
+            table)
+        query = spark.sql("SELECT x, id FROM l").writeStream.foreachBatch(look_up).option(
+            "checkpointLocation", out + " checkpoint").trigger(availableNow=True).start()
+        assert query.awaitTermination(300), "the query does not end"
+    found = spark.read.parquet(out)
+    assert rows_of(found) == rows_of(streams.whole("SELECT id, if(x < 40, id div 100, null) version FROM l "))
+    assert found.where("version = 1").count() > 9
 
 
 def optimized(spark: SparkSession, text: str) -> str:
