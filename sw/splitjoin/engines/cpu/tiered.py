@@ -12,7 +12,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
-from ..device import Items, Session
+from ..device import PAIR, Items, Session
 from .compilation import Compilation
 from .numpy_session import NumpySession
 from .session import BatchSession
@@ -144,7 +144,9 @@ class TieredSession(Session):
 
     def _numbered(self, items: Items) -> Items:
         """``items`` of the second session with the row ids of the whole."""
-        for side in SIDES:
+        for number, side in enumerate(SIDES):
             if self._before[side]:
-                items[side][items[side] >= 0] += self._before[side]
+                # A last star may close probes that are all before: the second session has no number for its tuple.
+                named = (items["kind"] == PAIR) | (items["side"] == number)
+                items[side][named] += self._before[side]
         return items

@@ -87,6 +87,14 @@ def test_the_change_may_come_before_every_batch(case: Scenario) -> None:
             assert {n: session.counters()[n] for n in counters} == counters
 
 
+def test_a_last_star_may_close_probes_from_before_the_change() -> None:
+    r, s = pa.table({"ts": [0], "x": [1]}), pa.table({"ts": [0, 0, 0, 0, 1], "a": [2] * 5})
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="RANGE 0",
+                       time="ts", order="outer(2)")
+    found = answer(tiers(query, 4, NumpySession), slices(arrivals(query, r, s), [0, 0, 1, 6]))
+    assert found.tolist() == run(GoldenDevice(), query, r, s).tolist()
+
+
 @settings(max_examples=examples(60))
 @given(scenario(), st.lists(st.integers(0, 20), max_size=4), st.integers(0, 5), st.sampled_from([3, 1 << 18]),
        st.sampled_from([0, 64]))
