@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,17 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def images_are_looked_for_again() -> Iterator[None]:
+    """A process keeps what it has found: no test may find another's image, or leave its own."""
+    load_image.cache_clear()
+    yield
+    load_image.cache_clear()
+
+
 @pytest.fixture
 def image(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Any]:
     monkeypatch.setenv("SPLITJOIN_CACHE", str(cache))
-    load_image.cache_clear()
     found = TableCompilation().for_rows(1, "background")  # of as few rows as there are
     assert found is not None
     return found
