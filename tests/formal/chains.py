@@ -109,6 +109,8 @@ PROOFS: tuple[Proof, ...] = (
         Fault(_ONCE, LowLatencyCore, "Mux(passed_home, stored_before, r.end)", "r.end"),
         Fault(_ONCE, LowLatencyCore, "Cat(result.probe[:bits], 0) >= self.index", "Value.cast(1)"),
         Fault(_LATE, LowLatencyCore, 'f.drop.eq(does["ack"])', "f.drop.eq(0)"),
+        Fault(_LATE, LowLatencyCore, '~self.first | (came["s"] != went["s"])', "Value.cast(1)"),
+        Fault(_LATE, LowLatencyCore, '~self.last | (came["r"] != went["r"])', "Value.cast(1)"),
         Fault(_ALL, LowLatencyCore, "stored_left & (Cat(result.probe[:bits], 0) >= self.index)", "Value.cast(0)"),
         Fault(_ALL, LowLatencyCore, "Cat(before[:bits], 0) > self.index", "Value.cast(0)"),
         Fault(_HERE, LowLatencyCore, 'Mux(home["s"], came["r"], before)', "before"),

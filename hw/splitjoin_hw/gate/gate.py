@@ -22,7 +22,7 @@ _COUNT = 32
 
 
 class ScaleGate(wiring.Component):
-    """Merges sources deterministically (ScaleJoin, section 4; here by the total order of semantics, section 1).
+    """Merges sources deterministically (ScaleJoin, section IV.A; here by the total order of semantics, section 1).
 
     A tournament tree of `ReadyMerger` nodes: one record per cycle at the root, ``latency`` cycles from a source to the
     output when nothing waits.
