@@ -150,8 +150,13 @@ def test_settings_and_hints(spark: SparkSession) -> None:
     for hint in ("NO_SPLITJOIN", "NO_SPLITJOIN(r)"):
         assert same_rows(spark, text.format(f"/*+ {hint} */"), joins=0) > 0
     with settings(spark, spark__splitjoin__sql__enabled=True):
-        left, right = spark.table("l"), spark.table("r").hint("NO_SPLITJOIN")
-        assert "MapInArrow" not in plan_of(left.join(right, left.x < right.x))
+        left = spark.table("l")
+        for right in (spark.table("r").hint("NO_SPLITJOIN"), spark.sql("SELECT /*+ NO_SPLITJOIN */ * FROM r")):
+            assert "MapInArrow" not in plan_of(left.join(right, left.x < right.x))
+        # Spark warns of a hint that stays where no join is.
+        hinted = spark.sql(text.format("/*+ SPLITJOIN */"))
+        assert "splitjoin[inner" in plan_of(hinted)
+        assert hinted._jdf.queryExecution().analyzed().nodeName() == "Project"
         with settings(spark, spark__splitjoin__sql__explainOnly=True):
             assert "splitjoin would run it, but spark.splitjoin.sql.explainOnly is true" in plan_of(
                 spark.sql(text.format("")))

@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.JoinStrategyHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ResolvedHint;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.UnaryNode;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import scala.Option;
@@ -78,11 +79,13 @@ final class SplitJoinHints extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    return resolved(plan);
+    return resolved(plan, false);
   }
 
-  private LogicalPlan resolved(LogicalPlan plan) {
-    LogicalPlan made = (LogicalPlan) plan.mapChildren(child -> resolved((LogicalPlan) child));
+  /** The plan with its hints resolved; {@code joined} if it is, or is in, an operand of a join. */
+  private LogicalPlan resolved(LogicalPlan plan, boolean joined) {
+    boolean below = plan instanceof Join || joined && plan instanceof UnaryNode;
+    LogicalPlan made = (LogicalPlan) plan.mapChildren(child -> resolved((LogicalPlan) child, below));
     if (!(made instanceof UnresolvedHint)) {
       return made;
     }
@@ -95,8 +98,14 @@ final class SplitJoinHints extends Rule<LogicalPlan> {
     for (Object parameter : Scala.<Object>list(hint.parameters())) {
       relations.add(relation(parameter).toLowerCase(Locale.ROOT));
     }
-    return relations.isEmpty() ? new ResolvedHint(joins(hint.child(), name), hint(name))
-        : named(hint.child(), name, relations);
+    if (!relations.isEmpty()) {
+      return named(hint.child(), name, relations);
+    }
+    LogicalPlan child = joins(hint.child(), name);
+    // Spark warns of a hint that is at no operand of a join. That above a statement's SELECT is at none, whose joins
+    // have it by now; a DataFrame, whose plan has been analyzed before, may yet be joined.
+    boolean done = child != hint.child() && !joined && !hint.child().analyzed();
+    return done ? child : new ResolvedHint(child, hint(name));
   }
 
   private static String relation(Object parameter) {
