@@ -13,14 +13,15 @@ __all__ = ["explain_engine", "folding", "no_interval"]
 def explain_engine(query: Query) -> str:
     """The engine that folds the aggregates of ``query`` on the CPU by default, and the reason."""
     form = interval_form(query)
+    ranges = "; without a window by ranges of sorted keys" if suits_ranges(query) else ""
     if isinstance(form, str):
-        ranges = "; without a window by ranges of sorted keys, if equalities and one other key decide"
-        return f"pairs, which the host folds, as {form}{ranges if suits_ranges(query) else ''}"
+        decided = ", if equalities and one other key decide" if ranges else ""
+        return f"pairs, which the host folds, as {form}{ranges}{decided}"
     anew = any(user.way.kind == "recompute" for user in form.users)
     why = "it makes no pairs" if anew else "it does the same work a tuple for every window and lateness"
     others = no_interval(query)
     beside = "key-oij and scale-oij could run it too" if not others else f"not key-oij or scale-oij, as {others}"
-    return f"sliding, as {why}; {folding(form, 'sliding')}; {beside}"
+    return f"sliding, as {why}; {folding(form, 'sliding')}; {beside}{ranges}"
 
 
 def no_interval(query: Query) -> str:

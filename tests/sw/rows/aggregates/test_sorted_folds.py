@@ -25,8 +25,8 @@ from ...sessions.test_feeding import rows_of
 VALUES: dict[str, list[Any]] = {"k": [None, 0, 1], "x": [None, -3, -1, 0, 1, 2, 5],
                                 "b": [None, -2**63, -7, 5, 2**63 - 1],
                                 "f": [None, -2.5, -0.0, 0.0, 1.5, float("inf"), float("nan")]}
-CONDITIONS = ("r.x < s.x", "r.f >= s.f", "abs(r.x - s.x) <= 1", "r.k = s.k AND r.x <= s.x",
-              "abs(r.f - s.f) <= 1", "r.k = s.k AND r.x > s.x - 2 AND s.x > 0")
+CONDITIONS = ("r.f = s.f", "r.k = s.k AND r.x = s.x", "r.x < s.x", "r.f >= s.f", "abs(r.x - s.x) <= 1",
+              "r.k = s.k AND r.x <= s.x", "abs(r.f - s.f) <= 1", "r.k = s.k AND r.x > s.x - 2 AND s.x > 0")
 AGGREGATES = {"n": "count(*)", "c": "count(s.f)", "low": "min(s.b)", "high": "max(s.x - s.k)", "sum": "sum(s.x)",
               "mean": "avg(s.b)"}
 
@@ -51,7 +51,7 @@ def test_rows_are_goldens(r: pa.Table, s: pa.Table, on: str, how: str, threads: 
 def test_ranks_and_bands_are_duckdbs(tmp_path: Any) -> None:
     chance, n = np.random.default_rng(1), 3000
     r, s = (pa.table({"i": np.arange(n), "k": chance.integers(0, 9, n), "x": chance.integers(0, n, n)}) for _ in "rs")
-    for on in ("s.x <= r.x", "r.k = s.k AND s.x BETWEEN r.x - 50 AND r.x + 50"):
+    for on in ("r.k = s.k", "s.x <= r.x", "r.k = s.k AND s.x BETWEEN r.x - 50 AND r.x + 50"):
         aggregate = {"n": "count(*)", "low": "min(s.i)", "sum": "sum(s.i)"}
         found = join(r, s, on=on, aggregate=aggregate, select=["i"], to=tmp_path / "rows.parquet").to_pylist()
         expected = duckdb.sql(f"SELECT r.i, count(*), min(s.i), sum(s.i) FROM r JOIN s ON {on} GROUP BY r.i "
