@@ -7,8 +7,7 @@ import pytest
 from splitjoin.base.version import __version__
 from splitjoin.circuit.registers import MAGIC, REGISTERS
 from splitjoin.circuit.wire import Configuration, item_record
-from splitjoin_hw.parts import Instances
-from splitjoin_hw.top import circuit, padded
+from splitjoin_hw.top import padded
 from splitjoin_hw.verilog import TOP, header, sidecar, to_verilog
 
 CORES = (1, 2, 4)
@@ -139,9 +138,9 @@ def test_sidecar_is_a_function_of_the_configuration():
 
 @pytest.mark.parametrize(("architecture", "kinds"), [
     ("celljoin", ["segment_r", "segment_s"]), *((name, ["core", "link_r", "link_s"]) for name in (
-        "handshake", "cascade", "low-latency-handshake"))])
+        "cascade", "low-latency-handshake"))])
 def test_parts_of_baselines_are_instances(architecture, kinds):
     """So models of many cores are compiled in the time of one."""
-    parts = Instances(TOP)
-    circuit(replace(configuration(4), architecture=architecture, probes=1), parts).elaborate(None)
-    assert {f"{TOP}_{kind}" for kind in kinds} <= set(parts.modules)
+    text = to_verilog(replace(configuration(2), architecture=architecture, probes=1))
+    for kind in kinds:
+        assert text.count(f"\nmodule {TOP}_{kind} (") == 1
