@@ -33,8 +33,8 @@ def folder(tmp_path: Path) -> Path:
 def pressed(folder: Path, at: str, *program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *program, "join", "t.csv", "t.csv", "--on", "r.x = s.x", "--window", "ROWS 1", "-o", "o.csv"],
-        cwd=folder, env=os.environ | {"PYTHONPATH": str(folder), "PRESS_AT": at}, capture_output=True, text=True,
-        check=False)
+        cwd=folder, env=os.environ | {"PYTHONPATH": str(folder), "PRESS_AT": at, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("program", [("splitjoin",), ("-m", "splitjoin")], ids=str)
