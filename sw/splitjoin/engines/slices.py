@@ -39,7 +39,7 @@ class Slices:
         return self.map(function, self.slices(rows))
 
     def made(self, rows: int, dtype: Any, make: Callable[[slice], Any]) -> npt.NDArray[Any]:
-        """What ``make`` gives for each slice, behind each other: (rows,)."""
+        """The concatenated arrays of ``make``, one for each slice, in the order of the rows: (rows,)."""
         found = np.empty(rows, dtype)
 
         def some(mine: slice) -> None:

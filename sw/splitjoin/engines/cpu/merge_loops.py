@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray  # type: ignore[attr-defined]  # numba is not typed
+from numba import carray  # type: ignore[attr-defined]  # documented, but not exported by name
 
 from . import intrinsics
 from .intrinsics import pointer_to

@@ -42,7 +42,7 @@ def has_images() -> bool:
 
 @cache
 def _processor() -> str:
-    """What the system says of the processor that machine code may depend on."""
+    """The processor's model and instruction sets, as /proc/cpuinfo names them; empty where that cannot be read."""
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines()
         return "\n".join(line for line in lines if line.startswith(("model", "cpu family", "stepping", "flags")))

@@ -148,8 +148,8 @@ class _Fold:
 
 
 def _sums(rows: int, values: Callable[[slice], npt.NDArray[Any]], work: Slices) -> Ints:
-    """How much the ``values`` of so many rows, which it gives for a slice, add up to before each, and all:
-    int64 (rows + 1,).
+    """Prefix sums, int64 (rows + 1,): the sum of the values before each row, and last the sum of all. ``values`` gives
+    those of a slice of the rows.
     """
     found = np.zeros(rows + 1, np.int64)
     slices = work.slices(rows)

@@ -143,7 +143,7 @@ def _merged(pairs: OrderedRows, places: Places, alone: OrderedRows, work: Slices
     def both(of_pairs: npt.NDArray[Any], of_alone: npt.NDArray[Any], work: Slices = _ALONE) -> npt.NDArray[Any]:
         out, n = np.empty(len(at) + len(before), of_pairs.dtype), len(at)
 
-        def some(mine: slice) -> None:  # those of a slice of the pairs, and what comes before each of them
+        def some(mine: slice) -> None:  # a slice of the pairs, with the lone rows before each pair
             low, high = np.searchsorted(before, [mine.start, mine.stop]) if mine.stop < n else (
                 np.searchsorted(before, mine.start), len(before))
             out[mine.start + low:mine.stop + high] = np.insert(

@@ -75,7 +75,7 @@ def _undecided(join: GroupJoin, state: GroupState) -> Rows:
 
 
 def _replayed(join: GroupJoin, state: GroupState) -> Mapping[str, Numbers]:
-    """What is known of the undecided tuples, by the stored tuples of ``state``."""
+    """The numbers of each undecided tuple, such as its partners so far, computed anew from the stored tuples."""
     more = [] if state.beside is None else [state.beside]
     rows: dict[Side, Rows] = {"r": join.by_arrival(state.stored["r"]),
                               "s": join.by_arrival(Rows.concat([state.stored["s"], *more]))}
