@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import TypeVar
 
@@ -161,10 +162,12 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, alternatives: Se
     order = PairOrder(query, incoming, work)
 
     def each(take: Callable[[Rows, Rows], T]) -> tuple[list[T], int]:
+        def own(one: Alternative, r: Rows, s: Rows) -> T:
+            return take(*one.own(r, s))
+
         taken, tried = list[T](), 0
         for one in alternatives:
-            some, looked_at = pairs_of(one.way, one.condition, one.groups, visible,
-                                       lambda r, s, one=one: take(*one.own(r, s)), work, most)  # type: ignore[misc]
+            some, looked_at = pairs_of(one.way, one.condition, one.groups, visible, partial(own, one), work, most)
             taken += some
             tried += looked_at
         return taken, tried
