@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from typing import Any
-
-from tqdm.auto import tqdm
 
 __all__ = ["progress_bar", "tell"]
 
@@ -13,18 +12,30 @@ __all__ = ["progress_bar", "tell"]
 _DELAY = 1.0
 
 
+class _Quiet:
+    """Nobody watches."""
+
+    def update(self, n: float = 1) -> None:
+        """Nothing to do."""
+
+
 def progress_bar(total: int | None, what: str, unit: str) -> Any:
     """A bar for ``total`` steps of ``what``, counted in ``unit``; quiet where nobody watches, and in the first second.
 
     Use as a context manager, and call its `update` with the number of steps done.
     """
-    return tqdm(total=total, desc=what, unit=f" {unit}", unit_scale=True, delay=_DELAY, leave=False,
-                disable=not _is_watched())
+    if not _is_watched():
+        return nullcontext(_Quiet())
+    from tqdm.auto import tqdm  # here, as it takes 20 ms of a short process
+
+    return tqdm(total=total, desc=what, unit=f" {unit}", unit_scale=True, delay=_DELAY, leave=False)
 
 
 def tell(text: str) -> None:
     """Print a line on standard error, where somebody watches."""
     if _is_watched():
+        from tqdm.auto import tqdm
+
         tqdm.write(f"splitjoin: {text}", file=sys.stderr)  # above bars, if there are any
 
 

@@ -13,8 +13,6 @@ from splitjoin.lang.ir import Expr
 from splitjoin.lang.query import ComputedColumn, Query
 from splitjoin.lang.schema import SIDES, Schema, Side
 
-from .statement import OneTableTerms, ask, computed_columns, connection, extended, parse, read_condition, row_of_nulls
-
 __all__ = ["make_query", "with_computed"]
 
 #: The statement whose ON a condition is read as.
@@ -41,6 +39,8 @@ def make_query(r: Schema, s: Schema, *, on: Any, **parts: Any) -> Query:
             raise (error if isinstance(error, SchemaError) else refused) from None
         if not computed:
             raise
+    from .statement import extended
+
     query = Query.make(extended(r, computed), extended(s, computed), on=condition, **parts)
     return replace(query, computed=tuple(computed))
 
@@ -63,6 +63,9 @@ def with_computed(query: Query, side: Side, table: pa.Table) -> pa.Table:
 
 def _read(on: str, schemas: dict[Side, Schema]) -> tuple[Expr, list[ComputedColumn]]:
     """The condition ``on``, and the columns that it reads beside those of ``schemas``."""
+    # Here, as most conditions need no statements, whose modules take a tenth of a short process's time.
+    from .statement import OneTableTerms, computed_columns, connection, extended, parse, read_condition, row_of_nulls
+
     statement = parse(_STATEMENT)
     with connection() as db:
         terms = OneTableTerms(db, statement, {side: row_of_nulls(_arrow(schemas[side])) for side in SIDES})
@@ -83,6 +86,8 @@ _ours = threading.local()
 
 def _asked(side: Side, table: pa.Table, texts: list[str]) -> pa.Table:
     """What DuckDB computes of each tuple."""
+    from .statement import ask, connection
+
     if getattr(_ours, "db", None) is None:
         _ours.context = connection()
         _ours.db = _ours.context.__enter__()
