@@ -17,6 +17,9 @@ from ..cpu.tests_source import TestSource, test_source, tree_source, used_slots
 __all__ = ["Comparison", "Layout", "kind_of", "of_expression", "of_plan", "plan_layout"]
 
 
+#: Functions of NumPy, of which numba-cuda has none for a GPU: kernels call those of ``math`` by the same name, which
+#: give floats there (`kernel_source`).
+_OF_MATH = re.compile(r"\bnp\.(floor|ceil|sqrt)\(")
 #: The difference of two numbers of 32 bits, modulo 2**32.
 _WORD = "(np.int64({}) - np.int64({})) & np.int64(0xFFFFFFFF)"
 
@@ -96,6 +99,7 @@ def of_expression(code: Code, side: str) -> Comparison:
     lanes += [(f"{a.side}{a.number}v", "bool", a.side) for a in code.valids]
     stored, probe = (tuple((name, kind) for name, kind, of in lanes if (of == side) == mine) for mine in (True, False))
     # On a GPU, bits are counted by an instruction of its own.
-    lines, truth = ([re.sub(r"\bpopcount\(", "cuda.popc(", line) for line in of] for of in (code.lines, [code.truth]))
+    lines, truth = ([_OF_MATH.sub(r"\1(", re.sub(r"\bpopcount\(", "cuda.popc(", line)) for line in of]
+                    for of in (code.lines, [code.truth]))
     made = TestSource(tuple(lines), truth[0])
     return Comparison(stored, probe, made, (), made)

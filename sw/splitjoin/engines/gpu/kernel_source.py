@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .comparison import Comparison
+from .driver import is_simulated
 
 __all__ = ["Shape", "kernel_source", "store_source", "views"]
 
@@ -59,10 +60,14 @@ def store(n, at, mask, {views}, w, v, counter, other, {rings}):
 {stored}
 '''
 
-_TEMPLATE = '''import numba
+_TEMPLATE = '''import math
+
+import numba
 import numpy as np
 from numba import cuda
 
+# Python's own, in the simulator, give whole numbers, and fail where there is none.
+floor, ceil, sqrt = (np.floor, np.ceil, np.sqrt) if {simulated} else (math.floor, math.ceil, math.sqrt)
 
 
 @cuda.jit
@@ -233,6 +238,7 @@ def kernel_source(comparison: Comparison, shape: Shape) -> str:
     writer = _Writer(comparison, shape)
     zero = "found_{q} = numba.int64(0)"
     return _TEMPLATE.format(
+        simulated=is_simulated(),
         views=", ".join(f"{kind}s" for kind in views(writer.stored, writer.probe)),
         rings=", ".join(f"{name}_ring" for name, _ in writer.stored), tile=shape.tile, unrolled=shape.unrolled,
         head=_text(4, writer.head()), kept=_text(4, writer.kept()),
