@@ -54,9 +54,10 @@ def whole_tables(files: Files) -> Iterator[str]:
 
 
 def tables_by_threads(files: Files) -> Iterator[str]:
-    """Joins of whole tables by numbers of threads."""
+    """Joins of whole tables by numbers of threads, of the fewest rows, which all have with one thread."""
+    rows = min(row["config"]["rows"] for row in pick(files, "table_threads", "table_clock_seconds"))
     clock = {(c["join"], c["engine"], c["threads"]): row["value"]
-             for row in pick(files, "table_threads", "table_clock_seconds") for c in [row["config"]]}
+             for row in pick(files, "table_threads", "table_clock_seconds", rows=rows) for c in [row["config"]]}
     cores = pick(files, "table_threads", "table_clock_seconds")[0]["config"]["processors"]
     joins = dict.fromkeys(join for join, _, _ in clock)
     gains = {engine: sorted(clock[join, engine, 1] / clock[join, engine, cores] for join in joins)

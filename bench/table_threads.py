@@ -1,8 +1,8 @@
 """Joins of whole tables by threads: time by the clock and CPU seconds, beside DuckDB and Polars with as many threads.
 Run: python -m bench.table_threads
 
-``--quick`` takes 200,000 rows a side. DuckDB and Polars are left out where they are not installed. A minute and a
-half on 16 cores.
+Beside the numbers of threads stands "auto", as splitjoin chooses without being told. ``--quick`` takes 200,000 rows a
+side. DuckDB and Polars are left out where they are not installed. A minute and a half on 16 cores.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from splitjoin.base.processors import processors
 #: Join → rows a side.
 CASES = {"inner, one band": (1_000_000, 5_000_000, 10_000_000), "as-of by key": (1_000_000, 5_000_000, 10_000_000),
          "overlap by key": (1_000_000,), "left, a band": (1_000_000,), "sum over a band of 20 partners": (1_000_000,)}
+#: The number of threads where none is asked for.
+AUTO = "auto"
 #: Rows up to which there are more runs, and rivals with one thread too.
 FEW = 1_000_000
 #: DuckDB, beyond these seconds for one run, is not measured again.
@@ -46,7 +48,8 @@ def least(call: Callable[[], Any], runs: int) -> tuple[float, float, Any]:
     return *best, found
 
 
-def note(out: Recorder, engine: str, join: str, rows: int, threads: int, clock: float, cpu: float, found: int) -> None:
+def note(out: Recorder, engine: str, join: str, rows: int, threads: int | str, clock: float, cpu: float,
+         found: int) -> None:
     """One engine's figures."""
     config = {"join": join, "rows": rows, "engine": engine, "threads": threads, "processors": processors(),
               "result": found}
@@ -82,16 +85,17 @@ def rivals(out: Recorder, join: str, rows: int, tables: tuple[pa.Table, pa.Table
     return found
 
 
-def joined(join: str, tables: tuple[pa.Table, pa.Table], threads: int) -> pa.Table:
+def joined(join: str, tables: tuple[pa.Table, pa.Table], threads: int | str) -> pa.Table:
     """The rows of splitjoin."""
-    return splitjoin.join(*tables, **JOINS[join].call, threads=threads).table
+    asked = {} if threads == AUTO else {"threads": threads}
+    return splitjoin.join(*tables, **JOINS[join].call, **asked).table
 
 
 def measure(out: Recorder, join: str, rows: int, threads: list[int]) -> None:
     """One join of tables with so many rows. Asserts that the results are equal, as all threads' are in order too."""
     tables = JOINS[join].tables(rows)
     first: pa.Table | None = None
-    for n in threads:
+    for n in (*threads, AUTO):
         clock, cpu, table = least(partial(joined, join, tables, n), 3 if rows <= FEW else 1)
         if first is None:
             first = table

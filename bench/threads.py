@@ -1,8 +1,10 @@
 """The CPU engine by threads: time by the clock, CPU seconds, and what runs serially. Run: python -m bench.threads
 
-The numbers of threads take turns in one session, batch after batch of the same streams, whose windows are full. On a
-machine with few processors the CPU seconds tell whether work grows with threads, and the serial share how far a batch
-scales; with a processor for each thread, the speed-up is measured. Needs NumPy, numba and pyarrow only.
+The numbers of threads take turns in one session, batch after batch of the same streams, whose windows are full. The
+first batches of a turn are not counted: they find the caches as other threads have left them. On a machine with few
+processors the CPU seconds tell whether work grows with threads, and the serial share how far a batch scales; with a
+processor for each thread, the speed-up is measured, beside that of arithmetic alone, which is the machine's. Needs
+NumPy, numba and pyarrow only, and a minute and a half on 16 processors.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bench.arithmetic import measure_arithmetic
 from bench.band import ON, streams
 from bench.record import Recorder, options_of
 from splitjoin.base.processors import processors
@@ -30,8 +33,10 @@ from splitjoin.engines.cpu.timeline import Timeline
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
-#: Arrivals of a batch, and numbers of threads.
-BATCH, THREADS = 1 << 16, (1, 2, 4, 8, 16)
+#: Arrivals of a batch, numbers of threads, batches of a turn that are not counted, and turns of each number.
+BATCH, THREADS, WARM, ROUNDS = 1 << 16, (1, 2, 4, 8, 16), 2, 3
+#: The case that has no batches.
+ARITHMETIC = "arithmetic alone"
 #: The condition of sorted runs.
 BETWEEN = "r.x BETWEEN s.low AND s.high"
 CLOCK = "time by the clock a tuple, windows full, ordered output included; the least of batches in turn, median of each"
@@ -64,12 +69,12 @@ def timed(n: int) -> tuple[pa.Table, pa.Table]:
     return r.append_column("ts", ts), s.append_column("ts", ts)
 
 
-#: By name: the engine, the condition, the exponent of the window, the streams, and the batches of a turn.
+#: By name: the engine, the condition, the exponent of the window, the streams, and the batches of a turn that count.
 CASES: dict[str, tuple[Any, str, int, Callable[[int], tuple[pa.Table, pa.Table]], int]] = {
-    "index, 2^15": ("index", ON, 15, streams, 5), "index, 2^18": ("index", ON, 18, streams, 4),
-    "nested, 2^15": ("nested", ON, 15, streams, 1), "index, 2^12": ("index", ON, 12, streams, 5),
-    "index, RANGE 2^15": ("index", ON, 15, timed, 4), "sorted, 2^15": ("sorted", BETWEEN, 15, intervals, 3),
-    "nested, 2^18": ("nested", ON, 18, streams, 1)}
+    "index, 2^15": ("index", ON, 15, streams, 12), "index, 2^18": ("index", ON, 18, streams, 12),
+    "nested, 2^15": ("nested", ON, 15, streams, 3), "index, 2^12": ("index", ON, 12, streams, 12),
+    "index, RANGE 2^15": ("index", ON, 15, timed, 12), "sorted, 2^15": ("sorted", BETWEEN, 15, intervals, 6),
+    "nested, 2^18": ("nested", ON, 18, streams, 3)}
 
 
 def cpu_seconds() -> float:
@@ -107,8 +112,8 @@ class Case:
 
     def __init__(self, name: str, threads: tuple[int, ...], rounds: int):
         engine, on, bits, make, self.batches = CASES[name]
-        self.window, self.threads, self.rounds = 1 << bits, threads, rounds
-        n = self.window + BATCH // 2 * (self.batches * (rounds + 2) + 2) * len(threads)
+        self.window = 1 << bits
+        n = self.window + BATCH // 2 * (self.batches + WARM) * (rounds + 2) * len(threads)
         self.r, self.s = make(n)
         ranged = "ts" in self.r.column_names
         query = Query.make(Schema.from_table("r", self.r), Schema.from_table("s", self.s), on=on,
@@ -128,9 +133,14 @@ class Case:
         self.session.push(Arrivals(stream, ts, self.r[part], self.s[part]))
         self.session.poll()
 
-    def turn(self, threads: int) -> tuple[float, float]:
-        """Seconds of a batch by the clock, the median, and CPU seconds, the mean of a turn."""
+    def begin(self, threads: int) -> None:
+        """Begin a turn of so many threads, with the batches that are not counted."""
         self.session._threads = threads
+        for _ in range(WARM):
+            self.push(BATCH // 2)
+
+    def turn(self) -> tuple[float, float]:
+        """Seconds of a batch by the clock, the median, and CPU seconds, the mean of a turn that has begun."""
         clock, used = [], cpu_seconds()
         for _ in range(self.batches):
             began = time.perf_counter()
@@ -138,11 +148,10 @@ class Case:
             clock.append(time.perf_counter() - began)
         return float(np.median(clock)), (cpu_seconds() - used) / self.batches
 
-
-    def alone(self, threads: int) -> float:
-        """Microseconds of a batch that the first thread works alone."""
-        self.session._threads, found = threads, []
-        for _ in range(max(self.batches, 2)):
+    def alone(self) -> float:
+        """Microseconds of a batch that the first thread works alone, in a turn that has begun."""
+        found = []
+        for _ in range(self.batches):
             stages: dict[str, float] = {}
             with noted(stages, {**SHARED, **CALLS}, time.thread_time):
                 self.push(BATCH // 2)
@@ -155,7 +164,8 @@ def measure(out: Recorder, name: str, threads: tuple[int, ...], rounds: int, sho
     case, best = Case(name, threads, rounds), {n: (float("inf"), float("inf")) for n in threads}
     for _ in range(rounds):
         for n in threads:
-            found = case.turn(n)
+            case.begin(n)
+            found = case.turn()
             best[n] = min(best[n][0], found[0]), min(best[n][1], found[1])
     for n in threads:
         config = {"engine": f"cpu, {name}", "threads": n, "batch": BATCH, "processors": processors()}
@@ -163,11 +173,13 @@ def measure(out: Recorder, name: str, threads: tuple[int, ...], rounds: int, sho
         out.add("speedup", best[threads[0]][0] / best[n][0], "times", config, "time by the clock of one thread over it")
         out.add("cpu_ns_per_tuple", best[n][1] / BATCH * 1e9, "ns", config, CPU)
         out.add("cpu_to_one_thread", best[n][1] / best[threads[0]][1], "times", config, "CPU seconds over those of one")
-        out.add("serial_us_per_batch", case.alone(n), "µs", config, SERIAL)
+        case.begin(n)
+        out.add("serial_us_per_batch", case.alone(), "µs", config, SERIAL)
         if shown:
             stages: dict[str, float] = {}
+            case.begin(n)
             with noted(stages, {**STAGES, **CALLS, **SHARED}):
-                case.turn(n)
+                case.turn()
             print("   ", ", ".join(f"{stage} {seconds / case.batches * 1e6:,.0f} µs"
                                    for stage, seconds in stages.items()), flush=True)
     case.session.close()
@@ -181,9 +193,12 @@ def main() -> None:
     parser.add_argument("--cases", default=None, help="names of cases, with ; between them")
     options = parser.parse_args()
     out = Recorder("threads", quick=options.quick)
-    for name in options.cases.split(";") if options.cases else CASES:
-        if not options.quick or name in ("index, 2^15", "nested, 2^15") or options.cases:
-            measure(out, name, tuple(map(int, options.threads.split(","))), 2 if options.quick else 5, options.stages)
+    threads = tuple(map(int, options.threads.split(",")))
+    for name in options.cases.split(";") if options.cases else (ARITHMETIC, *CASES):
+        if name == ARITHMETIC:
+            measure_arithmetic(out, threads)
+        elif not options.quick or name in ("index, 2^15", "nested, 2^15") or options.cases:
+            measure(out, name, threads, 2 if options.quick else ROUNDS, options.stages)
     print(out.write())
 
 

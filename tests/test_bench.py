@@ -284,7 +284,8 @@ def test_threads_give_the_same_rows_of_whole_tables(tmp_path: Path, monkeypatch:
     out = record.Recorder("table_threads", quick=True)
     table_threads.measure(out, "left, a band", 2000, [1, 2])
     rows = json.loads(out.write().read_text())["rows"]
-    assert [row["config"]["engine"] for row in rows] == [*4 * ["splitjoin"], *4 * ["duckdb"]]
+    assert [row["config"]["engine"] for row in rows] == [*6 * ["splitjoin"], *4 * ["duckdb"]]
+    assert [row["config"]["threads"] for row in rows[::2]] == [1, 2, "auto", 1, 2]
 
 
 def test_first_hour_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,89 @@
+"""What the machine itself scales to: a compiled loop in registers alone, divided by the team of a session's threads.
+
+It reads and writes no memory between the ends of its tasks, and four chains of shifts keep the units of a core busy. So
+two threads on one core gain little from each other, and its speed-up is about the number of cores, which may be half
+that of processors; no batch of a join can be expected to scale further.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from bench.record import Recorder
+from splitjoin.base.processors import processors
+from splitjoin.engines.cpu import intrinsics, tickets
+from splitjoin.engines.cpu.block import Block, Field
+from splitjoin.engines.cpu.handover import entry_address
+from splitjoin.engines.cpu.helpers import Team
+from splitjoin.engines.cpu.intrinsics import vector_at
+from splitjoin.engines.cpu.jit import compiled
+from splitjoin.engines.cpu.tickets import claim, complete, make_control
+
+__all__ = ["arithmetic", "measure_arithmetic"]
+
+COMPILED_WITH = (intrinsics, tickets)
+
+#: Tasks that threads claim, and the steps of each, about 50 µs; times that are not counted, and that are.
+TASKS, STEPS, WARM, TIMES = 64, 25_000, 2, 12
+FIELDS = (Field("control"), Field("limits"), Field("out"))
+CLOCK = "arithmetic in registers alone: time by the clock of one thread over it, the median"
+CPU = "arithmetic in registers alone: CPU seconds over those of one"
+
+
+@compiled
+def arithmetic(thread: Any, block: Any) -> Any:
+    """Do tasks of steps of four random numbers each (xorshift) as long as there are any.
+
+    ``block``: the address of a block of `FIELDS`; ``out`` (`TASKS`,) gets what each task has come to.
+    """
+    control, limits = vector_at(block, 0, np.int64), vector_at(block, 2, np.int64)
+    out = vector_at(block, 4, np.int64)
+    while True:
+        task = claim(control, limits, thread)
+        if task < 0:
+            return np.int64(0)
+        a, b, c, d = np.uint64(task + 1), np.uint64(task + 2), np.uint64(task + 3), np.uint64(task + 4)
+        for _ in range(STEPS):
+            a ^= a << np.uint64(13)
+            b ^= b << np.uint64(13)
+            c ^= c << np.uint64(13)
+            d ^= d << np.uint64(13)
+            a ^= a >> np.uint64(7)
+            b ^= b >> np.uint64(7)
+            c ^= c >> np.uint64(7)
+            d ^= d >> np.uint64(7)
+            a ^= a << np.uint64(17)
+            b ^= b << np.uint64(17)
+            c ^= c << np.uint64(17)
+            d ^= d << np.uint64(17)
+        out[task] = np.int64((a ^ b ^ c ^ d) >> np.uint64(1))
+        complete(control, limits)
+
+
+def measure_arithmetic(out: Recorder, threads: tuple[int, ...]) -> None:
+    """Its speed-up, and its CPU time beside that of one thread, by numbers of ``threads``, the first of which is 1."""
+    block, limits, results = Block(FIELDS), np.array([TASKS]), np.zeros(TASKS, np.int64)
+    team, entry = Team(max(threads)), entry_address(arithmetic)
+    block.put_all((("limits", limits), ("out", results)))
+    clock, used, first = dict[int, float](), dict[int, float](), None
+    for n in threads:
+        team.size = n
+        took, began = [], 0.0
+        for turn in range(WARM + TIMES):
+            if turn == WARM:
+                began = time.process_time()
+            block.put("control", make_control(limits, patient=team.is_patient))
+            start = time.perf_counter()
+            team.share(entry, block.address)
+            took.append(time.perf_counter() - start)
+        clock[n], used[n] = float(np.median(took[WARM:])), time.process_time() - began
+        first = results.copy() if first is None else first
+        assert (results == first).all()
+    team.close()
+    for n in threads:
+        config = {"engine": "arithmetic alone", "threads": n, "processors": processors()}
+        out.add("speedup", clock[threads[0]] / clock[n], "times", config, CLOCK)
+        out.add("cpu_to_one_thread", used[n] / used[threads[0]], "times", config, CPU)
