@@ -44,8 +44,9 @@ class Segment(wiring.Component):
     """A ring of tuples with consecutive row ids of one core: the youngest comes last, and the oldest leaves first.
 
     Keys are kept twice: in the banks that are scanned, and with the bounds in a memory beside, from which a tuple goes
-    on to the next core. With one key of 32 bits that is four times the bits of a sub-window of SplitJoin. The ring has
-    the slack of `splitjoin_hw.core.storage.Storage`, so that tuples leave while a scan still reads them.
+    on to the next core. With one key of 32 bits that is three times the bits of a sub-window of SplitJoin, or four with
+    two bounds. The ring has the slack of `splitjoin_hw.core.storage.Storage`, so that tuples leave while a scan still
+    reads them.
 
     Operations are given at least three cycles apart.
 
