@@ -27,7 +27,7 @@ def whole_tables(files: Files) -> Iterator[str]:
            "minute or 8 GiB; –: it has no such join, or was not measured. [All joins and sizes, pandas, polars-bio "
            "and chdb](figures/whole_tables.csv):\n")
     yield "| join | " + " | ".join(NAMES[engine] for engine in IN_TABLE) + " |\n" + "|---" * (1 + len(IN_TABLE)) + "|"
-    for join, (rows, found) in _largest(files).items():
+    for join, (rows, found) in _largest(files, MOST).items():
         if rows != MOST or join in NOT_IN_TABLE:
             continue
         cells = []
@@ -38,11 +38,14 @@ def whole_tables(files: Files) -> Iterator[str]:
             took = f"{found[engine]:.2g} ({peaks[0]:,.0f})" if peaks else "–"
             cells.append(str(ended[0]) if ended and not peaks else took)
         yield f"| {join} | " + " | ".join(cells) + " |"
-    few = {join: found["duckdb"] / found["splitjoin"] for join, (rows, found) in _largest(files).items()
+    few = {join: found["duckdb"] / found["splitjoin"] for join, (rows, found) in _largest(files, MOST).items()
            if rows != MOST and "duckdb" in found}
     if few:
         yield (f"\nOver 100,000 rows, DuckDB takes {min(few.values()):.2f} to {max(few.values()):.1f} times as long as "
                f"splitjoin: {'; '.join(few)}.")
+    beyond = [f"{join} {_beside(found)}" for join, (rows, found) in _largest(files).items() if rows > MOST]
+    if beyond:
+        yield f"\nTen million rows: {'; '.join(beyond)}."
     if "writings" in files:
         most = {row["config"]["condition"] + row["config"]["how"]: row["value"]
                 for row in pick(files, "writings", "writing_seconds_most")}
@@ -82,11 +85,16 @@ def lost_tables(files: Files) -> Iterator[str]:
                f"time: {'; '.join(lines)}.")
 
 
-def _largest(files: Files) -> dict[str, tuple[int, dict[str, float]]]:
-    """Join → rows and engines' CPU seconds at its largest size."""
+def _beside(found: dict[str, float]) -> str:
+    """The CPU seconds of each engine, in words."""
+    return ", ".join(f"{NAMES[engine]} {seconds:.2g}" for engine, seconds in found.items())
+
+
+def _largest(files: Files, most: float = float("inf")) -> dict[str, tuple[int, dict[str, float]]]:
+    """Join → rows and engines' CPU seconds at its largest size up to ``most``."""
     largest: dict[str, tuple[int, dict[str, float]]] = {}
     for (join, rows), found in _by_join(files).items():
-        if rows >= largest.get(join, (0, {}))[0]:
+        if most >= rows >= largest.get(join, (0, {}))[0]:
             largest[join] = rows, found
     return largest
 
