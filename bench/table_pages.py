@@ -14,18 +14,20 @@ NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pand
 IN_TABLE = ("splitjoin", "duckdb", "polars")
 #: Rows a side of the joins in the table, and those of that size that are too like another one.
 MOST = 1_000_000
-NOT_IN_TABLE = ("overlap, the key folded by hand", "left, equal keys within 1,000 of time", "full, a band")
+NOT_IN_TABLE = ("overlap, the key folded by hand", "left, equal keys within 1,000 of time", "full, a band",
+                "left, overlap by key", "anti, overlap by key", "anti, a band", "anti, equal keys",
+                "anti, equal keys within 1,000 of time", "anti, equal keys and one inequality", "semi, overlap by key",
+                "point in interval by key", "as-of by key, forward", "anti, one inequality",
+                "3 points a row in 13 intervals")
 
 
 def whole_tables(files: Files) -> Iterator[str]:
     """Joins of whole tables on each engine."""
     yield "## Whole tables beside other engines\n"
     yield ("CPU seconds of one thread, from tables in memory to the result in memory, the least of the runs after the "
-           "first in a process; in brackets the MiB of the first run. Tables have a million rows. "
-           "All results are the same. Rivals are written as their documentation recommends, or faster: DuckDB gets "
-           "the key of overlapping intervals folded into the position. *time* or *memory*: the engine reached a "
-           "minute or 8 GiB; –: it has no such join, or was not measured. [All joins and sizes, pandas, polars-bio "
-           "and chdb](figures/whole_tables.csv):\n")
+           "first; in brackets the MiB of that. Tables have a million rows. All results are the same. Rivals are "
+           "written as their documentation recommends, or faster. *time*: the engine took a minute or 8 GiB; –: it has "
+           "no such join. [All joins and sizes, pandas, polars-bio and chdb](figures/whole_tables.csv):\n")
     yield "| join | " + " | ".join(NAMES[engine] for engine in IN_TABLE) + " |\n" + "|---" * (1 + len(IN_TABLE)) + "|"
     for join, (rows, found) in _largest(files, MOST).items():
         if rows != MOST or join in NOT_IN_TABLE:
@@ -36,16 +38,17 @@ def whole_tables(files: Files) -> Iterator[str]:
             peaks = [row["value"] for row in pick(files, "whole_tables", "table_memory", **config)]
             ended = [row["config"].get("ended") for row in pick(files, "whole_tables", "table_cpu_seconds", **config)]
             took = f"{found[engine]:.2g} ({peaks[0]:,.0f})" if peaks else "–"
-            cells.append(str(ended[0]) if ended and not peaks else took)
+            cells.append("time" if any(ended) and not peaks else took)
         yield f"| {join} | " + " | ".join(cells) + " |"
     few = {join: found["duckdb"] / found["splitjoin"] for join, (rows, found) in _largest(files, MOST).items()
            if rows != MOST and "duckdb" in found}
     if few:
         yield (f"\nOver 100,000 rows, DuckDB takes {min(few.values()):.2f} to {max(few.values()):.1f} times as long as "
                f"splitjoin: {'; '.join(few)}.")
-    beyond = [f"{join} {_beside(found)}" for join, (rows, found) in _largest(files).items() if rows > MOST]
+    beyond = [f"{join} {_beside(found)}" for join, (rows, found) in _largest(files).items()
+              if rows > MOST and "further" not in join]
     if beyond:
-        yield f"\nTen million rows: {'; '.join(beyond)}."
+        yield f"\nTen million rows, in brackets the best rival: {'; '.join(beyond)}."
     if "writings" in files:
         most = {row["config"]["condition"] + row["config"]["how"]: row["value"]
                 for row in pick(files, "writings", "writing_seconds_most")}
@@ -78,16 +81,18 @@ def lost_tables(files: Files) -> Iterator[str]:
     lines = []
     for join, (rows, found) in _largest(files).items():
         best = min(found, key=lambda engine: found[engine])
-        if found[best] < 0.8 * found.get("splitjoin", 0):
-            lines.append(f"{join} ({rows:,}: {NAMES[best]} {found[best]:.2g}, splitjoin {found['splitjoin']:.2g})")
+        if found[best] < 0.8 * found.get("splitjoin", 0) and join not in NOT_IN_TABLE:
+            size = "" if rows == MOST else f"{rows:,} rows: "
+            lines.append(f"{join} ({size}{found['splitjoin']:.2g}, {NAMES[best]} {found[best]:.2g})")
     if lines:
-        yield (f"- *[Whole tables](#whole-tables-beside-other-engines)*, in brackets rows a side and seconds of CPU "
+        yield (f"- *[Whole tables](#whole-tables-beside-other-engines)* of a million rows, in brackets seconds of CPU "
                f"time: {'; '.join(lines)}.")
 
 
 def _beside(found: dict[str, float]) -> str:
-    """The CPU seconds of each engine, in words."""
-    return ", ".join(f"{NAMES[engine]} {seconds:.2g}" for engine, seconds in found.items())
+    """The CPU seconds of splitjoin, and of its best rival, in words."""
+    best = min((engine for engine in found if engine != "splitjoin"), key=lambda engine: found[engine])
+    return f"{found['splitjoin']:.2g} ({NAMES[best]} {found[best]:.2g})"
 
 
 def _largest(files: Files, most: float = float("inf")) -> dict[str, tuple[int, dict[str, float]]]:
