@@ -29,6 +29,10 @@ class Slices:
         """``function`` of all ``items``, in their order."""
         return [function(item) for item in items]
 
+    def map_short(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """The same where an item is a slice of a formula, of which the interpreter has a part."""
+        return self.map(function, items)
+
     def slices(self, rows: int) -> list[slice]:
         """Slices of so many rows for `map`, one after the other; at least one."""
         size = self.size
@@ -36,7 +40,7 @@ class Slices:
 
     def each(self, rows: int, function: Callable[[slice], B]) -> list[B]:
         """``function`` of all slices of so many rows."""
-        return self.map(function, self.slices(rows))
+        return self.map_short(function, self.slices(rows))
 
     def made(self, rows: int, dtype: Any, make: Callable[[slice], Any]) -> npt.NDArray[Any]:
         """The concatenated arrays of ``make``, one for each slice, in the order of the rows: (rows,)."""
@@ -51,7 +55,7 @@ class Slices:
     def every(self, rows: int, test: Callable[[slice], bool]) -> bool:
         """True if ``test`` is true of all slices. No more are tested if it is false of the first one."""
         first, *others = self.slices(rows)
-        return test(first) and all(self.map(test, others))
+        return test(first) and all(self.map_short(test, others))
 
     def where(self, rows: int, test: Callable[[slice], npt.NDArray[np.bool_]]) -> Rows:
         """The rows of which ``test`` is true, which gives (n,) for a slice of n."""
@@ -71,5 +75,5 @@ class Slices:
         def some(at: int) -> None:
             found[ends[at] - len(parts[at]):ends[at]] = parts[at]
 
-        self.map(some, range(len(parts)))
+        self.map_short(some, range(len(parts)))
         return found

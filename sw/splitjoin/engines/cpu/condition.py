@@ -194,7 +194,7 @@ class Condition:
             for whole, part in zip(found, code(side, values), strict=True):
                 whole[mine] = part
 
-        self._work.map(some, slices)
+        self._work.map_short(some, slices)
         return found
 
     def bounds(self, stored: Side) -> list[Bounds]:

@@ -109,10 +109,13 @@ class Team:
             thread.start()
             self._helpers.append(thread)
 
-    def map(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-        """``function`` of all ``items``, in their order; each thread that is awake takes one after the other."""
+    def map(self, function: Callable[[A], B], items: Iterable[A], most: int | None = None) -> list[B]:
+        """``function`` of all ``items``, in their order; each thread that is awake takes one after the other.
+        ``most``: threads for which this is work enough.
+        """
         todo = list(items)
-        if len(todo) <= 1 or min(self.size, self.awake) == 1:
+        threads = min(len(todo), self.awake if most is None else min(self.awake, most))
+        if threads <= 1 or self.size == 1:
             return [function(item) for item in todo]
         found: list[Any] = [None] * len(todo)
         numbers = count()
@@ -126,7 +129,7 @@ class Team:
                         pass
                     raise
 
-        self.run(work, min(len(todo), self.awake))
+        self.run(work, threads)
         return found
 
     def close(self) -> None:

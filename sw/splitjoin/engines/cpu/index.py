@@ -33,7 +33,7 @@ from .tickets import PHASE, STOP, make_control, resume
 from .timeline import ones
 from .tuning import DEFAULTS, Tuning
 
-__all__ = ["LEAST_SORTED", "PARTS", "IndexFinder", "collect", "lay_out", "lay_out_for_one", "shared_step"]
+__all__ = ["LEAST_SORTED", "MANY", "PARTS", "IndexFinder", "collect", "lay_out", "lay_out_for_one", "shared_step"]
 
 #: Digests of these are part of what machine code here depends on.
 COMPILED_WITH = (timeline,)
@@ -45,20 +45,25 @@ Numbers = npt.NDArray[np.int32]
 #: Places in a grid, which are numbered in 32 bits; a cell that grows takes some beyond.
 _MOST_SLOTS = 1 << 30
 #: Arrivals that are stored before any of them probes: this part of the window, within limits, by one thread, or by
-#: several, which wait for each other so often.
+#: several, which wait for each other so often; from `MANY` threads on, whose tasks would be short, a whole window.
 _STEP, _LEAST, _MOST = 4, 256, 8192
-_SHARED_STEP = 2
+_SHARED_STEP, MANY = 2, 8
 #: Parts of a step's probes for each thread; the least number of tuples in a part that is sorted by ranges of cells.
 PARTS, LEAST_SORTED = 2, 1024
 #: Tuples whose levels are computed at once.
 _AT_ONCE = 4096
 
 
-def shared_step(window: int, least: int) -> int:
-    """The number of arrivals that several threads store before any of them probes, in windows of ``window`` tuples;
+def shared_step(window: int, least: int, threads: int) -> int:
+    """The number of arrivals that several ``threads`` store before any of them probes, in windows of ``window`` tuples;
     ``least`` or more.
     """
-    return max(window // _SHARED_STEP, least)
+    return max(window // _part_of(threads), least)
+
+
+def _part_of(threads: int) -> int:
+    """How many steps of several ``threads`` a window has."""
+    return _SHARED_STEP if threads < MANY else 1
 
 
 @dataclass
@@ -191,7 +196,8 @@ class IndexFinder(Finder):
         """The bounds of the steps into which ``threads`` divide a batch (`lay_out_for_one`, `lay_out`): a part of the
         longest window, and the least and the most arrivals of a step.
         """
-        return (_STEP, _LEAST, _MOST) if threads == 1 else (_SHARED_STEP, self.tuning.shared_arrivals, 2**62)
+        return (_STEP, _LEAST, _MOST) if threads == 1 else (
+            _part_of(threads), self.tuning.shared_arrivals, 2**62)
 
     def _tasks_of(self, batch: Batch) -> tuple[Rows, Rows]:
         """The tasks of a batch (`region_source`), and where their phases end."""
@@ -201,7 +207,7 @@ class IndexFinder(Finder):
             tasks = np.zeros((-(-n // size) * 4, 14), np.int64)
             lay_out_for_one(batch.stream, size, tasks)
             return tasks, np.array([len(tasks)])
-        size = min(shared_step(longest, self.tuning.shared_arrivals), n)
+        size = min(shared_step(longest, self.tuning.shared_arrivals, batch.team.size), n)
         parts = max(1, min(PARTS * batch.team.size, size // self.tuning.part_arrivals))
         steps, ranges = -(-n // size), batch.team.size
         tasks, limits = np.zeros((steps * (parts + 2 * ranges), 14), np.int64), np.empty(2 * steps, np.int64)

@@ -71,7 +71,8 @@ class PartitionedRanges:
         def counted(name: str, arrays: tuple[Any, ...], of: tuple[np.uint64, ...]) -> tuple[list[slice], Rows]:
             slices = self._slices(len(arrays[-1]))
             counts = np.zeros((len(slices), fine), np.int64)
-            work.map(lambda n: self._loops[name](*(a[slices[n]] for a in arrays), *of, counts[n]), range(len(slices)))
+            work.map_short(lambda n: self._loops[name](*(a[slices[n]] for a in arrays), *of, counts[n]),
+                           range(len(slices)))
             return slices, counts
 
         slices_s, counts_s = counted("stored_counts", (stored, keys), scale)
@@ -188,7 +189,7 @@ def _extremes(work: Work, keys: Codes) -> tuple[int, int]:
     """The least and the greatest of ``keys``; 0 for both if there are none."""
     if not len(keys):
         return 0, 0
-    found = work.map(lambda part: (int(keys[part].min()), int(keys[part].max())), work.slices(len(keys)))
+    found = work.map_short(lambda part: (int(keys[part].min()), int(keys[part].max())), work.slices(len(keys)))
     return min(low for low, _ in found), max(high for _, high in found)
 
 
@@ -220,7 +221,7 @@ def ordered_pairs(work: Work, packed: list[Rows], most: int) -> tuple[Rows, Rows
     n = ((most - 1) >> shift) + 1
     groups = list(_joined(packed, max(_COUNTED, total // (_EACH * work.team.size * 8))))
     counts = np.zeros((max(1, len(groups)), n), np.int64)
-    work.map(lambda i: [loops["packed_counts"](of, shift, counts[i]) for of in groups[i]], range(len(groups)))
+    work.map_short(lambda i: [loops["packed_counts"](of, shift, counts[i]) for of in groups[i]], range(len(groups)))
     starts, offsets = _offsets(counts, np.arange(n))
     ordered = np.empty(total, np.int64)
     work.map(lambda i: [loops["packed_scatter"](of, shift, offsets[i], ordered) for of in groups[i]],

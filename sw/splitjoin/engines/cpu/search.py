@@ -24,7 +24,7 @@ from .codes import FusedColumn, LaneCoder, Lanes
 from .expression import Compiler, ExpressionFinder
 from .expression_kernel import Kernel
 from .finder import Batch, Finder
-from .index import IndexFinder, shared_step
+from .index import MANY, IndexFinder, shared_step
 from .nested import NestedFinder, ThreadWork
 from .pairs import column_arrays
 from .sorted_runs import SortedFinder
@@ -205,8 +205,11 @@ class PlanSearch(Search):
         """The number of threads beyond which they would wait for each other for most of the time."""
         if self._choice is None or self._choice.engine != "index":
             return float("inf")
-        step = min(arrivals, shared_step(pairs // max(arrivals, 1), self.tuning.shared_arrivals))
-        found = step * self._choice.cost / self.tuning.step
+        found = 0.0
+        for threads in (MANY, 1):  # many have longer steps
+            if found < MANY:
+                step = min(arrivals, shared_step(pairs // max(arrivals, 1), self.tuning.shared_arrivals, threads))
+                found = step * self._choice.cost / self.tuning.step
         return found if found >= _FEWEST else 1.0
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:

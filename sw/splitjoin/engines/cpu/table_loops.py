@@ -198,6 +198,31 @@ def expand(first: Any, behind: Any, rows: Any, order: Any, probe: Any, stored: A
             at += 1
 
 
+@loop("iiuuuB")
+def within(r: Any, s: Any, keys: Any, low: Any, high: Any, met: Any) -> None:
+    """Leave of the pairs that are ``met`` those whose stored key is from the probe's ``low`` to its ``high``."""
+    for i in range(len(r)):
+        key = keys[s[i]]
+        met[i] &= np.uint8(low[r[i]] <= key) & np.uint8(key <= high[r[i]])
+
+
+@loop("iiiiB")
+def in_windows(r: Any, s: Any, start: Any, end: Any, met: Any) -> None:
+    """The same of those whose row of S is from ``start`` to before ``end`` of the row of R."""
+    for i in range(len(r)):
+        met[i] &= np.uint8(start[r[i]] <= s[i]) & np.uint8(s[i] < end[r[i]])
+
+
+@loop("bII")
+def keep_met(met: Any, r: Any, s: Any) -> Any:
+    """Move the pairs that are ``met`` to the beginning of ``r`` and ``s``; returns how many they are."""
+    n = 0
+    for i in range(len(met)):
+        r[n], s[n] = r[i], s[i]
+        n += met[i]
+    return n
+
+
 @compiled
 def _position(row: Any, of: Any, common: Any, is_s: Any) -> Any:
     """The position in arrival order of a row of a stream, whose positions are ``of``, if that is not empty; else the

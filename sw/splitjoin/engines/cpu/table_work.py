@@ -20,6 +20,10 @@ Rows = npt.NDArray[np.int64]
 A = TypeVar("A")
 B = TypeVar("B")
 
+#: Short items for each thread beyond the second: between their steps of some 20 µs threads wait for the interpreter's
+#: lock, and each that has to be woken takes longer than that.
+_SHORT = 4
+
 
 @dataclass(frozen=True)
 class Work(Slices):
@@ -45,6 +49,11 @@ class Work(Slices):
         """As `Slices.map`, by all threads."""
         return self.team.map(function, items)
 
+    def map_short(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """As `Slices.map_short`, by as many threads as so little work pays for."""
+        todo = list(items)
+        return self.team.map(function, todo, max(2, len(todo) // _SHORT))
+
     @property
     def size(self) -> int:
         """As `Slices.size`."""
@@ -56,8 +65,7 @@ class Work(Slices):
             return counts_below(ordered, wanted, equal=equal)
         found, loops = np.empty(len(wanted), np.int64), self.loops
         ordered, wanted = aligned(ordered), aligned(wanted)
-        self.map(lambda mine: loops["merged_counts"](ordered, wanted[mine], equal, found[mine]),
-                 self.slices(len(wanted)))
+        self.each(len(wanted), lambda mine: loops["merged_counts"](ordered, wanted[mine], equal, found[mine]))
         return found
 
     def combined(self, function: Callable[..., Any], arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -72,7 +80,7 @@ class Work(Slices):
             for more in others[1:]:
                 function(found[mine], more[mine], out=found[mine])
 
-        self.map(some, self.slices(len(first)))
+        self.each(len(first), some)
         return found
 
 

@@ -30,7 +30,7 @@ from .key_order import KeyOrder, Ranges
 from .key_ranges import partitioned_ranges
 from .runs_of_keys import Groups
 from .spans import Spans
-from .table_work import Work
+from .table_work import Work, aligned
 
 __all__ = ["TooMany", "Way", "pairs_of", "ways"]
 
@@ -221,12 +221,7 @@ def pairs_of(way: Way, condition: Condition, groups: Groups, visible: Spans, tak
                     made_ever[0] += len(r)
                 if made_ever[0] > most:
                     raise TooMany
-                true = _verified(condition, left, r, s)
-                if not inside:
-                    within = (s >= visible.start[r]) & (s < visible.end[r])
-                    true = within if true is None else true & within
-                if true is not None:
-                    r, s = r[true], s[true]
+                r, s = _verified(left, None if inside else visible, r, s, work)
                 if not condition.decided and len(r):
                     true = condition.true(r, s)
                     r, s = r[true], s[true]
@@ -258,14 +253,24 @@ def _by_row(visible: Spans, rows: int) -> _Search:
     return _Search("s", np.arange(rows, dtype=np.uint64), *visible.intervals, frozenset())
 
 
-def _verified(condition: Condition, left: Sequence[Bounds], r: Rows, s: Rows) -> Mask | None:
-    """True for the pairs within all bounds of ``left``; None if there are none."""
-    true: Mask | None = None
+def _verified(left: Sequence[Bounds], visible: Spans | None, r: Rows, s: Rows, work: Work) -> tuple[Rows, Rows]:
+    """Those of the pairs, in arrays that are overwritten, that are within all bounds of ``left``, and ``visible``."""
+    if not left and visible is None:
+        return r, s
+    if work.loops is None:
+        true = np.ones(len(r), np.bool_) if visible is None else (s >= visible.start[r]) & (s < visible.end[r])
+        for b in left:
+            key = b.keys[s]
+            true &= (key >= b.low[r]) & (key <= b.high[r])
+        return r[true], s[true]
+    # Few steps, as threads wait for the interpreter's lock between them.
+    met = np.ones(len(r), np.uint8)
     for b in left:
-        key = b.keys[s]
-        met = (key >= b.low[r]) & (key <= b.high[r])
-        true = met if true is None else true & met
-    return true
+        work.loops["within"](r, s, b.keys, b.low, b.high, met)
+    if visible is not None:
+        work.loops["in_windows"](r, s, aligned(visible.start), aligned(visible.end), met)
+    n = work.loops["keep_met"](met, r, s)
+    return r[:n], s[:n]
 
 
 def _candidates(ranges: Ranges, most: int) -> Iterator[tuple[Rows, Rows]]:
