@@ -7,15 +7,11 @@ from threading import Lock
 from typing import Any
 
 from pyspark.sql import Row
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
+from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent
 
 from splitjoin.engines.effectiveness import effectiveness, effectiveness_text
+
+from .listeners import Listener
 
 __all__ = ["ProgressLog", "observed"]
 
@@ -23,7 +19,7 @@ __all__ = ["ProgressLog", "observed"]
 _SUMMED = "pairs", "comparisons", "compared", "matches", "tuples_", "late_", "null_", "reloads", "device_us", "pushed"
 
 
-class ProgressLog(StreamingQueryListener):
+class ProgressLog(Listener):
     """Collects the counters of the joins called ``name`` in all streaming queries of a session.
 
     Add it with ``spark.streams.addListener``. ``say``, such as ``print``, is called with a line of text for each
@@ -76,12 +72,6 @@ class ProgressLog(StreamingQueryListener):
             self._say(f"micro-batch {row['batch']}: {row['tuples_r']} + {row['tuples_s']} rows, {row['pairs']} pairs, "
                       f"{row['late_r'] + row['late_s']} late, {row['stored_rows']} stored, "
                       f"{row['milliseconds']} ms{effective}")
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802  # Spark's name
-        """Do nothing: an idle query has no counters."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  # Spark's name
-        """Do nothing: all counters have been collected."""
 
 
 def observed(row: Row) -> dict[str, int]:

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812
+from pyspark.sql.streaming.listener import QueryProgressEvent
 
 from splitjoin.base.errors import (
     CapacityError,
@@ -362,7 +363,9 @@ def test_result_columns_that_differ_in_case_only(spark: SparkSession) -> None:
     assert stream_join(left, right, on="r.x = s.X", select=["ts_r", "x"], **query).collect() == [(1, 2)]
 
 
-def test_a_listener_collects_the_counts(spark: SparkSession, filled: Files) -> None:
+def test_a_listener_collects_the_counts(spark: SparkSession, filled: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    # by which PySpark asks for each field by itself, more slowly than micro-batches come
+    monkeypatch.setattr(QueryProgressEvent, "fromJObject", None)
     said: list[str] = []
     log = ProgressLog("counted", say=said.append)
     spark.streams.addListener(log)

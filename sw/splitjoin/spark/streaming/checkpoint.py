@@ -12,15 +12,11 @@ from weakref import WeakSet
 
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
+from pyspark.sql.streaming.listener import QueryStartedEvent
 
 from splitjoin.base.errors import SnapshotError
+
+from ..listeners import Listener
 
 __all__ = ["FOLDER", "reached", "state_root", "tell_checkpoints"]
 
@@ -39,7 +35,7 @@ def tell_checkpoints(spark: SparkSession) -> None:
         _SESSIONS.add(spark)
 
 
-class _Teller(StreamingQueryListener):
+class _Teller(Listener):
     def __init__(self, spark: SparkSession):
         self._spark = spark
 
@@ -47,15 +43,6 @@ class _Teller(StreamingQueryListener):
         query: Any = self._spark.streams.get(str(event.id))
         execution = query._jsq.streamingQuery()
         execution.sparkSessionForStream().conf().set(_SETTING, execution.resolvedCheckpointRoot())
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802  # Spark's name
-        pass
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802  # Spark's name
-        pass
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  # Spark's name
-        pass
 
 
 def state_root(given: str | None) -> str:
