@@ -17,13 +17,15 @@ import numpy.typing as npt
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
+from .block import Block, Field, Job, run_jobs
 from .choice import Choice
-from .finder import Batch, Finder, Found, assembled
+from .finder import Batch, Finder, Found
+from .handover import entry_address
 from .intrinsics import BLOCK
 from .jit import load
 from .runs import Runs, by_probe, in_arrival_order, sort_keys
-from .sorted_source import sorted_source
-from .store import Store
+from .sorted_source import find_fields, sorted_source, walk_fields
+from .store import ReusedArrays, Store
 from .suitable import slot_tests
 from .tests_source import used_slots
 from .tuning import DEFAULTS, Tuning
@@ -35,6 +37,8 @@ Rows = npt.NDArray[np.int64]
 
 #: Stored tuples per probe up to which many probes are better found by going past all stored tuples.
 _PASSED = 64
+#: Parts of the probes for each of several threads; matches for which all of them have room at most.
+_PARTS, _MOST = 2, 1 << 25
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,47 @@ class _Walk:
     counts: Rows
 
 
+class _Parts:
+    """Parts of the probes that look into one stream's runs, as jobs: their matches, and how many each has found.
+
+    A part that had no room for its matches is searched again by the interpreter, and the next batch has more room.
+    """
+
+    def __init__(self, fields: list[Field], entries: list[int]):
+        self._fields, self._entries, self.block = {field.name for field in fields}, entries, Block(fields)
+        self._reused, self._room = ReusedArrays(), 0
+        self.rows, self.told = np.empty((0, 0), np.int64), np.empty((0, 2), np.int64)
+        self.others: Array = self.rows  # the matches in the order of probes, or the probe of each
+
+    def jobs(self, parts: int, room: int, values: dict[str, Array | int]) -> list[Job]:
+        """The job of so many parts, with room for so many matches each at first, of what ``values`` say; none where
+        that is too much.
+        """
+        self._room = max(self._room, room)
+        if self._room * parts > _MOST:
+            self.told = np.tile(np.array([-1, 0]), (parts, 1))
+            return []
+        other, kind = ("out", np.int64) if "place" not in self._fields else ("probe_of", np.uint32)
+        self.rows = self._reused.array("rows", parts * self._room, np.int64).reshape(parts, -1)
+        self.others = self._reused.array(other, parts * self._room, kind).reshape(parts, -1)
+        self.told = self._reused.array("told", 2 * parts, np.int64).reshape(parts, 2)
+        for name, value in {**values, "parts": parts, "rows": self.rows, other: self.others, "told": self.told}.items():
+            if name in self._fields:
+                self.block.put(name, value if isinstance(value, int) else np.ascontiguousarray(value))
+        return [self.job()]
+
+    def job(self, n: int = 0) -> Job:
+        """The parts of entry number ``n``."""
+        return Job(self._entries[n], self.block, len(self.told))
+
+    def missing(self) -> list[int]:
+        """The parts that had no room; the next ones have more."""
+        found = np.flatnonzero(self.told[:, 0] < 0)
+        if len(found) and 2 * self._room * len(self.told) <= _MOST:
+            self._room *= 2
+        return [int(i) for i in found]
+
+
 class SortedFinder(Finder):
     """Keeps tuples in `Runs`, sorted by the slots that ``choice.levels`` names for R and for S."""
 
@@ -58,6 +103,9 @@ class SortedFinder(Finder):
         self._by: dict[str, int] = dict(zip(SIDES, choice.levels, strict=True))
         self._modules = {side: load(sorted_source(plan, side, by)) for side, by in self._by.items()}
         self._runs = self._empty()
+        self._found: dict[str, _Parts] = {}
+        self._walked: dict[str, _Parts] = {}
+        self._reused = ReusedArrays()
 
     def _empty(self) -> dict[str, Runs]:
         return {side: Runs(used_slots(self._plan, side), by,
@@ -69,12 +117,100 @@ class SortedFinder(Finder):
         """Per stream its probes' matches."""
         walks: dict[str, _Walk | None] = dict(zip(
             SIDES, batch.team.map(lambda side: self._prepare(batch, side), SIDES), strict=True))
-        parts = [part for part in batch.parts(self.tuning.sorted_probes) if walks[part[0]] is None]
-        found = assembled(parts, batch.team.map(lambda part: self._find(batch, *part), parts))
+        jobs, found = list[Job](), dict[str, Found]()
         for side, walk in walks.items():
             if walk is not None:
-                found[side] = self._past(batch, side, walk)
+                jobs += self._walk_parts(batch, side, walk)
+            elif len(batch.windows[side][0]) and self.stores[other_side(side)].end > self.stores[other_side(side)].base:
+                jobs += self._find_parts(batch, side)
+            else:
+                found[side] = Found.of(np.zeros(len(batch.windows[side][0]), np.int64), [])
+        run_jobs(batch.team, jobs)
+        placing = list[Job]()
+        for side, walk in walks.items():
+            if walk is not None:
+                found[side] = self._walked_past(batch, side, walk)
+                if (self._walked[side].told[:, 0] > 0).any():
+                    placing.append(self._walked[side].job(1))
+            elif side not in found:
+                found[side] = self._searched(batch, side)
+        run_jobs(batch.team, placing)
         return found
+
+    def _number_of_parts(self, batch: Batch, probes: int) -> int:
+        size = batch.team.size
+        return max(1, min(_PARTS * size if size > 1 else 1, probes // self.tuning.sorted_probes))
+
+    def _values(self, batch: Batch, side: str, counts: Rows) -> dict[str, Array | int]:
+        """What parts of the probes of stream ``side`` take."""
+        runs, probes, tests = self._runs[other_side(side)], batch.probes[side], len(self._plan.tests)
+        start, end = batch.windows[side]
+        return {"least": self.tuning.sorted_probes, "origin": runs.origin, "tail": runs.tail, "used": runs.used,
+                "start": start, "end": end, "counts": counts, "runs": runs.bounds, "order": runs.order,
+                "firsts": runs.firsts, **{f"k{slot}": keys for slot, keys in runs.keys.items()},
+                **{f"{end}{slot}_{n}": array for slot, levels in runs.extremes.items()
+                   for n, pair in enumerate(levels, 1) for end, array in zip(("least", "most"), pair, strict=True)},
+                **{f"lo{j}s": probes[j] for j in range(tests)},
+                **{f"hi{j}s": probes[tests + j] for j in range(tests)}}
+
+    def _find_parts(self, batch: Batch, side: str) -> list[Job]:
+        """The job of a search of the probes of stream ``side``."""
+        other, (start, end) = other_side(side), batch.windows[side]
+        if side not in self._found:
+            self._found[side] = _Parts(find_fields(self._plan, other, self._by[other]),
+                                       [entry_address(self._modules[other].find_part)])
+        parts, n = self._number_of_parts(batch, len(start)), len(start)
+        counts = self._reused.array(f"counts_{side}", n, np.int64)
+        room = int((end - start).max()) + min(self.tuning.room, 4 * -(-n // parts)) + 1
+        return self._found[side].jobs(parts, room, self._values(batch, side, counts))
+
+    def _searched(self, batch: Batch, side: str) -> Found:
+        """What the parts of a search have found."""
+        of, n = self._found[side], len(batch.windows[side][0])
+        counts = self._reused.array(f"counts_{side}", n, np.int64)
+        parts, cuts = len(of.told), [n * i // len(of.told) for i in range(len(of.told) + 1)]
+        rows = [of.others[i, :max(int(of.told[i, 0]), 0)] for i in range(parts)]
+        batch.memory.add(sum(map(len, rows)))
+        missing = of.missing()
+        self.count_candidates(int(of.told[:, 1].sum()) - sum(int(of.told[i, 1]) for i in missing))
+        for i, (own, more) in zip(missing, batch.team.map(lambda i: self._find(batch, side, *cuts[i:i + 2]), missing),
+                                  strict=True):
+            counts[cuts[i]:cuts[i + 1]], rows[i] = own, more
+        return Found.of(counts, [(a, b, mine) for (a, b), mine in zip(pairwise(cuts), rows, strict=True)])
+
+    def _walk_parts(self, batch: Batch, side: str, walk: _Walk) -> list[Job]:
+        """The job of ``walk``, divided by the bounds of probes, and so are the tuples."""
+        other, n = walk.stored, len(walk.chosen)
+        if side not in self._walked:
+            module = self._modules[other]
+            self._walked[side] = _Parts(walk_fields(self._plan, other, self._by[other]),
+                                        [entry_address(of) for of in (module.walk_part, module.place_part)])
+        parts, slots = self._number_of_parts(batch, n), sorted([self._by[other], *self._runs[other].others])
+        ends = dict(zip((f"{end}{slot}" for slot in slots for end in ("low", "high")), walk.ends, strict=True))
+        room = -(-n // parts) + min(self.tuning.room, 4 * -(-n // parts)) + 1
+        return self._walked[side].jobs(parts, room, {
+            **self._values(batch, side, walk.counts), **ends, "chosen": walk.chosen, "place": walk.counts,
+            "out": walk.counts})
+
+    def _walked_past(self, batch: Batch, side: str, walk: _Walk) -> Found:
+        """The matches of ``walk``, each probe's by row, of which some are still to be placed."""
+        of, n = self._walked[side], len(walk.chosen)
+        parts = len(of.told)
+        missing = of.missing()
+        spans = [slice(n * i // parts, n * (i + 1) // parts) for i in missing]
+        self.count_candidates(int(of.told[:, 1].sum()) - sum(int(of.told[i, 1]) for i in missing))
+        batch.memory.add(int(np.maximum(of.told[:, 0], 0).sum()))
+        for span in spans:
+            walk.counts[walk.chosen[span]] = 0
+        met = batch.team.map(lambda span: self._walk(batch, side, walk, span), spans)
+        place = np.cumsum(walk.counts)
+        rows = np.empty(int(place[-1]), np.int64)
+        place -= walk.counts
+        for span, some in zip(spans, met, strict=True):
+            by_probe(walk.chosen[span], *some, place, walk.counts, rows)
+        of.block.put("place", place)
+        of.block.put("out", rows)
+        return Found.of(walk.counts, [(0, len(walk.counts), rows)])
 
     def _prepare(self, batch: Batch, side: str) -> _Walk | None:
         """Store what is new in the runs in which probes of stream ``side`` look. Returns the walk if they go past them:
@@ -94,19 +230,6 @@ class SortedFinder(Finder):
         if n < 0:
             return None
         return _Walk(other, chosen[:n], [end[:n] for end in ends], np.zeros(len(start), np.int64))
-
-    def _past(self, batch: Batch, side: str, walk: _Walk) -> Found:
-        """The matches of the probes of stream ``side``, divided by their bounds, and so are the tuples."""
-        n, size = len(walk.chosen), batch.team.size
-        cuts = [n * i // size for i in range(size + 1)] if n >= size * self.tuning.sorted_probes else [0, n]
-        spans = [slice(a, b) for a, b in pairwise(cuts)]
-        met = batch.team.map(lambda span: self._walk(batch, side, walk, span), spans)
-        place = np.cumsum(walk.counts)
-        rows = np.empty(int(place[-1]), np.int64)
-        place -= walk.counts
-        batch.team.map(lambda of: by_probe(*of, place, walk.counts, rows),
-                       [(walk.chosen[span], *of) for span, of in zip(spans, met, strict=True)])
-        return Found.of(walk.counts, [(0, len(walk.counts), rows)])
 
     def _walk(self, batch: Batch, side: str, walk: _Walk, span: slice) -> tuple[Array, Rows]:
         """The matches of the probes ``span`` of ``walk``: the probe of each, and the row."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 from splitjoin.lang.schema import other_side
 from splitjoin.plan.plan import Plan, leading_tests
 
-from . import intrinsics, runs
+from . import block, intrinsics, runs
+from .block import BLOCK_READERS, Field, unpacking
 from .jit import digest
 from .suitable import bounded_end, slot_tests
 from .tests_source import is_conjunction, test_source, used_slots
 
-__all__ = ["sorted_source"]
+__all__ = ["find_fields", "sorted_source", "walk_fields"]
 
 _TEMPLATE = '''import numpy as np
 from splitjoin.engines.cpu.jit import compiled
-from splitjoin.engines.cpu.intrinsics import interval_mask, lowest_bit
-from splitjoin.engines.cpu.runs import first_above, first_not_below, first_reaching, sort_rows, span
+{readers}, interval_mask, lowest_bit
+from splitjoin.engines.cpu.runs import (by_probe, first_above, first_not_below, first_reaching, sort_keys, sort_rows,
+                                        span)
 
 # Made for functions of digest {digest}.
 
@@ -67,6 +69,38 @@ def find(turns, t, origin, start, end, runs, tail, counts, rows, words, other, o
         compared += min(looked, e - s)
         t += 1
     return t, at, compared
+
+
+@compiled
+def find_part(part, block):
+    """Find the matches of part number ``part`` of the probes, in the order of the probes, as far as there is room."""
+    {find_unpacked}
+    a, b = len(start) * part // parts, len(start) * (part + 1) // parts
+    n = b - a
+    turns = np.empty(n, np.uint32)
+    for t in range(n):
+        turns[t] = t
+    if n >= least:
+        first = {first_low}[a:b]
+        if first.min() == first.max():
+            first = {first_high}[a:b]
+        sort_keys(first, turns)
+    found, written, words = rows[part], out[part], np.zeros((used >> 6) + 1, np.uint64)
+    t, at, compared = find(turns, 0, origin, start[a:b], end[a:b], runs, tail, counts[a:b], found, words,
+                           np.empty((used >> 6) + 64, np.int64), order, firsts, {sliced})
+    told[part, 0], told[part, 1] = (at if t == n else -1), compared
+    if t == n:
+        begin = np.empty(n, np.int64)
+        at = np.int64(0)
+        for t in range(n):
+            begin[turns[t]] = at
+            at += counts[a + turns[t]]
+        at = np.int64(0)
+        for p in range(n):
+            for i in range(begin[p], begin[p] + counts[a + p]):
+                written[at] = found[i] + origin
+                at += 1
+    return 0
 {walk}'''
 
 #: Where many probes meet a run, it goes past them, instead of each of them searching it.
@@ -133,6 +167,31 @@ def walk(state, chosen, n, origin, start, end, runs, tail, used, counts, rows, p
         state[0], state[1], state[2] = u + 1, 0, 0
     state[3] += compared
     return True, at
+
+
+@compiled
+def walk_part(part, block):
+    """Find the matches of part number ``part`` of the chosen probes, as far as there is room."""
+    {walk_unpacked}
+    a, b = len(chosen) * part // parts, len(chosen) * (part + 1) // parts
+    told[part, 0] = told[part, 1] = 0
+    if a < b:
+        state = np.zeros(4, np.int64)
+        done, at = walk(state, chosen[a:b], b - a, origin, start, end, runs, tail, used, counts, rows[part],
+                        probe_of[part], order, firsts, {keys}, {sliced}, {bounds})
+        told[part, 0], told[part, 1] = (at if done else -1), state[3]
+    return 0
+
+
+@compiled
+def place_part(part, block):
+    """Write what `walk_part` has found where it belongs."""
+    {place_unpacked}
+    if told[part, 0] > 0:
+        a, b = len(chosen) * part // parts, len(chosen) * (part + 1) // parts
+        n = told[part, 0]
+        by_probe(chosen[a:b], probe_of[part][:n], rows[part][:n], place, counts, out)
+    return 0
 '''
 
 #: Runs of the only key that is searched by: the tuples between two places.
@@ -176,13 +235,41 @@ _BLOCKS = '''
 '''
 
 
+def _kind(plan: Plan, side: str, slot: int) -> str:
+    return "uint32" if plan.slots(side)[slot].key.width <= 32 else "uint64"
+
+
+def _common_fields(plan: Plan, side: str, by: int) -> list[Field]:
+    return [*(Field(name, dimensions=0) for name in ("parts", "least", "origin", "tail", "used")),
+            *(Field(name) for name in ("start", "end", "counts")),
+            *(Field(name, dimensions=2) for name in ("runs", "rows", "told")), Field("order", "uint32"),
+            Field("firsts", _kind(plan, side, by)),
+            *(Field(f"k{slot}", _kind(plan, side, slot)) for slot in used_slots(plan, side)),
+            *(Field(f"{end}{j}s", _kind(plan, side, test.r if side == "r" else test.s))
+              for end in ("lo", "hi") for j, test in enumerate(plan.tests))]
+
+
+def find_fields(plan: Plan, side: str, by: int) -> list[Field]:
+    """What parts of searches among stored tuples of stream ``side`` take (`find_part`)."""
+    return [*_common_fields(plan, side, by), Field("out", dimensions=2),
+            *(Field(f"{end}{slot}_{n}", _kind(plan, side, slot)) for slot in sorted(slot_tests(plan, side))
+              if slot != by for n in (1, 2, 3) for end in ("least", "most"))]
+
+
+def walk_fields(plan: Plan, side: str, by: int) -> list[Field]:
+    """What parts of walks take (`walk_part`), and the placing of what they find (`place_part`)."""
+    return [*_common_fields(plan, side, by), Field("chosen"), Field("probe_of", "uint32", 2), Field("place"),
+            Field("out"), *(Field(f"{end}{slot}", _kind(plan, side, slot)) for slot in sorted(slot_tests(plan, side))
+                            for end in ("low", "high"))]
+
+
 def sorted_source(plan: Plan, side: str, by: int) -> str:
     """The module that finds matches among stored tuples of stream ``side``, in runs sorted by slot ``by``."""
     leading, tests = leading_tests(plan), range(len(plan.tests))
     own, used = slot_tests(plan, side), used_slots(plan, side)
     slots = sorted(own)
     others = [slot for slot in slots if slot != by]
-    kinds = {slot: "np.uint32" if plan.slots(side)[slot].key.width <= 32 else "np.uint64" for slot in used}
+    kinds = {slot: f"np.{_kind(plan, side, slot)}" for slot in used}
     intervals = []
     for slot in slots:
         low, high = ([f"{end}{j}s[p]" for j in own[slot]] for end in ("lo", "hi"))
@@ -221,7 +308,13 @@ def sorted_source(plan: Plan, side: str, by: int) -> str:
         names = [f"{end}{slot}" for slot in slots for end in ("low", "high")]
         ends = {f"low{slot}": f"a{slot}" for slot in slots} | {f"high{slot}": f"b{slot}" for slot in slots}
         met = test_source(plan, side, "k{}[h]", "lo{}s[p]", "hi{}s[p]")
+        sliced = [f"{name}[a:b]" for name in names]
+        body = _WALK[_WALK.index("def walk_part"):]
         walk = _WALK.format(
+            sliced=", ".join(sliced), walk_unpacked=unpacking(walk_fields(plan, side, by), " ".join((
+                body[:body.index("def place_part")], *(f"k{slot}" for slot in used), *names,
+                *(f"{end}{j}s" for end in ("lo", "hi") for j in tests)))),
+            place_unpacked=unpacking(walk_fields(plan, side, by), body[body.index("def place_part"):]),
             by=by, ends=", ".join(names), keys=", ".join(f"k{slot}" for slot in used),
             bounds=", ".join(f"{end}{j}s" for end in ("lo", "hi") for j in tests),
             intervals="\n        ".join(intervals), possible=" and ".join(f"a{slot} <= b{slot}" for slot in slots),
@@ -233,9 +326,13 @@ def sorted_source(plan: Plan, side: str, by: int) -> str:
             lines="" if decided else met.before(16), truth="True" if decided else met.truth)
     arrays = [f"k{slot}" for slot in used]
     arrays += [f"{end}{slot}_{n}" for slot in others for n in (1, 2, 3) for end in ("least", "most")]
+    sliced = [*arrays, *(f"{end}{j}s[a:b]" for end in ("lo", "hi") for j in tests)]
     arrays += [f"{end}{j}s" for end in ("lo", "hi") for j in tests]
+    body = _TEMPLATE[_TEMPLATE.index("def find_part"):]
     return _TEMPLATE.format(
-        digest=digest(intrinsics, runs), arrays=", ".join(arrays), intervals="\n        ".join(intervals),
+        readers=BLOCK_READERS, first_low=f"lo{own[by][0]}s", first_high=f"hi{own[by][0]}s", sliced=", ".join(sliced),
+        find_unpacked=unpacking(find_fields(plan, side, by), " ".join((body, *arrays))),
+        digest=digest(block, intrinsics, runs), arrays=", ".join(arrays), intervals="\n        ".join(intervals),
         possible=" and ".join(f"a{slot} <= b{slot}" for slot in slots), by=f"k{by}", by_low=f"a{by}", by_high=f"b{by}",
         search=search.strip("\n"), walk=walk, leaf=masks("k{}", "x", slots), in_tail=lines, truth=truth)
 
