@@ -29,6 +29,10 @@ class Slices:
         """``function`` of all ``items``, in their order."""
         return [function(item) for item in items]
 
+    def map_long(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """The same where an item has few steps that take long, such as to take many rows of a column."""
+        return self.map(function, items)
+
     def map_short(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
         """The same where an item is a slice of a formula, of which the interpreter has a part."""
         return self.map(function, items)

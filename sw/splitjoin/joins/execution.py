@@ -68,7 +68,8 @@ def run(query: Query, tables: Arranged, output: Output, device: Device, to: str 
     try:
         check_memory(len(table), len(table) * row)
         whole = given if len(table) <= _TAKEN else _in_one_chunk(given, output.columns)
-        made = table.work.map(lambda part: output.finish(gathered(query, whole, output, part)), table.parts(_TAKEN))
+        made = table.work.map_long(lambda part: output.finish(gathered(query, whole, output, part)),
+                                   table.parts(_TAKEN))
         items = table.items  # the result does not keep the threads
         return JoinResult(pa.concat_tables(made), lambda: tables.numbered(items()), **rows.facts)
     except MemoryError as error:

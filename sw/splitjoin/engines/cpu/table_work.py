@@ -20,9 +20,10 @@ Rows = npt.NDArray[np.int64]
 A = TypeVar("A")
 B = TypeVar("B")
 
-#: Short items for each thread beyond the second: between their steps of some 20 µs threads wait for the interpreter's
-#: lock, and each that has to be woken takes longer than that.
-_SHORT = 4
+#: Threads take the interpreter's lock between two steps of an item, and one that waits for it takes some 20 µs to
+#: wake. With steps of 100 to 300 µs, more than so many threads at once wait for each other; with steps of 20 µs, more
+#: than one for so many items.
+_AT_ONCE, _SHORT = 8, 4
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,17 @@ class Work(Slices):
         return "" if self.threads == 1 else f"; {self.team.size} of {self.threads} threads"
 
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
-        """As `Slices.map`, by all threads."""
+        """As `Slices.map`, by threads."""
+        return self.team.map(function, items, _AT_ONCE)
+
+    def map_long(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """As `Slices.map_long`, by all threads."""
         return self.team.map(function, items)
 
     def map_short(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
         """As `Slices.map_short`, by as many threads as so little work pays for."""
         todo = list(items)
-        return self.team.map(function, todo, max(2, len(todo) // _SHORT))
+        return self.team.map(function, todo, min(_AT_ONCE, max(2, len(todo) // _SHORT)))
 
     @property
     def size(self) -> int:
