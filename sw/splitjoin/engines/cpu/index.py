@@ -128,7 +128,7 @@ class IndexFinder(Finder):
         self._names = {side: [f"{name}_{side}" for name in (
             "begin", "n", "live", "start", "end", "count", *(f"key{slot}" for slot in self.used[side]),
             *(f"{end}{j}" for end in ("low", "high") for j in range(len(plan.tests))))] for side in SIDES}
-        self._described: dict[str, tuple[int, int, int]] = {}
+        self._described: dict[str, tuple[int, int]] = {}
         self._reused, self._sorting = ReusedArrays(), ReusedArrays()
         self._grids: dict[str, _Grid] = {}
         self._most_slots = 0  # of a grid so far
@@ -259,14 +259,14 @@ class IndexFinder(Finder):
 
     def describe_grid(self, side: str, size: int) -> None:
         """Write the grid of stream ``side`` to the block, for ``size`` threads."""
-        grid, base = self._grids.get(side) or self._empty_grid(), self.stores[side].base
-        if self._described.get(side) == (id(grid.head), base, size):  # the block keeps it
+        grid = self._grids.get(side) or self._empty_grid()
+        self.block.put(f"base_{side}", self.stores[side].base)
+        if self._described.get(side) == (id(grid.head), size):  # the block keeps it
             return
-        self.block.put(f"base_{side}", base)
         self.block.put(f"scale_{side}", (size << 32) // len(grid.head))
         for name, value in grid.fields.items():
             self.block.put(f"{name}_{side}", value)
-        self._described[side] = id(grid.head), base, size
+        self._described[side] = id(grid.head), size
 
     def reserve(self, threads: int) -> list[_Room]:
         """The room of the threads, for grids of any size."""
