@@ -58,23 +58,26 @@ def kernel_seconds(gpu: Gpu, bits: int, shape: Shape = SHAPE, repeats: int = 5) 
                "s": (np.zeros(window, np.int64), np.zeros(window, np.int64))}
     batch = Batch(np.zeros(BATCH, np.uint8), {"r": 0, "s": 0}, {"r": probes.keys, "s": stored.keys},
                   {"r": probes.lows + probes.highs, "s": stored.lows + stored.highs}, windows, {"r": 0, "s": 0})
-    finder._room["r"], took = 1 << 23, []
     finder.keep(batch)
-    launch = finder._launch(batch, "r")
-    assert launch is not None
+    finder.expire(batch)
+    work, took = finder.works["r"], []
+    work._room = 1 << 23
     with gpu:
-        stream, hits = finder._stream, finder._hits("r", "r")
-        at = finder._bounds.send({"r": finder._arrays(batch, "r", launch)}, stream, batch.team)
+        work.begin(batch, storing=False, finding=True)
+        work.found(batch)
+        begun, counters, hits = work._begun, work._buffers["counters"], work._buffers["hits"]
+        assert begun is not None
+        zero = np.zeros(len(counters), np.uint32)
         for _ in range(1 + repeats):
-            hits[:1].copy_to_device(np.zeros(1, np.uint64), stream)
-            stream.synchronize()
+            counters.copy_to_device(zero, work.stream)
+            work.stream.synchronize()
             before, after = gpu.cuda.event(), gpu.cuda.event()
-            before.record(stream)
-            finder._start("append", "r", launch, at["r"], finder._room["r"], hits)
-            after.record(stream)
+            before.record(work.stream)
+            work.start("append", begun.launch, begun.at, begun.room, counters, hits)
+            after.record(work.stream)
             after.synchronize()
             took.append(before.elapsed_time(after) / 1000)
-        matches = int(hits[:1].copy_to_host(stream=stream)[0])
+        matches = int(counters.copy_to_host(stream=work.stream).sum())
     finder.close()
     return min(took), matches
 

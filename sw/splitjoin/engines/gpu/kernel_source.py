@@ -5,7 +5,8 @@ of what these see. The numbers of a tile lie in the memory that the block shares
 appended as they are found; those of a dense one are counted first, so that each thread knows where its matches belong.
 
 The loop that compares must be short, as a GPU keeps few instructions near: it only finds out whether any of some tuples
-matches any of a thread's probes. What is to be done with a match is code of its own.
+matches any of a thread's probes. What is to be done with a match is code of its own. Places are unsigned numbers, as
+one that might be negative takes two instructions and a register more.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ class Shape:
         probes: Probes of a thread.
         tile: Stored tuples of a tile, a multiple of ``unrolled``.
         unrolled: Stored tuples that are compared before a branch.
+        few: Matches of a probe that are put in order by comparing them with each other.
     """
 
     threads: int = 128
     probes: int = 4
     tile: int = 1024
     unrolled: int = 8
+    few: int = 128
 
     @property
     def block(self) -> int:
@@ -42,21 +45,22 @@ class Shape:
 
 
 _STORE = '''import numba
+import numpy as np
 from numba import cuda
 
 
 @cuda.jit
-def store(n, at, mask, {views}, w, v, counter, other, {rings}):
+def store(n, at, mask, {views}, w, v, counters, {rings}):
     """Copy the numbers of ``n`` tuples to their places in rings, whose sizes are ``mask`` + 1, from place ``at`` on.
 
-    Numbers of 32 bits begin at ``w`` of what was sent, (numbers, n), those of 64 bits at ``v``. Sets ``counter[0]``
-    and ``other[0]`` to 0.
+    Numbers of 32 bits begin at ``w`` of what was sent, (numbers, n), those of 64 bits at ``v``. Sets all ``counters``
+    to 0.
     """
     i = numba.int64(cuda.grid(1))
-    if i == 0:
-        counter[0] = other[0] = 0
+    for block in range(i, len(counters), cuda.gridsize(1)):
+        counters[block] = 0
     if i < n:
-        place = (at + i) & mask
+        place = np.uint64((at + i) & mask)
 {stored}
 '''
 
@@ -71,20 +75,22 @@ floor, ceil, sqrt = (np.floor, np.ceil, np.sqrt) if {simulated} else (math.floor
 
 
 @cuda.jit
-def append(n, skipped, span, shift, mask, {views}, w, v, room, found, {rings}):
-    """Append the matches of the probes behind ``skipped`` blocks to ``found``, as probe · 2**32 + row, as long as there
-    is ``room``; ``found[0]`` is their number. A block that sees more than ``room`` gives up.
+def append(n, span, shift, mask, {views}, w, v, room, counters, hits, {rings}):
+    """Append the matches of each block of probes to its part of ``hits`` (blocks · room,), as probe · 2**32 + row, as
+    long as there is ``room``; their number is the block's one of ``counters``. A block that sees more than ``room``
+    gives up.
 
     ``span``: rows of a slice, a multiple of a tile. ``shift``: the place of row 0 in the rings, whose sizes are
     ``mask`` + 1. Of what was sent, from ``w`` on (n,) rows at which the windows begin, and then end, and then the
     probes' numbers of 32 bits; from ``v`` on those of 64 bits. Then the rings of the stored tuples' numbers.
     """
+    block = numba.int64(cuda.blockIdx.x)
 {head}
 {kept}
     full = cuda.shared.array(1, numba.uint32)
     while at < until:
         if thread == 0:
-            full[0] = 1 if numba.int64(cuda.atomic.add(found, 0, 0)) > room else 0
+            full[0] = 1 if numba.int64(cuda.atomic.add(counters, block, 0)) > room else 0
 {load}
         if full[0] != 0:
             break
@@ -95,8 +101,9 @@ def append(n, skipped, span, shift, mask, {views}, w, v, room, found, {rings}):
 
 
 @cuda.jit
-def count(n, skipped, span, shift, mask, {views}, w, v, counts, slices, {rings}):
+def count(n, span, shift, mask, {views}, w, v, counts, slices, {rings}):
     """Count the matches of each probe in each slice: ``counts`` (n · slices,). Otherwise as `append`."""
+    block = numba.int64(cuda.blockIdx.x)
 {head}
 {windows}
 {zeros}
@@ -109,10 +116,11 @@ def count(n, skipped, span, shift, mask, {views}, w, v, counts, slices, {rings})
 {totals}
 
 @cuda.jit
-def write(n, skipped, span, shift, mask, {views}, w, v, places, slices, out, {rings}):
+def write(n, span, shift, mask, {views}, w, v, places, slices, out, skipped, {rings}):
     """Write the rows of all matches of each probe in each slice to ``out``, from its one of ``places`` (n · slices,)
-    on. Otherwise as `count`.
+    on, for blocks of probes behind the first ``skipped``. Otherwise as `count`.
     """
+    block = numba.int64(cuda.blockIdx.x) + skipped
 {head}
 {windows}
 {places}
@@ -139,7 +147,7 @@ def _sent(numbers: Sequence[tuple[str, str]], name: str, i: str, before: int) ->
     kinds = dict(numbers)
     long = kinds[name].endswith("64")
     at = [other for other, kind in numbers if kind.endswith("64") == long].index(name) + (0 if long else before)
-    code = f"{_view(kinds[name])}s[{'v' if long else 'w'} + {at} * n + {i}]"
+    code = f"{_view(kinds[name])}s[np.uint64({'v' if long else 'w'} + {at} * n + {i})]"
     return f"{code} != 0" if kinds[name] == "bool" else code
 
 
@@ -154,10 +162,10 @@ class _Writer:
         """The probes of the thread and their numbers, and the slice of the block."""
         shape = self.shape
         lines = ["thread = numba.int64(cuda.threadIdx.x)",
-                 f"begin = (numba.int64(cuda.blockIdx.x) + skipped) * {shape.block}",
+                 f"begin = block * {shape.block}",
                  f"last = min(begin + {shape.block}, n) - 1",
-                 "at = numba.int64(uint32s[w + begin]) + numba.int64(cuda.blockIdx.y) * span",
-                 "until = min(numba.int64(uint32s[w + n + last]), at + span)",
+                 "at = numba.int64(uint32s[np.uint64(w + begin)]) + numba.int64(cuda.blockIdx.y) * span",
+                 "until = min(numba.int64(uint32s[np.uint64(w + n + last)]), at + span)",
                  *(f"{name}_tile = cuda.shared.array({shape.tile}, numba.{kind.replace('bool', 'boolean')})"
                    for name, kind in self.stored)]
         for q in self.mine:
@@ -168,8 +176,9 @@ class _Writer:
     def load(self) -> list[str]:
         """Copy the numbers of a tile to shared memory; behind the last tuple, its numbers again."""
         return [f"for i in range(thread, {self.shape.tile}, {self.shape.threads}):",
-                "    place = (shift + min(at + i, until - 1)) & mask",
-                *(f"    {name}_tile[i] = {name}_ring[place]" for name, _ in self.stored), "cuda.syncthreads()"]
+                "    place = np.uint64((shift + min(at + i, until - 1)) & mask)",
+                *(f"    {name}_tile[np.uint64(i)] = {name}_ring[place]" for name, _ in self.stored),
+                "cuda.syncthreads()"]
 
     def kept(self) -> list[str]:
         """What the survey needs of the thread's probes."""
@@ -187,19 +196,21 @@ class _Writer:
         again = [one.of_probe(line, q) for q in self.mine
                  for line in (*one.survey.lines, f"if {one.survey.truth}:", f"    some |= {1 << q}")]
         check = [*(f"{name} = {_sent(self.probe, name, 'p', 2)}" for name, _ in self.probe), *one.exact.lines,
-                 f"if {one.exact.truth}:", "    place = numba.int64(cuda.atomic.add(found, 0, 1))",
+                 f"if {one.exact.truth}:", "    place = numba.int64(cuda.atomic.add(counters, block, 1))",
                  "    if place < room:",
-                 "        found[place + 1] = (np.uint64(p) << np.uint64(32)) | np.uint64(row)"]
-        walk = ["while some != 0:", "    if some & 1 and p < n and uint32s[w + p] <= row and row < uint32s[w + n + p]:",
+                 "        hits[np.uint64(block * room + place)] = (np.uint64(p) << np.uint64(32)) | np.uint64(row)"]
+        walk = ["while some != 0:",
+                "    if some & 1 and p < n and uint32s[np.uint64(w + p)] <= row < uint32s[np.uint64(w + n + p)]:",
                 *(f"        {line}" for line in check), "    some >>= 1", f"    p += {shape.threads}"]
         return [*lines, "if hit:", f"    for u in range({shape.unrolled}):",
-                *(f"        {name} = {name}_tile[first + u]" for name, _ in self.stored),
+                *(f"        {name} = {name}_tile[np.uint64(first + u)]" for name, _ in self.stored),
                 "        row = at + first + u", "        p = begin + thread", "        some = 0",
                 *(f"        {line}" for line in (*again, *walk))]
 
     def each(self, *action: str) -> list[str]:
         """Compare tuple ``i`` of the tile with all probes of the thread, and do the ``action`` with a match."""
-        lines, one = [*(f"{name} = {name}_tile[i]" for name, _ in self.stored), "row = at + i"], self.comparison
+        lines, one = [f"{name} = {name}_tile[np.uint64(i)]" for name, _ in self.stored], self.comparison
+        lines.append("row = at + i")
         for q in self.mine:
             truth = f"if ({one.exact.truth}) & (row >= start_{q}) & (row < end_{q}):"
             lines += [*(one.of_probe(line, q) for line in (*one.exact.lines, truth)),
@@ -210,7 +221,8 @@ class _Writer:
         """The windows of the thread's probes; empty behind the last."""
         return [line for q in self.mine for line in (
             f"start_{q} = end_{q} = numba.int64(0)", f"if p_{q} < n:",
-            f"    start_{q} = numba.int64(uint32s[w + p_{q}])", f"    end_{q} = numba.int64(uint32s[w + n + p_{q}])")]
+            f"    start_{q} = numba.int64(uint32s[np.uint64(w + p_{q})])",
+            f"    end_{q} = numba.int64(uint32s[np.uint64(w + n + p_{q})])")]
 
     def of_slices(self, line: str, before: str = "") -> list[str]:
         """``line`` for each probe of the thread that is one; ``{at}`` is the place of its slice."""

@@ -1,50 +1,112 @@
-"""The order of appended matches: by probe and row. A counting sort, then a few rows of each probe."""
+"""The order of appended matches: by probe and row. A kernel puts those of each block of probes in order.
+
+It counts the matches of each probe, puts these together, and then compares the few of a probe with each other: as many
+as are less come before one. The host sorts those of a probe that has more.
+"""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..cpu.jit import compiled
+from .kernel_source import Shape
 
-__all__ = ["by_probe"]
+__all__ = ["order_source", "pieces", "widened"]
 
 Rows = npt.NDArray[np.int64]
 
-#: Matches of a probe that are sorted by insertion.
-_FEW = 32
+_ORDER = '''import numba
+import numpy as np
+from numba import cuda
 
 
-def by_probe(hits: npt.NDArray[np.uint64], first: int, until: int, origin: int) -> tuple[Rows, Rows]:
-    """How many matches each of the probes from ``first`` to before ``until`` has, and their row ids in order. ``hits``
-    (n,): probe · 2**32 + row less ``origin``.
+@cuda.jit
+def order(n, room, counters, hits, placed, out):
+    """Put the matches of ``n`` probes in order, which each block of {block} has in ``hits`` (blocks · room,), as probe
+    · 2**32 + row: as many as its one of ``counters`` (blocks,), or ``room``. ``placed``, as ``hits``, is overwritten.
+
+    Writes to ``out`` the ``counters``, how many matches each probe has, and their rows, one block's behind the other's.
     """
-    ends, rows = np.zeros(until - first + 1, np.int64), np.empty(len(hits), np.int64)
-    _scatter(hits, first, origin, ends, rows, _FEW)
-    counts = np.diff(ends)
-    for probe in np.flatnonzero(counts > _FEW):
-        rows[ends[probe]:ends[probe + 1]].sort()
-    return counts, rows
+    thread, block = numba.int64(cuda.threadIdx.x), numba.int64(cuda.blockIdx.x)
+    blocks = numba.int64(cuda.gridDim.x)
+    first, begin = block * {block}, block * room
+    size = min(numba.int64(counters[block]), room)
+    # For each probe how many matches it has, where they begin, and the place of the next; then a sum for each thread.
+    held = cuda.shared.array({held}, numba.int32)
+    for p in range(thread, {block}, {threads}):
+        held[p] = 0
+    cuda.syncthreads()
+    for i in range(thread, size, {threads}):
+        cuda.atomic.add(held, numba.int64(hits[begin + i] >> np.uint64(32)) - first, 1)
+    cuda.syncthreads()
+    total = numba.int64(0)
+    for p in range(thread * {probes}, (thread + 1) * {probes}):
+        total += held[p]
+    held[{sums} + thread] = total
+    cuda.syncthreads()
+    if thread == 0:
+        total = numba.int64(0)
+        for t in range({sums}, {sums} + {threads}):
+            more = held[t]
+            held[t] = total
+            total += more
+    cuda.syncthreads()
+    total = numba.int64(held[{sums} + thread])
+    for p in range(thread * {probes}, (thread + 1) * {probes}):
+        held[{starts} + p] = held[{places} + p] = total
+        total += held[p]
+        if first + p < n:
+            out[blocks + first + p] = held[p]
+    cuda.syncthreads()
+    for i in range(thread, size, {threads}):
+        hit = hits[begin + i]
+        placed[begin + cuda.atomic.add(held, {places} + numba.int64(hit >> np.uint64(32)) - first, 1)] = hit
+    cuda.syncthreads()
+    at = blocks + n
+    for b in range(block):
+        at += min(numba.int64(counters[b]), room)
+    for i in range(thread, size, {threads}):
+        hit = placed[begin + i]
+        p = numba.int64(hit >> np.uint64(32)) - first
+        place, start = i, numba.int64(held[{starts} + p])
+        if held[p] <= {few}:
+            place = start
+            for j in range(start, start + held[p]):
+                if placed[begin + j] < hit:
+                    place += 1
+        out[at + place] = np.uint32(hit & np.uint64(0xFFFFFFFF))
+    if thread == 0:
+        out[block] = counters[block]
+'''
 
 
-@compiled
-def _scatter(hits: Any, first: Any, origin: Any, ends: Any, rows: Any, few: Any) -> None:
-    """Write the rows of each probe to ``rows``, in order where there are ``few``; probe p's end at ``ends[p + 1]``."""
-    n = len(ends) - 1
-    for i in range(len(hits)):
-        ends[np.int64(hits[i] >> np.uint64(32)) - first + 1] += 1
-    for p in range(n):
-        ends[p + 1] += ends[p]
-    places = ends[:n].copy()
-    for i in range(len(hits)):
-        probe = np.int64(hits[i] >> np.uint64(32)) - first
-        row = np.int64(hits[i] & np.uint64(0xFFFFFFFF)) + origin
-        place = places[probe]
-        places[probe] = place + 1
-        if place - ends[probe] < few:
-            while place > ends[probe] and rows[place - 1] > row:
-                rows[place] = rows[place - 1]
-                place -= 1
-        rows[place] = row
+def order_source(shape: Shape) -> str:
+    """The module of the kernel ``order``, of a thread block for each block of probes."""
+    n = shape.block
+    return _ORDER.format(block=n, threads=shape.threads, probes=shape.probes, few=shape.few, starts=n, places=2 * n,
+                         sums=3 * n, held=3 * n + shape.threads)
+
+
+def widened(rows: npt.NDArray[np.uint32], counts: Rows, origin: int, few: int, out: Rows) -> Rows:
+    """The ``rows`` (n,) that `order_source` gives for probes of which each has its one of ``counts``, as row ids behind
+    ``origin``, in order; written to ``out`` (n,).
+    """
+    np.add(rows, np.int64(origin), out=out)
+    if int(counts.max(initial=0)) > few:
+        ends = np.cumsum(counts)
+        for probe in np.flatnonzero(counts > few).tolist():
+            out[ends[probe] - counts[probe]:ends[probe]].sort()
+    return out
+
+
+def pieces(counters: npt.NDArray[Any], block: int, n: int, least: int, most: int) -> list[tuple[int, int, int, int]]:
+    """Parts of ``n`` probes, whose blocks of ``block`` have so many matches each: the first probe, the one behind the
+    last, the first match and the one behind the last. ``most`` parts or fewer, of about ``least`` matches or more.
+    """
+    ends, blocks = np.concatenate([[0], np.cumsum(counters, dtype=np.int64)]), len(counters)
+    parts = max(1, min(most, blocks, int(ends[-1]) // least))
+    cuts = [blocks * i // parts for i in range(parts + 1)]
+    return [(a * block, min(b * block, n), int(ends[a]), int(ends[b])) for a, b in pairwise(cuts)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,41 @@ import numpy.typing as npt
 from ..cpu.helpers import Team
 from .driver import Gpu
 
-__all__ = ["Staging"]
+__all__ = ["Numbers", "RowIds", "Staging"]
 
 Array = npt.NDArray[Any]
 
-#: Numbers of 64 bits that are put together by one thread, as a hand-over takes longer.
-_FEW = 1 << 15
+#: Numbers of 64 bits that are put together by one thread: to wake others takes as long as to copy some MB.
+_FEW = 1 << 18
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """An array (n,) of 32 or 64 bits, as it is."""
+
+    array: Array
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number."""
+        return self.array.itemsize
+
+    def write(self, place: Array) -> None:
+        """Copy them to ``place``, of unsigned integers."""
+        np.copyto(place, self.array.view(place.dtype))
+
+
+@dataclass(frozen=True)
+class RowIds:
+    """Row ids, int64 (n,), less ``origin``, from 0 to 2**32 − 1: they travel as numbers of 32 bits."""
+
+    array: npt.NDArray[np.int64]
+    origin: int
+    itemsize: ClassVar[int] = 4
+
+    def write(self, place: Array) -> None:
+        """Write them to ``place``: from the lower half of each number, as differences are the same modulo 2**32."""
+        np.subtract(self.array.view(np.uint32)[::2], np.uint32(self.origin % 2**32), out=place)
 
 
 class Staging:
@@ -31,19 +61,20 @@ class Staging:
         self._gpu, self._what = gpu, what
         self._host = np.empty(0, np.uint64)
         self._views: dict[str, Any] = {}
+        self._copied = gpu.cuda.event()
         self.sent = 0
 
-    def send(self, groups: Mapping[str, Sequence[Array]], stream: Any, team: Team) -> dict[str, tuple[int, int]]:
-        """Copy the arrays of ``groups``, (n,) each of 32 or 64 bits, in the order of ``stream``; ``team`` puts them
-        together. Those of a group and
-        of one size lie one behind the other. Returns where each group begins, among those of 32 bits and of 64.
-
-        The next call overwrites the buffer, so ``stream`` must have copied it by then.
+    def send(self, groups: Mapping[str, Sequence[Numbers | RowIds]], stream: Any, team: Team
+             ) -> dict[str, tuple[int, int]]:
+        """Copy ``groups`` in the order of ``stream``; where they are many, ``team`` puts them together. Those of a
+        group and of one size lie one behind the other. Returns where each group begins, among those of 32 bits and of
+        64. The next call overwrites them.
         """
-        every = [array for of in groups.values() for array in of]
-        longs = sum(len(a) for a in every if a.itemsize == 8)
-        words = sum(len(a) for a in every if a.itemsize == 4)
+        every = [numbers for of in groups.values() for numbers in of]
+        longs = sum(len(a.array) for a in every if a.itemsize == 8)
+        words = sum(len(a.array) for a in every if a.itemsize == 4)
         total = longs + (words + 1) // 2
+        self._copied.synchronize()  # what was sent last has left the buffer
         if total > len(self._host):
             size = 1 << (total - 1).bit_length()
             self._views.clear()  # before new memory is taken
@@ -54,11 +85,10 @@ class Staging:
         found, jobs = {}, []
         for name, of in groups.items():
             found[name] = at[4], at[8]
-            for array in of:
-                size = array.itemsize
-                place = to[size][at[size]:at[size] + len(array)]
-                jobs.append(partial(np.copyto, place, array.view(place.dtype)))
-                at[size] += len(array)
+            for numbers in of:
+                begin, size = at[numbers.itemsize], numbers.itemsize
+                at[size] += len(numbers.array)
+                jobs.append(partial(numbers.write, to[size][begin:at[size]]))
         if total < _FEW:
             for job in jobs:
                 job()
@@ -66,7 +96,8 @@ class Staging:
             team.map(lambda job: job(), jobs)
         if total:
             self._views["uint64"][:total].copy_to_device(self._host[:total], stream)
-        self.sent += sum(a.nbytes for a in every)
+            self._copied.record(stream)
+        self.sent += 8 * longs + 4 * words
         return found
 
     def view(self, kind: str) -> Any:

@@ -18,6 +18,7 @@ from splitjoin.engines.cpu.jit import load
 from splitjoin.engines.gpu.comparison import Comparison, of_expression, of_plan, plan_layout
 from splitjoin.engines.gpu.driver import _row_stack
 from splitjoin.engines.gpu.kernel_source import Shape, kernel_source, store_source
+from splitjoin.engines.gpu.order import order_source
 from splitjoin.engines.gpu.suits import check_compiled
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -26,7 +27,7 @@ from splitjoin.plan.passes.pipeline import make_plan
 #: A small kernel calls what a large one calls.
 SHAPE = Shape(threads=2, probes=1, tile=4, unrolled=1)
 #: The types of what kernels take, by name; all else are numbers.
-KINDS = {"found": "uint64", "counter": "uint64", "other": "uint64", "counts": "uint32", "places": "int64",
+KINDS = {"counters": "uint32", "hits": "uint64", "placed": "uint64", "counts": "uint32", "places": "int64",
          "out": "uint32"}
 
 R = pa.schema([("x", pa.int32()), ("n", pa.int64()), ("y", pa.float64()), ("f", pa.float32()), ("b", pa.bool_())])
@@ -85,3 +86,4 @@ def test_tests_of_keys(lowered: Any) -> None:
         lowered(kernel, comparison)
     numbers = [(name, kind) for name, kind, _ in plan_layout(plan).stored["s"]]
     lowered(load(store_source(numbers)).store, comparison)
+    lowered(load(order_source(SHAPE)).order, comparison)
