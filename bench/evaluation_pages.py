@@ -32,19 +32,21 @@ def _common(files: Files) -> tuple[int, list[int]]:
 def _systems(files: Files) -> Iterator[str]:
     """All architectures on the same window: rates and latencies against the cores, and cells."""
     window, cores = _common(files)
-    many = " | ".join(f"k = {k}" for k in cores)
+    many = " | ".join(f"k={k}" for k in cores)
     yield (f"Windows of {window} tuples of each stream, by time: tuples of both streams in 1,000 cycles, and mean\n"
            f"latency in cycles at half that rate; LUT4 and kbits predicted for ECP5, {cores[0]} cores (Kang: one).\n")
-    yield f"| architecture | rate, {many} | latency, {many} | LUT4 | kbits |"
-    yield "|---" * (3 + 2 * len(cores)) + "|"
+    yield f"| architecture | rate, {many} | by rows, k={cores[-1]} | latency, {many} | LUT4 | kbits |"
+    yield "|---" * (4 + 2 * len(cores)) + "|"
     for name, title in NAMES.items():
         cells = []
-        for metric in ("sustained_rate", "pair_latency"):
-            found = _values(files, metric, "cores", architecture=name, window=window, kind="RANGE", share=0.01,
+        for metric, kind, shown in (("sustained_rate", "RANGE", cores), ("sustained_rate", "ROWS", cores[-1:]),
+                                    ("pair_latency", "RANGE", cores)):
+            found = _values(files, metric, "cores", architecture=name, window=window, kind=kind, share=0.01,
                             order="none")
-            cells += [f"{found[k]:,.{1 if metric == 'sustained_rate' else 0}f}" if k in found else "" for k in cores]
-            if name == "kang":
-                cells[-len(cores)] = f"{found[1]:,.{1 if metric == 'sustained_rate' else 0}f} (k = 1)"
+            form = f",.{1 if metric == 'sustained_rate' else 0}f"
+            cells += [f"{found[k]:{form}}" if k in found else "" for k in shown]
+            if name == "kang" and 1 in found:
+                cells[-len(shown)] = f"{found[1]:{form}} (k=1)"
         of = 1 if name == "kang" else cores[0]
         lut, bits = (pick(files, "evaluation", metric, architecture=name, cores=of)[0]["value"]
                      for metric in ("lut4", "memory"))
@@ -82,7 +84,7 @@ def _more_cores(files: Files, window: int) -> Iterator[str]:
         ("sustained_rate", "RANGE"), ("sustained_rate", "ROWS"), ("pair_latency", "RANGE")) for k in (28, 32)
         if any(k in _values(files, metric, "cores", architecture=name, kind=kind, **where) for name in NAMES)]
     heads = {"sustained_rate": "rate", "pair_latency": "latency"}
-    yield "| architecture | " + " | ".join(f"{heads[metric]}{' by rows' if kind == 'ROWS' else ''}, k = {k}"
+    yield "| architecture | " + " | ".join(f"{heads[metric]}{' by rows' if kind == 'ROWS' else ''}, k={k}"
                                            for metric, kind, k in columns) + " |"
     yield "|---" * (1 + len(columns)) + "|"
     for name, title in NAMES.items():
