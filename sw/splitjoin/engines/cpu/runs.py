@@ -104,18 +104,18 @@ class Runs:
         self.order, self.bounds = np.empty(0, np.uint32), np.empty((0, 2), np.int64)
 
     def _drop(self, dead: int) -> None:
-        """Drop the runs before place ``dead``, and the memory before the first one that is left, if that is much."""
+        """Drop the runs before place ``dead``, and move the others to the beginning, if what lies before is much."""
         self.bounds = self.bounds[self.bounds[:, 1] > dead]
         begin = int(self.bounds[0, 0]) if len(self.bounds) else self.tail
         if begin < max(self.used - begin, 8 * self._least):
             return
-        kept = self.used - begin
-        self.keys = {slot: _moved(keys, begin, kept) for slot, keys in self.keys.items()}
-        self.order = _moved(self.order, begin, kept)
+        kept = self.used - begin  # no more than what lies before, so the places do not overlap
+        for array in (*self.keys.values(), self.order):
+            array[:kept] = array[begin:begin + kept]
         self.order[:kept] -= np.uint32(begin)
         self.origin, self.tail, self.used = self.origin + begin, self.tail - begin, kept
         self.bounds = self.bounds - begin
-        self._allocate_extremes(len(self.order))
+        self._empty_extremes()
         self._summarize(0, self.tail)
 
     def _reserve(self, n: int) -> None:
@@ -130,18 +130,16 @@ class Runs:
     def _allocate_extremes(self, room: int) -> None:
         """Extremes of blocks without a tuple; with room for whole vector loads behind the last one."""
         sizes = [(room >> 6 * level) + 2 * BLOCK for level in range(1, _LEVELS + 1)]
+        self.firsts = aligned(sizes[0], self.keys[self._by].dtype)
+        self.extremes = {slot: [(aligned(size, self.keys[slot].dtype), aligned(size, self.keys[slot].dtype))
+                                for size in sizes] for slot in self.others}
+        self._empty_extremes()
 
-        def filled(slot: int, size: int, value: int) -> Array:
-            out = aligned(size, self.keys[slot].dtype)
-            out[:] = value
-            return out
-
-        def top(slot: int) -> int:
-            return int(np.iinfo(self.keys[slot].dtype).max)
-
-        self.firsts = filled(self._by, sizes[0], top(self._by))
-        self.extremes = {slot: [(filled(slot, size, top(slot)), filled(slot, size, 0)) for size in sizes]
-                         for slot in self.others}
+    def _empty_extremes(self) -> None:
+        self.firsts[:] = np.iinfo(self.firsts.dtype).max
+        for levels in self.extremes.values():
+            for least, most in levels:
+                least[:], most[:] = np.iinfo(least.dtype).max, 0
 
     def _sort(self, begin: int, end: int) -> None:
         source = np.empty(end - begin, np.uint32)

@@ -93,6 +93,19 @@ def test_random_joins_as_golden(n: int, span: int, width: int, on: str, window: 
     assert found.tolist() == run(GoldenDevice(), query, *tables).tolist()
 
 
+@pytest.mark.parametrize("room", [1, 1 << 16])
+def test_threads_share_the_probes_as_golden(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many parts of few probes each, with too little room for their matches, and with enough."""
+    lacked = []
+    missing = sorted_runs._Parts.missing
+    monkeypatch.setattr(sorted_runs._Parts, "missing", lambda self: (lacked.append(missing(self)), lacked[-1])[1])
+    r, s = integers(300, 400, 12)
+    query = query_of(r, s, BETWEEN[0], "ROWS 60")
+    device = replace(SORTED, threads=5, tuning=replace(SHORT, room=room, sorted_probes=8, share=1.0))
+    assert run(device, query, r, s, [70, 350]).tolist() == run(GoldenDevice(), query, r, s).tolist()
+    assert any(map(len, lacked)) == (room == 1)
+
+
 @pytest.mark.parametrize("on", BETWEEN[1:] + PAIRS[1:])
 def test_other_conditions_as_golden(on: str) -> None:
     r, s = integers(110, 40, 12)
