@@ -11,7 +11,7 @@ JOBS   ?= 3
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link soak-server chaos spark-versions spark-cluster fuzz synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link soak-spark soak-server chaos spark-versions spark-cluster fuzz synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,10 +75,13 @@ soak: $(STAMP) ## An hour of streaming at a steady rate: every pair checked, and
 soak-link: $(STAMP) ## An hour of an emulated board behind a bad line: every row checked, and no growth in memory.
 	$(BIN)/python -m bench.link_soak
 
+soak-spark: $(STAMP) ## An hour of a streaming join in Spark: every pair checked, and no growth in memory.
+	$(BIN)/python -m bench.spark_soak
+
 soak-server: $(STAMP) ## Half an hour of a server under 50 clients, killed 20 times: every row once, and no growth in memory.
 	$(BIN)/python -m tests.sw.server.soak
 
-chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundred and forty times: exactly the right rows (minutes).
+chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundred and sixty times: exactly the right rows (minutes).
 	$(BIN)/python -m tests.chaos
 	$(BIN)/python -m tests.chaos --daemon
 	$(BIN)/python -m tests.chaos --sql
@@ -90,6 +93,8 @@ chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundre
 	$(BIN)/python -m tests.chaos --streams 3 --kills 10
 	$(BIN)/python -m tests.chaos --how left --one-sided --kills 10
 	$(BIN)/python -m tests.chaos --named --kills 10
+	$(BIN)/python -m tests.chaos --how left --regroup --kills 10
+	$(BIN)/python -m tests.chaos --how left --aggregate --regroup --kills 10
 
 spark-versions: $(STAMP) ## Joins on Spark 3.5, 4.0, 4.1 and 4.2, each downloaded once (2 GB).
 	$(BIN)/python -m tests.spark_versions

@@ -1,7 +1,8 @@
 """Kill a streaming join again and again, and compare what it gave with the right rows.
 
 Run: python -m tests.chaos [--kills N] [--seed N] [--daemon] [--sql] [--how KIND] [--idle TIME]
-    [--watermark RULE] [--early] [--endless] [--one-sided] [--named] [--streams N] [--folder FOLDER]
+    [--watermark RULE] [--early] [--endless] [--one-sided] [--named] [--streams N] [--aggregate]
+    [--regroup] [--folder FOLDER]
 """
 
 import argparse
@@ -31,6 +32,8 @@ def main() -> None:
     parser.add_argument("--named", action="store_true", help="several inner joins by name, which have one state")
     parser.add_argument("--streams", type=int, default=2, choices=(2, 3), help="3: a join of three streams in two "
                         "steps, with --daemon of no other option (default: 2)")
+    parser.add_argument("--aggregate", action="store_true", help="rows of the first stream with aggregates of partners")
+    parser.add_argument("--regroup", action="store_true", help="each start has another number of groups")
     parser.add_argument("--folder", type=Path, help="a new folder for inputs, results, checkpoint and logs, which "
                         "stays (default: a temporary one, which stays if the run fails)")
     args = parser.parse_args()
@@ -40,6 +43,7 @@ def main() -> None:
     done = run(folder, kills=args.kills, seed=args.seed, daemon=args.daemon, sql=args.sql, how=args.how,
                idle=args.idle, watermark=args.watermark, early=args.early, endless=args.endless,
                one_sided=args.one_sided, named=args.named, streams=args.streams,
+               aggregate=args.aggregate, regroup=args.regroup,
                say=partial(print, flush=True))
     if args.folder is None:
         shutil.rmtree(folder)

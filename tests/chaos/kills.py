@@ -8,8 +8,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,12 @@ PLAIN = """SELECT r.n n_r, s.n n_s FROM r JOIN s ON abs(r.x - s.a) <= 3
 SEVERAL = """SELECT r.n AS n_r, s.n AS n_s, t.n AS n_t FROM r JOIN s ON abs(r.x - s.a) <= 1
     JOIN t ON t.b = s.a AND t.b - r.x < 1"""
 WINDOWS = {"r": "RANGE 20", "s": "RANGE 15", "t": "RANGE 25"}
-#: Rows of each stream in a file, and the seconds in which the job must finish a micro-batch, its start included. They
-#: are many, as the machine may be busy with other work: a job that only is slow has not failed.
+#: Aggregates of all partners of a row of R.
+AGGREGATES = {"pairs": "count(*)", "total": "sum(s.a)", "last": "max(s.n)"}
+#: Numbers of groups, in turn, of a job that has another one at each start.
+GROUPS = 2, 3, 1
+#: Rows of each stream in a file, and the seconds in which the job must finish a micro-batch, its start included, on a
+#: machine that has as many cores as processes that want one: a job that only is slow has not failed.
 _ROWS, _PATIENCE = 200, 900
 
 
@@ -60,11 +65,11 @@ class Chaos:
 
 class Job:
     """The streaming job in ``folder``, which joins by these ``arguments`` of `stream_join`, and with ``daemon`` the
-    daemon that owns its devices.
+    daemon that owns its devices. With ``groups``, each start has the next number of these.
     """
 
-    def __init__(self, folder: Path, daemon: bool, arguments: dict[str, Any]):
-        self.folder, self.starts, self._arguments = folder, 0, arguments
+    def __init__(self, folder: Path, daemon: bool, arguments: dict[str, Any], groups: Iterator[int] | None = None):
+        self.folder, self.starts, self._arguments, self._groups = folder, 0, arguments, groups
         self._socket = folder / "private" / "daemon.sock"
         self._daemon: subprocess.Popen[bytes] | None = None
         for side in "rst" if "several" in arguments else "rs":
@@ -78,7 +83,8 @@ class Job:
         """Start the job."""
         self.starts += 1
         device: dict[str, Any] = {} if self._daemon is None else {"device": "daemon", "socket": str(self._socket)}
-        self.process = self._run("tests.chaos.app", str(self.folder), json.dumps(self._arguments | device))
+        groups = {} if self._groups is None else {"groups": next(self._groups)}
+        self.process = self._run("tests.chaos.app", str(self.folder), json.dumps(self._arguments | device | groups))
 
     def start_daemon(self) -> None:
         """Start the daemon, and wait until it answers."""
@@ -126,7 +132,7 @@ class Job:
 
 def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool = False, how: str = "inner",
         idle: str | None = None, watermark: str | None = None, early: bool = False, endless: bool = False,
-        one_sided: bool = False, named: bool = False, streams: int = 2,
+        one_sided: bool = False, named: bool = False, streams: int = 2, aggregate: bool = False, regroup: bool = False,
         say: Callable[[str], None] = lambda _: None) -> Chaos:
     """Run the job in ``folder``, kill it ``kills`` times, and check its rows.
 
@@ -135,19 +141,23 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
     for longer before each kill, and some of its rows, which follow, are late. ``watermark``: the rule of lateness.
     ``early``: rows come early, and those that are not taken back count. ``endless``: the join, an as-of join by a key,
     has no window. ``one_sided``: S has no say in the watermark. ``named``: it has several conditions. ``streams``: 3
-    for a join of three streams in two steps, which has none of these. Raises `AssertionError` if a row is missing,
-    wrong or there twice.
+    for a join of three streams in two steps, which has none of these. ``aggregate``: rows of R with aggregates of their
+    partners. ``regroup``: each start has another number of groups. Raises `AssertionError` if a row is missing, wrong
+    or there twice.
     """
     sides = "rst"[:streams]
     chance = random.Random(seed)
     done, files = Chaos(), 0
     # Without an equality, one group decides the rows of tuples of S that met nothing.
-    join = (ENDLESS if endless else JOIN) | {"how": how, "groups": 1 if how in ("right", "full") else 2}
+    join: dict[str, Any] = (ENDLESS if endless else JOIN) | {"how": how, "groups": 1 if how in ("right", "full") else 2}
     if named:
         join = join | {"on": NAMED}
+    if aggregate:
+        join = join | {"by": "r", "aggregate": AGGREGATES, "select": ["n"]}
     job = Job(folder, daemon, {"sql": PLAIN} if sql else {
         "several": SEVERAL, "window": WINDOWS, "time": "ts", "groups": 2} if streams > 2 else join | {
-        "idle": idle, "watermark": watermark, "early": early, "one_sided": one_sided})
+        "idle": idle, "watermark": watermark, "early": early, "one_sided": one_sided},
+        cycle(GROUPS) if regroup else None)
     try:
         for n in range(kills):
             files = _feed(folder, files, 1, seed, sides)
@@ -194,12 +204,16 @@ def run(folder: Path, *, kills: int, seed: int, daemon: bool = False, sql: bool 
     done.late = sum(map(len, late.values()))
     r, s = (table.filter(pa.compute.invert(pa.compute.is_in(table["n"], late[side])))
             for side, table in (("r", r), ("s", s)))
-    columns = ["n"] if how in ("semi", "anti") else ["n_r", "n_s"]
-    alone = ENDLESS if endless else JOIN
+    columns = ["n"] if how in ("semi", "anti") or aggregate else ["n_r", "n_s"]
+    alone: dict[str, Any] = dict(ENDLESS if endless else JOIN)
+    if aggregate:
+        alone |= {"by": "r", "aggregate": AGGREGATES}
     want = Counter[tuple[Any, ...]]()
     for name, on in (NAMED if named else {"": alone["on"]}).items():
         of = _counted(splitjoin.join(r, s, **alone | {"on": on}, how=how, select=columns).to_arrow())
         want += Counter({(*[name] * named, *row): count for row, count in of.items()})
+    if aggregate:
+        columns = [*columns, *AGGREGATES]
     return _compared(done, job, want, folder, [*["query"] * named, *columns], early)
 
 
@@ -267,22 +281,27 @@ def _end(folder: Path, files: int, sides: str) -> None:
 
 def _go_on(job: Job) -> None:
     """Wait until the job has finished one more micro-batch; a job that has ended is started again."""
-    before, end, starts = _finished(job.folder), time.monotonic() + _PATIENCE, job.starts
+    before, began, starts = _finished(job.folder), time.monotonic(), job.starts
     while _finished(job.folder) == before:
-        if time.monotonic() > end or job.starts > starts + 3:
+        if _is_over(began) or job.starts > starts + 3:
             raise AssertionError(f"the job does not go on: {_log(job.folder)}")
         if job.ended():
             job.start()
         time.sleep(0.02)
 
 
+def _is_over(began: float) -> bool:
+    """True if a job has had its time since ``began``, the longer the more processes wait for a core."""
+    return time.monotonic() > began + _PATIENCE * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def _ended(job: Job) -> int:
     """Wait until the job has ended, which finishes micro-batches meanwhile; its exit status."""
-    before, end = -2, 0.0
+    before, began = -2, 0.0
     while (status := job.process.poll()) is None:
         if (now := _finished(job.folder)) != before:
-            before, end = now, time.monotonic() + _PATIENCE
-        if time.monotonic() > end:
+            before, began = now, time.monotonic()
+        if _is_over(began):
             raise AssertionError(f"the job neither goes on nor ends: {_log(job.folder)}")
         time.sleep(0.1)
     return status
