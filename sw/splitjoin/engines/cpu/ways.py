@@ -12,7 +12,7 @@ verified. The way with the fewest candidates, by a sample, is taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -21,7 +21,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.lang.schema import Side, other_side
+from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.plan.keys import Codes, ExactKey
 
 from ..slices import Slices
@@ -91,8 +91,14 @@ def ways(condition: Condition, groups: Groups, visible: Spans, work: Slices) -> 
         found += [Way((_Search(side, b.keys, b.low, b.high, b.slots_s),), f"a range of {side}")
                   for b in condition.bounds(side)]
     found += _divided(condition, work)
-    counted = [Way(w.searches, w.name, _count(w, groups, visible)) for w in found]
-    return sorted(counted, key=lambda way: way.candidates)
+    asked = [(side, most) for side in SIDES for most in (_PROBES, _STORED)]
+    samples = dict(zip(asked, work.map_short(lambda of: _sample(groups, *of), asked), strict=True))
+
+    def counted(way: Way) -> Way:
+        return Way(way.searches, way.name, _count(way, groups, visible, samples))
+
+    # The first has no searches but the windows, which threads share themselves.
+    return sorted([counted(found[0]), *work.map_short(counted, found[1:])], key=lambda way: way.candidates)
 
 
 def _divided(condition: Condition, work: Slices) -> Iterator[Way]:
@@ -163,14 +169,14 @@ def _moved(codes: Codes, shift: int) -> Codes:
     return np.where(codes < by, np.uint64(0), codes - by)
 
 
-def _count(way: Way, groups: Groups, visible: Spans) -> float:
-    """About how many candidates ``way`` has."""
+def _count(way: Way, groups: Groups, visible: Spans, samples: Mapping[tuple[Side, int], tuple[Rows, int]]) -> float:
+    """About how many candidates ``way`` has, by ``samples`` of both streams (`_sample`)."""
     if not way.searches and groups.is_one:
         return float(visible.pairs)
     total = 0.0
     for search in way.searches or (_by_row(visible, groups.sizes[1]),):
         probing = other_side(search.stored)
-        (some, probes), (kept, tuples) = (_sample(groups, *of) for of in ((probing, _PROBES), (search.stored, _STORED)))
+        (some, probes), (kept, tuples) = samples[probing, _PROBES], samples[search.stored, _STORED]
         stored, numbers = ((np.zeros(len(rows), np.int64) if groups.is_one else groups.of(side)[rows])
                            for side, rows in ((search.stored, kept), (probing, some)))
         ranges = KeyOrder(stored, groups.count, search.keys[kept]).ranges(
