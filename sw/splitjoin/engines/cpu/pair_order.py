@@ -7,8 +7,7 @@ R and S.
 
 from __future__ import annotations
 
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -133,17 +132,22 @@ class PairOrder:
 
         Empties ``packed``.
         """
+        total = sum(map(len, packed))
+        r, s = np.empty(total, np.int64), np.empty(total, np.int64)
+
+        def unpack(ordered: Rows, mine: slice) -> None:
+            self._unpack(ordered[mine], r[mine], s[mine], ordered[mine])
+
         if self._work.loops is not None and self._is_sorted:
-            ordered, cuts = ordered_pairs(self._work, packed, max(1, len(self._incoming)) << self._bits)
+            ordered = ordered_pairs(self._work, packed, max(1, len(self._incoming)) << self._bits, unpack)
+            packed.clear()
         else:
             ordered = np.concatenate([_NONE, *packed])
-            cuts = np.array([*(mine.start for mine in self._work.slices(len(ordered))), len(ordered)])
+            packed.clear()
             if self._is_sorted:
                 ordered.sort()
-        packed.clear()
-        r, s, at = np.empty(len(ordered), np.int64), np.empty(len(ordered), np.int64), ordered
-        self._work.map(lambda of: self._unpack(*(a[slice(*of)] for a in (ordered, r, s, at))), pairwise(cuts.tolist()))
-        return r, s, at
+            self._work.each(total, partial(unpack, ordered))
+        return r, s, ordered
 
     def _unpack(self, packed: Rows, r: Rows, s: Rows, at: Rows) -> None:
         """Write the rows of the pairs ``packed`` (n,) and the position of the later one: (n,) each. ``at`` may be

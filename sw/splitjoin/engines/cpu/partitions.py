@@ -9,7 +9,7 @@ many equal ranges of places in it begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -210,9 +210,9 @@ def _offsets(counts: Rows, firsts: Rows) -> tuple[Rows, Rows]:
     return starts, starts[:-1] + np.cumsum(mine, axis=0) - mine
 
 
-def ordered_pairs(work: Work, packed: list[Rows], most: int) -> tuple[Rows, Rows]:
-    """The numbers of all arrays ``packed``, from 0 to before ``most``, in rising order; and the positions at which they
-    can be divided: of as many parts as are good for threads and caches, and of the end.
+def ordered_pairs(work: Work, packed: list[Rows], most: int, then: Callable[[Rows, slice], None]) -> Rows:
+    """The numbers of all arrays ``packed``, from 0 to before ``most``, in rising order. ``then`` is called with them
+    and each part of them that has been sorted, while it is in a cache, and may overwrite it.
     """
     assert work.loops is not None
     loops, total = work.loops, sum(map(len, packed))
@@ -226,8 +226,14 @@ def ordered_pairs(work: Work, packed: list[Rows], most: int) -> tuple[Rows, Rows
     ordered = np.empty(total, np.int64)
     work.map(lambda i: [loops["packed_scatter"](of, shift, offsets[i], ordered) for of in groups[i]],
              range(len(groups)))
-    work.map(lambda part: ordered[starts[part]:starts[part + 1]].sort(), range(n))
-    return ordered, starts
+
+    def order(part: int) -> None:
+        mine = slice(int(starts[part]), int(starts[part + 1]))
+        ordered[mine].sort()
+        then(ordered, mine)
+
+    work.map(order, range(n))
+    return ordered
 
 
 def _joined(arrays: list[Rows], least: int) -> Iterator[list[Rows]]:
