@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from splitjoin.base.errors import CapacityError, DeviceError, ToolError
 from splitjoin.base.memory import size_text
@@ -54,6 +55,7 @@ class Gpu:
 
     def __init__(self, cuda: Any, number: int):
         self.cuda, self._context = cuda, cuda.gpus[number]
+        self._copies: Any = importlib.import_module("numba.cuda.cudadrv.driver")
 
     def __enter__(self) -> Gpu:
         self._context.__enter__()
@@ -73,6 +75,16 @@ class Gpu:
         manager = getattr(self.cuda.current_context(), "memory_manager", None)
         if (waiting := getattr(manager, "deallocations", None)) is not None:  # neither the simulator's nor a pool's
             waiting.clear()
+
+    def copy_in(self, array: Any, host: npt.NDArray[Any], size: int, stream: Any) -> None:
+        """Copy the first ``size`` bytes of ``host``, of pinned memory, to ``array`` on the GPU, in the order of
+        ``stream``. What `copy_to_device` does for slices takes a hundred microseconds.
+        """
+        self._copies.host_to_device(array, host, size, stream)
+
+    def copy_out(self, host: npt.NDArray[Any], array: Any, size: int, stream: Any) -> None:
+        """Copy the first ``size`` bytes of ``array`` to ``host``, as `copy_in`."""
+        self._copies.device_to_host(host, array, size, stream)
 
     def array(self, n: int, kind: Any, what: str) -> Any:
         """An array (n,) in the GPU's memory, not filled. ``what`` it is for, in words.

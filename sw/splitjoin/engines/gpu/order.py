@@ -7,14 +7,13 @@ as are less come before one. The host sorts those of a probe that has more.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .kernel_source import Shape
 
-__all__ = ["order_source", "pieces", "widened"]
+__all__ = ["order_source", "pieces", "sort_many"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -24,11 +23,12 @@ from numba import cuda
 
 
 @cuda.jit
-def order(n, room, counters, hits, placed, out):
+def order(n, origin, room, counters, hits, placed, ordered):
     """Put the matches of ``n`` probes in order, which each block of {block} has in ``hits`` (blocks · room,), as probe
     · 2**32 + row: as many as its one of ``counters`` (blocks,), or ``room``. ``placed``, as ``hits``, is overwritten.
 
-    Writes to ``out`` the ``counters``, how many matches each probe has, and their rows, one block's behind the other's.
+    Writes to ``ordered`` the ``counters``, how many matches each probe has, and their rows behind ``origin``, one
+    block's behind the other's.
     """
     thread, block = numba.int64(cuda.threadIdx.x), numba.int64(cuda.blockIdx.x)
     blocks = numba.int64(cuda.gridDim.x)
@@ -59,7 +59,7 @@ def order(n, room, counters, hits, placed, out):
         held[{starts} + p] = held[{places} + p] = total
         total += held[p]
         if first + p < n:
-            out[blocks + first + p] = held[p]
+            ordered[blocks + first + p] = held[p]
     cuda.syncthreads()
     for i in range(thread, size, {threads}):
         hit = hits[begin + i]
@@ -77,9 +77,9 @@ def order(n, room, counters, hits, placed, out):
             for j in range(start, start + held[p]):
                 if placed[begin + j] < hit:
                     place += 1
-        out[at + place] = np.uint32(hit & np.uint64(0xFFFFFFFF))
+        ordered[at + place] = origin + numba.int64(hit & np.uint64(0xFFFFFFFF))
     if thread == 0:
-        out[block] = counters[block]
+        ordered[block] = counters[block]
 '''
 
 
@@ -90,23 +90,21 @@ def order_source(shape: Shape) -> str:
                          sums=3 * n, held=3 * n + shape.threads)
 
 
-def widened(rows: npt.NDArray[np.uint32], counts: Rows, origin: int, few: int, out: Rows) -> Rows:
-    """The ``rows`` (n,) that `order_source` gives for probes of which each has its one of ``counts``, as row ids behind
-    ``origin``, in order; written to ``out`` (n,).
+def sort_many(rows: Rows, counts: Rows, few: int) -> None:
+    """Put the ``rows`` (n,) in order that `order_source` has left: of probes that have more than ``few``, of which each
+    has its one of ``counts``.
     """
-    np.add(rows, np.int64(origin), out=out)
     if int(counts.max(initial=0)) > few:
         ends = np.cumsum(counts)
         for probe in np.flatnonzero(counts > few).tolist():
-            out[ends[probe] - counts[probe]:ends[probe]].sort()
-    return out
+            rows[ends[probe] - counts[probe]:ends[probe]].sort()
 
 
-def pieces(counters: npt.NDArray[Any], block: int, n: int, least: int, most: int) -> list[tuple[int, int, int, int]]:
+def pieces(counters: Rows, block: int, n: int, least: int, most: int) -> list[tuple[int, int, int, int]]:
     """Parts of ``n`` probes, whose blocks of ``block`` have so many matches each: the first probe, the one behind the
     last, the first match and the one behind the last. ``most`` parts or fewer, of about ``least`` matches or more.
     """
-    ends, blocks = np.concatenate([[0], np.cumsum(counters, dtype=np.int64)]), len(counters)
+    ends, blocks = np.concatenate([[0], np.cumsum(counters)]), len(counters)
     parts = max(1, min(most, blocks, int(ends[-1]) // least))
     cuts = [blocks * i // parts for i in range(parts + 1)]
     return [(a * block, min(b * block, n), int(ends[a]), int(ends[b])) for a, b in pairwise(cuts)]

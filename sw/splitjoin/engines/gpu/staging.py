@@ -95,7 +95,7 @@ class Staging:
         else:
             team.map(lambda job: job(), jobs)
         if total:
-            self._views["uint64"][:total].copy_to_device(self._host[:total], stream)
+            self._gpu.copy_in(self._views["uint64"], self._host, 8 * total, stream)
             self._copied.record(stream)
         self.sent += 8 * longs + 4 * words
         return found

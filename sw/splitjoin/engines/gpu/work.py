@@ -13,11 +13,10 @@ from splitjoin.lang.schema import other_side
 
 from ..cpu.finder import Batch, Found
 from ..cpu.jit import load
-from ..cpu.store import ReusedArrays
 from .comparison import Comparison, Layout
 from .driver import Gpu, is_simulated
 from .kernel_source import Shape, kernel_source, store_source, views
-from .order import order_source, pieces, widened
+from .order import order_source, pieces, sort_many
 from .ring import Ring
 from .staging import Numbers, RowIds, Staging
 from .tuning import GpuTuning
@@ -80,8 +79,7 @@ class ProbeWork:
         self.ring = Ring(gpu, self._other, numbers, sizes.places)
         self._staging = Staging(gpu, "the keys and bounds of a batch")
         self._buffers: dict[str, Any] = {}
-        self._host: npt.NDArray[np.uint32] = np.empty(0, np.uint32)
-        self._reused = ReusedArrays()
+        self._host: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._room = sizes.room
         self._expected = 0  # matches, as many as the last batch had, and some more
         self._begun: _Begun | None = None
@@ -127,10 +125,13 @@ class ProbeWork:
         room = min(max(1, self._room // blocks), _MOST_MATCHES)
         hits, placed = (self._place(name, blocks * room, np.uint64) for name in ("hits", "placed"))
         before, copied = blocks + launch.n, min(self._expected, blocks * room)
-        out = self._place("ordered", before + blocks * room, np.uint32)
+        out = self._place("ordered", before + blocks * room, np.int64)
         self.start("append", launch, at, room, counters, hits)
-        self._order.order[blocks, self._shape.threads, self.stream](launch.n, room, counters, hits, placed, out)
-        self._copy(out, 0, before + copied)
+        self._order.order[blocks, self._shape.threads, self.stream](
+            launch.n, launch.origin, room, counters, hits, placed, out)
+        self._make_room(before + copied, 0)
+        self._gpu.copy_out(self._host, out, 8 * (before + copied), self.stream)
+        self.received += 8 * (before + copied)
         return _Begun(launch, at, room, copied)
 
     def found(self, batch: Batch) -> Found:
@@ -142,33 +143,33 @@ class ProbeWork:
             self.stream.synchronize()
             counters = self._host[:launch.blocks]
             if int(counters.max()) <= begun.room:
-                return self._ordered(batch, begun, int(counters.sum(dtype=np.int64)))
+                return self._ordered(batch, begun, int(counters.sum()))
         return self._counted(batch, launch, begun.at)
 
     def _ordered(self, batch: Batch, begun: _Begun, total: int) -> Found:
         """The ``total`` matches that the GPU has put in order."""
         launch, before = begun.launch, begun.launch.blocks + begun.launch.n
         if total > begun.copied:
-            self._copy(self._buffers["ordered"], before + begun.copied, before + total)
+            begin, until = before + begun.copied, before + total
+            self._make_room(until, begin)
+            self._buffers["ordered"][begin:until].copy_to_host(self._host[begin:until], self.stream)
             self.stream.synchronize()
+            self.received += 8 * (until - begin)
         self._expected = total + total // 4 + _SPARE
         batch.memory.add(total)
-        counts, rows = (self._reused.array(name, n, np.int64) for name, n in (("counts", launch.n), ("rows", total)))
-        counts[:] = self._host[launch.blocks:before]
+        counts, rows = self._host[launch.blocks:before], self._host[before:before + total]
         if int(counts.sum()) != total:  # what writes the items would read other memory
             raise RuntimeError(f"the GPU has {total} matches, but probes with {counts.sum()}; please report it")
-        widened(self._host[before:before + total], counts, launch.origin, self._shape.few, rows)
+        sort_many(rows, counts, self._shape.few)
         return Found.of(counts, [(first, until, rows[a:b]) for first, until, a, b in pieces(
             self._host[:launch.blocks], self._shape.block, launch.n, _PART, _PARTS)])
 
-    def _copy(self, array: Any, begin: int, until: int) -> None:
-        """Start to copy the entries ``begin`` to ``until`` of ``array`` to the host."""
-        if until > len(self._host):
-            more = self._gpu.cuda.pinned_array(1 << (until - 1).bit_length(), np.uint32)
-            more[:begin] = self._host[:begin]
+    def _make_room(self, n: int, kept: int) -> None:
+        """Make room for ``n`` numbers from the GPU, of which the first ``kept`` are there."""
+        if n > len(self._host):
+            more = self._gpu.cuda.pinned_array(1 << (n - 1).bit_length(), np.int64)
+            more[:kept] = self._host[:kept]
             self._host = more
-        array[begin:until].copy_to_host(self._host[begin:until], self.stream)
-        self.received += 4 * (until - begin)
 
     def _divide(self, batch: Batch) -> _Launch | None:
         """How the work for the probes is divided; None if there is none."""

@@ -28,7 +28,7 @@ from splitjoin.plan.passes.pipeline import make_plan
 SHAPE = Shape(threads=2, probes=1, tile=4, unrolled=1)
 #: The types of what kernels take, by name; all else are numbers.
 KINDS = {"counters": "uint32", "hits": "uint64", "placed": "uint64", "counts": "uint32", "places": "int64",
-         "out": "uint32"}
+         "out": "uint32", "ordered": "int64"}
 
 R = pa.schema([("x", pa.int32()), ("n", pa.int64()), ("y", pa.float64()), ("f", pa.float32()), ("b", pa.bool_())])
 S = pa.schema([("a", pa.int32()), ("m", pa.int64()), ("c", pa.float64()), ("g", pa.float32()), ("d", pa.bool_())])
