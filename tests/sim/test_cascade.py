@@ -21,7 +21,7 @@ from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS, Scenario
 
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
-CHOSEN = ("band-rows-1", "rows-and-range-different")
+CHOSEN = ("rows-and-range-different",)
 FULL = Scenario("full", NAMED["all-match"].r.slice(0, 24), NAMED["all-match"].s.slice(0, 24), "TRUE", "ROWS 8", 0)
 SHORT = Scenario("short", FULL.r, FULL.s, "TRUE", "ROWS 1", 0)
 

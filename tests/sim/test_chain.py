@@ -27,7 +27,7 @@ from ..support.scenarios import SCENARIOS, Scenario
 ORDERS = ("total", "none", "outer(1)", "inner(3)", "outer(3)", "inner(1)")
 FIXED = ("outer(1)", "inner(3)", "inner(1)")
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
-CHOSEN = ("band-rows-17", "band-range", "rows-and-range-different")
+CHOSEN = ("band-rows-17", "rows-and-range-different")
 #: Scenarios that are one circuit.
 COMPILED = ("band-range", "band-rows-and-range")
 
@@ -46,7 +46,7 @@ def test_scenarios_on_a_chain(scenario: Scenario) -> None:
     conforms(device, scenario, ORDERS[n % len(ORDERS)])
 
 
-@pytest.mark.parametrize("options", [{"architecture": "chain", "cores": 5}, {"merger": "fixed", "cores": 3},
+@pytest.mark.parametrize("options", [{"architecture": "chain", "cores": 5}, at_length({"merger": "fixed", "cores": 3}),
                                      at_length({"architecture": "chain", "merger": "fixed", "cores": 3})], ids=str)
 def test_every_order_on_sim(options: dict[str, Any]) -> None:
     for seed, order in enumerate(FIXED if "merger" in options else ORDERS):

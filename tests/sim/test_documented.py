@@ -66,7 +66,7 @@ SORTS = {
     "small": Sort({"small": True}),
 }
 #: The sorts that differ most in what a bench must know.
-SHORT = {"axi", "bucket", "fold", "semi", "small", "wide-2"}
+SHORT = {"axi", "bucket", "fold", "semi", "small"}
 
 
 class Tuple(NamedTuple):

@@ -34,8 +34,8 @@ OF: dict[str, Any] = {"on": "abs(r.x - s.a) <= 6", "time": "ts", "window": "RANG
 
 
 @pytest.mark.parametrize(("window", "pack"), [
-    (WINDOWS[0], True), (WINDOWS[1], False), at_length(WINDOWS[0], False), at_length(WINDOWS[1], True),
-    at_length(WINDOWS[2], True)], ids=str)
+    (WINDOWS[0], True), *(at_length(WINDOWS[n], pack) for n, pack in ((1, False), (0, False), (1, True), (2, True)))],
+    ids=str)
 def test_states_cross_a_line_with_faults(window: Any, pack: bool) -> None:
     """Without tuples of S that come later, pairs of the same time leave beside states."""
     device = LinkedDevice(pack=pack, share=0.01, seed=5, **SHAPE)

@@ -42,13 +42,11 @@ def masked_run(device: Device, scenario: Scenario, order: str, steps: Sequence[t
 
 WAYS = [(BAND, "total"), (BAND, "inner(2)"), (BAND, "outer(3)"), (BAND, "none"), (RANGE, "total"), (RANGE, "inner(2)"),
         (RANGE, "outer(3)"), (RANGE, "none")]
-#: Those that also run on the slow simulator.
-SLOWLY = [(BAND, "inner(2)")]
 
 
 @pytest.mark.parametrize(("make", "scenario", "order"), [
-    *((SimDevice, *way) for way in WAYS), *((PysimDevice, *way) for way in SLOWLY),
-    *(at_length(PysimDevice, *way) for way in WAYS if way not in SLOWLY)], ids=lambda v: getattr(v, "name", v))
+    *((SimDevice, *way) for way in WAYS), *(at_length(PysimDevice, *way) for way in WAYS)],
+    ids=lambda v: getattr(v, "name", v))
 def test_masks_come_and_go_between_two_tuples(make: Any, scenario: Scenario, order: str) -> None:
     steps = [(20, {1}), (50, {0, 2}), (51, {0, 1, 2}), (70, set()), (90, {2})]
     golden = masked_run(GoldenDevice(cores=CORES), scenario, order, steps)

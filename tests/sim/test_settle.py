@@ -47,8 +47,8 @@ WAYS = [(scenario, order) for scenario in (BAND, RANGE) for order in ORDERS]
 
 
 @pytest.mark.parametrize(("make", "scenario", "order"), [
-    *((SimDevice, *way) for way in WAYS), (PysimDevice, RANGE, "none"),
-    *(at_length(PysimDevice, *way) for way in WAYS if way != (RANGE, "none"))], ids=lambda v: getattr(v, "name", v))
+    *((SimDevice, *way) for way in WAYS), *(at_length(PysimDevice, *way) for way in WAYS)],
+    ids=lambda v: getattr(v, "name", v))
 def test_every_part_has_its_results_when_settled(make: Any, scenario: Scenario, order: str) -> None:
     slow = make is PysimDevice  # so it gets a small circuit
     golden = settled(GoldenDevice(cores=3 - slow), scenario, order)

@@ -15,6 +15,7 @@ from splitjoin.engines.arrival import arrivals
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
+from ..support.sampling import at_length
 from ..support.scenarios import SCENARIOS, Scenario
 
 LESS = next(s for s in SCENARIOS if s.name == "less-than")
@@ -46,7 +47,8 @@ def test_an_idle_circuit_has_the_cycles_of_its_stages_one_by_one() -> None:
 
 
 @pytest.mark.parametrize(("make", "architecture", "order"), [
-    (PysimDevice, "splitjoin", "total"), (PysimDevice, "chain", "outer(1)"), (SimDevice, "splitjoin", "outer(1)")])
+    at_length(PysimDevice, "splitjoin", "total"), (PysimDevice, "chain", "outer(1)"),
+    (SimDevice, "splitjoin", "outer(1)")])
 def test_under_load_stages_add_up_to_the_latency_of_all_probes(make: Any, architecture: str, order: str) -> None:
     """Little's law: sums of numbers of probes are sums of their times, whatever stalls."""
     device = make(cores=3, capacity=16, architecture=architecture, stage_counters=True, seed=1, stall_in=0.2,
@@ -81,7 +83,7 @@ def test_a_probe_without_one_star_is_refused(order: str) -> None:
     session.close()
 
 
-@pytest.mark.parametrize("make", [PysimDevice, SimDevice])
+@pytest.mark.parametrize("make", [at_length(PysimDevice), SimDevice])
 def test_records_come_at_a_pace_and_queue_up(make: Any) -> None:
     """From one region of four tuples a probe takes four cycles: at one record in 20 none waits, at one in 2 they do."""
     waits = {}

@@ -35,7 +35,7 @@ def has_tables(scenario: Scenario) -> bool:
     return True
 
 
-@pytest.mark.parametrize("on", LOOKED_UP)
+@pytest.mark.parametrize("on", [at_length(on) if n % 3 == 2 else on for n, on in enumerate(LOOKED_UP)])
 def test_the_answer_is_the_golden_models(on: str) -> None:
     rng = random.Random(on)
     r, s = table("r", rng), table("s", rng)
@@ -66,7 +66,7 @@ def conforms(device: CircuitDevice, scenario: Scenario, order: str) -> None:
                     run(GoldenDevice(cores=device.cores), query, scenario.r, scenario.s), order)
 
 
-@pytest.mark.parametrize("stalls", [(0.0, 0.0), (0.9, 0.0), (0.0, 0.9)], ids=str)
+@pytest.mark.parametrize("stalls", [(0.0, 0.0), (0.9, 0.0), at_length((0.0, 0.9))], ids=str)
 def test_bands_and_equalities_under_stalls(stalls: tuple[float, float]) -> None:
     """Long streams through passes of few reads and of many, in every order."""
     rng = random.Random(11)
@@ -75,7 +75,7 @@ def test_bands_and_equalities_under_stalls(stalls: tuple[float, float]) -> None:
     for order in ORDERS[::2] if stalls[0] or stalls[1] else ORDERS:
         query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=BANDS, window="ROWS 120",
                            order=order)
-        device = SimDevice(cores=2, capacity=64, lanes=2, probes=8, tables=True, stall_in=stalls[0],
+        device = SimDevice(cores=2, capacity=64, lanes=2, probes=4, tables=True, stall_in=stalls[0],
                            stall_out=stalls[1])
         assert_conforms(run(device, query, r, s, [100, 200]), run(GoldenDevice(cores=2), query, r, s), order)
 

@@ -15,6 +15,7 @@ from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run
+from ..support.sampling import at_length
 
 SCHEMAS = {"r": pa.schema([pa.field("x", pa.int16(), False), pa.field("n", pa.int8()), pa.field("z", pa.float32()),
                            pa.field("t", pa.string())]),
@@ -51,7 +52,7 @@ def table(side, rng):
     return pa.table(columns, schema=SCHEMAS[side])
 
 
-@pytest.mark.parametrize("on", CONDITIONS)
+@pytest.mark.parametrize("on", [at_length(on) if n % 3 == 2 else on for n, on in enumerate(CONDITIONS)])
 def test_the_answer_is_the_golden_models(on):
     rng = random.Random(on)
     r, s = table("r", rng), table("s", rng)

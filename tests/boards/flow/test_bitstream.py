@@ -56,8 +56,8 @@ class Store(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("name", ["icebreaker", "ulx3s_25f", *map(at_length, (
-    "ulx3s_85f", "tang_nano_9k", "tang_primer_20k"))])
+@pytest.mark.parametrize("name", ["ulx3s_25f", *map(at_length, (
+    "icebreaker", "ulx3s_85f", "tang_nano_9k", "tang_primer_20k"))])
 def test_a_board_gets_a_bitstream_and_a_report(name: str, tmp_path: Path) -> None:
     board = find(name)
     report = build(board, Delay(5), tmp_path / "out")

@@ -14,12 +14,13 @@ from tests.testbench.core_kinds import HashModel
 from tests.testbench.models import Operation, Window, item_of, packed_operation, packed_window
 from tests.testbench.pauses import Stalls
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 from ...support.stimuli import cells, indexed, operations, windows
 
 
 @given(st.data(), indexed(), st.sampled_from("rs"), cells())
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 def test_same_items_as_the_model(data, config, side, stalls):
     window = data.draw(windows(config))
     index = data.draw(st.integers(0, config.cores - 1))

@@ -19,7 +19,7 @@ LARGE = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=1
 
 
 @given(st.data(), st.one_of(configurations(), with_tables()), st.sampled_from("rs"), cells())
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(15))
 def test_same_items_as_the_model(data, config, side, stalls):
     window = data.draw(windows(config))
     index = data.draw(st.integers(0, config.cores - 1))
@@ -129,7 +129,7 @@ def test_arguments_can_be_read_back():
 
 
 #: Cycles and stores.
-HELD = [(0, 1), (0, 32), (15, 5), (100, 20), (300, 1), (300, 5), (300, 20), (1000, 32)]
+HELD = [(0, 32), (15, 5), (100, 20), (300, 1), (300, 20), (1000, 32)]
 
 
 @pytest.mark.parametrize("window", [Window(rows=32), Window(rows=NO_LIMIT, length=31)], ids=["rows", "range"])

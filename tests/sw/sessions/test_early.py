@@ -16,6 +16,7 @@ from splitjoin.base.errors import InputError, SchemaError, SnapshotError
 from splitjoin.sessions import StreamJoin
 
 from ...support.lagging import LaggingDevice
+from ...support.sampling import at_length
 
 R = pa.schema([("ts", pa.int64()), ("x", pa.int64())])
 S = pa.schema([("ts", pa.int64()), ("a", pa.int64())])
@@ -87,7 +88,7 @@ AGGREGATES = [{"how": how, "aggregate": {"n": "count(*)", "sum": "sum(s.a)", "al
 EARLY: list[dict[str, Any]] = [*({"how": how} for how in ("left", "right", "full", "anti")), *AS_OF, *AGGREGATES]
 
 
-@pytest.mark.parametrize("device", ["cpu", "golden", LaggingDevice(3)], ids=["cpu", "golden", "lagging"])
+@pytest.mark.parametrize("device", ["cpu", at_length("golden"), LaggingDevice(3)], ids=["cpu", "golden", "lagging"])
 @pytest.mark.parametrize("kind", EARLY, ids=lambda kind: "-".join(map(str, kind.values())) if "aggregate" not in kind
                          else f"{kind['how']}-aggregates")
 def test_early_rows_together_are_the_rows(kind: dict[str, Any], device: Any) -> None:

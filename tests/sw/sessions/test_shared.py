@@ -17,7 +17,7 @@ from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import Device
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.sessions import SharedQuery, SharedStreams
-from tests.support.sampling import examples
+from tests.support.sampling import at_length, examples
 
 R = pa.schema([("t", pa.int64()), ("x", pa.int32()), ("name", pa.string())])
 S = pa.schema([("t", pa.int64()), ("y", pa.int32())])
@@ -125,7 +125,7 @@ def devices() -> list[Callable[[], Device]]:
     return [GoldenDevice, CpuDevice]
 
 
-@pytest.mark.parametrize(("on", "times"), [("golden and cpu", 20), ("sim", 2)])
+@pytest.mark.parametrize(("on", "times"), [("golden and cpu", 20), at_length("sim", 2)])
 def test_of_random_queries_at_random_places(on: str, times: int) -> None:
     all_queries, pairs, chosen_devices, longest = QUERIES, PAIRS, devices(), 14
     if on == "sim":  # on one circuit, which is compiled once

@@ -18,6 +18,8 @@ from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  #
 from splitjoin.base.errors import InputError, OrderError, SchemaError, StatementError, UnsupportedError, WindowError
 from splitjoin.spark import explain, stream_join, stream_sql
 
+from ...support.sampling import at_length
+
 #: Rows that bring the watermark past all others, and meet none.
 _END = 10**6
 #: The windows of the streams.
@@ -120,7 +122,7 @@ class Streams:
         return counted(self.spark.read.parquet(str(self.root / "out")).toArrow())
 
 
-@pytest.mark.parametrize(("names", "last"), [("abc", "JOIN"), ("abcd", "LEFT JOIN")])
+@pytest.mark.parametrize(("names", "last"), [("abc", "JOIN"), at_length("abcd", "LEFT JOIN")])
 def test_a_statement_over_streams_across_restarts(spark: SparkSession, tmp_path: Path, names: str, last: str) -> None:
     """Rows come late, and between micro-batches the query starts again with other groups."""
     given = tables(names, 60)
@@ -166,19 +168,20 @@ def test_a_join_of_joined_rows_across_restarts(spark: SparkSession, tmp_path: Pa
     assert "windows    r: the last 5; s: the last 3" in said
 
 
-def test_statements_over_batch_tables(spark: SparkSession) -> None:
+@pytest.mark.parametrize(("names", "last", "partitions"), [
+    ("abc", "LEFT JOIN", 3), at_length("abc", "JOIN", [20, 40]), at_length("abcde", "JOIN", 2)])
+def test_statements_over_batch_tables(spark: SparkSession, names: str, last: str, partitions: Any) -> None:
     """With windows and without, over three to five tables, whatever the cuts."""
-    for names, last, partitions in (("abc", "JOIN", [20, 40]), ("abcde", "JOIN", 2), ("abc", "LEFT JOIN", 3)):
-        given = tables(names, 24, seed=len(names), last=25)
-        frames = {name: spark.createDataFrame(table).repartition(2) for name, table in given.items()}
-        made = stream_sql(text(names, last), tables=frames, time="ts", partitions=partitions, device="golden",
-                          window={name: f"RANGE {_LENGTHS[name]}" for name in names})
-        assert counted(made.toArrow()) == wanted(given, last)
-        whole = stream_sql(text(names, last), tables=frames, device="golden", partitions=2)
-        with duckdb.connect() as db:
-            for name, table in given.items():
-                db.register(name, table)
-            assert counted(whole.toArrow()) == Counter(db.sql(text(names, last)).fetchall())
+    given = tables(names, 24, seed=len(names), last=25)
+    frames = {name: spark.createDataFrame(table).repartition(2) for name, table in given.items()}
+    made = stream_sql(text(names, last), tables=frames, time="ts", partitions=partitions, device="golden",
+                      window={name: f"RANGE {_LENGTHS[name]}" for name in names})
+    assert counted(made.toArrow()) == wanted(given, last)
+    whole = stream_sql(text(names, last), tables=frames, device="golden", partitions=2)
+    with duckdb.connect() as db:
+        for name, table in given.items():
+            db.register(name, table)
+        assert counted(whole.toArrow()) == Counter(db.sql(text(names, last)).fetchall())
 
 
 def test_batch_joins_of_joined_rows_on_both_sides(spark: SparkSession) -> None:

@@ -28,6 +28,7 @@ from .cluster_job import JOIN, tables
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.long  # starts four JVMs; `tests.spark_versions.standalone` joins on such a cluster
 def test_two_workers_have_a_simulated_circuit_each(tmp_path: Path) -> None:
     folder = tmp_path / "private"
     folder.mkdir(0o700)

@@ -24,8 +24,9 @@ GOLDEN: dict[str, Any] = {"device": "golden"}
 CUTS = [-7, 30, 31, 32, 60, 61, 119, 120, 500]
 
 WINDOWS = [
-    "RANGE 0", "RANGE 4", "RANGE 1000", "ROWS 1", "ROWS 13", "ROWS 100000", "ROWS 5 RANGE 2", "ROWS 40 RANGE 3",
-    ("RANGE 9", "RANGE 0"), ("ROWS 3", "RANGE 7"), ("ROWS 90 RANGE 50", "ROWS 2"),
+    "RANGE 0", at_length("RANGE 4"), at_length("RANGE 1000"), "ROWS 1", at_length("ROWS 13"), at_length("ROWS 100000"),
+    at_length("ROWS 5 RANGE 2"), "ROWS 40 RANGE 3", at_length(("RANGE 9", "RANGE 0")), ("ROWS 3", "RANGE 7"),
+    at_length(("ROWS 90 RANGE 50", "ROWS 2")),
 ]
 
 
@@ -38,7 +39,7 @@ def test_total_order_row_for_row(frames: Frames, tables: Tables, window: Any) ->
 
 
 @pytest.mark.parametrize(("window", "partitions"), [
-    ("RANGE 4", 1), ("ROWS 13", 2), ("ROWS 13", 11), ("RANGE 4", None),
+    at_length("RANGE 4", 1), ("ROWS 13", 2), ("ROWS 13", 11), ("RANGE 4", None),
     at_length("ROWS 13", 1), at_length("RANGE 4", 2), at_length("ROWS 13", 30), at_length("RANGE 4", 30),
     at_length("ROWS 13", None)])
 def test_any_number_of_partitions(frames: Frames, tables: Tables, window: str, partitions: int | None) -> None:
@@ -134,7 +135,7 @@ def test_ties_decide_the_order_of_equal_times(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize(("kind", "window", "zone"), [
-    ("timestamp", "RANGE 5 SECONDS", "UTC"), ("timestamp", "RANGE 5 SECONDS", "America/New_York"),
+    at_length("timestamp", "RANGE 5 SECONDS", "UTC"), ("timestamp", "RANGE 5 SECONDS", "America/New_York"),
     ("timestamp_ntz", "RANGE 5 SECONDS", "America/New_York"), ("date", "RANGE 5 DAYS", "America/New_York"),
     ("smallint", "RANGE 5", "UTC"),
 ])

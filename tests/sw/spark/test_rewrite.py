@@ -18,7 +18,7 @@ from splitjoin.spark.inputs import Inputs
 from splitjoin.spark.join import made_query
 from splitjoin.spark.rewrite import RewrittenJoin
 
-from ...support.sampling import examples
+from ...support.sampling import at_length, examples
 from ...support.spark_streams import rows
 
 _EDGE = 2**63 - 1
@@ -67,7 +67,8 @@ _CASES = [
 ]
 
 
-@pytest.mark.parametrize(("on", "window", "time"), _CASES)
+@pytest.mark.parametrize(("on", "window", "time"), [
+    at_length(*case) if n % 3 == 2 else case for n, case in enumerate(_CASES)])
 def test_rows_are_those_of_the_golden_model(edges: tuple[DataFrame, DataFrame], on: str, window: Any,
                                             time: str | None) -> None:
     query = {name: value for name, value in (("window", window), ("time", time)) if value is not None}

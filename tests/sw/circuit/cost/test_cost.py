@@ -172,7 +172,7 @@ def test_a_datapath_for_ultrascale() -> None:
 
 
 @pytest.mark.parametrize(("cores", "architecture"), [
-    (1, "splitjoin"), at_length(2, "splitjoin"), at_length(1, "kang"), at_length(3, "chain"),
+    at_length(1, "splitjoin"), at_length(2, "splitjoin"), at_length(1, "kang"), at_length(3, "chain"),
     at_length(2, "handshake"),
     at_length(2, "low-latency-handshake"), at_length(2, "celljoin")])
 def test_a_whole_circuit_mapped_anew(cores: int, architecture: str) -> None:

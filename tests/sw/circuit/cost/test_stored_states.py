@@ -42,7 +42,7 @@ def states(folds: tuple[FoldPart, ...], value: FoldValue | None, lanes: int, pro
 
 
 @pytest.mark.parametrize(("folds", "value", "lanes", "probes"), [
-    ((COUNT, SUM, _HIGH), _PLAIN, 1, 2), ((SUM, count_part((0,), MOST)), NULLABLE, 2, 1),
+    ((COUNT, SUM, _HIGH), _PLAIN, 1, 2), at_length((SUM, count_part((0,), MOST)), NULLABLE, 2, 1),
     at_length((SUM, count_part((0,), MOST)), NULLABLE, 2, 2), at_length((COUNT,), None, 2, 4),
     at_length((SUM,), _PLAIN, 4, 4), at_length((_HIGH,), NULLABLE, 1, 1)])
 def test_states_mapped_anew(folds: tuple[FoldPart, ...], value: FoldValue | None, lanes: int, probes: int) -> None:

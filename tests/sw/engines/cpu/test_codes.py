@@ -40,7 +40,8 @@ CONDITIONS = [
 
 #: Those whose keys and bounds are made as those of others are, of other types.
 ALIKE = {"r.x < s.x", "-5 * r.x + 7 * s.x >= 3", "r.i + s.i BETWEEN 3 AND 9", "r.f < s.f", "abs(r.d - s.d) < 0.1",
-         "r.f + s.f > 0.5", "2 * r.f - s.f >= 0.25", "r.day <= s.day", "r.x < s.x OR s.ok", "r.i = s.big"}
+         "r.f + s.f > 0.5", "2 * r.f - s.f >= 0.25", "r.f - s.f = 0.5", "r.x - s.f < 3.5",
+         "r.day <= s.day", "r.x < s.x OR s.ok", "r.i = s.big"}
 
 
 @pytest.mark.parametrize("on", [at_length(on) if on in ALIKE else on for on in CONDITIONS])

@@ -58,7 +58,8 @@ def golden(name: str, order: str) -> Items:
 
 
 #: Indexes of kinds that others have too, of keys with NULL and of 64 bits; nested loops run them as well.
-ALIKE = {"null-band", "string-not-equal", "int64-extremes", "float-greater", "one-sided", "date-and-timestamp"}
+ALIKE = {"null-band", "not", "string-not-equal", "int64-band", "int64-extremes", "float-greater", "one-sided",
+         "date-and-timestamp"}
 
 
 def needed(case: Scenario, way: str, order: str, batches: str) -> bool:

@@ -131,8 +131,8 @@ def test_distinct_nodes() -> None:
     assert len(distinct(zeros)) == 6
 
 
-@pytest.mark.parametrize("on", [coalesced(3), at_length(coalesced(7)), at_length(cases(4)), extremes(12),
-                                at_length(extremes(16)), f"r.y = s.y AND {cases(4)}"])
+@pytest.mark.parametrize("on", [coalesced(3), at_length(coalesced(7)), at_length(cases(4)), extremes(8),
+                                *(at_length(extremes(depth)) for depth in (12, 16)), f"r.y = s.y AND {cases(4)}"])
 def test_answers(on: str) -> None:
     r, s = tables()
     expected = join(r, s, on=on, window="ROWS 20", device="golden")

@@ -102,7 +102,7 @@ def play(seed: int, monkeypatch: pytest.MonkeyPatch, *, small: bool, batches: in
     return found
 
 
-@pytest.mark.parametrize("seeds", [range(16), at_length(range(16, 2000))], ids=["few", "many"])
+@pytest.mark.parametrize("seeds", [range(8), at_length(range(8, 2000))], ids=["few", "many"])
 def test_random_batches(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     of = [play(seed, monkeypatch, small=True) for seed in seeds]
     joined, shared, refused, stopped, shared_stopped = (sum(getattr(one, name) for one in of) for name in (

@@ -26,6 +26,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes.pipeline import make_plan
 from tests.support.conformance import run
+from tests.support.sampling import at_length
 
 SORTED = CpuDevice(engine="sorted", threads=1)
 #: Every 64 tuples become a run.
@@ -68,8 +69,8 @@ def of_type(kind: str) -> tuple[pa.Table, pa.Table]:
     return pa.table({"x": column(), "y": column()}), pa.table({"lo": column(), "hi": column()})
 
 
-@pytest.mark.parametrize("kind", ["int64", "uint64", "float64", "decimal128", "timestamp", "date32", "uint8",
-                                  "float32"])
+@pytest.mark.parametrize("kind", ["int64", at_length("uint64"), "float64", at_length("decimal128"), "timestamp",
+                                  "date32", "uint8", "float32"])
 def test_types_as_golden(kind: str) -> None:
     r, s = of_type(kind)
     for one, other, on in ((r, s, BETWEEN[0]), (s.rename_columns(["lo", "hi"]), r, "s.x BETWEEN r.lo AND r.hi"),

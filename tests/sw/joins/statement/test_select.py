@@ -19,6 +19,7 @@ import splitjoin
 from splitjoin import InputError, SplitJoinError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device
+from tests.support.sampling import at_length
 from tests.support.scenarios import SCENARIOS
 from tests.support.statements import exactly, selected
 
@@ -255,7 +256,7 @@ def test_fixed_statements_as_duckdb(db: duckdb.DuckDBPyConnection, name: str, on
     assert run(name, on, where, items, device) == want
 
 
-@pytest.mark.parametrize(("device", "name"), [("pysim", "null-band"), ("sim", "band-range-different")])
+@pytest.mark.parametrize(("device", "name"), [at_length("pysim", "null-band"), ("sim", "band-range-different")])
 def test_fixed_statements_on_circuits(db: duckdb.DuckDBPyConnection, device: str, name: str) -> None:
     """Of the one with the post-selection, by Verilator; of the one with NULL, in Amaranth's simulator."""
     _, on, where, items = next(f for f in FIXED if f[0] == name)

@@ -146,7 +146,7 @@ def with_numbers(rows: list[tuple[int | None, int | None]], a: str, b: str) -> p
     return pa.table({a: pa.array(columns[0], pa.int64()), b: pa.array(columns[1], pa.int64())})
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(12))
 @given(NUMBERS, NUMBERS, st.lists(conditions(), min_size=1, max_size=2), st.booleans())
 def test_random_conditions(r: list[Any], s: list[Any], terms: list[str], listed: bool) -> None:
     text = f"SELECT x, y, {', '.join(terms)} FROM r" if listed else f"SELECT * FROM r WHERE {' AND '.join(terms)}"

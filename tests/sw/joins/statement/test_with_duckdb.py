@@ -130,7 +130,7 @@ LISTS = [("r.id, s.a", ""), ("count(*), sum(r.x)", ""), ("DISTINCT r.x, s.k", ""
          ("r.*", ""), ("x + a, upper(s.k)", ""), ("x, rank() OVER (ORDER BY x, a)", ""), ("r.id", "")]
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(st.sampled_from(LISTS), st.sampled_from(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]),
        st.lists(st.sampled_from(TERMS), min_size=1, max_size=3, unique=True),
        st.lists(st.sampled_from(BEHIND), max_size=2, unique=True), st.booleans())
