@@ -53,6 +53,7 @@ def test_a_rate_is_sustained_while_no_queue_grows() -> None:
     assert run.grows(0.102)
 
 
+@pytest.mark.long  # `tests/sim/test_cascade.py` has the cost of blocks
 def test_blocks_save_messages_and_cost_balance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The circuit counts them: each tuple goes over the one link once, whatever the block."""
     monkeypatch.setitem(ARCHITECTURES, "cascade", blocks.CountedCascade())
@@ -212,6 +213,7 @@ def test_soak_finds_what_differs() -> None:
     assert "golden" in same.differs()
 
 
+@pytest.mark.long  # `test_soak_finds_what_differs` compares alike
 def test_link_soak_finds_rows_that_differ() -> None:
     same = link_soak.Checked("cpu")
     assert all(same.push(64, seed) for seed in range(4))
@@ -271,6 +273,7 @@ def test_a_condition_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert row["config"]["lut4_predicted"] > 4 * 4 * 33
 
 
+@pytest.mark.long  # `test_cpu_bench_measures` runs the same engine
 def test_whole_tables_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders(tmp_path, monkeypatch)
     out = record.Recorder("whole_tables", quick=True)

@@ -19,7 +19,7 @@ from ..support.stimuli import cells
 @given(st.data(), st.integers(1, 4), st.integers(2, 3), st.integers(2, 3),
        st.sampled_from([(2, 1), (4, 1), (4, 2)]), st.sampled_from([1, 2, 3]), cells(),
        st.integers(0, 10**6))
-@settings(max_examples=examples(3))
+@settings(max_examples=examples(5))
 def test_same_answer_as_the_golden_model(data, cores, fanout, fanin, ring, probes, stalls, seed):
     config = top_configuration(cores, fanout, fanin, *ring, probes)
     largest = config.window_capacity

@@ -22,14 +22,14 @@ STALLS = {"stall_in": 0.3, "stall_out": 0.3}
 EVERY_WINDOW = [s for s in SCENARIOS if s.name in ("band-rows-17", "band-range", "band-rows-and-range")]
 #: Those of them that are one circuit: a model takes long to compile.
 TIMED = [s for s in EVERY_WINDOW if s.time is not None]
-#: Scenarios that run on a compiled circuit, in all orders: eight circuits, with the narrowest and the widest keys, one
+#: Scenarios that run on a compiled circuit, in all orders: seven circuits, with the narrowest and the widest keys, one
 #: test and five, NULL, event times and none. The others run on the other simulator, in one order each.
 COMPILED = {"band-rows-17", "band-rows-1", "band-rows-3", "band-rows-64", "empty-r", "empty-both", "band-range",
             "band-range-different", "band-rows-and-range", "clocks", "empty-s", "rows-and-range-different", "ties",
             "less-than", "float-band", "single-pair", "zero-matches", "equal-rows-different", "string-equal", "not",
-            "bool-and-int8", "int64-extremes"}
+            "int64-extremes"}
 #: Scenarios that run on both.
-ON_BOTH = {"band-rows-17", "band-range", "not"}
+ON_BOTH = {"band-rows-17", "band-range"}
 #: Scenarios that at length only run, as their circuits are made of what those of others have.
 ALIKE = {"burst", "equal-range-0", "float-greater", "int64-band", "is-null", "less-than", "not-equal", "null-band",
          "scaled", "short-r", "string-literal"}

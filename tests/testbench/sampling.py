@@ -28,4 +28,4 @@ def every_pair(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 def sampled(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
     """All combinations of ``axes`` under `make test-long`, which sets $SPLITJOIN_TEST_EXAMPLES; else `every_pair`."""
-    return list(product(*axes)) if int(os.environ.get("SPLITJOIN_TEST_EXAMPLES", "1")) > 1 else every_pair(*axes)
+    return list(product(*axes)) if float(os.environ.get("SPLITJOIN_TEST_EXAMPLES", "1")) > 1 else every_pair(*axes)

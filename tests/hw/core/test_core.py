@@ -21,7 +21,7 @@ def packed_settings(config, window_r, window_s):
 
 
 @given(st.data(), configurations(), cells())
-@settings(max_examples=examples(5))
+@settings(max_examples=examples(8))
 def test_both_regions_emit_the_items_of_their_models(data, config, stalls):
     window_r, window_s = data.draw(windows(config)), data.draw(windows(config))
     index = data.draw(st.integers(0, config.cores - 1))

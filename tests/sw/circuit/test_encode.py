@@ -73,7 +73,7 @@ def check(r: pa.Table, s: pa.Table, on: str) -> Plan:
     return plan
 
 
-@settings(max_examples=examples(75))
+@settings(max_examples=examples(150))
 @given(scenario(max_rows=8))
 def test_random_conditions(case: Scenario) -> None:
     check(case.r, case.s, case.on.sql)

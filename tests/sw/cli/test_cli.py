@@ -47,7 +47,8 @@ CIRCUIT = ("--device", "sim", "--cores", "2", "--capacity", "32")
 
 
 @pytest.mark.parametrize(("window", "time", "circuits"), [
-    ("ROWS 17", (), [("sim", "2"), ("pysim", "1")]), ("RANGE 9", ("--time", "ts"), [("sim", "2"), ("pysim", "2")]),
+    at_length("ROWS 17", (), [("sim", "2"), ("pysim", "1")]),
+    ("RANGE 9", ("--time", "ts"), [("sim", "2"), ("pysim", "2")]),
     *(at_length(window, time, [(device, cores) for device in ("sim", "pysim") for cores in ("1", "2", "4", "8")])
       for window, time in (("ROWS 17", ()), ("RANGE 9", ("--time", "ts"))))])
 def test_the_same_file_from_every_device(folder: Path, window: str, time: tuple[str, ...],

@@ -37,14 +37,14 @@ def db() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-@settings(max_examples=examples(75))
+@settings(max_examples=examples(150))
 @given(case=scenario())
 def test_random_joins_equal_the_oracle(db: duckdb.DuckDBPyConnection, case: Scenario) -> None:
     check(db, case)
 
 
 @pytest.mark.parametrize("type_", COLUMN_TYPES, ids=str)
-@settings(max_examples=examples(5))
+@settings(max_examples=examples(9))
 @given(data=st.data())
 def test_joins_on_one_type_equal_the_oracle(db: duckdb.DuckDBPyConnection, data: st.DataObject,
                                             type_: pa.DataType) -> None:

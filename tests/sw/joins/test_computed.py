@@ -64,7 +64,7 @@ def test_as_duckdb_has_them(on: str) -> None:
 CHARACTERS = st.text(st.sampled_from("ab\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff"), max_size=3)
 
 
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(30))
 @given(st.lists(st.none() | CHARACTERS, max_size=6), st.lists(st.none() | CHARACTERS, max_size=6))
 def test_beginnings_of_any_characters(texts: list[str | None], beginnings: list[str | None]) -> None:
     r, s = (pa.table({"n": range(len(of)), "t": pa.array(of, pa.string())}) for of in (texts, beginnings))

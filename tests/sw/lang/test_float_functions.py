@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin import PredicateError, Schema
 from splitjoin.lang.sql.parser import parse_sql
+from tests.support.databases import database
 from tests.support.sampling import examples
 
 SPECIAL = [0.0, -0.0, 0.49999999999999994, 0.5, -0.5, 1.5, 2.5, -2.5, 4503599627370495.5, 1e300, 5e-324, math.inf,
@@ -33,7 +33,7 @@ def values(expression: str, column: pa.Array) -> list[object]:
 
 def oracle(expression: str, column: pa.Array) -> list[object]:
     table = pa.table({"x": column, "n": np.arange(len(column))})
-    with duckdb.connect() as db:
+    with database() as db:
         db.register("t", table)
         return [row[0] for row in db.execute(f"SELECT {expression} FROM t ORDER BY n").fetchall()]
 

@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,6 +20,7 @@ from splitjoin.lang.properties import value_range
 from splitjoin.lang.query import predicate
 from splitjoin.lang.sql.parser import parse_sql
 from splitjoin.plan.passes.pipeline import make_plan
+from tests.support.databases import database
 from tests.support.sampling import examples
 
 #: Around the epoch, leap days, ends of years, and the first and last years that Python and DuckDB share.
@@ -59,7 +59,7 @@ def oracle(text: str, r: pa.Table, s: pa.Table) -> list[Any]:
     columns = [c.cast(pa.timestamp(c.type.unit)) if getattr(c.type, "tz", None) else c
                for c in (*r.columns, *s.columns)]
     both = pa.table([*columns, pa.array(range(len(r)))], names=[*r.column_names, *s.column_names, "n"])
-    with duckdb.connect() as db:
+    with database() as db:
         db.register("t", both)
         return [v[0] for v in db.execute(f"SELECT {text} FROM t ORDER BY n").fetchall()]
 

@@ -96,7 +96,7 @@ def play(data: st.DataObject, devices: list[Callable[[], Device]], steps: int = 
 
 
 def test_of_random_queries_at_random_places() -> None:
-    @settings(max_examples=examples(20), deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         play(data, [GoldenDevice, CpuDevice, lambda: LaggingDevice(lag=5)])

@@ -24,7 +24,7 @@ def table(schema: pa.Schema, rows: list[tuple[int, int]], *, timed: bool) -> pa.
     return pa.table([pa.array(v, pa.int64()) for v in values], schema=schema)
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_as_over_whole_tables(data: st.DataObject) -> None:
     timed = data.draw(st.booleans())

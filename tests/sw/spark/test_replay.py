@@ -50,6 +50,7 @@ def test_all_rows_in_bounded_micro_batches_and_none_again(spark: SparkSession, t
     assert run(spark, frame, tmp_path / "checkpoint") == []
 
 
+@pytest.mark.long  # other tests join streams, and the former reads one
 def test_two_replays_are_joined(spark: SparkSession, tmp_path: Path) -> None:
     left = replay(spark, write(tmp_path / "r"), time="ts", rows_per_batch=17)
     right = replay(spark, tmp_path / "r" / "*.parquet", time="ts", rows_per_batch=30)

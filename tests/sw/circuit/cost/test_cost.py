@@ -163,6 +163,7 @@ def test_a_wide_square_apart_takes_three_multipliers() -> None:
         assert predicted.lut == pytest.approx(found.lut4, rel=0.2)
 
 
+@pytest.mark.long  # `tests/bench/test_ultrascale.py` maps a part for it
 def test_a_datapath_for_ultrascale() -> None:
     config = replace(MIXED, lanes=1, probes=2)
     found = ultrascale.utilization(part_design(Matcher(config, "r"), "ultrascale"))

@@ -41,7 +41,7 @@ def query_of(r: pa.Table, s: pa.Table, on: str, window: Any = "ROWS 17", order: 
     return Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=on, window=window, order=order)
 
 
-@settings(max_examples=examples(75))
+@settings(max_examples=examples(150))
 @given(scenario(max_rows=6))
 def test_lines_of_random_conditions(case: Scenario) -> None:
     query = query_of(case.r, case.s, case.on.sql)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import splitjoin
+from tests.support.databases import database
 from tests.support.sampling import at_length
 
 LENGTHS = {"a": 900, "b": 500, "c": 30}
@@ -33,7 +33,7 @@ def tables(seed: int, names: str = "abc", *, windows: bool = False) -> dict[str,
 
 
 def by_duckdb(text: str, given_tables: dict[str, pa.Table]) -> list[Any]:
-    with duckdb.connect() as db:
+    with database() as db:
         for name, table in given_tables.items():
             db.register(name, table)
         return db.sql(text).fetchall()

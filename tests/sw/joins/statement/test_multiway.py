@@ -6,7 +6,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin.base.errors import InputError, OrderError, PredicateError, SchemaError, StatementError, WindowError
+from tests.support.databases import database
 from tests.support.multiway import combinations
 from tests.support.sampling import examples
 
@@ -61,7 +61,7 @@ def test_rows_and_their_order(seed: int, sizes: list[int], lengths: list[int], h
 def test_as_duckdb(text: str) -> None:
     given_tables = tables(7, 12, 11, 9, 8)
     rows = splitjoin.sql(text, **{name: table for name, table in given_tables.items() if f" {name}" in text})
-    with duckdb.connect() as db:
+    with database() as db:
         for name, table in given_tables.items():
             db.register(name, table)
         wanted = db.sql(text).fetchall()

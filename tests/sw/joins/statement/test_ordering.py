@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import StatementError
+from tests.support.databases import database
 from tests.support.sampling import examples
 
 R = pa.table({"x": [1, 2, 2, None, 5], "y": [0.5, float("nan"), -0.0, 0.0, None], "n": ["b", "a", None, "c", "A"],
@@ -29,7 +29,7 @@ def shown(rows: list[dict[str, Any]]) -> list[list[str]]:
 
 
 def check(text: str, **how: Any) -> None:
-    with duckdb.connect() as connection:
+    with database() as connection:
         connection.register("r", R)
         connection.register("s", S)
         want = connection.sql(text).to_arrow_table()

@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Any
 from unittest import mock
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -14,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin.base.errors import SplitJoinError, StatementError
 from splitjoin.joins.statement import explain_sql, subquery_joins
+from tests.support.databases import database
 from tests.support.sampling import examples
 
 R = pa.table({"id": range(7), "x": [1, 2, None, 5, 5, 9, 0], "k": ["a", "b", "b", None, "c", "", "zz"],
@@ -31,7 +31,7 @@ def counted(table: pa.Table) -> Counter[str]:
 
 def check(text: str, tables: dict[str, pa.Table]) -> Any:
     """Assert that the rows of ``text`` are DuckDB's, and give the result."""
-    with duckdb.connect(config={"threads": 1}) as db:
+    with database() as db:
         for name, table in tables.items():
             db.register(name, table)
         want = counted(db.sql(text).to_arrow_table())
@@ -146,7 +146,7 @@ def with_numbers(rows: list[tuple[int | None, int | None]], a: str, b: str) -> p
     return pa.table({a: pa.array(columns[0], pa.int64()), b: pa.array(columns[1], pa.int64())})
 
 
-@settings(max_examples=examples(12))
+@settings(max_examples=examples(25))
 @given(NUMBERS, NUMBERS, st.lists(conditions(), min_size=1, max_size=2), st.booleans())
 def test_random_conditions(r: list[Any], s: list[Any], terms: list[str], listed: bool) -> None:
     text = f"SELECT x, y, {', '.join(terms)} FROM r" if listed else f"SELECT * FROM r WHERE {' AND '.join(terms)}"

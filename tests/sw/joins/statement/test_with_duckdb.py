@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -17,6 +16,7 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin import InputError, PredicateError, StatementError
 from splitjoin.joins.statement import explain_sql
+from tests.support.databases import database
 from tests.support.sampling import examples
 
 DAY = dt.datetime(2024, 2, 28)
@@ -32,7 +32,7 @@ S = pa.table({
 
 
 def rows_of(text: str, **tables: pa.Table) -> pa.Table:
-    with duckdb.connect(config={"threads": 1}) as db:
+    with database() as db:
         db.execute("SET TimeZone = 'UTC'")
         for name, table in tables.items():
             db.register(name, table)
@@ -130,7 +130,7 @@ LISTS = [("r.id, s.a", ""), ("count(*), sum(r.x)", ""), ("DISTINCT r.x, s.k", ""
          ("r.*", ""), ("x + a, upper(s.k)", ""), ("x, rank() OVER (ORDER BY x, a)", ""), ("r.id", "")]
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(40))
 @given(st.sampled_from(LISTS), st.sampled_from(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]),
        st.lists(st.sampled_from(TERMS), min_size=1, max_size=3, unique=True),
        st.lists(st.sampled_from(BEHIND), max_size=2, unique=True), st.booleans())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -13,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin import InputError
 from splitjoin.rows.aggregates import identical_rows
+from tests.support.databases import database
 from tests.support.sampling import examples
 
 AGGREGATES = ("count(*)", "count(q.a)", "count(t.n)", "sum(q.a)", "sum(coalesce(q.a, 0))", "sum(t.x)", "sum(t.y)",
@@ -42,7 +42,7 @@ def shown(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def from_duckdb(text: str, r: pa.Table, s: pa.Table) -> list[str]:
-    with duckdb.connect() as connection:
+    with database() as connection:
         connection.register("t", r)
         connection.register("q", s)
         found = connection.sql(text.replace("GROUP BY t", "GROUP BY t.x, t.y, t.n")).to_arrow_table()

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +16,7 @@ import splitjoin
 from splitjoin.lang.schema import SIDES
 from splitjoin.spark.streaming.watermark import WatermarkRule
 
+from ....support.databases import database
 from ....support.micro_batches import MicroBatches
 from ....support.sampling import examples
 from ....support.spark_streams import ON, answer, in_order, rows, stream
@@ -167,7 +167,7 @@ def test_duckdb_finds_the_same_pairs(tmp_path_factory: pytest.TempPathFactory, s
         found.append(query.run([parts[0]], [parts[1]]))
         arrived += [(batch, side, t, x) for side, part in enumerate(parts) for t, x in zip(*part.to_pydict().values(),
                                                                                           strict=True)]
-    with duckdb.connect() as db:
+    with database() as db:
         db.execute("CREATE TABLE a (batch INT, side INT, ts BIGINT, x INT)")
         if arrived:
             db.executemany("INSERT INTO a VALUES (?, ?, ?, ?)", arrived)
