@@ -17,8 +17,9 @@ from .table import ALL, listed, table
 
 QUICK = [proof for proof in ALL if proof.quick]
 #: Proofs of circuits between whose sizes others are.
-BETWEEN = {"distribution tree, 2 leaves, fan-out 2", "distributor to 1", "distributor to 2", "merger of 2",
-           "lookahead FIFO that shows 5 bits", "queue of 2", "queue of 4", "states in turn, 1 and 1 cores"}
+BETWEEN = {"distribution tree, 2 leaves, fan-out 2", "distributor to 1", "distributor to 2", "distributor to 4",
+           "lookahead FIFO that shows 5 bits", "merger of 2", "queue of 2", "queue of 4", "queue of 16",
+           "states in turn, 1 and 1 cores"}
 #: What most circuits promise, and those in which a fault that breaks it is planted.
 STABLE, SHAKEN = "offers at o are stable", {"combiner", "distributor to 3", "emitter of one probe"}
 DOCS = Path(__file__).parents[2] / "docs"

@@ -114,13 +114,17 @@ def test_kinds_of_join(spark: SparkSession, streams: Streams, text: str, time: s
 
 
 def test_operators_of_spark_on_joined_rows(spark: SparkSession, streams: Streams) -> None:
-    """Joins of three streams and of a static table, windows of time and duplicates: the watermark passes no pair."""
+    """Joins of three streams and of a static table: the watermark passes no pair."""
     streams.feed(*range(1, _FILES))
     spark.range(60).selectExpr("cast(id AS int) x", "id % 3 kind").createOrReplaceTempView("kinds")
     text = f"""SELECT l.id, r.id other, t.id third, kind, r.ts at FROM l JOIN r ON {_BAND}
         JOIN t ON t.x > l.x AND t.ts BETWEEN r.ts AND r.ts + INTERVAL 9 SECONDS JOIN kinds ON kinds.x = l.x"""
     assert streams.run(spark.sql(text), "three") == rows_of(streams.whole(text)) != []
 
+
+@pytest.mark.long  # tests/sw/spark/test_streams.py has such operators behind joins by a call
+def test_windows_and_duplicates_of_joined_rows(spark: SparkSession, streams: Streams) -> None:
+    streams.feed(*range(1, _FILES))
     pairs = f"SELECT l.id, l.ts FROM l JOIN r ON {_BAND}"
     windows = "window.start AS start", "n"
     counted = streams.run(spark.sql(pairs).groupBy(F.window("ts", "5 seconds")).agg(

@@ -114,7 +114,7 @@ def tables(n: int) -> tuple[pa.Table, pa.Table]:
 
 @pytest.mark.parametrize("way", [at_length(way) if "sorted" in way else way for way in WAYS])
 @pytest.mark.parametrize("on", ["abs(r.x - s.a) <= 3 AND abs(r.y - s.b) <= 3", "r.x = s.a AND r.y < s.b",
-                                at_length("r.x = s.a"), "r.x < s.a AND abs(r.y - s.b) <= 3",
+                                at_length("r.x = s.a"), at_length("r.x < s.a AND abs(r.y - s.b) <= 3"),
                                 "r.x = s.a OR r.y = s.b",
                                 at_length("r.x BETWEEN 100 AND 300 AND abs(r.x - s.a) <= 3")])
 def test_many_batches_and_chunks(way: str, on: str) -> None:
