@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from splitjoin.plan.keys import Codes
 
+from .second_key import SecondKey
 from .table_work import Work
 
 __all__ = ["PartitionedRanges", "ordered_pairs"]
@@ -153,6 +154,11 @@ class PartitionedRanges:
 
         self._work.map(find, self.parts)
         return starts, ends
+
+    def pairs_within(self, part: int, most: int, second: SecondKey) -> Iterator[tuple[Rows, Rows]]:
+        """As `pairs`, those that are within the intervals of ``second``, a key of the tuples in `order`."""
+        found = self.find(part)
+        return second.pairs(self.order, found.rows, found.start, found.end, most)
 
     def pairs(self, part: int, most: int) -> Iterator[tuple[Rows, Rows]]:
         """The row ids of probes and of the stored tuples in their ranges, in partition number ``part``, at most so many

@@ -223,6 +223,46 @@ def keep_met(met: Any, r: Any, s: Any) -> Any:
     return n
 
 
+@loop("iiiuuuuuiiIII")
+def expand_within(first: Any, behind: Any, rows: Any, low: Any, high: Any, keys: Any, least: Any, most: Any,
+                  begins: Any, order: Any, state: Any, probe: Any, stored: Any) -> Any:
+    """As `expand`, the pairs whose ``keys`` (n,), by position, are in the interval of the probe: ``low`` to ``high``
+    (m,), by row. ``least``, ``most``: of each aligned run of 16, 64, 256, … keys, level after level, which begin at
+    ``begins``. ``state`` (2,): the number of the next probe and its position, from which the next call goes on once
+    ``probe`` is full. Returns how many pairs there are; without room, it counts them all.
+    """
+    room, n, at = len(probe), 0, state[1]
+    for i in range(state[0], len(rows)):
+        lowest, highest, end = low[rows[i]], high[rows[i]], behind[i]
+        at = max(at, first[i])
+        while at < end:
+            level = -1
+            while level + 1 < len(begins) and not at & ((16 << 2 * (level + 1)) - 1):
+                level += 1
+            while level >= 0:
+                run = begins[level] + (at >> (4 + 2 * level))
+                if least[run] > highest or most[run] < lowest:
+                    break
+                level -= 1
+            if level >= 0:
+                at += 16 << 2 * level
+                continue
+            stop = min(end, (at | 15) + 1)
+            if room and n + stop - at > room:
+                state[0], state[1] = i, at
+                return n
+            for position in range(at, stop):
+                if lowest <= keys[position] and keys[position] <= highest:
+                    if room:
+                        probe[n] = rows[i]
+                        stored[n] = order[position]
+                    n += 1
+            at = stop
+        at = 0
+    state[0] = len(rows)
+    return n
+
+
 @compiled
 def _position(row: Any, of: Any, common: Any, is_s: Any) -> Any:
     """The position in arrival order of a row of a stream, whose positions are ``of``, if that is not empty; else the

@@ -5,7 +5,8 @@ or, within windows, by its equal keys, then by arrival. Either stream may be the
 opposite directions, as in overlapping intervals, ``r.start < s.end AND s.start < r.end``, would each select half of
 all tuples. They are divided by a third comparison, of ``s.start`` with ``r.start``: where it lies above, s.start is in
 an interval (r.start, r.end); where not, r.start is in an interval [s.start, s.end). So each pair is in exactly one of
-two ranges, and in few others, if the intervals are no longer than they are many. What the ranges do not decide is
+two ranges, and in few others, if the intervals are no longer than they are many. Keys that cannot be compared so have a
+tree over the range of one, which skips what the other rules out (`second_key`). What the ranges do not decide is
 verified. The way with the fewest candidates, by a sample, is taken.
 """
 
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations
 from threading import Lock
 from typing import TypeVar
 
@@ -29,6 +31,7 @@ from .condition import Bounds, Condition
 from .key_order import KeyOrder, Ranges
 from .key_ranges import partitioned_ranges
 from .runs_of_keys import Groups
+from .second_key import SecondKey
 from .spans import Spans
 from .table_work import Work, aligned
 
@@ -44,6 +47,8 @@ _PROBES, _STORED = 4096, 1 << 14
 #: Times as many rows as a sample has from which on one of a sample tells how many have a group.
 _MANY = 8
 _MOST = 2**64 - 1
+#: Candidates of another way that take as long as a pair that a second key finds, with what it rules out.
+_RULED_OUT = 2.0
 
 
 class TooMany(Exception):
@@ -54,7 +59,8 @@ class TooMany(Exception):
 class _Search:
     """One search of stream ``stored``, sorted by the key of a slot, with an interval for each tuple of the other.
 
-    ``decides``: the slots of S whose bounds it decides.
+    ``decides``: the slots of S whose bounds it decides. ``second``: bounds on another key that it decides as well, by
+    skipping what they rule out.
     """
 
     stored: Side
@@ -62,6 +68,7 @@ class _Search:
     low: Codes
     high: Codes
     decides: frozenset[int]
+    second: Bounds | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ class Way:
         return [[b for b in every if not b.slots_s <= s.decides] for s in self.searches] or [every]
 
 
-def ways(condition: Condition, groups: Groups, visible: Spans, work: Slices) -> list[Way]:
+def ways(condition: Condition, groups: Groups, visible: Spans, work: Work) -> list[Way]:
     """The ways to find all pairs, with the fewest candidates first."""
     found = [Way((), "equal keys" if condition.points else "all pairs")]
     sides: tuple[Side, ...] = ("s", "r")
@@ -95,10 +102,21 @@ def ways(condition: Condition, groups: Groups, visible: Spans, work: Slices) -> 
     samples = dict(zip(asked, work.map_short(lambda of: _sample(groups, *of), asked), strict=True))
 
     def counted(way: Way) -> Way:
-        return Way(way.searches, way.name, _count(way, groups, visible, samples))
+        return replace(way, candidates=_count(way, groups, visible, samples, work))
 
     # The first has no searches but the windows, which threads share themselves.
-    return sorted([counted(found[0]), *work.map_short(counted, found[1:])], key=lambda way: way.candidates)
+    known = [counted(found[0]), *work.map_short(counted, found[1:])]
+    if work.loops is not None and min(way.candidates for way in known) > sum(groups.sizes):
+        known += work.map_short(counted, list(_two_keys(condition, work)))
+    return sorted(known, key=lambda way: way.candidates)
+
+
+def _two_keys(condition: Condition, work: Slices) -> Iterator[Way]:
+    """Two inequalities as a range by one and a tree that skips what the other rules out."""
+    single = [b for b in condition.bounds("s") if len(b.ends(work)) == 1]
+    for first, second in combinations(single, 2):
+        yield Way((_Search("s", first.keys, first.low, first.high, first.slots_s | second.slots_s, second),),
+                  "a range of s and a second key")
 
 
 def _divided(condition: Condition, work: Slices) -> Iterator[Way]:
@@ -169,7 +187,8 @@ def _moved(codes: Codes, shift: int) -> Codes:
     return np.where(codes < by, np.uint64(0), codes - by)
 
 
-def _count(way: Way, groups: Groups, visible: Spans, samples: Mapping[tuple[Side, int], tuple[Rows, int]]) -> float:
+def _count(way: Way, groups: Groups, visible: Spans, samples: Mapping[tuple[Side, int], tuple[Rows, int]],
+           work: Work) -> float:
     """About how many candidates ``way`` has, by ``samples`` of both streams (`_sample`)."""
     if not way.searches and groups.is_one:
         return float(visible.pairs)
@@ -181,7 +200,11 @@ def _count(way: Way, groups: Groups, visible: Spans, samples: Mapping[tuple[Side
                            for side, rows in ((search.stored, kept), (probing, some)))
         ranges = KeyOrder(stored, groups.count, search.keys[kept]).ranges(
             numbers, search.low[some], search.high[some])
-        total += ranges.pairs * (probes / max(len(some), 1)) * (tuples / max(len(kept), 1))
+        pairs = float(ranges.pairs)
+        if (second := search.second) is not None and work.loops is not None:
+            within = SecondKey(work.loops, second.keys[kept][ranges.order], second.low[some], second.high[some])
+            pairs = _RULED_OUT * within.count(np.arange(len(some)), ranges.start, ranges.end)
+        total += pairs * (probes / max(len(some), 1)) * (tuples / max(len(kept), 1))
     return total
 
 
@@ -251,6 +274,9 @@ def _tasks(search: _Search | None, probing: Side, condition: Condition, groups: 
         return [lambda: _candidates(ranges, work.tuning.table_pairs)]
     search = search or _by_row(visible, len(condition.possible_s))
     found = partitioned_ranges(groups, search.stored, search.keys, search.low, search.high, work)
+    if search.second is not None:
+        second = SecondKey(work.loops, search.second.keys[found.order], search.second.low, search.second.high)
+        return [partial(found.pairs_within, part, work.tuning.table_pairs, second) for part in found.parts]
     return [partial(found.pairs, part, work.tuning.table_pairs) for part in found.parts]
 
 

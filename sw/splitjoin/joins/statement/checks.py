@@ -139,6 +139,7 @@ def check_clauses(tree: Any, source: StatementText) -> None:
             continue
         if arg == "group" and (_grouped_by(value) is not None or len(tree.args.get("joins") or ()) > 1):
             continue  # of several joins `parse_multiway` checks it
+        _check_two(tree, source)  # with one table, advice on pairs would mislead
         kinds, name, advice = _CLAUSES.get(arg, ((), arg.strip("_").upper(), "leave it out"))
         if arg == "having" and grouping(tree) is not None:
             advice = "filter the rows of the result; a condition on pairs belongs into WHERE"
@@ -171,13 +172,7 @@ def check_join(tree: exp.Select, source: StatementText) -> Any:
     """
     joins, first = joined(tree)
     if not joins:
-        where = tree.args.get("where")
-        if where is not None and any(e.args.get("query") or isinstance(e, exp.Exists)
-                                     for e in where.find_all(exp.Exists, exp.In)):
-            raise source.at(f"two tables must be joined, but FROM names only one; {SEMI}", (T.WHERE,))
-        if isinstance(first, exp.Table):
-            raise source.on("two tables must be joined, but there is only one; to join a table with itself, name it "
-                            "twice, such as FROM t a JOIN t b ON …", first)
+        _check_two(tree, source)
         raise source.around(_subquery(), first)
     if len(joins) > 1:
         raise SeveralTables(str(source.on("two tables can be joined here, not more; join two of them first, and their "
@@ -215,6 +210,20 @@ def check_join(tree: exp.Select, source: StatementText) -> Any:
 
 class SeveralTables(StatementError):
     """The error for a statement that joins more than two tables."""
+
+
+def _check_two(tree: Any, source: StatementText) -> None:
+    """Raise `StatementError` for a FROM of one table."""
+    if not tree.args.get("from_"):
+        return
+    joins, first = joined(tree)
+    where = tree.args.get("where")
+    if not joins and where is not None and any(e.args.get("query") or isinstance(e, exp.Exists)
+                                               for e in where.find_all(exp.Exists, exp.In)):
+        raise source.at(f"two tables must be joined, but FROM names only one; {SEMI}", (T.WHERE,))
+    if not joins and isinstance(first, exp.Table):
+        raise source.on("two tables must be joined, but there is only one; to join a table with itself, name it "
+                        "twice, such as FROM t a JOIN t b ON …", first)
 
 
 def joined(tree: Any) -> tuple[list[Any], Any]:

@@ -135,6 +135,25 @@ def test_intervals_with_equal_keys_are_one_search_each(on: str, way: str) -> Non
         assert rows_of(found.table) == rows_of(join(r, s, on=on, how=how, engine="nested").table)
 
 
+@pytest.mark.parametrize("size", [24, 1 << 20])  # of a part, which is not to cut a run of 16
+def test_two_inequalities_on_unrelated_keys_look_at_pairs_alone(size: int) -> None:
+    def earners(seed: int) -> pa.Table:
+        chance = np.random.default_rng(seed)
+        salary = chance.integers(0, 10**7, 3000)
+        return pa.table({"k": salary % 3, "salary": salary, "tax": 0.3 * salary + chance.normal(0, 9000, 3000)})
+
+    r, s = earners(9), earners(10)
+    device = CpuDevice(threads=3, tuning=Tuning(table_share=1, table_pairs=size))
+    for on in ("r.salary > s.salary AND r.tax < s.tax", "r.k = s.k AND r.salary <= s.salary AND r.tax >= s.tax",
+               "r.k = s.k AND r.tax < s.tax AND r.salary > s.salary + 5"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TableCompilation, "for_rows", lambda *_: LOOPS)
+            found = join(r, s, on=on, order="left", device=device)
+        assert "a second key" in found.plan
+        assert found.counters["candidates"] == len(found) > 1000
+        assert sorted(plain(found.table)) == sorted(duckdb.sql(f"SELECT * FROM r JOIN s ON {on}").fetchall())
+
+
 @pytest.mark.parametrize("condition", WRITINGS)
 def test_equivalent_writings_have_as_many_candidates(condition: str) -> None:
     for how in ("inner", "semi"):

@@ -65,6 +65,7 @@ CASES: list[tuple[str, type[SplitJoinError], str, str]] = [
     ("SELECT x FROM |r|", StatementError,
      "two tables must be joined, but there is only one; to join a table with itself, name it twice, such as FROM t a "
      "JOIN t b ON …", ""),
+    ("SELECT x FROM |r| QUALIFY x = 1", StatementError, "two tables must be joined, but there is only one; ", "*"),
     ("SELECT |x|", StatementError,
      "a statement must say FROM which two tables its rows come, such as FROM r JOIN s ON r.x = s.a", "SELECT"),
     ("SELECT x FROM |(SELECT 1)| r, s", StatementError, f"a subquery {NOT} give its rows as a table of their own", ""),
