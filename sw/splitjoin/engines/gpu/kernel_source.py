@@ -36,7 +36,7 @@ class Shape:
     probes: int = 4
     tile: int = 1024
     unrolled: int = 8
-    few: int = 128
+    few: int = 1024
 
     @property
     def block(self) -> int:

@@ -266,7 +266,7 @@ def test_order(full: bool) -> None:
     counts = random.integers(0, few + 2, n)
     counts[2 * block:3 * block] = 0
     counts[1] = 3 * few
-    rows = np.concatenate([np.sort(random.choice(1 << 10, k, replace=False)) for k in counts]).astype(np.uint64)
+    rows = np.concatenate([np.sort(random.choice(1 << 13, k, replace=False)) for k in counts]).astype(np.uint64)
     probes = np.repeat(np.arange(n, dtype=np.uint64), counts)
     counters = np.add.reduceat(counts, np.arange(0, n, block)).astype(np.uint32)
     room, begin = int(counters.max()), 0
