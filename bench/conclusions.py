@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -251,6 +252,33 @@ longer the window, the more. With a trigger of one second a pair comes out after
 {rewrite:.1f} s from the best rewrite. Over batches the best rewrite is {short} with a window of 10 seconds (splitjoin
 has {batch[10]:.2f} times its rate), and splitjoin is {batch[60]:.1f} times as fast with 60.
 """
+    if "spark_sql" in files:
+        yield plain_sql(files)
+    if "spark_soak" in files:
+        yield spark_soak(files)
+
+
+def plain_sql(files: Files) -> str:
+    """Joins in plain Spark SQL, of each size the least, the median and the greatest gain."""
+    gains: dict[int, list[float]] = {}
+    for row in pick(files, "spark_sql", "with_extension"):
+        if row["config"]["replaced"] and row["part"] == "queries":
+            without = one(files, "spark_sql", "without_extension", **row["config"])
+            gains.setdefault(row["config"]["rows"], []).append(without / row["value"])
+    told = [f"{min(each):.1f} to {max(each):.0f} times as much for {len(each)} joins of {rows:,} × {rows // 2:,} rows "
+            f"({statistics.median(each):.1f} in the median)" for rows, each in sorted(gains.items())]
+    return textwrap.fill(f"CPU time of Spark without [the extension](spark.md#plain-sparksql): {', '.join(told)}. Two "
+                         f"workers that start first take two seconds.\n", 120) + "\n"
+
+
+def spark_soak(files: Files) -> str:
+    """Memory of a streaming join."""
+    pairs, minutes = ((row := pick(files, "spark_soak", "spark_soak_pairs")[0])["value"], row["config"]["minutes"])
+    heap, workers = ([row["value"] for row in pick(files, "spark_soak", f"spark_soak_{what}")]
+                     for what in ("heap", "workers"))
+    return textwrap.fill(f"In {minutes:.0f} minutes of one stream join all {pairs:,} pairs were right; the JVM's heap "
+                         f"had {min(heap):.0f} to {max(heap):.0f} MiB behind a collection, and two workers "
+                         f"{min(workers):.0f} to {max(workers):.0f}.\n", 120) + "\n"
 
 
 def _sustained(files: Files) -> str:

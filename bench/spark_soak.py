@@ -28,6 +28,8 @@ CORES, ROWS = 2, 500
 STEP, BACK = 1, 2
 #: Values of a stream, and how far two that match are apart.
 VALUES, NEAR = 10_007, 3
+#: Spark keeps the status of 1,000 executions, jobs and stages, 60 KiB for a micro-batch, until which its heap grows.
+RETAINED = {f"spark.{what}": "60" for what in ("sql.ui.retainedExecutions", "ui.retainedJobs", "ui.retainedStages")}
 #: Memory may differ by so much between the first and the last fifth of the time, beyond a first warm-up.
 GROWTH = 1.15
 
@@ -97,7 +99,7 @@ def main() -> int:
     pids = set[int]()
     with tempfile.TemporaryDirectory() as name:
         spark = local_session("soak", cores=CORES, log=Path(name) / "spark.log", config={
-            "spark.sql.shuffle.partitions": str(CORES), "spark.driver.memory": "1g"})
+            "spark.sql.shuffle.partitions": str(CORES), "spark.driver.memory": "1g", **RETAINED})
         spark.streams.addListener(log)
         joined = stream_join(*frames(spark), on=f"abs(r.x - s.a) <= {NEAR}", time="ts", late="0 SECONDS",
                              window=f"RANGE {BACK * STEP} SECONDS", groups=CORES, select=["x", "a"])
