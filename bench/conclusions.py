@@ -267,8 +267,9 @@ def plain_sql(files: Files) -> str:
             gains.setdefault(row["config"]["rows"], []).append(without / row["value"])
     told = [f"{min(each):.1f} to {max(each):.0f} times as much for {len(each)} joins of {rows:,} × {rows // 2:,} rows "
             f"({statistics.median(each):.1f} in the median)" for rows, each in sorted(gains.items())]
-    return textwrap.fill(f"CPU time of Spark without [the extension](spark.md#plain-sparksql): {', '.join(told)}. Two "
-                         f"workers that start first take two seconds.\n", 120) + "\n"
+    text = (f"CPU time of Spark without [the extension](spark.md#plain-sparksql): {', '.join(told)}, in [workers that "
+            f"are there](cluster.md#workers-that-start-at-once).")
+    return textwrap.fill(text, 120, break_on_hyphens=False) + "\n"
 
 
 def spark_soak(files: Files) -> str:
@@ -276,9 +277,9 @@ def spark_soak(files: Files) -> str:
     pairs, minutes = ((row := pick(files, "spark_soak", "spark_soak_pairs")[0])["value"], row["config"]["minutes"])
     heap, workers = ([row["value"] for row in pick(files, "spark_soak", f"spark_soak_{what}")]
                      for what in ("heap", "workers"))
-    return textwrap.fill(f"In {minutes:.0f} minutes of one stream join all {pairs:,} pairs were right; the JVM's heap "
-                         f"had {min(heap):.0f} to {max(heap):.0f} MiB behind a collection, and two workers "
-                         f"{min(workers):.0f} to {max(workers):.0f}.\n", 120) + "\n"
+    text = (f"In {minutes:.0f} minutes of a stream join all {pairs:,} pairs were right; behind collections the JVM's "
+            f"heap had {min(heap):.0f} to {max(heap):.0f} MiB, two workers {min(workers):.0f} to {max(workers):.0f}.")
+    return textwrap.fill(text, 120) + "\n"
 
 
 def _sustained(files: Files) -> str:
