@@ -83,7 +83,7 @@ class Condition:
 
     def __init__(self, query: Query, incoming: Arrivals, work: Work | None = None):
         self._work = work or plain_work()
-        predicate = with_sums_inside(_measured(query.predicate, incoming))
+        predicate = with_sums_inside(_measured(query.predicate, incoming, self._work))
         self.plan = plan = with_ranked_texts(make_plan(predicate), incoming)
         self._incoming, self._coder = incoming, Coder(plan)
         self._bounds: dict[str, list[Bounds]] = {}
@@ -264,16 +264,16 @@ def _narrow(possible: Mask, low: Codes, high: Codes, mine: slice) -> None:
     possible[mine] &= low[mine] <= high[mine]
 
 
-def _measured(e: Expr, incoming: Arrivals) -> Expr:
+def _measured(e: Expr, incoming: Arrivals, work: Work) -> Expr:
     """``e`` whose columns have the ranges of their values, so that keys are as narrow as these allow, and no wider than
     they can be compared.
     """
-    found: dict[Expr, Expr] = {}
-    for side in SIDES:
-        mine = [c for c in columns(e) if c.side == side]
-        known = {c.name: c for c in Schema.from_table(side, measured(incoming.table(side).select(
-            list(dict.fromkeys(c.name for c in mine)))))}
-        found |= {c: replace(c, range=known[c.name].range, nullable=known[c.name].nullable) for c in mine}
+    def known(c: Col) -> Col:
+        (found,) = Schema.from_table(c.side, measured(incoming.table(c.side).select([c.name])))
+        return replace(c, range=found.range, nullable=found.nullable)
+
+    every = list(columns(e))
+    found: dict[Expr, Expr] = dict(zip(every, work.map(known, every), strict=True))
     made: list[Expr] = []
     for node, children in distinct(e):
         made.append(found.get(node) or rebuilt(node, [made[i] for i in children]))
