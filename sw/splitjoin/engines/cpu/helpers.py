@@ -50,15 +50,16 @@ class Team:
         self.is_patient = self.awake <= most
         weakref.finalize(self, _end, self._tasks, self._helpers)
 
-    def run(self, function: Callable[[int], object], size: int | None = None) -> None:
+    def run(self, function: Callable[[int], object], size: int | None = None, *, stay: bool = False) -> None:
         """Call ``function(0)`` here, and in each other of ``size`` threads ``function`` of a number from 1 to ``size``
         − 1. A helper that has not begun when ``function(0)`` has ended does not begin any more.
 
-        Waits for all, also when one fails, and raises the exception of one that failed.
+        Waits for all, also when one fails, and raises the exception of one that failed. ``stay``: helpers that look for
+        compiled work go on, as it follows soon; further ones do this.
         """
         others = min(self.size if size is None else size, self.size) - 1
-        self._start(others)
-        if self._board is not None:
+        self._start(others + min(self.size, self.awake) - 1 if stay else others)
+        if self._board is not None and not stay:
             _handover().dismiss(self._board)
         for number in range(1, others + 1):
             self._tasks.put((function, number))
@@ -109,9 +110,10 @@ class Team:
             thread.start()
             self._helpers.append(thread)
 
-    def map(self, function: Callable[[A], B], items: Iterable[A], most: int | None = None) -> list[B]:
+    def map(self, function: Callable[[A], B], items: Iterable[A], most: int | None = None, *,
+            stay: bool = False) -> list[B]:
         """``function`` of all ``items``, in their order; each thread that is awake takes one after the other.
-        ``most``: threads for which this is work enough.
+        ``most``: threads for which this is work enough. ``stay`` as of `run`.
         """
         todo = list(items)
         threads = min(len(todo), self.awake if most is None else min(self.awake, most))
@@ -129,7 +131,7 @@ class Team:
                         pass
                     raise
 
-        self.run(work, threads)
+        self.run(work, threads, stay=stay)
         return found
 
     def close(self) -> None:

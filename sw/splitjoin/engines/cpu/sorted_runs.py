@@ -116,7 +116,7 @@ class SortedFinder(Finder):
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
         walks: dict[str, _Walk | None] = dict(zip(
-            SIDES, batch.team.map(lambda side: self._prepare(batch, side), SIDES), strict=True))
+            SIDES, batch.team.map(lambda side: self._prepare(batch, side), SIDES, stay=True), strict=True))
         jobs, found = list[Job](), dict[str, Found]()
         for side, walk in walks.items():
             if walk is not None:

@@ -9,6 +9,7 @@ from threading import Barrier, Event
 
 import pytest
 
+from splitjoin.engines.cpu.handover import DISMISSED
 from splitjoin.engines.cpu.helpers import Team
 
 
@@ -40,6 +41,18 @@ def test_only_threads_that_are_awake_take_items() -> None:
     alone = Team(4, awake=1)
     assert set(alone.map(lambda _: threading.current_thread(), range(50))) == {threading.current_thread()}
     assert not alone._helpers
+
+
+def test_helpers_that_look_for_compiled_work_may_stay() -> None:
+    """Others take the items."""
+    team, all_there = Team(2, awake=2), Barrier(2)
+    board = team.summon()
+    assert team.map(lambda n: all_there.wait(60) >= 0 and n, range(2), stay=True) == [0, 1]
+    assert len(team._helpers) == 2
+    assert board[DISMISSED] == 0
+    team.map(lambda n: all_there.wait(60), range(2))
+    assert board[DISMISSED] == 1
+    team.close()
 
 
 def test_numbers_are_those_of_threads() -> None:
