@@ -109,8 +109,8 @@ class CpuSession(BatchSession):
         encoded = {side: self._search.deferred(side, part.table(side), jobs, team.size) for side in SIDES}
         arrived.phases[0] += jobs
         run_jobs(team, *arrived.phases)
-        stored, probes = zip(*team.map(lambda side: encoded[side] or self._search.encode(side, part.table(side)), SIDES)
-                             if None in encoded.values() else encoded.values(), strict=True)
+        stored, probes = zip(*team.map(lambda side: encoded[side] or self._search.encode(side, part.table(side)), SIDES,
+                                       stay=True) if None in encoded.values() else encoded.values(), strict=True)
         batch = Batch(stream, first, dict(zip(SIDES, stored, strict=True)), dict(zip(SIDES, probes, strict=True)),
                       arrived.windows, self._timeline.starts, team, MatchMemory(self._matches), arrived)
         pairs, _ = batch.extent

@@ -20,9 +20,9 @@ Rows = npt.NDArray[np.int64]
 A = TypeVar("A")
 B = TypeVar("B")
 
-#: Threads take the interpreter's lock between two steps of an item, and one that waits for it takes some 20 µs to
-#: wake. With steps of 100 to 300 µs, more than so many threads at once wait for each other; with steps of 20 µs, more
-#: than one for so many items.
+#: Threads take the interpreter's lock between two steps of an item, and to wake one that waits for it takes as long as
+#: a short step. With steps of 100 to 300 µs, more than so many threads at once wait for each other; with steps of some
+#: 20 µs, more than one for so many items (docs/adr/0105).
 _AT_ONCE, _SHORT = 8, 4
 
 
