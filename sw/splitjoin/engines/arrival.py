@@ -255,7 +255,8 @@ def check_rising(time: TimeColumns, side: str, table: pa.Table, ticks: npt.NDArr
         before, row, name = int(rows[falls[0]]), int(rows[falls[0] + 1]), time.name(side)
         column = plain(table.column(name))
         raise InputError(f"the time column {side}.{name} must not decrease, but row {row} has {shown(column[row])} "
-                         f"after {shown(column[before])}; sort stream {side} by it first")
+                         f"after {shown(column[before])}; sort stream {side} by it first, or "
+                         f"for tables pass sort=True")
 
 
 def shown(value: pa.Scalar) -> str:

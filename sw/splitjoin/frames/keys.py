@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.base.errors import InputError, SchemaError
+from splitjoin.base.errors import InputError, SchemaError, SplitJoinError
 from splitjoin.joins.join import join
 from splitjoin.lang.schema import suggest
 
@@ -54,8 +54,14 @@ def nearest_rows(left: Keys, right: Keys, condition: str | None, *, nulls_equal:
             raise InputError(f"condition must be an SQL text over r and s, not {type(condition).__name__}")
         terms.append(f"({condition})")
     tables = [keys.table(whole=condition is not None) for keys in (left, right)]
-    found = join(tables[0], tables[1], on=" AND ".join(terms) or "TRUE", time=_TIME, how="asof_left", order="left",
-                 sort=True, select=[f"r.{_TIME}"], **options)
+    try:
+        found = join(tables[0], tables[1], on=" AND ".join(terms) or "TRUE", time=_TIME, how="asof_left", order="left",
+                     sort=True, select=[f"r.{_TIME}"], **options)
+    except SplitJoinError as error:  # in the words of the user, who knows no such columns
+        said = str(error)
+        for side, frame in (("r", "left"), ("s", "right")):
+            said = said.replace(f"{side}.{_TIME}", f"that of the {frame} frame")
+        raise type(error)(said) from None
     rows: npt.NDArray[np.int64] = found.items["s"].astype(np.int64)
     return rows
 

@@ -24,6 +24,8 @@ __all__ = ["Aggregate", "UserAggregates", "is_aggregate", "named_folds", "parse_
 
 #: User-defined aggregates by the names, in small letters, that SQL calls them by.
 UserAggregates = Mapping[str, Fold]
+#: Aggregates that count partners in which the value is NULL.
+_TAKE_NULL = {"first", "last", "list"}
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def named_folds(given: Any) -> UserAggregates:
 
 def is_aggregate(tree: exp.Expr, known: Collection[str] = ()) -> bool:
     """True if ``tree`` is an aggregate by its form; ``known``: the names of user-defined ones."""
-    while isinstance(tree, exp.Paren):
+    while isinstance(tree, (exp.Paren, exp.Filter)):
         tree = tree.this
     return definition_of(tree) is not None or (isinstance(tree, exp.Anonymous) and str(tree.this).lower() in known)
 
@@ -115,7 +117,13 @@ def read_aggregate(tree: exp.Expr, reader: Reader, name: str, text: str,
     """
     while isinstance(tree, exp.Paren):
         tree = tree.this
+    condition = None
+    if isinstance(tree, exp.Filter):
+        tree, condition = tree.this, tree.expression.this
     if isinstance(tree, exp.Anonymous) and known and (fold := known.get(str(tree.this).lower())) is not None:
+        if condition is not None:
+            raise PredicateError(f"{text!r}: FILTER belongs to built-in aggregates; give {fold.name} the condition as "
+                                 f"a value")
         return _user(fold, [reader.expr(one) for one in tree.expressions], name, text)
     definition = definition_of(tree)
     if definition is None:
@@ -127,6 +135,8 @@ def read_aggregate(tree: exp.Expr, reader: Reader, name: str, text: str,
         trees = list(tree.this.expressions)
     if trees is None or len(trees) not in definition.arities:
         raise PredicateError(f"{text!r}: an aggregate must be one of {USAGES}")
+    if condition is not None:
+        trees = _filtered(definition, trees, condition, text)
     args = []
     for one in trees:
         arg = reader.expr(one)
@@ -143,6 +153,16 @@ def read_aggregate(tree: exp.Expr, reader: Reader, name: str, text: str,
     args = [without_order(arg) for arg in args]
     definition.check(args, text)
     return Aggregate(name, definition, tuple(args), text)
+
+
+def _filtered(definition: AggregateFunction, trees: Sequence[exp.Expr], condition: exp.Expr,
+              text: str) -> list[exp.Expr]:
+    """The arguments ``trees`` of an aggregate of the partners of which ``condition`` is true: NULL of all others."""
+    if definition.name in _TAKE_NULL:
+        raise PredicateError(f"{text!r}: FILTER belongs to aggregates that leave NULL out, and {definition.name} does "
+                             f"not; put the condition into the join, or filter the rows before it")
+    first = trees[0] if trees else exp.Literal.number(1)
+    return [exp.Case(ifs=[exp.If(this=condition, true=first)]), *trees[1:]]
 
 
 def _arguments(tree: exp.Expr) -> list[exp.Expr] | None:

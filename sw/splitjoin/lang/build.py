@@ -407,7 +407,10 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
             return _comparable(time, y, at) if x is a else _comparable(y, time, at)
     if any(isinstance(ta, kind) and isinstance(tb, kind) for kind in (Binary, Bool, Date, String)):
         return a, b
-    raise PredicateError(f"{at!r}: {ta} and {tb} cannot be compared")
+    both = {type(ta), type(tb)}
+    more = "; over tables, CAST(… AS TIMESTAMP) of a text is DuckDB's" if both in ({String, Date},
+                                                                                 {String, Timestamp}) else ""
+    raise PredicateError(f"{at!r}: {ta} and {tb} cannot be compared{more}")
 
 
 def find_column(schemas: Mapping[str, Schema], name: str, stream: str | None, at: str) -> Expr:

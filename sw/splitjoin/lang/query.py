@@ -25,7 +25,7 @@ from .schema import Schema, Side
 from .sql.parser import parse_sql
 from .time_columns import TimeColumns, TimeSpec, has_no_type, time_columns
 from .types import Float, Timestamp, is_text
-from .windows import Extent, Tolerance, Window, WindowSpec, parse_tolerance, parse_windows
+from .windows import Extent, Tolerance, Window, WindowSpec, of_tolerance, parse_tolerance, parse_windows
 
 __all__ = ["ComputedColumn", "Predicate", "Query", "predicate"]
 
@@ -83,7 +83,10 @@ class Query:
         extents = [w.resolve(kind, tick) for w in windows]
         condition = predicate(on, r, s)
         if limit is not None:
-            extents = [e.within(limit.resolve(kind, tick)) for e in extents]
+            try:
+                extents = [e.within(limit.resolve(kind, tick)) for e in extents]
+            except WindowError as error:
+                raise of_tolerance(error, str(limit), tolerance) from None
         if times is not None and whole:
             condition = _with_times(condition, r, s, times, (*windows, *([] if limit is None else [limit, limit])))
         by_distance = (k is not None and k != 1) or ties == "last" or (
@@ -245,6 +248,7 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
         made = trace(on, r, s)
     else:
         kinds = ["an SQL text", "a function of (r, s)", *(f.kind for f in FRONT_ENDS.values())]
-        raise PredicateError(f"on must be {', '.join(kinds[:-1])} or {kinds[-1]}, not {type(on).__name__}")
+        more = "; for equal columns write on='r.k = s.k'" if isinstance(on, (list, tuple)) else ""
+        raise PredicateError(f"on must be {', '.join(kinds[:-1])} or {kinds[-1]}, not {type(on).__name__}{more}")
     check_depth(made)
     return without_order(build.condition(made, str(made)))

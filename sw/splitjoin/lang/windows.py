@@ -19,8 +19,8 @@ from .build import literal, whole
 from .schema import suggest
 from .types import TIME_UNITS, UNIT_NS, Binary, Date, Decimal, Duration, Float, Int, String, TimeUnit, Type
 
-__all__ = ["Extent", "Span", "Tolerance", "Window", "WindowSpec", "length_text", "parse_tolerance", "parse_window",
-           "parse_windows"]
+__all__ = ["Extent", "Span", "Tolerance", "Window", "WindowSpec", "length_text", "of_tolerance", "parse_tolerance",
+           "parse_window", "parse_windows"]
 
 #: A span of time of Python, pandas or NumPy.
 Span = Union[dt.timedelta, np.timedelta64]
@@ -188,7 +188,10 @@ def parse_tolerance(tolerance: Any) -> Window:
     """The RANGE within which an as-of join with this ``tolerance`` looks. Raises `WindowError`."""
     if isinstance(tolerance, str):
         text = tolerance if re.match(r"\s*(?:ROWS|RANGE)\b", tolerance, re.IGNORECASE) else f"RANGE {tolerance}"
-        found = parse_window(text)
+        try:
+            found = parse_window(text)
+        except WindowError as error:
+            raise of_tolerance(error, text, tolerance) from None
     elif isinstance(tolerance, (dt.timedelta, np.timedelta64)):
         return parse_window(tolerance)
     else:
@@ -203,6 +206,15 @@ def parse_tolerance(tolerance: Any) -> Window:
     if found.rows is not None:
         raise WindowError(f"tolerance is a span of time, such as '15 MINUTES', not {tolerance!r}; window= takes ROWS")
     return found
+
+
+def of_tolerance(error: WindowError, window: str, tolerance: Any) -> WindowError:
+    """The ``error`` about ``window``, which the user wrote as ``tolerance``."""
+    said = str(error)
+    for old, new in ((f"the window {window!r}", f"tolerance {tolerance!r}"), (" after RANGE", ""), ("'RANGE ", "'"),
+                     ("has a RANGE, which needs", "needs"), ("give the RANGE as", "give")):
+        said = said.replace(old, new)
+    return WindowError(said)
 
 
 def number_text(number: int | Fraction) -> str:

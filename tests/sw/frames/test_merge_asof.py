@@ -143,6 +143,8 @@ WRONG: list[tuple[dict[str, Any], type[SplitJoinError], str]] = [
     ({"on": "t", "direction": "up"}, InputError, "direction must be 'backward', 'forward' or 'nearest', not 'up'"),
     ({"on": "t", "tolerance": -1}, SplitJoinError, "tolerance must be a number from 0 on"),
     ({"on": "t", "condition": True}, InputError, "condition must be an SQL text over r and s, not bool"),
+    ({"on": "t", "tolerance": "soon"}, SplitJoinError, "tolerance 'soon' needs a whole number, not 'soon'"),
+    ({"left_on": np.array(["a", "b"]), "right_on": "t"}, SchemaError, "the left frame is string and that of the"),
     ({"left_on": [1], "right_on": "t"}, SchemaError, "the left frame has no column 1"),
     ({"left_on": np.array([1]), "right_on": "t"}, InputError, "left_on must have a value for each of the 2 rows"),
 ]

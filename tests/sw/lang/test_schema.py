@@ -71,13 +71,15 @@ def test_exact_names_come_before_those_that_differ_in_case() -> None:
 
 
 @pytest.mark.parametrize(("name", "message"), [
-    ("kay", r"stream s has no column 'kay' \(did you mean 'key'\?\); its columns are key, KEY, odd"),
-    ("z", "stream s has no column 'z'; its columns are key, KEY, odd"),
+    ("kay", r"stream s has no column 'kay' \(did you mean 'key'\?\); its columns are key, KEY, odd, at"),
+    ("z", "stream s has no column 'z'; its columns are key, KEY, odd, at"),
     ("Key", "column s.Key is ambiguous: it could be 'key' or 'KEY'; write the exact name"),
+    ("at", r"column s.at has type time64\[us\], .* \(cast it before the join or compare epoch_us\(s\.at\)\)"),
     ("odd", r"column s.odd has type halffloat, which a join condition cannot use; it may hold integer, .* \(cast it"),
 ])
 def test_wrong_names(name: str, message: str) -> None:
-    schema = Schema.from_arrow("s", pa.schema([("key", pa.int8()), ("KEY", pa.int8()), ("odd", pa.float16())]))
+    schema = Schema.from_arrow("s", pa.schema([("key", pa.int8()), ("KEY", pa.int8()), ("odd", pa.float16()),
+                                               ("at", pa.time64("us"))]))
     with pytest.raises(SchemaError, match=message):
         schema[name]
 

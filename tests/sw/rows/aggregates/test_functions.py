@@ -30,6 +30,8 @@ EXACT = {
     "bool_and(s.b)": "bool_and(b)", "bool_or(s.i > 3)": "bool_or(i > 3)", "bool_and(s.f > 0)": "bool_and(f > 0)",
     **{f"list(s.{column})": f"list({column} ORDER BY n) FILTER (WHERE k IS NOT NULL)" for column in "ifdtbu"},
     "string_agg(s.t, '; ')": "string_agg(t, '; ' ORDER BY n)", "string_agg(s.t)": "string_agg(t ORDER BY n)",
+    **{f"{call.format('s.')} FILTER (WHERE s.i > 0 OR s.b)": f"{call.format('')} FILTER (WHERE k >= 0 AND (i > 0 OR b))"
+       for call in ("count(*)", "count(DISTINCT {}t)", "sum({}i)", "max({}f)", "bool_or({}b)")},
 }
 
 
@@ -125,6 +127,7 @@ def test_left_join_in_sql_folds_a_row_of_null() -> None:
     ("string_agg(s.t, s.t)", "the second value of string_agg must be a text, such as ', ', not s.t"),
     ("list(DISTINCT s.i)", "DISTINCT belongs to count(DISTINCT x), of one value; leave it out"),
     ("mode(DISTINCT s.i)", "DISTINCT belongs to count(DISTINCT x), of one value; leave it out"),
+    ("first(s.i) FILTER (WHERE s.b)", "FILTER belongs to aggregates that leave NULL out, and first does not"),
     ("bit_and(s.i, s.i)", "an aggregate must be one of count(*), "),
 ])
 def test_refused(text: str, message: str) -> None:
