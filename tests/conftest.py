@@ -124,6 +124,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """The tests themselves live to the end: the collector need not look at them again."""
+    if "numba" in sys.modules:
+        importlib.import_module("tests.support.quick_numba").quicken()
     gc.collect()
     gc.freeze()
 
