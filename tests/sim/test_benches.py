@@ -17,7 +17,7 @@ def test_every_design_has_a_bench():
 
 
 #: Components whose stimuli run in Amaranth's simulator, too, and a second whole circuit.
-ELSEWHERE = {"gate", "region", "tree", "top-k1b2c2l1p1"}
+ELSEWHERE = {"gate", "merger", "region", "tree", "top-k1b2c2l1p1"}
 
 
 @pytest.mark.parametrize("design", [at_length(name) if name in ELSEWHERE else name for name in DESIGNS])

@@ -74,7 +74,7 @@ def test_two_bands_of_32_bits() -> None:
         assert predicted == pytest.approx(value, rel=0.2)
 
 
-@pytest.mark.parametrize(("config", "side"), [(BANDS, "s"), (MIXED, "s"), at_length(MIXED, "r")])
+@pytest.mark.parametrize(("config", "side"), [(BANDS, "s"), at_length(MIXED, "s"), at_length(MIXED, "r")])
 def test_a_datapath_mapped_anew(config: Configuration, side: str) -> None:
     found = ecp5.utilization(part_design(Matcher(config, side), "ecp5"))["part"]
     predicted = datapath_cost(config, side)
@@ -151,6 +151,7 @@ def test_an_equality_has_inverters_for_what_a_probe_brings() -> None:
     assert datapath_cost(equal, "s").total.lut == found.lut4
 
 
+@pytest.mark.long  # `test_a_datapath_with_sums` maps squares, too
 def test_a_wide_square_apart_takes_three_multipliers() -> None:
     axes = tuple(Axis("square", n, n, 33) for n in (0, 1))
     wide = Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=(), tree=0, sums=(Sum(axes, 2**62),))
