@@ -247,13 +247,15 @@ def spark(files: Files) -> Iterator[str]:
 The other bars are rewrites that give Spark's join an equality: bins of a band, of both bands and of time, or a constant
 key.
 
-**Conclusion.** Over streams splitjoin is {slowest:.0f} to {fastest:.0f} times as fast as the best rewrite, and the
-longer the window, the more. With a trigger of one second a pair comes out after {own:.1f} s in the median, and after
+**Conclusion.** Over streams splitjoin is {slowest:.0f} to {fastest:.0f} times as fast as the best rewrite, more with
+longer windows. With a trigger of one second a pair comes out after {own:.1f} s in the median, and after
 {rewrite:.1f} s from the best rewrite. Over batches the best rewrite is {short} with a window of 10 seconds (splitjoin
 has {batch[10]:.2f} times its rate), and splitjoin is {batch[60]:.1f} times as fast with 60.
 """
     if "spark_sql" in files:
         yield plain_sql(files)
+    if "spark_rivals" in files:
+        yield spark_rivals(files)
     if "spark_soak" in files:
         yield spark_soak(files)
 
@@ -270,6 +272,17 @@ def plain_sql(files: Files) -> str:
     text = (f"CPU time of Spark without [the extension](spark.md#plain-sparksql): {', '.join(told)}, in [workers that "
             f"are there](cluster.md#workers-that-start-at-once).")
     return textwrap.fill(text, 120, break_on_hyphens=False) + "\n"
+
+
+def spark_rivals(files: Files) -> str:
+    """Flink beside Spark."""
+    rows = max(row["config"]["rows"] for row in pick(files, "spark_rivals", "spark_rivals_cpu"))
+    flink, bins, own, newest = (one(files, "spark_rivals", "spark_rivals_cpu", rows=rows, way=way) for way in (
+        "Flink, interval join", "Flink, bins of both bands", "Spark, splitjoin",
+        "Spark, bins of both bands and time, newest state"))
+    text = (f"Flink's interval join takes {flink:.1f} s of CPU time for {rows:,} rows a stream, {bins:.1f} with bins, "
+            f"splitjoin {own:.1f}, bins in Spark's newest state {newest:.1f}.")
+    return textwrap.fill(text, 120) + "\n"
 
 
 def spark_soak(files: Files) -> str:
@@ -371,7 +384,8 @@ TOPICS = {"first_hour": "first hour", "cpu": "CPU engine", "threads": "its threa
           "scalejoin": "several sources", "states": "folding circuits", "costs": "predicted cells",
           "predicates": "conditions on circuits", "boards": "bitstreams",
           "external": "external memory (a model)", "link": "the link", "link_states": "the link with states",
-          "link_soak": "an hour of bad line", "link_schedules": "1,000 bad lines"}
+          "spark_soak": "Spark's memory", "link_soak": "an hour of bad line",
+          "link_schedules": "1,000 bad lines"}
 
 
 def all_figures(files: Files) -> Iterator[str]:

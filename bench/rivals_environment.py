@@ -12,14 +12,14 @@ __all__ = ["rival"]
 _ROOT = Path(__file__).parent.parent
 _RIVALS = _ROOT / "build" / "rivals"
 #: Rivals and the module that must start.
-_MODULES = {"pathway": "pathway", "table_joins": "polars_bio"}
+_MODULES = {"pathway": "pathway", "table_joins": "polars_bio", "flink": "pyflink.table"}
 #: Seconds that pip may take for Pathway's 129 packages, which are 1.6 GB when they are installed: ten minutes on a busy
 #: machine of two cores.
 _PATIENCE = 1800
 
 
 def rival(name: str) -> Path:
-    """The Python of the environment "pathway" or "table_joins", made at first from the list bench/``name``.txt.
+    """The Python of the environment "pathway", "table_joins" or "flink", made at first from bench/``name``.txt.
 
     Raises `RuntimeError`, with the reason, if it cannot be installed or does not start.
     """

@@ -127,7 +127,7 @@ def main() -> int:
     config: dict[str, Any] = {"minutes": round(took / 60, 1), "rows of a micro-batch": 2 * ROWS}
     out.add("spark_soak_micro_batches", found.batches, "micro-batches", config, "micro-batches, all rows compared")
     out.add("spark_soak_pairs", found.pairs, "pairs", config, "pairs, as many as NumPy finds, with the same sum")
-    out.add("spark_soak_workers", len(pids), "processes", config, "Python workers, of which Spark needs two at a time")
+    out.add("spark_soak_processes", len(pids), "processes", config, "Python workers; Spark needs two at a time")
     out.add("spark_soak_counted", len(log.rows), "micro-batches", config, "micro-batches in a ProgressLog")
     told = {"heap": ("MiB", "the JVM's heap in use behind a collection"), "workers": ("MiB", "resident, all workers"),
             "driver": ("MiB", "resident, the driver's Python"), "waiting": ("events", "in Spark's queue of streams")}
