@@ -66,6 +66,7 @@ bench: $(STAMP) ## All benchmarks (minutes), and the page made from them.
 	$(BIN)/python -m bench.spark_paths
 	$(BIN)/python -m bench.spark_skew
 	$(BIN)/python -m bench.spark
+	$(BIN)/python -m bench.spark_rivals
 	$(BIN)/python -m bench.first_hour
 	$(BIN)/python -m bench.tables
 

@@ -384,7 +384,7 @@ TOPICS = {"first_hour": "first hour", "cpu": "CPU engine", "threads": "its threa
           "scalejoin": "several sources", "states": "folding circuits", "costs": "predicted cells",
           "predicates": "conditions on circuits", "boards": "bitstreams",
           "external": "external memory (a model)", "link": "the link", "link_states": "the link with states",
-          "spark_soak": "Spark's memory", "link_soak": "an hour of bad line",
+          "spark_rivals": "Flink", "spark_soak": "Spark's memory", "link_soak": "an hour of bad line",
           "link_schedules": "1,000 bad lines"}
 
 
