@@ -46,13 +46,13 @@ def interval_joins(files: Files) -> Iterator[str]:
     times = {engine: table[most]["scale-oij"] / table[most][engine] for engine in ("key-oij", _ANEW, "splitjoin")}
     few = table["synthetic"]["scale-oij"] / table["synthetic"]["key-oij"]
     yield f"""
-**Conclusion.** Take the default: its rate hardly depends on how many partners there are. Over all latenesses it changes
-by a factor of {flat['lateness']:.2f}, over all windows by {flat['window']:.2f}. splitjoin runs as a session here, which
-also sorts the tuples and can be restored; Key-OIJ and Scale-OIJ take tuples unsorted. On {most}, Scale-OIJ is
-{times['key-oij']:.0f} times as fast as Key-OIJ (published: up to 24) and {times['splitjoin']:.0f} times as fast as
-SplitJoin (published: 20). It owes this to incremental aggregation: without it, it takes
-{times[_ANEW] / times['key-oij']:.1f} times as long as Key-OIJ, as it follows links to as many tuples as that reads in a
-row. With {partners['synthetic']:.0f} partners it has {few:.2f} times the rate of Key-OIJ.
+**Conclusion.** Take the default: its rate hardly depends on the number of partners. Over all latenesses it changes by a
+factor of {flat['lateness']:.2f}, over all windows by {flat['window']:.2f}. splitjoin's session also sorts the tuples and
+can be restored; Key-OIJ and Scale-OIJ take them unsorted. On {most}, Scale-OIJ is {times['key-oij']:,.0f} times as fast
+as Key-OIJ (published: up to 24) and {times['splitjoin']:,.0f} times as fast as SplitJoin (published: 20). It owes this
+to incremental aggregation: without it, it takes {times[_ANEW] / times['key-oij']:.1f} times as long as Key-OIJ, as it
+follows links to as many tuples as that reads in a row. With {partners['synthetic']:.0f} partners it has {few:.2f} times
+the rate of Key-OIJ.
 """
 
 
@@ -86,7 +86,7 @@ def _latencies(files: Files) -> Iterator[str]:
     kept = {(r["config"]["workload"], r["config"]["engine"]): r["value"] for r in shares}
     workloads = sorted({workload for workload, _ in kept})
     yield "| engine | " + " | ".join(workloads) + " |\n|---" + "|---" * len(workloads) + "|"
-    for engine in dict.fromkeys(engine for _, engine in kept):
+    for engine in (name for name in _NAMES if any((w, name) in kept for w in workloads)):
         cells = [f"{found[w, engine, 50]:.2g}, {found[w, engine, 99]:.2g}" if (w, engine, 50) in found
                  else f"{kept[w, engine]:.0%}" if kept[w, engine] >= 0.1 else f"{kept[w, engine]:.1%}"
                  for w in workloads]
