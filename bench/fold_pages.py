@@ -46,13 +46,13 @@ def interval_joins(files: Files) -> Iterator[str]:
     times = {engine: table[most]["scale-oij"] / table[most][engine] for engine in ("key-oij", _ANEW, "splitjoin")}
     few = table["synthetic"]["scale-oij"] / table["synthetic"]["key-oij"]
     yield f"""
-**Conclusion.** Take the default: its rate hardly depends on the number of partners. Over all latenesses it changes by a
-factor of {flat['lateness']:.2f}, over all windows by {flat['window']:.2f}. splitjoin's session also sorts the tuples and
-can be restored; Key-OIJ and Scale-OIJ take them unsorted. On {most}, Scale-OIJ is {times['key-oij']:,.0f} times as fast
-as Key-OIJ (published: up to 24) and {times['splitjoin']:,.0f} times as fast as SplitJoin (published: 20). It owes this
-to incremental aggregation: without it, it takes {times[_ANEW] / times['key-oij']:.1f} times as long as Key-OIJ, as it
-follows links to as many tuples as that reads in a row. With {partners['synthetic']:.0f} partners it has {few:.2f} times
-the rate of Key-OIJ.
+**Conclusion.** Take the default: its rate hardly depends on the number of partners. Over all latenesses it changes by
+a factor of {flat['lateness']:.2f}, over all windows by {flat['window']:.2f}. splitjoin's session also sorts the
+tuples and can be restored; Key-OIJ and Scale-OIJ take them unsorted. On {most}, Scale-OIJ is
+{times['key-oij']:,.0f} times as fast as Key-OIJ (published: up to 24) and {times['splitjoin']:,.0f} times as fast as
+SplitJoin (published: 20). It owes this to incremental aggregation: without it, it takes
+{times[_ANEW] / times['key-oij']:.1f} times as long as Key-OIJ, as it follows links to as many tuples as that reads
+in a row. With {partners['synthetic']:.0f} partners it has {few:.2f} times the rate of Key-OIJ.
 """
 
 
