@@ -28,6 +28,7 @@ from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.finder import Finder
 from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.index import IndexFinder
+from splitjoin.engines.cpu.measured_threads import MeasuredThreads
 from splitjoin.engines.cpu.search import PlanSearch
 from splitjoin.engines.cpu.timeline import Timeline
 from splitjoin.lang.query import Query
@@ -107,6 +108,14 @@ def noted(stages: dict[str, float], names: dict[str, tuple[Any, str]],
             setattr(owner, name, function)
 
 
+class AsAsked(MeasuredThreads):
+    """Has so many threads share a batch as a turn asks for, whether it is faster or not."""
+
+    def choose(self, several: int, arrivals: int) -> int:
+        """``several``."""
+        return several
+
+
 class Case:
     """A session behind full windows."""
 
@@ -121,6 +130,7 @@ class Case:
                            time="ts" if ranged else None)
         opened = CpuDevice(engine=engine, threads=max(threads), compiling="first").open(query)
         assert isinstance(opened, CpuSession)
+        opened._measured = AsAsked()
         self.session, self.at, self.ranged = opened, 0, ranged
         for size in [BATCH // 2] * (self.window * 2 // BATCH) + [self.window % (BATCH // 2)]:
             self.push(size)

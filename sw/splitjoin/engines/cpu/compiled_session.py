@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,6 +16,7 @@ from .block import Job, run_jobs
 from .finder import Batch
 from .gather import gather
 from .helpers import Team
+from .measured_threads import MeasuredThreads
 from .one_call import OneCall
 from .search import Search
 from .session import BatchSession, Joined
@@ -37,6 +40,7 @@ class CpuSession(BatchSession):
         self._timeline = Timeline(query, tuning.slack)
         self._threads, self._team = threads, Team(threads)
         self._shared: tuple[int, float] | None = None  # how many threads share a batch, and its nanoseconds with one
+        self._measured = MeasuredThreads()
         self._pairs = 0  # in the windows of the last batch
         self._one_call = OneCall.of(query, search, self._timeline, self.open_probes, self._team)
 
@@ -68,6 +72,8 @@ class CpuSession(BatchSession):
         if self._threads == 1 or self._shared is None:
             return self._search.description
         size, cost = self._shared
+        if self._measured.is_one:
+            return f"{self._search.description}; one of {self._threads} threads, as {size} took longer"
         few = f", {self._team.awake} at a time" if self._team.awake < size else ""
         return (f"{self._search.description}; {size} of {self._threads} threads{few}, as a batch takes about "
                 f"{cost / 1e6:.1f} ms of one")
@@ -80,9 +86,11 @@ class CpuSession(BatchSession):
     def join_batch(self, part: Arrivals) -> Joined:
         """Store the batch, find the matches of its probes among all that they see, and gather them in order."""
         if self._one_call is not None:
-            self._team.size = self._threads_for(len(part), self._pairs)
+            self._team.size = self._measured.choose(self._threads_for(len(part), self._pairs), len(part))
+            began = perf_counter()
             joined = self._one_call.join(part, self._matches)
             if joined is not None:
+                self._measured.note(perf_counter() - began)
                 self._pairs = joined.pairs
                 return joined
         joined = self._join_by_parts(part)
