@@ -13,9 +13,15 @@ __all__ = ["database"]
 
 @contextmanager
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection with a thread. What is registered belongs to it; tables and files are for databases of one's own."""
+    """A connection with a thread. What is registered belongs to it, and tables are dropped; files are for databases of
+    one's own.
+    """
     with _shared().cursor() as db:
-        yield db
+        try:
+            yield db
+        finally:
+            for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+                db.execute(f'DROP TABLE "{name}"')
 
 
 @cache

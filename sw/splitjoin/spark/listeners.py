@@ -57,10 +57,12 @@ class _Events(JStreamingQueryListener):
         self.pylistener.onQueryProgress(event)
 
     def onQueryIdle(self, jevent: Any) -> None:  # noqa: N802  # Spark's name
-        pass
+        if type(self.pylistener).onQueryIdle is not Listener.onQueryIdle:
+            super().onQueryIdle(jevent)
 
     def onQueryTerminated(self, jevent: Any) -> None:  # noqa: N802  # Spark's name
-        pass
+        if type(self.pylistener).onQueryTerminated is not Listener.onQueryTerminated:
+            super().onQueryTerminated(jevent)
 
     class Java:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

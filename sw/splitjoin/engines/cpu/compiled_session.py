@@ -93,6 +93,7 @@ class CpuSession(BatchSession):
                 self._measured.note(perf_counter() - began)
                 self._pairs = joined.pairs
                 return joined
+            self._measured.choose(1, len(part))  # of the parts, the estimate says how many threads share them
         joined = self._join_by_parts(part)
         self._pairs = joined.pairs
         return joined

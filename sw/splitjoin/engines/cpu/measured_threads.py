@@ -22,11 +22,11 @@ _NEVER = float("inf")
 
 @dataclass
 class _Batches:
-    """What is known of batches of about one size: seconds an arrival, the least, of one thread and of several; how many
-    batches have been counted since the last comparison, and how many are until the next one.
+    """What is known of batches of about one size, and of a number of threads: seconds an arrival, the least, of one
+    thread and of several; how many batches have been counted since the last comparison, and how many are until the next
+    one.
     """
 
-    several: int
     least: list[float] = field(default_factory=lambda: [_NEVER, _NEVER])
     is_one: bool = False
     counted: int = 0
@@ -37,7 +37,7 @@ class MeasuredThreads:
     """Chooses between one thread and those that an estimate proposes, batch by batch."""
 
     def __init__(self) -> None:
-        self._known: dict[int, _Batches] = {}
+        self._known: dict[tuple[int, int], _Batches] = {}
         self._now: tuple[_Batches, int, int] | None = None
 
     def choose(self, several: int, arrivals: int) -> int:
@@ -45,9 +45,7 @@ class MeasuredThreads:
         self._now = None
         if several == 1:
             return 1
-        known = self._known.get(arrivals.bit_length())
-        if known is None or known.several != several:
-            known = self._known[arrivals.bit_length()] = _Batches(several)
+        known = self._known.setdefault((arrivals.bit_length(), several), _Batches())
         turn = (known.counted - known.wait) // _TURN
         # A comparison begins with those that the estimate proposes.
         alone = known.is_one if turn < 0 else turn % _TURNS > 0

@@ -140,7 +140,6 @@ class PairOrder:
 
         if self._work.loops is not None and self._is_sorted:
             ordered = ordered_pairs(self._work, packed, max(1, len(self._incoming)) << self._bits, unpack)
-            packed.clear()
         else:
             ordered = np.concatenate([_NONE, *packed])
             packed.clear()

@@ -218,7 +218,7 @@ def _offsets(counts: Rows, firsts: Rows) -> tuple[Rows, Rows]:
 
 def ordered_pairs(work: Work, packed: list[Rows], most: int, then: Callable[[Rows, slice], None]) -> Rows:
     """The numbers of all arrays ``packed``, from 0 to before ``most``, in rising order. ``then`` is called with them
-    and each part of them that has been sorted, while it is in a cache, and may overwrite it.
+    and each part of them that has been sorted, while it is in a cache, and may overwrite it. Empties ``packed``.
     """
     assert work.loops is not None
     loops, total = work.loops, sum(map(len, packed))
@@ -232,6 +232,8 @@ def ordered_pairs(work: Work, packed: list[Rows], most: int, then: Callable[[Row
     ordered = np.empty(total, np.int64)
     work.map(lambda i: [loops["packed_scatter"](of, shift, offsets[i], ordered) for of in groups[i]],
              range(len(groups)))
+    groups.clear()
+    packed.clear()  # before rows take as much memory again
 
     def order(part: int) -> None:
         mine = slice(int(starts[part]), int(starts[part + 1]))

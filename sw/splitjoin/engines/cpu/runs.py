@@ -122,8 +122,8 @@ class Runs:
         if n + BLOCK <= len(self.order):
             return
         room = (max(2 * n, 4 * self._least) // BLOCK + 2) * BLOCK
-        self.keys = {slot: _moved(keys, 0, self.used, room) for slot, keys in self.keys.items()}
-        self.order = _moved(self.order, 0, self.used, room)
+        self.keys = {slot: _moved(keys, self.used, room) for slot, keys in self.keys.items()}
+        self.order = _moved(self.order, self.used, room)
         self._allocate_extremes(room)
         self._summarize(0, self.tail)
 
@@ -169,10 +169,10 @@ class Runs:
                 low, high = least, most
 
 
-def _moved(array: Array, begin: int, n: int, room: int | None = None) -> Array:
-    """A copy of ``n`` of ``array`` from ``begin`` on, with ``room``, or that of ``array``."""
-    out = aligned(len(array) if room is None else room, array.dtype)
-    out[:n] = array[begin:begin + n]
+def _moved(array: Array, n: int, room: int) -> Array:
+    """A copy of the first ``n`` of ``array``, with ``room``."""
+    out = aligned(room, array.dtype)
+    out[:n] = array[:n]
     out[n:] = 0
     return out
 

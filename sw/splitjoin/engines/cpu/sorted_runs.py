@@ -72,6 +72,7 @@ class _Parts:
         self._room = max(self._room, room)
         if self._room * parts > _MOST:
             self.told = np.tile(np.array([-1, 0]), (parts, 1))
+            self.rows = self.others = np.empty((parts, 0), np.int64)
             return []
         other, kind = ("out", np.int64) if "place" not in self._fields else ("probe_of", np.uint32)
         self.rows = self._reused.array("rows", parts * self._room, np.int64).reshape(parts, -1)

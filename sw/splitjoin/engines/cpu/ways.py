@@ -76,11 +76,13 @@ class Way:
     """Searches that together hold each pair once.
 
     ``searches``: none for the ranges of equal keys within the windows. ``candidates``: about how many they have.
+    ``weight``: how many candidates of other ways one takes as long as.
     """
 
     searches: tuple[_Search, ...]
     name: str
     candidates: float = 0.0
+    weight: float = 1.0
 
     def left(self, condition: Condition) -> list[list[Bounds]]:
         """For each search, or the only range without one, the bounds that it does not decide."""
@@ -108,7 +110,7 @@ def ways(condition: Condition, groups: Groups, visible: Spans, work: Work) -> li
     known = [counted(found[0]), *work.map_short(counted, found[1:])]
     if work.loops is not None and min(way.candidates for way in known) > sum(groups.sizes):
         known += work.map_short(counted, list(_two_keys(condition, work)))
-    return sorted(known, key=lambda way: way.candidates)
+    return sorted(known, key=lambda way: way.weight * way.candidates)
 
 
 def _two_keys(condition: Condition, work: Slices) -> Iterator[Way]:
@@ -116,7 +118,7 @@ def _two_keys(condition: Condition, work: Slices) -> Iterator[Way]:
     single = [b for b in condition.bounds("s") if len(b.ends(work)) == 1]
     for first, second in combinations(single, 2):
         yield Way((_Search("s", first.keys, first.low, first.high, first.slots_s | second.slots_s, second),),
-                  "a range of s and a second key")
+                  "a range of s and a second key", weight=_RULED_OUT)
 
 
 def _divided(condition: Condition, work: Slices) -> Iterator[Way]:
@@ -203,7 +205,7 @@ def _count(way: Way, groups: Groups, visible: Spans, samples: Mapping[tuple[Side
         pairs = float(ranges.pairs)
         if (second := search.second) is not None and work.loops is not None:
             within = SecondKey(work.loops, second.keys[kept][ranges.order], second.low[some], second.high[some])
-            pairs = _RULED_OUT * within.count(np.arange(len(some)), ranges.start, ranges.end)
+            pairs = within.count(np.arange(len(some)), ranges.start, ranges.end)
         total += pairs * (probes / max(len(some), 1)) * (tuples / max(len(kept), 1))
     return total
 

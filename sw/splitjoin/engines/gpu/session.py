@@ -20,7 +20,7 @@ from .tuning import DEFAULTS, GpuTuning
 
 __all__ = ["GpuSession", "open_session"]
 
-#: Nanoseconds of the CPU's for an arrival: to copy bounds, to put matches in order, and to verify candidates.
+#: Nanoseconds of the CPU's for an arrival: to copy bounds, and to verify candidates.
 _ARRIVAL_NS = 4.0
 
 

@@ -183,6 +183,8 @@ class ProbeWork:
                                 f"numbers {_MOST_ROWS - 1:,} at most; give shorter windows, or use device='cpu'")
         firsts = np.arange(0, n, shape.block)
         longest = int((end[np.minimum(firsts + shape.block, n) - 1] - start[firsts]).max())
+        if not longest:  # all are empty, in different places
+            return None
         tiles, blocks = -(-longest // shape.tile), len(firsts)
         span = -(-tiles // min(tiles, max(1, _BLOCKS // blocks)))
         return _Launch(n, origin, blocks, -(-tiles // span), span * shape.tile, origin % self.ring.size)

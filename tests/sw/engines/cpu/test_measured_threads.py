@@ -49,3 +49,11 @@ def test_sizes_of_batches_are_compared_apart() -> None:
     assert sizes(measured, lambda size: float(size), 7)[-1] == 1
     assert sizes(measured, lambda size: 1 / size, 7, arrivals=65536)[-1] == 4
     assert measured.choose(4, 9000) == 1  # about as many as 8,192
+
+
+def test_an_estimate_that_fluctuates_is_compared_too() -> None:
+    measured, found = MeasuredThreads(), []
+    for batch in range(40):
+        found.append(measured.choose(3 + batch % 2, 8192))
+        measured.note(float(found[-1]))
+    assert found[12:] == [1] * 28

@@ -56,13 +56,14 @@ def test_ranges_hold_the_keys_of_their_group(data: st.DataObject) -> None:
 def test_pairs_come_in_order(sizes: list[int], threads: int, most: int) -> None:
     chance = np.random.default_rng(sum(sizes))
     packed = [chance.integers(0, most, n) for n in sizes]
+    expected = sorted(np.concatenate([np.empty(0, np.int64), *packed]).tolist())
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("_SORTED", 16), ("_COUNTED", 32)):
             patch.setattr(partitions, name, value)
         parts = list[tuple[int, list[int]]]()
         ordered = ordered_pairs(work(threads), packed, most,
                                 lambda of, mine: parts.append((mine.start, of[mine].tolist())))
-    expected = sorted(np.concatenate([np.empty(0, np.int64), *packed]).tolist())
+    assert not packed
     assert ordered.tolist() == expected == [n for _, part in sorted(parts) for n in part]
 
 

@@ -107,6 +107,17 @@ def test_threads_share_the_probes_as_golden(room: int, monkeypatch: pytest.Monke
     assert any(map(len, lacked)) == (room == 1)
 
 
+@pytest.mark.parametrize("most", [1, 60_000])
+def test_parts_that_need_too_much_room_are_searched_by_the_interpreter(most: int, monkeypatch: pytest.MonkeyPatch
+                                                                       ) -> None:
+    """From the first batch on, and behind one of few parts."""
+    monkeypatch.setattr(sorted_runs, "_MOST", most)
+    r, s = integers(300, 400, 12)
+    query = query_of(r, s, BETWEEN[0], "ROWS 60")
+    device = replace(SORTED, threads=5, tuning=replace(SHORT, room=1000, sorted_probes=8, share=1.0))
+    assert run(device, query, r, s, [70, 90, 350]).tolist() == run(GoldenDevice(), query, r, s).tolist()
+
+
 @pytest.mark.parametrize("on", BETWEEN[1:] + PAIRS[1:])
 def test_other_conditions_as_golden(on: str) -> None:
     r, s = integers(110, 40, 12)

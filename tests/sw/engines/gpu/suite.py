@@ -305,3 +305,12 @@ def test_a_block_with_more_matches_than_room_has_room_in_the_next_batch() -> Non
     ours, golden = (run(device, query, r, s, [64, 128]) for device in (GpuDevice(threads=1, tuning=tuning),
                                                                        GoldenDevice()))
     assert ours.tolist() == golden.tolist() and len(ours) > 500
+
+
+def test_blocks_of_empty_windows_in_different_places() -> None:
+    """R before any tuple of S, and again when those have left the window."""
+    n = SHAPE.block
+    r = pa.table({"ts": [0] * n + [100] * n, "x": [1] * 2 * n})
+    s = pa.table({"ts": [50] * 5, "a": [1] * 5})
+    found = splitjoin.join(r, s, on="r.x = s.a", window="RANGE 1", time="ts", device=GpuDevice(threads=1))
+    assert found.num_rows == 0
