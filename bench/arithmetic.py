@@ -1,4 +1,4 @@
-"""What the machine itself scales to: a compiled loop in registers alone, divided by the team of a session's threads.
+"""The speed-up of a compiled loop in registers alone, by a session's threads: the limit that the machine itself sets.
 
 It reads and writes no memory between the ends of its tasks, and four chains of shifts keep the units of a core busy. So
 two threads on one core gain little from each other, and its speed-up is about the number of cores, which may be half
@@ -37,7 +37,7 @@ CPU = "arithmetic in registers alone: CPU seconds over those of one"
 def arithmetic(thread: Any, block: Any) -> Any:
     """Do tasks of steps of four random numbers each (xorshift) as long as there are any.
 
-    ``block``: the address of a block of `FIELDS`; ``out`` (`TASKS`,) gets what each task has come to.
+    ``block``: the address of a block of `FIELDS`; ``out`` (`TASKS`,): gets each task's result.
     """
     control, limits = vector_at(block, 0, np.int64), vector_at(block, 2, np.int64)
     out = vector_at(block, 4, np.int64)

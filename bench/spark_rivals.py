@@ -42,7 +42,10 @@ def write(folder: Path, rows: int) -> None:
 
 
 def flink(folder: Path) -> list[dict[str, Any]]:
-    """What `bench/flink_join.py` prints. Raises `RuntimeError` if Flink does not run here."""
+    """The figures of each way in which Flink joins the files in ``folder``, as `bench/flink_join.py` prints them.
+
+    Raises `RuntimeError` if Flink does not run here.
+    """
     script = Path(__file__).with_name("flink_join.py")
     done = subprocess.run([str(rival("flink")), str(script), str(folder)], capture_output=True, text=True,
                           env=os.environ | {"JAVA_HOME": str(find_java()), "_python_worker_execution_mode": "process"})

@@ -59,7 +59,7 @@ def frames(spark: SparkSession) -> list[DataFrame]:
 
 
 class Found:
-    """What each micro-batch gave."""
+    """Counts the pairs of micro-batches, and compares them with NumPy's; ``wrong`` says what differed first."""
 
     def __init__(self) -> None:
         self.batches = self.pairs = 0
@@ -77,7 +77,7 @@ class Found:
 
 def heap(spark: SparkSession) -> float:
     """MiB of the JVM's heap that are in use behind a collection."""
-    runtime = spark.sparkContext._jvm.java.lang.Runtime.getRuntime()  # type: ignore[union-attr]
+    runtime = spark.sparkContext._jvm.java.lang.Runtime.getRuntime()  # type: ignore[union-attr]  # a session has a JVM
     runtime.gc()
     return float(runtime.totalMemory() - runtime.freeMemory()) / 2**20
 

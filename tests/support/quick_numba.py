@@ -20,7 +20,7 @@ _PLAIN = {str, int, bool, float, type(None), ir.Loc, type(len)}
 def _equal(self: TargetConfig, other: object) -> bool:
     if type(self) is type(other) and self._values == other._values:  # what is not set has its default in both
         return True
-    return EQUAL(self, other)  # type: ignore[no-any-return]
+    return EQUAL(self, other)  # type: ignore[no-any-return]  # numba is not typed
 
 
 def _hash(self: TargetConfig) -> int:
@@ -31,7 +31,7 @@ def _list_vars(self: ir.Inst, value: Any) -> list[ir.Var]:
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, (list, tuple)):
-        return LIST_VARS(self, value)  # type: ignore[no-any-return]
+        return LIST_VARS(self, value)  # type: ignore[no-any-return]  # numba is not typed
     found = []
     for one in value:
         if type(one) is ir.Var:

@@ -62,7 +62,7 @@ def shared_step(window: int, least: int, threads: int) -> int:
 
 
 def _part_of(threads: int) -> int:
-    """How many steps of several ``threads`` a window has."""
+    """The number of steps in a window: 1 for `MANY` ``threads`` or more, as each step is a wait for the others."""
     return _SHARED_STEP if threads < MANY else 1
 
 

@@ -1,4 +1,4 @@
-"""Whether several threads are faster than one, by the clock of batches.
+"""`MeasuredThreads`: one thread or several for a session's batches, by the time that batches with each have taken.
 
 The estimate of a batch's work says how many threads it is worth dividing it for. But what they lose depends on the
 machine: where two processors share no cache, a grid that one of them has written is far from the other, and two threads
@@ -22,9 +22,10 @@ _NEVER = float("inf")
 
 @dataclass
 class _Batches:
-    """What is known of batches of about one size, and of a number of threads: seconds an arrival, the least, of one
-    thread and of several; how many batches have been counted since the last comparison, and how many are until the next
-    one.
+    """A comparison of one thread with several, for batches of about one size.
+
+    ``least``: seconds an arrival of one thread and of several, the least of each. ``is_one``: True if one thread goes
+    on. ``counted``: batches since the last comparison; ``wait``: batches from one comparison to the next.
     """
 
     least: list[float] = field(default_factory=lambda: [_NEVER, _NEVER])

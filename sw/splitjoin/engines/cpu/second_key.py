@@ -47,7 +47,8 @@ class SecondKey:
 
     def pairs(self, order: Rows, rows: Rows, first: Rows, behind: Rows, most: int) -> Iterator[tuple[Rows, Rows]]:
         """The pairs of the probes ``rows`` with tuples at positions from ``first`` to before ``behind``, which are the
-        rows ``order``, whose keys are in the probe's interval: row ids, about ``most`` at once.
+        rows ``order`` (n,), whose keys are in the probe's interval: row ids, about ``most`` at once. ``rows``,
+        ``first`` and ``behind``: (k,).
         """
         state = np.zeros(2, np.int64)
         while state[0] < len(rows):
@@ -58,7 +59,7 @@ class SecondKey:
                 yield probe[:n], stored[:n]
 
     def count(self, rows: Rows, first: Rows, behind: Rows) -> int:
-        """How many pairs there are."""
+        """The number of pairs that `pairs` would give."""
         none = np.empty(0, np.int64)
         return int(self._loops["expand_within"](first, behind, rows, self._low, self._high, self._keys, self._least,
                                                 self._most, self._begins, none, np.zeros(2, np.int64), none, none))

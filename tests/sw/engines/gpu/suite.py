@@ -195,7 +195,7 @@ def test_counters_and_plan() -> None:
 def test_a_closed_session_has_no_memory_of_the_gpu() -> None:
     with opened("band-rows-17") as session:
         pass
-    assert not session._finder.works  # type: ignore[attr-defined]
+    assert not session._finder.works  # type: ignore[attr-defined]  # a GpuSession
     assert session.counters()["bytes_sent"] > 0
     with pytest.raises(DeviceError, match="the session is closed"):
         session.poll()
