@@ -24,7 +24,9 @@ QUERIES = {
 def main(folder: Path) -> None:
     """Join the CSV files of r/ and s/, and print for each way the pairs, CPU seconds and seconds of its second run."""
     import psutil
-    from pyflink.table import EnvironmentSettings, TableEnvironment  # type: ignore[import-not-found,unused-ignore]  # elsewhere
+
+    # Flink has an environment of its own, which the checker of types does not see.
+    from pyflink.table import EnvironmentSettings, TableEnvironment  # type: ignore[import-not-found,unused-ignore]
 
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "2")
