@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
 from amaranth.lib import data
@@ -22,60 +20,13 @@ from splitjoin_hw.layouts import result_layout
 from .harness import Harness
 from .monitors import Follower, assume_stable_offers, follow, prove_stable_offers
 from .proofs import Fault, Proof
+from .queues import BITS, ROW, Contents, Queue, narrow
 
-__all__ = ["BITS", "PROOFS", "Contents", "narrow", "node"]
+__all__ = ["PROOFS", "node"]
 
 
 def _taken(port: Any) -> Value:
     return port.valid & port.ready
-
-
-#: Bits of row ids that are compared in these proofs.
-BITS = 4
-
-
-#: Bits of row ids in these proofs; the circuits do not depend on their number.
-_ROW = 5
-
-
-@contextmanager
-def narrow() -> Iterator[None]:
-    with patch("splitjoin_hw.layouts.ROW_BITS", _ROW), patch("splitjoin_hw.gather.lookahead.ROW_BITS", _ROW):
-        yield
-
-
-class _Queue:
-    """The contents of the `LookaheadFifo` at ``path``.
-
-    ``bits``: compared bits of row ids. ``absent``: the value of ``lets_pass`` while it is empty.
-    """
-
-    def __init__(self, h: Harness, path: str, bits: int, absent: Value):
-        at = f"{path}." if path else ""
-        self.leaves, occupied, self._head, copy, second, third, tail, kind = (h.inner(f"{at}{name}") for name in (
-            "pop", "occupied", "head0", "head1", "second", "third", "tail", "kind"))
-        self._h, self._at, self.level = h, at, sum(occupied)
-        self.some, self.first = occupied[0], data.View(result_layout(), self.at(0))
-        flags = ((name, test) for name, test in (
-            ("pair", kind == ItemKind.PAIR), ("barrier", kind != ItemKind.PAIR), ("slice", kind == ItemKind.SLICE),
-            ("star", kind == ItemKind.STAR), ("end", kind == ItemKind.END), ("not_end", kind != ItemKind.END)))
-        row_ids = ((h.inner(f"{at}row_id{n}"), occupied[n], data.View(result_layout(), self.at(n)).stored[:bits])
-                for n in range(2 if bits else 0))
-        self.sound = (((occupied & (occupied + 1)) == 0) & ((self._head + self.level - tail)[:len(tail)] == 0)
-                      & ((self._head + 1 - second)[:len(second)] == 0) & (self._head == copy)
-                      & ((self._head + 2 - third)[:len(third)] == 0)
-                      & Cat(~present | (row_id == stored) for row_id, present, stored in row_ids).all()
-                      & (h.inner(f"{at}lets_pass") == Mux(self.some, kind != ItemKind.PAIR, absent))
-                      & (h.inner(f"{at}not_full") == ~occupied[-1])
-                      & (~self.some | (kind == self.first.kind))
-                      & Cat(h.inner(f"{at}{name}") == (self.some & test) for name, test in flags).all())
-        self.kind = kind
-        self.pair = self.some & (kind == ItemKind.PAIR)
-
-    def at(self, position: Any) -> Value:
-        """The result at ``position``, from the head on."""
-        place = (self._head + position)[:len(self._head)]
-        return Cat(*(self._h.look(f"{self._at}{rows}", place) for rows in ("kinds", "probes", "stored")))
 
 
 def _is_offer_of(offer: Any, results: Any) -> Value:
@@ -89,7 +40,7 @@ def lookahead(bits: int) -> Harness:
     h = Harness(dut)
     h.assume("i_offer is the kind of the offered result", _is_offer_of(dut.i_offer, dut.i))
     h.assume("items are popped only while there is one", ~dut.pop | dut.valid)
-    queue = _Queue(h, "", bits, h.started() & ~h.past(dut.wait_if_empty, "waited_if_empty"))
+    queue = Queue(h, "", bits, h.started() & ~h.past(dut.wait_if_empty, "waited_if_empty"))
     item = Signal(len(queue.at(0)), name="item")
     h.m.d.comb += item.eq(Cat(dut.kind, dut.item))
     h.output = out = SimpleNamespace(valid=dut.valid, ready=dut.pop, payload=item)
@@ -105,11 +56,11 @@ def lookahead(bits: int) -> Harness:
     return h
 
 
-def _queues(h: Harness, inputs: int) -> list[_Queue]:
+def _queues(h: Harness, inputs: int) -> list[Queue]:
     """The FIFOs of a merger, with their invariants."""
     out, bits = h.dut.o, h.dut.bits
     # ``lets_pass`` of an empty FIFO is a register: 0 in the first cycle, then 1 if ``total`` was 0 a cycle ago.
-    queues = [_Queue(h, f"queue{n}", bits, h.started() & ~h.past(h.dut.total, f"waits{n}"))
+    queues = [Queue(h, f"queue{n}", bits, h.started() & ~h.past(h.dut.total, f"waits{n}"))
               for n in range(inputs)]
     slices = Cat(q.kind == ItemKind.SLICE for q in queues)
     leaving = Cat(q.leaves for q in queues)
@@ -164,8 +115,8 @@ def merger(inputs: int, *, has_offer_input: bool = False) -> Harness:
     h.prove("without total, pairs do not wait for other inputs", dut.total | ~pairs.any() | dut.o.valid)
     h.prove("a barrier that all inputs have reached does not wait", ~(here.all() & ~pairs.any()) | dut.o.valid)
     # Row ids are modular: the pairs shown lie within half of what their bits count, of some row.
-    base = h.free("base", _ROW)
-    age = [(q.first.stored - base)[:_ROW] for q in queues]
+    base = h.free("base", ROW)
+    age = [(q.first.stored - base)[:ROW] for q in queues]
     h.assume("the pairs shown lie in half the range of the bits compared",
              Cat(~q.pair | (a < 2**(BITS - 1)) for q, a in zip(queues, age, strict=True)).all())
     h.prove("with total, the oldest stored tuple goes first",
@@ -188,10 +139,10 @@ def sorted_merger(inputs: int) -> Harness:
     m = h.m
     h.assume("total order", dut.total)
     queues = _queues(h, inputs)
-    last, some = Signal(_ROW), Signal()  # of the group under way: the stored tuple that left last, if any
+    last, some = Signal(ROW), Signal()  # of the group under way: the stored tuple that left last, if any
     pairs, kept = [], []
     for n, q in enumerate(queues):
-        own, had = Signal(_ROW, name=f"own{n}"), Signal(name=f"had{n}")
+        own, had = Signal(ROW, name=f"own{n}"), Signal(name=f"had{n}")
         h.assume(f"input {n} is sorted", ~q.pair | ~had | (q.first.stored >= own))
         h.assume(f"row ids of input {n} are small", ~q.pair | (q.first.stored < 2**BITS))
         with m.If(q.leaves):
@@ -300,7 +251,7 @@ def node(h: Harness, name: str, total: str) -> SimpleNamespace:
     """
     here = h.inner(total)
     was = h.past(here, f"{name}_was_total")
-    queues = [_Queue(h, f"{name}.queue{n}", BITS, h.started() & ~was) for n in range(2)]
+    queues = [Queue(h, f"{name}.queue{n}", BITS, h.started() & ~was) for n in range(2)]
     before, behind = h.inner(f"{name}.precedes0_1").any(), h.inner(f"{name}.precedes1_0").any()
     turn = h.inner(f"{name}.turn0_1")
     both = queues[0].some & queues[1].some
@@ -311,50 +262,12 @@ def node(h: Harness, name: str, total: str) -> SimpleNamespace:
                            sound=compared & Cat(q.sound for q in queues).all())
 
 
-class Contents:
-    """The four places of the FIFO ``queue``, whose groups are ``step`` apart.
-
-    ``bits``: of the number of a group. ``ends``: of each group, whether it ends with an END. ``barriers``: how many the
-    FIFO holds; ``marked``: how many marked pairs.
-    """
-
-    def __init__(self, queue: Any, bits: int, ends: Any, step: int = 1):
-        self._bits, self._ends, self._step = bits, ends, step
-        self._items = [(queue.level > n, data.View(result_layout(), queue.at(n))) for n in range(4)]
-        self._pairs = [some & (item.kind == ItemKind.PAIR) for some, item in self._items]
-        are = [some & (item.kind != ItemKind.PAIR) for some, item in self._items]
-        self._before: list[Any] = [sum(are[:n], Const(0)) for n in range(4)]
-        self.barriers = sum(are, Const(0))
-        self.marked = sum(pair & item.stored[0] for pair, (_, item) in zip(self._pairs, self._items, strict=True))
-
-    def fits(self, start: Value) -> Value:
-        """True if each item is of the group that begins with ``start`` at the first one."""
-        out = []
-        for (some, item), before in zip(self._items, self._before, strict=True):
-            group = (start + self._step * before)[:self._bits]
-            small = (item.probe[self._bits:] == 0) & (item.stored[self._bits:] == 0)
-            out.append(~some | ((item.kind != ItemKind.SLICE) & small & Mux(
-                item.kind == ItemKind.PAIR, item.probe[:self._bits] == group,
-                (item.kind == ItemKind.END) == self._ends.bit_select(group, 1))))
-        return Cat(out).all()
-
-    def count(self, group: Any) -> Value:
-        """The pairs of ``group``."""
-        return sum((pair & (item.probe[:self._bits] == group)
-                    for pair, (_, item) in zip(self._pairs, self._items, strict=True)), Const(0))
-
-    def marked_in(self, group: Any) -> Value:
-        """True if every marked pair is of ``group``."""
-        return Cat(~(pair & item.stored[0]) | (item.probe[:self._bits] == group)
-                   for pair, (_, item) in zip(self._pairs, self._items, strict=True)).all()
-
-
 @narrow()
 def combiner() -> Harness:
     dut = Combiner()
     h = Harness(dut)
     out, turn = dut.o, dut.sequence
-    left, right = queues = tuple(_Queue(h, name, 0, h.started()) for name in ("left", "right"))
+    left, right = queues = tuple(Queue(h, name, 0, h.started()) for name in ("left", "right"))
     ends = [q.some & (q.kind == ItemKind.END) for q in queues]
     total = h.constant("total_order", 1)
     h.assume("the order is constant", dut.total == total)
@@ -395,7 +308,7 @@ def combiner() -> Harness:
     return h
 
 
-def _waiting(queues: Sequence[_Queue], ends: Sequence[Value]) -> Value:
+def _waiting(queues: Sequence[Queue], ends: Sequence[Value]) -> Value:
     """True if a side offers something other than END, or both sides offer END."""
     return Cat(q.some & ~end for q, end in zip(queues, ends, strict=True)).any() | (ends[0] & ends[1])
 

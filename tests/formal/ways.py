@@ -17,11 +17,12 @@ from splitjoin_hw.gather.ways import WaySplitter, WayTree
 from splitjoin_hw.network.pipeline import PipelineRegister
 from splitjoin_hw.network.queue import Queue
 
-from .gather import BITS, Contents, narrow, node
+from .gather import node
 from .harness import Harness
 from .monitors import assume_stable_offers, prove_stable_offers
 from .network import sound_queue
 from .proofs import Fault, Proof
+from .queues import BITS, Contents, narrow
 from .wide import DEPTH, short_queues
 
 __all__ = ["PROOFS"]
