@@ -24,12 +24,9 @@ from bench.record import Recorder, options_of
 from bench.table_joins import JOINS
 from bench.threads import BETWEEN, CALLS, SHARED, cpu_seconds, intervals, noted
 from splitjoin.base.processors import processors
-from splitjoin.rows.interval_joins import key_oij, scale_oij, sliding
 
 #: Arrivals of each stream in a batch, tuples of a window, rows a side of whole tables, and numbers of threads.
 HALF, WINDOW, ROWS, THREADS = 1 << 15, 1 << 15, 1_000_000, (1, 2, 16)
-#: What threads share, beside what sessions do: `bench.threads`.
-FOLDS = {f"{module.__name__}": (module, "on_all") for module in (sliding, key_oij, scale_oij)}
 CPU = "CPU seconds of all threads for the same batches or tables, the least of turns"
 SERIAL = "CPU time of the first thread in the same calls, outside of work that threads share, over CPU seconds of one"
 CLOCK = "time by the clock of the same batches or tables, the least of turns"
@@ -147,7 +144,7 @@ def measure(out: Recorder, name: str, form: Form, threads: tuple[int, ...], roun
             steps[n]()  # not counted: it finds the caches as other threads have left them
             stages: dict[str, float] = {}
             used, own, began = cpu_seconds(), time.thread_time(), time.perf_counter()
-            with noted(stages, {**{k: SHARED[k] for k in ("shared", "mapped")}, **CALLS, **FOLDS}, time.thread_time):
+            with noted(stages, {**{k: SHARED[k] for k in ("shared", "mapped")}, **CALLS}, time.thread_time):
                 for _ in range(form.steps):
                     steps[n]()
             clock[n] = min(clock[n], time.perf_counter() - began)

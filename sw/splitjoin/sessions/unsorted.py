@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.cpu.device import CpuDevice
+from splitjoin.engines.cpu.helpers import Team
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import aggregate_fields
@@ -78,7 +78,7 @@ class UnsortedJoin:
         self.engine: KeyOijEngine | ScaleOijEngine = (
             ScaleOijEngine(self._form, choice.workers) if engine == "scale-oij" else
             KeyOijEngine(self._form, choice.workers, in_order=False))
-        self._pool = ThreadPoolExecutor(choice.workers - 1, "splitjoin fold") if choice.workers > 1 else None
+        self._threads, self._team = choice.workers, Team(choice.workers)
         none = np.empty(0, np.int64)
         self._waiting = {"row": none, "time": none, "key": none}  # base tuples that are not decided
         self._new = 0
@@ -118,8 +118,7 @@ class UnsortedJoin:
 
     def close(self) -> None:
         """Stop the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._team.close()
 
     def __enter__(self) -> UnsortedJoin:
         return self
@@ -153,8 +152,8 @@ class UnsortedJoin:
         at = np.flatnonzero(decided)
         at = at[np.lexsort((row[at], time[at]))]
         bases = Bases(key[at], time[at], row[at], row[at])
-        pool = self._pool if self._new + len(at) >= _MIN_PARALLEL else None
-        found = self.engine.fold(self._stored, bases, self._encoder.codes, pool)
+        self._team.size = self._threads if self._new + len(at) >= _MIN_PARALLEL else 1
+        found = self.engine.fold(self._stored, bases, self._encoder.codes, self._team)
         for n in found.uncertain.tolist():
             now = int(bases.times[n])
             found.partners[n] = partners_between(self._stored, int(bases.keys[n]), now - self._pre, now + self._follow)

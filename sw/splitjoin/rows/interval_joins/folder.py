@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.base.processors import processors
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.cpu.helpers import Team
 from splitjoin.lang.schema import SIDES
 
 from .bounds import IntervalBounds
@@ -39,8 +38,10 @@ class Engine(Protocol):
     def needed(self) -> int:
         """The first row id of S that is still needed."""
 
-    def fold(self, rows: StoredRows, bases: Bases, slots: int, pool: ThreadPoolExecutor | None) -> FoldedBases:
-        """Fold the partners of ``bases``, which follow those of earlier calls, among ``rows``."""
+    def fold(self, rows: StoredRows, bases: Bases, slots: int, team: Team) -> FoldedBases:
+        """Fold the partners of ``bases``, which follow those of earlier calls, among ``rows``; ``team`` shares the
+        work, and ``slots`` is the number of codes of keys.
+        """
 
     def counters(self) -> dict[str, int]:
         """Figures of the engine so far, by name."""
@@ -55,8 +56,7 @@ class IntervalFolder:
         self._rows = StoredRows(len(form.feeds))
         self._keys, self._times = SlidingArray(), SlidingArray()  # of base tuples that were not folded
         self._first = 0
-        awake = min(threads, processors())  # more would take the processors from each other
-        self._pool = ThreadPoolExecutor(awake - 1, "splitjoin fold") if awake > 1 else None
+        self._threads, self._team = threads, Team(threads)
         self._new = 0
         self._tuples, self._pairs, self._matches = [0, 0], 0, 0
 
@@ -94,8 +94,8 @@ class IntervalFolder:
         """Fold for the next ``count`` base tuples, which are decided."""
         low, high = self._bounds.of(self._first, count)
         bases = Bases(self._keys.values[:count], self._times.values[:count], low, high)
-        pool = self._pool if self._new + count >= _MIN_PARALLEL else None
-        found = self.engine.fold(self._rows, bases, self._encoder.codes, pool)
+        self._team.size = self._threads if self._new + count >= _MIN_PARALLEL else 1
+        found = self.engine.fold(self._rows, bases, self._encoder.codes, self._team)
         for n in found.uncertain.tolist():
             found.partners[n] = partners_of(self._rows, int(bases.keys[n]), int(low[n]), int(high[n]))
         self._keys.drop(count)
@@ -144,5 +144,4 @@ class IntervalFolder:
 
     def close(self) -> None:
         """Stop the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._team.close()

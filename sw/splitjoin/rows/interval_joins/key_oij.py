@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.jit import compiled
 
 from .form import IntervalForm
 from .rows import StoredRows
-from .sliding import Bases, on_all
+from .sliding import Bases
 from .state import FoldedBases, FoldState
 from .times import before, interval_lengths
 
@@ -64,7 +64,7 @@ class KeyOijEngine:
         """``candidates``: the tuples that scans visited."""
         return {"candidates": int(self._figures[:, 0].sum())}
 
-    def fold(self, rows: StoredRows, bases: Bases, slots: int, pool: Executor | None) -> FoldedBases:
+    def fold(self, rows: StoredRows, bases: Bases, slots: int, team: Team) -> FoldedBases:
         """Fold the partners of ``bases`` among ``rows``; ``slots``: the number of codes of keys."""
         out = FoldedBases.empty(len(bases.keys), self._form)
         for state in self._states:
@@ -74,8 +74,8 @@ class KeyOijEngine:
         new = np.arange(first, rows.end)
         stored = _divided(rows.keys[new & rows.mask], workers, -1)
         scanned = _divided(bases.keys, workers, 0)
-        on_all(pool, lambda worker: self._work(worker, rows, new[stored[worker]], bases, scanned[worker], slots, out),
-               range(workers))
+        team.map(lambda worker: self._work(worker, rows, new[stored[worker]], bases, scanned[worker], slots, out),
+                 range(workers))
         if len(bases.times):
             self._horizon = before(int(bases.times[-1]), self._pre)
         return out

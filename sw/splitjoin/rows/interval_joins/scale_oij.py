@@ -5,18 +5,19 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.jit import compiled
 
 from .form import IntervalForm
 from .rows import StoredRows
 from .schedule import PARTITIONS, Schedule
-from .sliding import Bases, on_all
+from .sliding import Bases
 from .state import FoldedBases, FoldState
 from .time_travel import LEVELS, TimeTravelIndex
 from .times import before, interval_lengths
@@ -25,7 +26,6 @@ __all__ = ["ScaleOijEngine"]
 
 Ints = npt.NDArray[np.int64]
 
-_BLOCK = 1 << 16
 _MIN, _MAX = np.int64(-(2**63)), np.int64(2**63 - 1)
 
 
@@ -39,6 +39,7 @@ class ScaleOijEngine:
     Attributes:
         incremental: False folds each interval anew, for comparison.
         period: S tuples from one schedule to the next.
+        block: Operations that a worker notes before it carries them out, at least.
         schedule: The teams.
         work: Operations of each worker.
     """
@@ -46,6 +47,7 @@ class ScaleOijEngine:
     name = "scale-oij"
     incremental: bool = True
     period: int = 1 << 16
+    block: int = 1 << 16
 
     def __init__(self, form: IntervalForm, workers: int = 1, *, delta: float = 0.01, decay: float = 0.5):
         self._form = form
@@ -56,7 +58,7 @@ class ScaleOijEngine:
         # Of each worker and key: the interval that is folded, and whether there is one.
         self._from, self._to = np.zeros((workers, 64), np.int64), np.zeros((workers, 64), np.int64)
         self._folded = np.zeros((workers, 64), np.bool_)
-        self._blocks = [(np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)) for _ in range(workers)]
+        self._blocks = [(np.empty(self.block, np.int64), np.empty(self.block, np.int64)) for _ in range(workers)]
         self._visited = np.zeros(workers, np.int64)
         self._stored = self._kept = self._bases = self._noted = 0
         self._gone = int(_MIN)  # times before it were evicted
@@ -71,7 +73,7 @@ class ScaleOijEngine:
         """``candidates``: the tuples that were read from indexes; ``replications`` of partitions to other workers."""
         return {"candidates": int(self._visited.sum()), "replications": self.schedule.changes}
 
-    def fold(self, rows: StoredRows, bases: Bases, slots: int, pool: Executor | None) -> FoldedBases:
+    def fold(self, rows: StoredRows, bases: Bases, slots: int, team: Team) -> FoldedBases:
         """Fold the partners of ``bases`` among ``rows``; ``slots``: the number of codes of keys."""
         out = FoldedBases.empty(len(bases.keys), self._form)
         workers = range(len(self._states))
@@ -80,8 +82,8 @@ class ScaleOijEngine:
         at = np.arange(first, rows.end) & rows.mask
         keys = rows.keys[at]
         self._schedule(keys)
-        writers = self._members(keys, first)
-        readers = self._members(bases.keys, self._bases)
+        writers = self._divided(keys, first, np.int32(-1))
+        readers = self._divided(bases.keys, self._bases, np.int32(0))
         self._bases += len(bases.keys)
         for state in self._states:
             state.prepare(rows, slots)
@@ -89,10 +91,10 @@ class ScaleOijEngine:
             self._from, self._to, self._folded = (np.concatenate([a, np.zeros_like(a)], axis=1)
                                                   for a in (self._from, self._to, self._folded))
         self._index.reserve(len(keys), slots)
-        on_all(pool, lambda worker: self._index.insert(worker, rows, first, writers), workers)
-        on_all(pool, lambda worker: self._work(worker, rows, bases, readers, out), workers)
+        team.map(lambda worker: self._index.insert(worker, rows, first, writers[worker]), workers)
+        team.map(lambda worker: self._work(worker, rows, bases, readers[worker], out), workers)
         if len(bases.times):
-            self._evict(rows, int(bases.times[-1]), pool)
+            self._evict(rows, int(bases.times[-1]), team)
         return out
 
     def _schedule(self, keys: Ints) -> None:
@@ -103,27 +105,31 @@ class ScaleOijEngine:
                 self._noted = 0
                 self.schedule.update()
 
-    def _members(self, keys: Ints, first: int) -> npt.NDArray[np.int32]:
-        """A random member of each key's team, the same in every run; −1 without a key, but 0 for base tuples."""
-        found = np.empty(len(keys), np.int32)
-        _choose(keys, first, self.schedule.teams, self.schedule.sizes, found)
-        return found
+    def _divided(self, keys: Ints, first: int, keyless: np.int32) -> list[Ints]:
+        """The tuples of each worker, by arrival: a random member of its key's team gets a tuple, the same in every run.
+        The worker ``keyless`` gets those without a key, −1 for none.
+        """
+        order, ends = np.empty(len(keys), np.int64), np.zeros(len(self._states) + 1, np.int64)
+        _choose(keys, first, self.schedule.teams, self.schedule.sizes, keyless, np.empty(len(keys), np.int32), order,
+                ends)
+        return [order[a:b] for a, b in pairwise(ends.tolist())]
 
-    def _work(self, worker: int, rows: StoredRows, bases: Bases, readers: npt.NDArray[np.int32],
-              out: FoldedBases) -> None:
+    def _work(self, worker: int, rows: StoredRows, bases: Bases, mine: Ints, out: FoldedBases) -> None:
         index, done = self._index, 0
-        while done < len(bases.keys):
+        while done < len(mine):
             ops, slots = self._blocks[worker]
-            done, n, visited, ops, slots = _travel(
-                bases.keys, bases.times, done, readers, worker, self.incremental, self._pre, self._follow,
-                self.schedule.teams, self.schedule.sizes, index.head, index.next, index.times, index.rows,
-                self._from[worker], self._to[worker], self._folded[worker], ops, slots)
-            self._blocks[worker] = ops, slots
+            done, n, visited = _travel(
+                bases.keys, bases.times, mine, done, self.incremental, self._pre, self._follow, self.schedule.teams,
+                self.schedule.sizes, index.head, index.next, index.times, index.rows, self._from[worker],
+                self._to[worker], self._folded[worker], ops, slots)
+            if not n:  # one base tuple has more operations than there is room for
+                self._blocks[worker] = np.empty(2 * len(ops), np.int64), np.empty(2 * len(ops), np.int64)
+                continue
             self._states[worker].run(ops, slots, n, rows, out)
             self.work[worker] += n
             self._visited[worker] += visited
 
-    def _evict(self, rows: StoredRows, now: int, pool: Executor | None) -> None:
+    def _evict(self, rows: StoredRows, now: int, team: Team) -> None:
         """Evict what base tuples from time ``now`` on cannot see, but for half a window: intervals that workers have
         folded then seldom begin before it.
         """
@@ -137,9 +143,9 @@ class ScaleOijEngine:
             self._folded[worker, stale] = False
             # Before its rows are forgotten.
             self._states[worker].run(np.full(len(stale), 3, np.int64), stale, len(stale), rows, none)
-            self._index.evict(worker, gone)
+            self._index.evict(worker, gone, np.ascontiguousarray(self.schedule.member[:, worker]))
 
-        on_all(pool, one, range(len(self._states)))
+        team.map(one, range(len(self._states)))
         self._gone = gone
         self._kept = _first_kept(rows.times, rows.mask, self._kept, rows.end, gone)
 
@@ -152,59 +158,58 @@ def _first_kept(times: Any, mask: Any, first: Any, end: Any, gone: Any) -> Any:
 
 
 @compiled
-def _choose(keys: Any, first: Any, teams: Any, sizes: Any, found: Any) -> None:
-    for i in range(len(keys)):
-        if keys[i] < 0:
-            found[i] = -1
-            continue
-        partition = keys[i] % PARTITIONS
-        h = (first + i + 1) * np.int64(-7046029254386353131)
-        h ^= h >> np.int64(31)
-        found[i] = teams[partition, (h & np.int64(0x7FFF_FFFF)) % sizes[partition]]
-
-
-@compiled
-def _seek(key: Any, time: Any, head: Any, following: Any, times: Any) -> Any:
-    """The first node of a list whose time is not below ``time``; −1 if there is none."""
-    node = np.int64(-1)
-    after = np.int64(-1)
-    for level in range(LEVELS - 1, -1, -1):
-        after = head[key, level] if node < 0 else following[node, level]
-        while after >= 0 and times[after] < time:
-            node, after = after, following[after, level]
-    return after
-
-
-@compiled
-def _travel(keys: Any, times: Any, done: Any, readers: Any, worker: Any, incremental: Any, pre: Any, follow: Any,
-            teams: Any, sizes: Any, head: Any, following: Any, node_times: Any, node_rows: Any, old_from: Any,
-            old_to: Any, folded: Any, ops: Any, slots: Any) -> Any:
-    """Write the operations of one worker for the base tuples from ``done`` on, until there are many; how many are done,
-    the number of operations, the nodes that were read, and the blocks, which may have grown.
+def _choose(keys: Any, first: Any, teams: Any, sizes: Any, keyless: Any, members: Any, order: Any, ends: Any) -> None:
+    """Write the numbers of each worker's tuples, by arrival, to ``order``: those of worker w from ``ends[w]`` to
+    ``ends[w + 1]``. ``ends`` is 0 before; ``members`` is room for each tuple's worker.
     """
-    n, visited = 0, 0
+    for i in range(len(keys)):
+        member = keyless
+        if keys[i] >= 0:
+            partition = keys[i] % PARTITIONS
+            h = (first + i + 1) * np.int64(-7046029254386353131)
+            h ^= h >> np.int64(31)
+            member = np.int32(teams[partition, (h & np.int64(0x7FFF_FFFF)) % sizes[partition]])
+        members[i] = member
+        if member >= 0:
+            ends[member + 1] += 1
+    at = np.empty(len(ends), np.int64)
+    for worker in range(1, len(ends)):
+        ends[worker] += ends[worker - 1]
+    at[:] = ends
+    for i in range(len(keys)):
+        member = members[i]
+        if member >= 0:
+            order[at[member]] = i
+            at[member] += 1
+
+
+@compiled
+def _travel(keys: Any, times: Any, mine: Any, done: Any, incremental: Any, pre: Any, follow: Any, teams: Any,
+            sizes: Any, head: Any, following: Any, node_times: Any, node_rows: Any, old_from: Any, old_to: Any,
+            folded: Any, ops: Any, slots: Any) -> Any:
+    """Write the operations of one worker for its base tuples ``mine[done:]``, as far as there is room: how many are
+    done, the number of operations, and the nodes that were read.
+    """
+    n, visited, room = np.int64(0), np.int64(0), len(ops)
     best_time, best_row = np.int64(0), np.int64(0)
     nodes = np.empty(teams.shape[1], np.int64)
-    base = done
-    while base < len(keys) and n < _BLOCK:
-        if readers[base] != worker and not (readers[base] < 0 and worker == 0):
-            base += 1
-            continue
+    while done < len(mine) and n + 2 <= room:
+        base = mine[done]
         key = keys[base]
-        if n + 2 > len(ops):
-            ops, slots = np.concatenate((ops, ops)), np.concatenate((slots, slots))
         if key < 0:
             ops[n], slots[n] = base << 2 | 2, -1
             n += 1
-            base += 1
+            done += 1
             continue
         low = times[base] - pre if times[base] >= _MIN + pre else _MIN
         high = times[base] + follow if times[base] <= _MAX - follow else _MAX
         partition = key % PARTITIONS
         fresh = not incremental or not folded[key] or low > old_to[key]
+        at = n
         if fresh and folded[key]:
-            ops[n], slots[n] = 3, key
-            n += 1
+            ops[at], slots[at] = 3, key
+            at += 1
+        begun = at
         # First what leaves, unless all does, then what comes.
         for adding in range(1 if fresh else 0, 2):
             if adding:
@@ -218,8 +223,13 @@ def _travel(keys: Any, times: Any, done: Any, readers: Any, worker: Any, increme
                     continue
             for m in range(sizes[partition]):
                 w = teams[partition, m]
-                nodes[m] = _seek(key, start, head[w], following[w], node_times[w])
-            while True:
+                node = after = np.int64(-1)
+                for level in range(LEVELS - 1, -1, -1):  # the first node whose time is not below `start`
+                    after = head[w, key, level] if node < 0 else following[w, node, level]
+                    while after >= 0 and node_times[w, after] < start:
+                        node, after = after, following[w, after, level]
+                nodes[m] = after
+            while at < room:
                 best = -1
                 for m in range(sizes[partition]):  # by time, then by row id
                     if nodes[m] >= 0:
@@ -229,17 +239,15 @@ def _travel(keys: Any, times: Any, done: Any, readers: Any, worker: Any, increme
                             best, best_time, best_row = m, time, row
                 if best < 0:
                     break
-                if n + 2 > len(ops):
-                    ops, slots = np.concatenate((ops, ops)), np.concatenate((slots, slots))
-                ops[n], slots[n] = best_row << 2 | (0 if adding else 1), key
-                n += 1
-                visited += 1
+                ops[at], slots[at] = best_row << 2 | (0 if adding else 1), key
+                at += 1
                 w = teams[partition, best]
                 nodes[best] = following[w, nodes[best], 0]
+        if at == room:
+            break  # what was written for this base tuple does not count
         old_from[key], old_to[key], folded[key] = low, high, True
-        if n + 1 > len(ops):
-            ops, slots = np.concatenate((ops, ops)), np.concatenate((slots, slots))
-        ops[n], slots[n] = base << 2 | 2, key
-        n += 1
-        base += 1
-    return base, n, visited, ops, slots
+        visited += at - begun
+        ops[at], slots[at] = base << 2 | 2, key
+        n = at + 1
+        done += 1
+    return done, n, visited

@@ -24,6 +24,7 @@ class Schedule:
     Attributes:
         teams: The members of each partition's team: (PARTITIONS, workers), of which the first ``sizes`` count.
         sizes: (PARTITIONS,).
+        member: True where a worker is in a partition's team: (PARTITIONS, workers).
         changes: How often a partition was replicated.
     """
 
@@ -32,7 +33,7 @@ class Schedule:
         self.teams = np.zeros((PARTITIONS, workers), np.int64)
         self.teams[:, 0] = np.arange(PARTITIONS) % workers
         self.sizes = np.ones(PARTITIONS, np.int64)
-        self._member = np.arange(workers)[None, :] == self.teams[:, :1]
+        self.member = np.arange(workers)[None, :] == self.teams[:, :1]
         self._counts = np.zeros(PARTITIONS)
         self.changes = 0
 
@@ -43,7 +44,7 @@ class Schedule:
     @property
     def loads(self) -> npt.NDArray[np.float64]:
         """The workload of each worker: its share of the tuples of its partitions (equation 3)."""
-        loads: npt.NDArray[np.float64] = (self._counts / self.sizes) @ self._member
+        loads: npt.NDArray[np.float64] = (self._counts / self.sizes) @ self.member
         return loads
 
     def update(self) -> None:
@@ -56,7 +57,7 @@ class Schedule:
         """Replicate one partition; False if none lowers the unbalancedness enough."""
         loads = self.loads
         busiest, idlest = int(loads.argmax()), int(loads.argmin())
-        candidates = np.flatnonzero(self._member[:, busiest] & ~self._member[:, idlest] & (self._counts > 0))
+        candidates = np.flatnonzero(self.member[:, busiest] & ~self.member[:, idlest] & (self._counts > 0))
         shares = self._counts[candidates] / self.sizes[candidates]
         now = unbalancedness(loads)
         for partition in candidates[np.argsort(-shares, kind="stable")].tolist():
@@ -68,7 +69,7 @@ class Schedule:
             if now - unbalancedness(changed) > self._delta:
                 self.teams[partition, size] = idlest
                 self.sizes[partition] += 1
-                self._member[partition, idlest] = True
+                self.member[partition, idlest] = True
                 return True
         return False
 

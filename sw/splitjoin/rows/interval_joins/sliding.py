@@ -7,21 +7,20 @@ the state of its key. Nothing is searched, and the work a tuple does not depend 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, wait
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.jit import compiled
 
 from .form import IntervalForm
 from .rows import StoredRows
 from .state import FoldedBases, FoldState
 
-__all__ = ["Bases", "SlidingEngine", "on_all"]
+__all__ = ["Bases", "SlidingEngine"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -58,7 +57,7 @@ class SlidingEngine:
         """The first row id of S that is still folded."""
         return int(self._fronts[0])
 
-    def fold(self, rows: StoredRows, bases: Bases, slots: int, pool: Executor | None) -> FoldedBases:
+    def fold(self, rows: StoredRows, bases: Bases, slots: int, team: Team) -> FoldedBases:
         """Fold the partners of ``bases`` among ``rows``; ``slots``: the number of codes of keys."""
         out, done, numbers = FoldedBases.empty(len(bases.keys), self._form), 0, np.zeros(len(self._states), np.int64)
         for state in self._states:
@@ -67,7 +66,7 @@ class SlidingEngine:
         while done < len(bases.keys):
             done = _operations(bases.keys, bases.low, bases.high, done, rows.keys, rows.mask, self._fronts, self._ops,
                                self._slots, numbers)
-            on_all(pool, lambda worker: self._states[worker].run(
+            team.map(lambda worker: self._states[worker].run(
                 self._ops[worker], self._slots[worker], numbers[worker], rows, out), range(len(self._states)))
             self.work += numbers
         return out
@@ -75,18 +74,6 @@ class SlidingEngine:
     def counters(self) -> dict[str, int]:
         """None: every tuple costs the same."""
         return {}
-
-
-def on_all(pool: Executor | None, function: Callable[[int], None], numbers: Sequence[int]) -> None:
-    """Call ``function`` with all ``numbers``, the first one in this thread. Waits for all, also when one fails."""
-    futures = [] if pool is None else [pool.submit(function, n) for n in numbers[1:]]
-    try:
-        for n in numbers[:1] if pool is not None else numbers:
-            function(n)
-    finally:
-        wait(futures)
-    for future in futures:
-        future.result()
 
 
 @compiled

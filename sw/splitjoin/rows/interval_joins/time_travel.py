@@ -52,15 +52,16 @@ class TimeTravelIndex:
             self.next, self.times, self.rows, self._free = (
                 np.concatenate([a, np.empty_like(a)], axis=1) for a in (self.next, self.times, self.rows, self._free))
 
-    def insert(self, worker: int, rows: StoredRows, first: int, writers: npt.NDArray[np.int32]) -> None:
-        """Insert those of the ``rows`` from ``first`` on whose number in ``writers`` is ``worker``."""
-        _insert(rows.keys, rows.times, rows.mask, first, rows.end, writers, worker, self.head[worker],
-                self.tail[worker], self.next[worker], self.times[worker], self.rows[worker], self._free[worker],
-                self._sizes[worker])
+    def insert(self, worker: int, rows: StoredRows, first: int, mine: Ints) -> None:
+        """Insert the ``rows`` ``first + mine`` into the lists of ``worker``; ``mine`` rises."""
+        _insert(rows.keys, rows.times, rows.mask, first, mine, self.head[worker], self.tail[worker], self.next[worker],
+                self.times[worker], self.rows[worker], self._free[worker], self._sizes[worker])
 
-    def evict(self, worker: int, horizon: int) -> None:
-        """Remove the nodes of ``worker`` with times before ``horizon``."""
-        _evict(horizon, self.head[worker], self.tail[worker], self.next[worker], self.times[worker],
+    def evict(self, worker: int, horizon: int, member: npt.NDArray[np.bool_]) -> None:
+        """Remove the nodes of ``worker`` with times before ``horizon``. ``member``: True for the ranges of keys, codes
+        modulo its length, of which it has some.
+        """
+        _evict(horizon, member, self.head[worker], self.tail[worker], self.next[worker], self.times[worker],
                self._free[worker], self._sizes[worker])
 
 
@@ -79,11 +80,10 @@ def _height(row: Any) -> Any:
 
 
 @compiled
-def _insert(keys: Any, row_times: Any, mask: Any, first: Any, end: Any, writers: Any, worker: Any, head: Any,
-            tail: Any, following: Any, times: Any, rows: Any, free: Any, sizes: Any) -> None:
-    for row in range(first, end):
-        if writers[row - first] != worker:
-            continue
+def _insert(keys: Any, row_times: Any, mask: Any, first: Any, mine: Any, head: Any, tail: Any, following: Any,
+            times: Any, rows: Any, free: Any, sizes: Any) -> None:
+    for i in range(len(mine)):
+        row = first + mine[i]
         key, time = keys[row & mask], row_times[row & mask]
         if sizes[1]:
             sizes[1] -= 1
@@ -120,15 +120,19 @@ def _insert(keys: Any, row_times: Any, mask: Any, first: Any, end: Any, writers:
 
 
 @compiled
-def _evict(horizon: Any, head: Any, tail: Any, following: Any, times: Any, free: Any, sizes: Any) -> None:
-    for key in range(len(head)):
-        while head[key, 0] >= 0 and times[head[key, 0]] < horizon:
+def _evict(horizon: Any, member: Any, head: Any, tail: Any, following: Any, times: Any, free: Any, sizes: Any) -> None:
+    for partition in range(len(member)):
+        if not member[partition]:
+            continue
+        for key in range(partition, len(head), len(member)):
             node = head[key, 0]
-            for level in range(LEVELS):
-                if head[key, level] != node:
-                    break
-                head[key, level] = following[node, level]
-                if head[key, level] < 0:
-                    tail[key, level] = -1
-            free[sizes[1]] = node
-            sizes[1] += 1
+            while node >= 0 and times[node] < horizon:
+                for level in range(LEVELS):
+                    if head[key, level] != node:
+                        break
+                    head[key, level] = following[node, level]
+                    if head[key, level] < 0:
+                        tail[key, level] = -1
+                free[sizes[1]] = node
+                sizes[1] += 1
+                node = head[key, 0]
