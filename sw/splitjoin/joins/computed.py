@@ -36,7 +36,9 @@ def make_query(r: Schema, s: Schema, *, on: Any, **parts: Any) -> Query:
             said, *mark = str(refused).split("\n")
             raise PredicateError("\n".join([f"{said}; or {error}", *mark])) from None
         except SplitJoinError as error:
-            raise (error if isinstance(error, SchemaError) else refused) from None
+            from .statement import refused_twice
+
+            raise (error if isinstance(error, SchemaError) else refused_twice(refused, error)) from None
         if not computed:
             raise
     from .statement import extended

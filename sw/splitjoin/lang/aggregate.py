@@ -11,7 +11,17 @@ from sqlglot import exp
 
 from splitjoin.base.errors import InputError, PredicateError
 
-from .aggregate_functions import FUNCTIONS, USAGES, AggregateFunction, Pick, Term, UserFunction, definition_of
+from .aggregate_functions import (
+    DISTINCT_FUNCTIONS,
+    FUNCTIONS,
+    SAME_OF_DISTINCT,
+    USAGES,
+    AggregateFunction,
+    Pick,
+    Term,
+    UserFunction,
+    definition_of,
+)
 from .categories import holds_order, place, without_order
 from .fold import AggregateCall, Fold, Width
 from .ir import Arith, Expr, Lit, check_depth
@@ -26,6 +36,8 @@ __all__ = ["Aggregate", "UserAggregates", "is_aggregate", "named_folds", "parse_
 UserAggregates = Mapping[str, Fold]
 #: Aggregates that count partners in which the value is NULL.
 _TAKE_NULL = {"first", "last", "list"}
+#: The aggregates that take each value once, in words.
+_ONCE = f"{', '.join([*DISTINCT_FUNCTIONS][:-1])} and {[*DISTINCT_FUNCTIONS][-1]}"
 
 
 @dataclass(frozen=True)
@@ -129,10 +141,12 @@ def read_aggregate(tree: exp.Expr, reader: Reader, name: str, text: str,
     if definition is None:
         return None
     trees = _arguments(tree)
-    if any(isinstance(one, exp.Distinct) for one in (tree.this, *tree.expressions)):
-        if definition.name != "count distinct" or len(tree.this.expressions) != 1:
-            raise PredicateError(f"{text!r}: DISTINCT belongs to count(DISTINCT x), of one value; leave it out")
-        trees = list(tree.this.expressions)
+    once = [one for one in (tree.this, *tree.expressions) if isinstance(one, exp.Distinct)]
+    if once:
+        distinct = definition if definition.name in SAME_OF_DISTINCT else DISTINCT_FUNCTIONS.get(definition.name)
+        if distinct is None or len(once[0].expressions) != 1 or once[0].args.get("on"):
+            raise PredicateError(f"{text!r}: DISTINCT belongs to {_ONCE}, of one value; leave it out")
+        definition, trees = distinct, [*once[0].expressions, *(trees or ())[1:]]
     if trees is None or len(trees) not in definition.arities:
         raise PredicateError(f"{text!r}: an aggregate must be one of {USAGES}")
     if condition is not None:

@@ -52,6 +52,7 @@ from .types import (
     Int,
     Opaque,
     String,
+    TimeOfDay,
     Timestamp,
     TimeUnit,
     Type,
@@ -67,6 +68,8 @@ MAX_DIGITS = 1000
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _US = dt.timedelta(microseconds=1)
+#: A time of day: hours, minutes, seconds and up to nine decimals of these.
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?")
 
 
 def literal(value: object, at: str) -> Lit:
@@ -106,10 +109,12 @@ def literal(value: object, at: str) -> Lit:
             return _moment((value - _EPOCH.replace(tzinfo=dt.UTC)) // _US, ns, "UTC")
         case dt.date():
             return Lit(DATE, (value - _EPOCH.date()).days)
+        case dt.time() if value.tzinfo is None:
+            return Lit(TimeOfDay("us"), (dt.datetime.combine(_EPOCH, value) - _EPOCH) // _US)
         case dt.timedelta():
             return duration(value // _US * 1000 + int(getattr(value, "nanoseconds", 0)))
-    raise PredicateError(f"{at!r}: a literal must be a number, bool, string, bytes, date, datetime, timedelta or "
-                         f"None, not {type(value).__name__}")
+    raise PredicateError(f"{at!r}: a literal must be a number, bool, string, bytes, date, datetime, time without a "
+                         f"zone, timedelta or None, not {type(value).__name__}")
 
 
 def check_size(value: int | Fraction, at: str) -> None:
@@ -129,12 +134,14 @@ def duration(ns: int) -> Lit:
     return Lit(Duration("ns"), ns) if ns % 1000 else Lit(Duration("us"), ns // 1000)
 
 
-def time_literal(text: str, type_: Date | Timestamp, at: str) -> Lit:
+def time_literal(text: str, type_: Date | Timestamp | TimeOfDay, at: str) -> Lit:
     """The date or time in ``text`` as a literal of the kind of ``type_``.
 
     ``text``: ISO 8601, with up to nine decimals of a second. If ``type_`` has a zone and ``text`` has none, the time is
     UTC. Raises `PredicateError` for other texts.
     """
+    if isinstance(type_, TimeOfDay):
+        return _time_of_day(text, at)
     try:
         if isinstance(type_, Date):
             return literal(dt.date.fromisoformat(text), at)
@@ -154,6 +161,15 @@ def time_literal(text: str, type_: Date | Timestamp, at: str) -> Lit:
     assert isinstance(us.type, Timestamp)
     assert isinstance(us.value, int)
     return _moment(us.value, int(ns.ljust(3, "0")), us.type.tz)
+
+
+def _time_of_day(text: str, at: str) -> Lit:
+    parts = _CLOCK.fullmatch(text.strip())
+    if parts is None:
+        raise PredicateError(f"{at!r}: {text!r} cannot be read as a time of day; write it as '09:30' or '09:30:00.5'")
+    seconds = int(parts[1]) * 3600 + int(parts[2]) * 60 + int(parts[3] or 0)
+    ns = seconds * 10**9 + int((parts[4] or "").ljust(9, "0"))
+    return Lit(TimeOfDay("ns"), ns) if ns % 1000 else Lit(TimeOfDay("us"), ns // 1000)
 
 
 def whole(v: int | Fraction) -> int | Fraction:
@@ -195,6 +211,8 @@ def column(schema: Schema, name: str) -> Col | Lit:
 def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
     """``a op b`` for ``+ - *``."""
     ta, tb = a.type, b.type
+    if isinstance(ta, TimeOfDay) or isinstance(tb, TimeOfDay):
+        return _times_of_day(op, a, b, at)
     if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and op == "-":
         a, b, unit = same_unit(a, b, at)
         return _fold(Arith(Duration(unit), op, a, b), at)
@@ -228,6 +246,18 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
         return _fold(Arith(EXACT, op, a, b), at)
     type_ = _float_type(a, b)
     return Arith(type_, op, to_float(a, type_, at), to_float(b, type_, at))
+
+
+def _times_of_day(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
+    """``a op b``, where one is a time of day."""
+    if any(isinstance(x, Lit) and x.value is None for x in (a, b)):
+        return Lit(EXACT, None)
+    if op == "-" and isinstance(a.type, TimeOfDay) and isinstance(b.type, TimeOfDay):
+        a, b, unit = same_unit(a, b, at)
+        return _fold(Arith(Duration(unit), op, a, b), at)
+    raise PredicateError(f"{at!r}: of times of day there is only the difference of two, a duration, not {a.type} {op} "
+                         f"{b.type}, as engines differ in what lies behind midnight; compare a difference, such as "
+                         f"s.b - r.a <= INTERVAL '15' MINUTE")
 
 
 def divide(a: Expr, b: Expr, at: str) -> Expr:
@@ -283,16 +313,16 @@ def one_type(args: Sequence[Expr], at: str) -> list[Expr]:
 
 def neg(a: Expr, at: str) -> Expr:
     """``-a``; of a literal, the negative literal."""
-    if isinstance(a, Lit) and isinstance(a.type, (Exact, Duration)) and a.value is not None:
+    if isinstance(a, Lit) and (isinstance(a.type, Exact) or _is_length(a.type)) and a.value is not None:
         return Lit(a.type, -cast(Fraction, a.value))
-    if not (_is_number(a.type) or isinstance(a.type, Duration)):
+    if not (_is_number(a.type) or _is_length(a.type)):
         raise PredicateError(f"{at!r}: '-' needs a number, not {a.type}")
     return Neg(EXACT if is_exact(a.type) else a.type, a)
 
 
 def abs_(a: Expr, at: str) -> Expr:
     """``abs(a)``."""
-    if not (_is_number(a.type) or isinstance(a.type, Duration)):
+    if not (_is_number(a.type) or _is_length(a.type)):
         raise PredicateError(f"{at!r}: abs() needs a number, not {a.type}")
     if isinstance(a, Lit) and isinstance(a.type, (Exact, Duration)) and a.value is not None:
         return Lit(a.type, abs(cast(Fraction, a.value)))
@@ -369,6 +399,10 @@ def _is_number(t: Type) -> bool:
     return is_exact(t) or isinstance(t, Float)
 
 
+def _is_length(t: Type) -> bool:
+    return isinstance(t, Duration) and not isinstance(t, TimeOfDay)
+
+
 def _is_integer(e: Expr) -> bool:
     return isinstance(e.type, Int) or (is_exact(e.type) and denominator(e) == 1)
 
@@ -397,12 +431,12 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
                                      f"compared with {y.type}; cast one of them before the join")
             begin = midnight(x, y.type.unit, at)  # in its own unit, if it is a literal
             return _comparable(begin, y, at) if x is a else _comparable(y, begin, at)
-    for kind in (Timestamp, Duration):
-        if isinstance(ta, kind) and isinstance(tb, kind):
+    for kind in (Timestamp, TimeOfDay, Duration):
+        if isinstance(ta, kind) and isinstance(tb, kind) and isinstance(ta, TimeOfDay) == isinstance(tb, TimeOfDay):
             x, y, _ = same_unit(a, b, at)
             return x, y
     for x, y in ((a, b), (b, a)):
-        if isinstance(x, Lit) and isinstance(x.type, String) and isinstance(y.type, (Date, Timestamp)):
+        if isinstance(x, Lit) and isinstance(x.type, String) and isinstance(y.type, (Date, Timestamp, TimeOfDay)):
             time = time_literal(str(x.value), y.type, at)
             return _comparable(time, y, at) if x is a else _comparable(y, time, at)
     if any(isinstance(ta, kind) and isinstance(tb, kind) for kind in (Binary, Bool, Date, String)):

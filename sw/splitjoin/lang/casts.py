@@ -42,6 +42,7 @@ from .types import (
     Int,
     OrderedText,
     String,
+    TimeOfDay,
     Timestamp,
     Type,
     is_exact,
@@ -56,6 +57,7 @@ _NAMED: dict[exp.DType, Type] = {
     exp.DType.VARCHAR: STRING, exp.DType.TEXT: STRING, exp.DType.BINARY: BINARY, exp.DType.VARBINARY: BINARY,
     exp.DType.DATE: DATE, exp.DType.TIMESTAMP: Timestamp("us"), exp.DType.TIMESTAMPNTZ: Timestamp("us"),
     exp.DType.TIMESTAMPTZ: Timestamp("us", "UTC"), exp.DType.TIMESTAMPLTZ: Timestamp("us", "UTC"),
+    exp.DType.TIME: TimeOfDay("us"),
 }
 #: All whole numbers up to this are float64 without rounding, so a cast of them to float32 rounds once.
 _WHOLE = 2**53
@@ -81,7 +83,7 @@ def named_type(name: object, at: str) -> Type:
         found = None
     if found is None:
         raise PredicateError(f"{at!r}: a cast must be to tinyint, smallint, int, bigint, float, double, decimal(p, s), "
-                             f"boolean, string, binary, date or timestamp, not {name!r}")
+                             f"boolean, string, binary, date, time or timestamp, not {name!r}")
     return found
 
 
@@ -93,7 +95,7 @@ def cast(a: Expr, to: Type, at: str) -> Expr:
         return without_order(a)
     if a.type == to or (isinstance(a.type, (String, Binary)) and type(a.type) is type(to)):
         return a
-    if isinstance(a, Lit) and isinstance(a.value, str) and isinstance(to, (Date, Timestamp)):
+    if isinstance(a, Lit) and isinstance(a.value, str) and isinstance(to, (Date, Timestamp, TimeOfDay)):
         return time_literal(a.value, to, at)
     if isinstance(a.type, Bool) and isinstance(to, Int):
         numbers = Lit(EXACT, 1), Lit(EXACT, 0)
@@ -119,7 +121,8 @@ def _is_finer(a: Type, to: Type) -> bool:
     """True if ``to`` is of the same kind of time as ``a``, with the same unit or a finer one."""
     if isinstance(a, Timestamp) and isinstance(to, Timestamp):
         return (a.tz is None) == (to.tz is None) and TIME_UNITS[a.unit] >= TIME_UNITS[to.unit]
-    return isinstance(a, Duration) and isinstance(to, Duration) and TIME_UNITS[a.unit] >= TIME_UNITS[to.unit]
+    same = isinstance(a, TimeOfDay) == isinstance(to, TimeOfDay)
+    return same and isinstance(a, Duration) and isinstance(to, Duration) and TIME_UNITS[a.unit] >= TIME_UNITS[to.unit]
 
 
 def _is_whole_float(a: Expr) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import cast
 
@@ -51,7 +52,7 @@ def to_unit(e: Expr, unit: TimeUnit) -> Expr:
     assert isinstance(t, (Timestamp, Duration))
     if t.unit == unit:
         return e
-    type_ = Timestamp(unit, t.tz) if isinstance(t, Timestamp) else Duration(unit)
+    type_ = replace(t, unit=unit)
     if isinstance(e, Lit):
         return Lit(type_, None if e.value is None else cast(int, e.value) * units_per(t.unit, unit))
     return Cast(type_, e)
@@ -63,8 +64,7 @@ def _coarsest(e: Expr) -> Expr:
         for unit in ("s", "ms", "us"):
             n = TIME_UNITS[unit] // TIME_UNITS[e.type.unit]
             if n > 0 and e.value % n == 0:
-                t = Timestamp(unit, e.type.tz) if isinstance(e.type, Timestamp) else Duration(unit)
-                return Lit(t, e.value // n)
+                return Lit(replace(e.type, unit=unit), e.value // n)
     return e
 
 

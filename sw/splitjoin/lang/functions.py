@@ -22,7 +22,22 @@ from .eval.vector import constant
 from .ir import Arith, Call, Case, Expr, Extreme, FloatCall, Like, Lit, StartsWith, UnitNumber, UnitStart
 from .operations import MAX_PLACES, OPERATIONS
 from .properties import denominator
-from .types import BOOL, EXACT, FLOAT64, STRING, Binary, Date, Exact, Float, Int, String, Timestamp, Type, is_exact
+from .types import (
+    BOOL,
+    EXACT,
+    FLOAT64,
+    STRING,
+    Binary,
+    Date,
+    Exact,
+    Float,
+    Int,
+    String,
+    TimeOfDay,
+    Timestamp,
+    Type,
+    is_exact,
+)
 
 __all__ = ["case", "coalesce", "complement", "date_diff", "date_trunc", "distinct", "extreme", "in_", "like", "nullif",
            "operation", "rounded", "rounded_to", "shift", "square_root", "starts_with"]
@@ -195,7 +210,7 @@ def _unit(unit: Expr, name: str, at: str) -> CalendarUnit:
 
 def _as_time(a: Expr, beside: Expr, at: str) -> Expr:
     """``a``; a constant text beside a date or timestamp as one."""
-    if isinstance(a, Lit) and isinstance(a.value, str) and isinstance(beside.type, (Date, Timestamp)):
+    if isinstance(a, Lit) and isinstance(a.value, str) and isinstance(beside.type, (Date, Timestamp, TimeOfDay)):
         return time_literal(a.value, beside.type, at)
     return a
 

@@ -111,10 +111,9 @@ class Schema:
         """The column called ``name``. Raises `SchemaError` also if its type cannot be used in expressions."""
         column = self.find(name)
         if isinstance(column.type, Opaque):
-            more = f" or compare epoch_us({self.side}.{column.name})" if column.type.arrow.startswith("time") else ""
             raise SchemaError(f"column {self.side}.{column.name} has type {column.type}, which a join condition cannot "
-                              f"use; it may hold integer, float32/64, decimal (up to 38 digits), bool, date, "
-                              f"timestamp, duration, string and binary columns (cast it before the join{more})")
+                              f"use; it may hold integer, float, decimal (up to 38 digits), bool, date, timestamp, "
+                              f"time, duration, string and binary columns (cast it before the join)")
         return column
 
 

@@ -69,6 +69,7 @@ from .types import (
     Int,
     Opaque,
     String,
+    TimeOfDay,
     Timestamp,
     Type,
     is_exact,
@@ -305,6 +306,8 @@ def _encode_type(type_: Type) -> list[Any]:
             return ["Float", type_.bits]
         case Timestamp():
             return ["Timestamp", type_.unit, type_.tz]
+        case TimeOfDay():
+            return ["TimeOfDay", type_.unit]
         case Duration():
             return ["Duration", type_.unit]
         case Binary():
@@ -326,6 +329,8 @@ def _decode_type(data: object) -> Type:
             return Float(bits)
         case ["Timestamp", str() as unit, (None | str()) as tz] if unit in TIME_UNITS:
             return Timestamp(cast(Any, unit), tz)
+        case ["TimeOfDay", str() as unit] if unit in TIME_UNITS:
+            return TimeOfDay(cast(Any, unit))
         case ["Duration", str() as unit] if unit in TIME_UNITS:
             return Duration(cast(Any, unit))
         case ["Binary", None]:

@@ -100,8 +100,8 @@ def _of_whole_tables(a: Column, b: Column) -> TimeColumns:
     for side, c in (("r", a), ("s", b)):
         if not isinstance(c.type, (Int, Decimal, Float, Date, Timestamp, Duration, String, Binary)) or isinstance(
                 c.type, OrderedText):
-            raise SchemaError(f"the time column {side}.{c.name} must be a number, a date, a timestamp, a duration or "
-                              f"text, not {c.type}; cast it to one of these before the join")
+            raise SchemaError(f"the time column {side}.{c.name} must be a number, a date, a timestamp, a time of day, "
+                              f"a duration or text, not {c.type}; cast it to one of these before the join")
     match a.type, b.type:
         case (Int(), Int()) if Int(64, signed=False) in (a.type, b.type):
             return TimeColumns(a.name, b.name, Int(64, signed=False), None)
@@ -109,7 +109,7 @@ def _of_whole_tables(a: Column, b: Column) -> TimeColumns:
             return TimeColumns(a.name, b.name, Decimal(38, max(ta.scale, tb.scale)), None)
         case (Float() as ta, Float() as tb):
             return TimeColumns(a.name, b.name, Float(max(ta.bits, tb.bits)), None)
-        case (Duration() as ta, Duration() as tb):
+        case (Duration() as ta, Duration() as tb) if type(ta) is type(tb):
             return TimeColumns(a.name, b.name, ta, finer(ta.unit, tb.unit))
         case (String(), String()) | (Binary(), Binary()):
             return TimeColumns(a.name, b.name, a.type, None)

@@ -14,9 +14,9 @@ import pyarrow as pa
 from .layouts import decoded
 
 __all__ = ["BINARY", "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Binary", "Bool",
-           "Date", "Decimal", "Duration", "Exact", "Float", "Int", "Opaque", "OrderedText", "String", "TimeUnit",
-           "Timestamp", "Type", "column_type", "duration_text", "finer", "from_arrow", "is_exact", "is_text", "plain",
-           "units_per"]
+           "Date", "Decimal", "Duration", "Exact", "Float", "Int", "Opaque", "OrderedText", "String", "TimeOfDay",
+           "TimeUnit", "Timestamp", "Type", "column_type", "duration_text", "finer", "from_arrow", "is_exact",
+           "is_text", "plain", "units_per"]
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 
@@ -120,6 +120,16 @@ class Duration(Type):
 
 
 @dataclass(frozen=True)
+class TimeOfDay(Duration):
+    """A time of day, as the exact duration since midnight: it can be compared, and subtracted from another one, but
+    neither moved nor summed, as engines differ in what lies behind midnight.
+    """
+
+    def __str__(self) -> str:
+        return f"time[{self.unit}]"
+
+
+@dataclass(frozen=True)
 class String(Type):
     """UTF-8 text, compared byte by byte, which gives the order of code points."""
 
@@ -168,8 +178,8 @@ def from_arrow(type_: pa.DataType) -> Type:
         return Opaque(str(type_)) if isinstance(inner, Opaque) else inner
     if pa.types.is_integer(type_):
         return Int(type_.bit_width, pa.types.is_signed_integer(type_))
-    if pa.types.is_float32(type_) or pa.types.is_float64(type_):
-        return Float(type_.bit_width)
+    if pa.types.is_floating(type_):
+        return Float(max(32, type_.bit_width))  # half precision is computed with in float32, which holds its values
     if pa.types.is_decimal(type_) and type_.precision <= 38 and 0 <= type_.scale <= 38:
         return Decimal(type_.precision, type_.scale)
     if pa.types.is_boolean(type_):
@@ -180,6 +190,8 @@ def from_arrow(type_: pa.DataType) -> Type:
         return Timestamp(type_.unit, type_.tz)
     if pa.types.is_duration(type_):
         return Duration(type_.unit)
+    if pa.types.is_time(type_):
+        return TimeOfDay(type_.unit)
     if pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
         return STRING
     if pa.types.is_fixed_size_binary(type_):
@@ -214,7 +226,7 @@ def column_type(type_: pa.DataType, column: pa.ChunkedArray | None = None) -> Ty
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """``column`` in the canonical Arrow layout of its type: without dictionary, with text and binary as their large
-    types, decimals in 128 bits and dates in 32.
+    types, decimals in 128 bits, dates in 32, floats of half precision in 32, and times of day as durations.
 
     The values of a dictionary can contain NULL, which ``null_count`` does not count, and few of Arrow's kernels accept
     views.
@@ -230,6 +242,11 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
             return column.cast(pa.decimal128(d.precision, d.scale))
         case Date():
             return column.cast(pa.date32(), safe=False)  # dates in milliseconds are cut to whole days
+        case Float():
+            return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+        case TimeOfDay() as t:
+            whole = pa.int32() if pa.types.is_time32(column.type) else pa.int64()
+            return column.cast(whole).cast(pa.int64()).cast(pa.duration(t.unit))
     return column
 
 

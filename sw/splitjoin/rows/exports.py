@@ -66,7 +66,7 @@ def to_duckdb(table: pa.Table, connection: Any = None) -> Any:
         type_ = _common(type_)
         if type_ is not None and pa.types.is_duration(type_):
             return pa.duration("us")  # DuckDB cuts off nanoseconds
-        return type_
+        return pa.float32() if type_ is not None and pa.types.is_float16(type_) else type_
 
     duckdb = _package("duckdb")
     return (duckdb if connection is None else connection).from_arrow(_fitted(table, fitting, "DuckDB"))

@@ -14,7 +14,19 @@ from splitjoin.base.errors import InputError, PredicateError
 from splitjoin.lang.eval.vector import Vector, magnitude, widen
 from splitjoin.lang.ir import Case, Col, Expr
 from splitjoin.lang.properties import denominator, value_range
-from splitjoin.lang.types import Binary, Bool, Date, Decimal, Duration, Float, Int, String, Timestamp, is_exact
+from splitjoin.lang.types import (
+    Binary,
+    Bool,
+    Date,
+    Decimal,
+    Duration,
+    Float,
+    Int,
+    String,
+    TimeOfDay,
+    Timestamp,
+    is_exact,
+)
 
 __all__ = ["result_type", "to_arrow"]
 
@@ -45,6 +57,8 @@ def result_type(e: Expr, text: str) -> pa.DataType:
             return pa.date32()
         case Timestamp():
             return pa.timestamp(t.unit, t.tz)
+        case TimeOfDay():
+            return pa.time32(t.unit) if t.unit in ("s", "ms") else pa.time64(t.unit)
         case Duration():
             return pa.duration(t.unit)
         case String():
@@ -91,7 +105,7 @@ def to_arrow(v: Vector, type_: pa.DataType, text: str) -> pa.Array | pa.ChunkedA
     if v.values.dtype == object and not (pa.types.is_integer(type_) or pa.types.is_temporal(type_)):
         return pa.array(v.values, type_, mask=~v.valid, from_pandas=False)
     assert v.denominator == 1, "whole numbers have no denominator"
-    plain = type_ if pa.types.is_integer(type_) else pa.int32() if pa.types.is_date(type_) else pa.int64()
+    plain = type_ if pa.types.is_integer(type_) else pa.int32() if type_.bit_width == 32 else pa.int64()
     values = _fitting(v, np.dtype(plain.to_pandas_dtype()), type_, text)
     made = pa.array(values, plain, mask=~v.valid, from_pandas=False)
     return made if plain == type_ else made.view(type_)

@@ -115,9 +115,14 @@ def _pandas_index(table: pa.Table) -> list[Any]:
 def _with_enums(table: pa.Table, relation: Any) -> pa.Table:
     """``table``, made of a ``relation`` of DuckDB, with ordered dictionaries where DuckDB has enums: it compares these
     by their order, which Arrow is not told.
+
+    Raises `InputError` for times of day with a zone, of which Arrow is not told the zone.
     """
     for at, type_ in enumerate(getattr(relation, "types", ())):
         field = table.schema.field(at)
+        if getattr(type_, "id", "") == "time with time zone":
+            raise InputError(f"a table must have columns of types that Arrow has, but {field.name!r} is a time of day "
+                             f"with a time zone; cast it to TIME in DuckDB")
         if getattr(type_, "id", "") == "enum" and pa.types.is_dictionary(field.type):
             ordered = pa.dictionary(field.type.index_type, field.type.value_type, ordered=True)
             chunks = [pa.DictionaryArray.from_arrays(c.indices, c.dictionary, ordered=True)

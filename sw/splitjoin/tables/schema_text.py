@@ -22,7 +22,9 @@ _TYPES: dict[str, pa.DataType] = {
     **{f"timestamp[{unit}, UTC]": pa.timestamp(unit, "UTC") for unit in ("s", "ms", "us", "ns")},
     "timestamp": pa.timestamp("us"), "binary": pa.binary(),
     **{f"uint{bits}": getattr(pa, f"uint{bits}")() for bits in (8, 16, 32, 64)},
-    **{f"duration[{unit}]": pa.duration(unit) for unit in ("s", "ms", "us", "ns")},
+    **{f"duration[{unit}]": pa.duration(unit) for unit in ("s", "ms", "us", "ns")}, "float16": pa.float16(),
+    **{f"time[{unit}]": pa.time32(unit) for unit in ("s", "ms")}, **{f"time[{unit}]": pa.time64(unit)
+                                                                     for unit in ("us", "ns")},
 }
 #: SQL's names, which casts in conditions take, too.
 _SQL_TYPES: dict[str, pa.DataType] = {

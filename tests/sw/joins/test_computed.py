@@ -169,3 +169,11 @@ def test_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(PredicateError, match=r"(?s)ln\(r\.x\).* or install DuckDB, which computes"):
         splitjoin.join(R, S, on="ln(r.x) < s.a")
+
+
+def test_what_duckdb_refuses_too_is_told_in_its_words() -> None:
+    with pytest.raises(PredicateError) as raised:
+        splitjoin.join({"k": ["a"]}, {"w": ["a"]}, on="lowr(r.k) = s.w")
+    assert str(raised.value).split("\n")[0] == (
+        "'lowr(r.k)': function LOWR is not supported in a condition; DuckDB, which computes other functions, says: "
+        "Scalar Function with name lowr does not exist!")

@@ -216,7 +216,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"tolerance": 2, "how": "asof", "time": None}, WindowError, "tolerance 2 needs a time column"),
     ({"window": "RANGE 5", "time": "w"}, WindowError, "the time column is text, which has an order and no distances"),
     ({"how": "asof", "direction": "nearest", "time": "w"}, InputError, "needs times that are some distance apart"),
-    ({"time": "b"}, SchemaError, "must be a number, a date, a timestamp, a duration or text, not bool"),
+    ({"time": "b"}, SchemaError, "must be a number, a date, a timestamp, a time of day, a duration or"),
     ({"time": ("t", "w")}, SchemaError, "the time columns must be of one kind, but r.t is int64 and s.w is string"),
     ({"time": "u"}, InputError, "must have times within 64 bits, but hold -1 and 18446744073709551615"),
     ({"time": "d"}, InputError, "holds numbers that do not fit 64 bits with 20 digits behind the point"),

@@ -250,7 +250,8 @@ def test_literals(value: object, lit: Lit) -> None:
 @pytest.mark.parametrize(("value", "message"), [
     (float("nan"), "'here': a numeric literal must be finite, not nan"),
     (float("-inf"), "a numeric literal must be finite, not -inf"),
-    ([1], "'here': a literal must be a number, bool, string, bytes, date, datetime, timedelta or None, not list"),
+    ([1], "'here': a literal must be a number, bool, string, bytes, date, datetime, time without a zone, "
+          "timedelta or None, not list"),
     (np.datetime64(1, "ps"), "a time literal must be in weeks, days, hours"),
     (np.timedelta64(1, "M"), "a time literal must be in weeks, days, hours"),
     (np.timedelta64(1), "a time literal must be in weeks, days, hours"),

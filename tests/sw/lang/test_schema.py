@@ -15,11 +15,14 @@ from splitjoin.lang.types import (
     Duration,
     Int,
     Opaque,
+    TimeOfDay,
     Timestamp,
     Type,
     finer,
     from_arrow,
 )
+
+ODD = pa.map_(pa.int8(), pa.int8())
 
 
 @pytest.mark.parametrize(("arrow", "type_", "name"), [
@@ -29,10 +32,11 @@ from splitjoin.lang.types import (
     (pa.timestamp("us", "UTC"), Timestamp("us", "UTC"), "timestamp[us, UTC]"),
     (pa.string(), STRING, "string"), (pa.large_string(), STRING, "string"), (pa.string_view(), STRING, "string"),
     (pa.dictionary(pa.int8(), pa.string()), STRING, "string"),
-    (pa.uint8(), Int(8, False), "uint8"), (pa.float16(), Opaque("halffloat"), "halffloat"),
+    (pa.uint8(), Int(8, False), "uint8"), (pa.float16(), FLOAT32, "float32"),
     (pa.date64(), DATE, "date"), (pa.decimal128(5, 2), Decimal(5, 2), "decimal(5, 2)"),
     (pa.decimal32(5, 2), Decimal(5, 2), "decimal(5, 2)"), (pa.decimal256(38, 0), Decimal(38, 0), "decimal(38, 0)"),
     (pa.decimal256(39, 0), Opaque("decimal256(39, 0)"), "decimal256(39, 0)"),
+    (pa.time32("ms"), TimeOfDay("ms"), "time[ms]"), (pa.time64("ns"), TimeOfDay("ns"), "time[ns]"),
     (pa.duration("s"), Duration("s"), "duration[s]"), (pa.binary(), BINARY, "binary"),
     (pa.large_binary(), BINARY, "binary"), (pa.binary_view(), BINARY, "binary"), (pa.binary(4), Binary(4), "binary[4]"),
     (pa.list_(pa.int8()), Opaque("list<item: int8>"), "list<item: int8>"),
@@ -53,8 +57,8 @@ def test_the_finer_of_two_units() -> None:
 
 
 def test_columns_of_a_schema() -> None:
-    schema = Schema.from_arrow("r", pa.schema([pa.field("x", pa.int8(), nullable=False), ("y", pa.float16())]))
-    assert list(schema) == [Column("x", Int(8), False), Column("y", Opaque("halffloat"), True)]
+    schema = Schema.from_arrow("r", pa.schema([pa.field("x", pa.int8(), nullable=False), ("y", pa.null())]))
+    assert list(schema) == [Column("x", Int(8), False), Column("y", Opaque("null"), True)]
     assert schema.names == ["x", "y"]
 
 
@@ -71,21 +75,19 @@ def test_exact_names_come_before_those_that_differ_in_case() -> None:
 
 
 @pytest.mark.parametrize(("name", "message"), [
-    ("kay", r"stream s has no column 'kay' \(did you mean 'key'\?\); its columns are key, KEY, odd, at"),
-    ("z", "stream s has no column 'z'; its columns are key, KEY, odd, at"),
+    ("kay", r"stream s has no column 'kay' \(did you mean 'key'\?\); its columns are key, KEY, odd"),
+    ("z", "stream s has no column 'z'; its columns are key, KEY, odd"),
     ("Key", "column s.Key is ambiguous: it could be 'key' or 'KEY'; write the exact name"),
-    ("at", r"column s.at has type time64\[us\], .* \(cast it before the join or compare epoch_us\(s\.at\)\)"),
-    ("odd", r"column s.odd has type halffloat, which a join condition cannot use; it may hold integer, .* \(cast it"),
+    ("odd", r"column s.odd has type map<.*>, which a join condition cannot use; it may hold integer, .* \(cast it"),
 ])
 def test_wrong_names(name: str, message: str) -> None:
-    schema = Schema.from_arrow("s", pa.schema([("key", pa.int8()), ("KEY", pa.int8()), ("odd", pa.float16()),
-                                               ("at", pa.time64("us"))]))
+    schema = Schema.from_arrow("s", pa.schema([("key", pa.int8()), ("KEY", pa.int8()), ("odd", ODD)]))
     with pytest.raises(SchemaError, match=message):
         schema[name]
 
 
 def test_an_unusable_column_can_still_be_found() -> None:
-    assert Schema.from_arrow("s", pa.schema([("odd", pa.float16())])).find("odd").type == Opaque("halffloat")
+    assert Schema.from_arrow("s", pa.schema([("odd", ODD)])).find("odd").type == Opaque(str(ODD))
 
 
 def test_names_must_be_unique() -> None:

@@ -5,7 +5,7 @@ before it and after it.
 from .api import explain_sql, sql
 from .computed_select import computed_columns, extended
 from .multiway_select import MultiwaySelect
-from .one_table_terms import OneTableTerms, ask, connection, row_of_nulls
+from .one_table_terms import OneTableTerms, ask, connection, refused_twice, row_of_nulls
 from .ordering import refuse_ordering
 from .parts import parse
 from .projection import Projection
@@ -13,4 +13,5 @@ from .reader import read_condition
 from .select import Select
 
 __all__ = ["MultiwaySelect", "OneTableTerms", "Projection", "Select", "ask", "computed_columns", "connection",
-           "explain_sql", "extended", "parse", "read_condition", "refuse_ordering", "row_of_nulls", "sql"]
+           "explain_sql", "extended", "parse", "read_condition", "refuse_ordering", "refused_twice", "row_of_nulls",
+           "sql"]

@@ -35,6 +35,7 @@ from .join_order import JoinOrder
 from .multiway import MultiwayStatement, parse_multiway
 from .multiway_rows import multiway_rows
 from .multiway_select import MultiwaySelect
+from .one_table_terms import refused_twice
 from .ordering import sorted_rows
 from .parts import Statement, parse
 from .remainder import NotDuckDBs
@@ -143,8 +144,8 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
         try:
             return rest.answered(refused)
         except StatementError as error:
-            if str(error).startswith(REFUSED):  # both refuse it; the first error has the place in the text
-                raise refused from None
+            if str(error).startswith(REFUSED):
+                raise refused_twice(refused, error) from None
             raise
 
 
@@ -180,7 +181,7 @@ def _several(statement: MultiwayStatement, unnamed: tuple[Any, ...], tables: Map
         try:
             return rest.answered(refused)
         except StatementError as error:
-            raise refused from (None if str(error).startswith(REFUSED) else error)
+            raise refused_twice(refused, error) from (None if str(error).startswith(REFUSED) else error)
     if path is None:
         return result
     check_columns(result.schema, path)

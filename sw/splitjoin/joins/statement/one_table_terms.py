@@ -13,7 +13,15 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError, ToolError, first_line
+from splitjoin.base.errors import (
+    InputError,
+    PredicateError,
+    SchemaError,
+    SplitJoinError,
+    StatementError,
+    ToolError,
+    first_line,
+)
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.sql.parser import parse_tree
 from splitjoin.rows.exports import to_duckdb
@@ -23,10 +31,11 @@ from .parts import Statement
 from .reader import Tables, TreeReader, read_condition
 
 __all__ = ["REFUSED", "OneTableTerms", "aggregate_names", "ask", "asked_term", "check_constant", "connection",
-           "row_of_nulls"]
+           "refused_twice", "row_of_nulls"]
 
 #: The beginning of the error for a statement that DuckDB refuses.
 REFUSED = "DuckDB, which computes what is no join in a statement, refuses it"
+_GIVEN = "; it was given "
 #: The text above all that begin with p, where there is one. No text has a character from D800 to DFFF.
 _LAST = "rtrim(p, chr(1114111))"
 _ABOVE = (f"CASE WHEN {_LAST} <> '' THEN left({_LAST}, length({_LAST}) - 1) || chr(CASE unicode(right({_LAST}, 1)) "
@@ -167,7 +176,7 @@ def ask(db: Any, text: str, tables: Mapping[str, pa.Table], said: str | None = N
     Raises `StatementError`, `PredicateError` or `InputError` for what it refuses.
     """
     duckdb = importlib.import_module("duckdb")
-    given = f"it was given {' '.join((text if said is None else said).split())}"
+    given = f"{_GIVEN}{' '.join((text if said is None else said).split())}"
     try:
         for name, table in tables.items():
             to_duckdb(table, db).create_view(name, replace=True)
@@ -176,10 +185,23 @@ def ask(db: Any, text: str, tables: Mapping[str, pa.Table], said: str | None = N
     except duckdb.ParserException as error:
         raise PredicateError(f"DuckDB does not read it: {first_line(error)}") from None
     except (duckdb.BinderException, duckdb.CatalogException) as error:
-        raise StatementError(f"{REFUSED}: {first_line(error)}; {given}") from None
+        raise StatementError(f"{REFUSED}: {first_line(error)}{given}") from None
     except duckdb.Error as error:
-        raise InputError(f"DuckDB, which computes what is no join in a statement, gives no rows: {first_line(error)}; "
+        raise InputError(f"DuckDB, which computes what is no join in a statement, gives no rows: {first_line(error)}"
                          f"{given}") from None
+
+
+def refused_twice(refused: SplitJoinError, error: SplitJoinError) -> SplitJoinError:
+    """``refused``, which has the place in the user's text, with what DuckDB says of it in ``error``, if it refuses it
+    too.
+    """
+    if not isinstance(refused, PredicateError) or not str(error).startswith(REFUSED):
+        return refused
+    said, *mark = str(refused).split("\n")
+    said = said.split("; it may hold ")[0]  # what the language has is not what it was to have
+    reason = str(error).removeprefix(f"{REFUSED}: ").split(_GIVEN)[0].removeprefix("Binder Error: ").removeprefix(
+        "Catalog Error: ")
+    return type(refused)("\n".join([f"{said}; DuckDB, which computes other functions, says: {reason}", *mark]))
 
 
 def asked_term(db: Any, text: str, source: str, tables: Mapping[str, pa.Table], *others: str) -> pa.Table:
@@ -195,7 +217,7 @@ def asked_term(db: Any, text: str, source: str, tables: Mapping[str, pa.Table], 
         try:
             ask(db, f"SELECT {text} FROM {source}", empty)
         except InputError:
-            said = str(failed).split("gives no rows: ")[1].split("; it was given")[0]
+            said = str(failed).split("gives no rows: ")[1].split(_GIVEN)[0]
             raise PredicateError(f"{text!r} has no value for any row, says DuckDB, which computes it: {said}") from None
         raise
 

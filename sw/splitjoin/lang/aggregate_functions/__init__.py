@@ -3,6 +3,7 @@
 from sqlglot import exp
 
 from .bits import BIT_FUNCTIONS
+from .distinct import DISTINCT_FUNCTIONS, SAME_OF_DISTINCT
 from .function import AggregateFunction, PairSums, Term, TermKind
 from .picks import PICK_FUNCTIONS, Pick
 from .ranked import RANKED_FUNCTIONS
@@ -10,8 +11,8 @@ from .spread import SPREAD_FUNCTIONS
 from .sums import SUM_FUNCTIONS, rounded_sum
 from .user import FoldFailure, FoldTerm, UserFunction
 
-__all__ = ["FUNCTIONS", "USAGES", "AggregateFunction", "FoldFailure", "FoldTerm", "PairSums", "Pick", "Term",
-           "TermKind", "UserFunction", "definition_of", "rounded_sum"]
+__all__ = ["DISTINCT_FUNCTIONS", "FUNCTIONS", "SAME_OF_DISTINCT", "USAGES", "AggregateFunction", "FoldFailure",
+           "FoldTerm", "PairSums", "Pick", "Term", "TermKind", "UserFunction", "definition_of", "rounded_sum"]
 
 #: The built-in definitions by name.
 FUNCTIONS: dict[str, AggregateFunction] = {
@@ -25,9 +26,7 @@ USAGES = f"{', '.join(_USAGES[:-1])} and {_USAGES[-1]}"
 
 
 def definition_of(tree: exp.Expr) -> AggregateFunction | None:
-    """The aggregate that sqlglot's ``tree`` calls; None if it calls none."""
+    """The aggregate that sqlglot's ``tree`` calls, without its DISTINCT; None if it calls none."""
     if isinstance(tree, exp.Anonymous):
         return _BY_WORD.get(str(tree.this).lower())
-    if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Distinct):
-        return FUNCTIONS["count distinct"]
     return _BY_NODE.get(type(tree))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -104,6 +105,33 @@ class _Mode(_Ranked):
         return max(values, key=lambda value: times[order_key(value)], default=None)
 
 
+class _Product(_Ranked):
+    """The product as a float64: each value as the nearest float, multiplied by arrival, rounded each time."""
+
+    ordered: ClassVar[bool] = True
+
+    def check(self, args: Sequence[Expr], text: str) -> None:
+        if not is_numeric(args[0]):
+            raise self.refused(text, "numbers", args[0].type)
+
+    def type(self, value: pa.DataType | None) -> pa.DataType:
+        return pa.float64()
+
+    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
+        floats, present = values.values, counts > 0
+        if floats.dtype.kind != "f":
+            floats = quotients(floats, np.ones(len(floats), np.int64), values.denominator)
+        found = np.zeros(len(counts))
+        if len(floats):
+            with np.errstate(all="ignore"):
+                found[present] = np.multiply.reduceat(floats.astype(np.float64), (np.cumsum(counts) - counts)[present])
+        return Vector(found, present)
+
+    def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
+        values: list[Any] = [row[0] for row in rows if row[0] is not None]
+        return math.prod(float(value) for value in values) if values else None
+
+
 class _Joined(_Ranked):
     """The texts by arrival, with a separator between them."""
 
@@ -181,6 +209,7 @@ RANKED_FUNCTIONS: tuple[AggregateFunction, ...] = (
     _Median("median", ("median(x)",), (exp.Median,)),
     _Quantile("quantile", ("quantile(x, q)",), (exp.Quantile,), ("quantile_disc",), arities=(2,)),
     _Mode("mode", ("mode(x)",), (exp.Mode,)),
+    _Product("product", ("product(x)",), words=("product",)),
     _Joined("string_agg", ("string_agg(x, ', ')",), (exp.GroupConcat,), arities=(1, 2)),
     _Listed("list", ("list(x)",), (exp.List, exp.ArrayAgg)),
 )

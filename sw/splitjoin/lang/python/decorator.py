@@ -32,6 +32,7 @@ from ..types import (
     Float,
     Int,
     String,
+    TimeOfDay,
     Timestamp,
     Type,
     from_arrow,
@@ -45,6 +46,7 @@ _KINDS: dict[Any, tuple[Type, tuple[type[Type], ...]]] = {
     bool: (BOOL, (Bool,)), int: (Int(64), (Int,)), float: (FLOAT64, (Float,)), str: (STRING, (String,)),
     bytes: (BINARY, (Binary,)), PyDecimal: (Decimal(38, 9), (Decimal, Int)), dt.date: (DATE, (Date,)),
     dt.datetime: (Timestamp("us"), (Timestamp,)), dt.timedelta: (Duration("us"), (Duration,)),
+    dt.time: (TimeOfDay("us"), (TimeOfDay,)),
 }
 
 
@@ -91,8 +93,8 @@ def predicate(fn: Callable[[Any, Any], Any]) -> TypedPredicate:
 
     Its parameters may be annotated with classes (plain, dataclasses, `NamedTuple`, `TypedDict`, `Protocol`) that give
     the tuples' columns: ``int``, ``float``, ``bool``, ``str``, ``bytes``, ``Decimal``, ``date``, ``datetime``,
-    ``timedelta``, with ``| None`` where NULL may be, or ``Annotated[int, pyarrow.int16()]`` for an exact type. Then the
-    condition is checked at once, sees no other columns, and joins only tables that have them.
+    ``timedelta``, ``time``, with ``| None`` where NULL may be, or ``Annotated[int, pyarrow.int16()]`` for an exact
+    type. Then the condition is checked at once, sees no other columns, and joins only tables that have them.
 
     Raises `PredicateError` and `SchemaError` that point at the part of ``fn`` which is wrong.
     """

@@ -19,7 +19,7 @@ from ..casts import cast, sql_type
 from ..ir import MAX_DEPTH, ArithOp, CmpOp, Expr, Lit, too_deep
 from ..operations import OPERATIONS, functions as integer_functions, operators
 from ..schema import Schema, suggest
-from ..types import UNIT_NS, Date, Timestamp
+from ..types import UNIT_NS, Date, TimeOfDay, Timestamp
 from .source import ConditionText, Sql, short, sql_of, sql_tokens, unreadable, untokenizable
 
 __all__ = ["SUPPORTED", "Reader", "Sql", "interval", "number", "parse_sql", "parse_tree"]
@@ -284,7 +284,7 @@ class Reader:
         if type_ is None:
             raise self.unsupported(e)
         text = e.this
-        if isinstance(text, exp.Literal) and text.is_string and isinstance(type_, (Date, Timestamp)):
+        if isinstance(text, exp.Literal) and text.is_string and isinstance(type_, (Date, Timestamp, TimeOfDay)):
             return build.time_literal(text.name, type_, f"{sql_of(to)} {sql_of(text)}")
         return cast(self.expr(text), type_, self.quote(e))
 

@@ -124,7 +124,7 @@ def _folded(aggregate: Aggregate, pairs: PairTerms, decided: DecidedBases) -> pa
         return pa.ListArray.from_arrays(pa.array(np.insert(ends, 0, 0), pa.int32()), values, type_,
                                         mask=pa.array(decided.lengths == 0))
     if not aggregate.terms:
-        return to_arrow(pairs.whole(aggregate), aggregate_types(aggregate), aggregate.text)
+        return _checked(aggregate, pairs.whole(aggregate), decided.bases)
     return finished(aggregate, [pairs.fold(term) for term in aggregate.terms], decided.bases)
 
 
@@ -132,7 +132,11 @@ def finished(aggregate: Aggregate, terms: Sequence[Vector], bases: Ints) -> pa.A
     """The values of ``aggregate`` by those of its ``terms``. Raises `InputError` for a sum that does not
     fit, naming the row of ``bases``.
     """
-    found, type_ = aggregate.definition.finish(terms), aggregate_types(aggregate)
+    return _checked(aggregate, aggregate.definition.finish(terms), bases)
+
+
+def _checked(aggregate: Aggregate, found: Vector, bases: Ints) -> pa.Array | pa.ChunkedArray:
+    type_ = aggregate_types(aggregate)
     if aggregate.definition.may_overflow and found.values.dtype.kind != "f":
         _check(found.values, found.denominator, type_, aggregate.text, bases)
     return to_arrow(found, type_, aggregate.definition.result_text(aggregate.text))

@@ -136,7 +136,7 @@ def _array(aggregate: Aggregate, values: Sequence[Any], type_: pa.DataType | Non
     if pa.types.is_floating(type_):
         return pa.array([None if v is None else float(v) for v in values], type_, from_pandas=False)
     if pa.types.is_temporal(type_) and isinstance(of, (Date, Timestamp, Duration)):
-        plain = pa.int32() if pa.types.is_date(type_) else pa.int64()
+        plain = pa.int32() if type_.bit_width == 32 else pa.int64()
         return pa.array([None if v is None else int(v) for v in values], plain).view(type_)
     if pa.types.is_integer(type_):
         return pa.array([None if v is None else int(v) for v in values], type_)

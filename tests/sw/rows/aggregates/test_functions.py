@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import splitjoin
-from splitjoin import PredicateError
+from splitjoin import InputError, PredicateError
 from splitjoin.joins.explain import explain
 
 from ....support.statements import exactly
@@ -30,6 +30,11 @@ EXACT = {
     "bool_and(s.b)": "bool_and(b)", "bool_or(s.i > 3)": "bool_or(i > 3)", "bool_and(s.f > 0)": "bool_and(f > 0)",
     **{f"list(s.{column})": f"list({column} ORDER BY n) FILTER (WHERE k IS NOT NULL)" for column in "ifdtbu"},
     "string_agg(s.t, '; ')": "string_agg(t, '; ' ORDER BY n)", "string_agg(s.t)": "string_agg(t ORDER BY n)",
+    **{f"{name}(DISTINCT s.{column})": f"{name}(DISTINCT {column})" for column in ("i", "d")
+       for name in ("sum", "min", "max")},
+    "sum(DISTINCT s.f)": "sum(DISTINCT f)", "avg(DISTINCT s.i)": "avg(DISTINCT i)", "product(s.i)": "product(i)",
+    "count(DISTINCT s.f)": "count(DISTINCT f)", "bit_or(DISTINCT s.i)": "bit_or(DISTINCT i)",
+    "median(DISTINCT s.i)": "median(DISTINCT i::DOUBLE)",
     **{f"{call.format('s.')} FILTER (WHERE s.i > 0 OR s.b)": f"{call.format('')} FILTER (WHERE k >= 0 AND (i > 0 OR b))"
        for call in ("count(*)", "count(DISTINCT {}t)", "sum({}i)", "max({}f)", "bool_or({}b)")},
 }
@@ -78,7 +83,8 @@ def test_values_are_those_of_duckdb() -> None:
 
 
 def test_engines_agree_with_the_reference() -> None:
-    texts = [*EXACT, *MEDIANS, *SPREADS, "mode(s.i)", "mode(s.t)", "mode(s.f)", "mode(s.b)"]
+    texts = [*EXACT, *MEDIANS, *SPREADS, "string_agg(DISTINCT s.t, '-')", "product(s.f)", "mode(s.i)", "mode(s.t)",
+             "mode(s.f)", "mode(s.b)"]
     golden = columns(texts, device="golden")
     assert golden == columns(texts, engine="index")
     folded = [text for text in texts if text.startswith(("var", "stddev", "bool")) and "s.f)" not in text
@@ -105,6 +111,17 @@ def test_the_mode_is_the_first_of_the_most_frequent() -> None:
     assert [(row["m"], math.isnan(row["f"])) for row in made] == [(5, True)]
 
 
+def test_texts_with_distinct_come_in_the_order_of_their_first_occurrence() -> None:
+    s = pa.table({"k": [1] * 6, "t": ["b", "a", None, "b", "c", "a"],
+                  "u": pa.array([2**63, 2**63, None, 1, 2, 3], pa.uint64())})
+    r = pa.table({"x": [1]})
+    assert splitjoin.join(r, s, aggregate={"t": "string_agg(DISTINCT s.t)", "n": "sum(DISTINCT s.u)"},
+                          **HOW).to_pylist() == [{"t": "b,a,c", "n": 2**63 + 6}]
+    s = s.set_column(2, "u", pa.array([2**63, 2**63 + 1, None, 1, 2, 3], pa.uint64()))
+    with pytest.raises(InputError, match="of row 0 of r must fit uint64, but is 18446744073709551623"):
+        splitjoin.join(r, s, aggregate={"n": "sum(DISTINCT s.u)"}, **HOW)
+
+
 def test_left_join_in_sql_folds_a_row_of_null() -> None:
     r, s = pa.table({"x": [1, 2]}), pa.table({"k": [1, 1], "a": [4, 6], "t": ["u", "v"]})
     text = ("SELECT r.x, median(s.a) AS m, string_agg(s.t, '-') AS t, bool_or(s.a IS NULL) AS lone, stddev(s.a) AS d, "
@@ -125,8 +142,9 @@ def test_left_join_in_sql_folds_a_row_of_null() -> None:
     ("bit_or(s.d)", "bit_or needs whole numbers, but this is decimal(9, 2)"),
     ("string_agg(s.i)", "string_agg needs text, but this is int32"),
     ("string_agg(s.t, s.t)", "the second value of string_agg must be a text, such as ', ', not s.t"),
-    ("list(DISTINCT s.i)", "DISTINCT belongs to count(DISTINCT x), of one value; leave it out"),
-    ("mode(DISTINCT s.i)", "DISTINCT belongs to count(DISTINCT x), of one value; leave it out"),
+    ("list(DISTINCT s.i)", "DISTINCT belongs to count, sum, avg, median and string_agg, of one value; leave it out"),
+    ("mode(DISTINCT s.i)", "DISTINCT belongs to count, sum, avg, median and string_agg, of one value; leave it out"),
+    ("sum(DISTINCT s.i, s.f)", "DISTINCT belongs to count, sum, avg, median and string_agg, of one value; leave it"),
     ("first(s.i) FILTER (WHERE s.b)", "FILTER belongs to aggregates that leave NULL out, and first does not"),
     ("bit_and(s.i, s.i)", "an aggregate must be one of count(*), "),
 ])

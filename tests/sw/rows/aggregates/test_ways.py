@@ -160,7 +160,8 @@ def test_sql_computes_values_of_base_tuples() -> None:
     ("SELECT |sum(x > 1)| FROM r JOIN s ON TRUE GROUP BY r", PredicateError,
      "'sum(x > 1)': sum needs numbers or durations, but this is bool"),
     ("SELECT |count(DISTINCT x, a)| FROM r JOIN s ON TRUE GROUP BY r", PredicateError,
-     "'count(DISTINCT x, a)': DISTINCT belongs to count(DISTINCT x), of one value; leave it out"),
+     "'count(DISTINCT x, a)': DISTINCT belongs to count, sum, avg, median and string_agg, of one value; leave it "
+     "out"),
     ("SELECT count(*) FROM r SEMI JOIN s ON TRUE GROUP BY r", InputError,
      "aggregates need how='inner', without rows for tuples that meet nothing, or 'left', with them, not 'semi'"),
 ])
@@ -196,7 +197,7 @@ def test_refused_sql(text: str, error: type[Exception], message: str) -> None:
      "'s.a' is no aggregate; write one of count(*), count(x), count(DISTINCT x), sum(x), avg(x), min(x), max(x), "
      "first(x), last(x), argmin(x, by), argmax(x, by), stddev_samp(x), stddev_pop(x), var_samp(x), var_pop(x), "
      "bool_and(x), bool_or(x), bit_and(x), bit_or(x), bit_xor(x), median(x), quantile(x, q), mode(x), "
-     "string_agg(x, ', ') and list(x)"),
+     "product(x), string_agg(x, ', ') and list(x)"),
 ])
 def test_refused(given_: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error) as raised:
