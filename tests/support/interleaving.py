@@ -45,13 +45,13 @@ def _exchange(array: Any, at: int, expected: int, value: int) -> Steps:
     return True
 
 
-def _wait() -> Steps:
+def _wait(*_: Any) -> Steps:
     yield
 
 
 _ATOMIC: dict[str, Callable[..., Steps]] = {
     "atomic_load": _load, "atomic_store": _store, "atomic_add": _add, "atomic_exchange": _exchange, "relax": _wait,
-    "yield_processor": _wait}
+    "yield_processor": _wait, "rest": _wait}
 
 
 class _Yielding(ast.NodeTransformer):

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from . import intrinsics
-from .intrinsics import atomic_add, atomic_load, atomic_store, call_entry, relax, yield_processor
+from .intrinsics import atomic_add, atomic_exchange, atomic_load, atomic_store, call_entry, relax, rest, yield_processor
 from .jit import compiled
 from .store import aligned
 
-__all__ = ["address_of", "alone", "attend", "dismiss", "entry_address", "make_board", "share", "summon",
+__all__ = ["address_of", "alone", "attend", "dismiss", "entry_address", "keep", "lend", "make_board", "share", "summon",
            "withdraw"]
 
 #: Digests of these are part of what machine code here depends on.
@@ -34,9 +34,14 @@ Array = npt.NDArray[Any]
 OPEN, INSIDE, NUMBER, CALLED, DISMISSED, JOBS = 0, 8, 16, 24, 32, 40
 #: The job: its entry, its block, how many threads may have it, and whether one failed.
 ENTRY, BLOCK, SIZE, FAILED = 48, 49, 50, 56
-_ENTRIES = 64
+#: How many helpers that look shall leave for the interpreter.
+LEAVING = 64
+_ENTRIES = 72
 #: Looks at the board before a helper that shares its processor gives it to others.
 _LOOKS = 64
+#: Looks without a job, some 100 microseconds, after which a helper sleeps between two looks; for how many microseconds,
+#: and the looks that it would have made meanwhile.
+_ALERT, _REST, _RESTED = 2000, 20, 1600
 
 
 def make_board() -> npt.NDArray[np.int64]:
@@ -85,6 +90,21 @@ def withdraw(board: Any, helpers: Any) -> None:
 
 
 @compiled
+def lend(board: Any, helpers: Any) -> None:
+    """Have so many helpers that look leave for the interpreter, and count as many as called: those that look again when
+    they have done what it has.
+    """
+    atomic_add(board, CALLED, helpers)
+    atomic_store(board, LEAVING, helpers)
+
+
+@compiled
+def keep(board: Any) -> None:
+    """Have no more helpers leave that were to be lent."""
+    atomic_store(board, LEAVING, 0)
+
+
+@compiled
 def dismiss(board: Any) -> None:
     """Have helpers that look leave for the interpreter."""
     atomic_add(board, DISMISSED, 1)
@@ -122,13 +142,19 @@ def alone(entry: Any, block: Any) -> Any:
 
 @compiled
 def attend(board: Any, patience: Any) -> None:
-    """Take part in jobs, until there was none for ``patience`` looks, or all are dismissed."""
+    """Take part in jobs, until there was none for ``patience`` looks, or this helper is lent, or all are dismissed."""
     dismissed, seen, looks = atomic_load(board, DISMISSED), np.int64(0), 0
     while looks < patience and atomic_load(board, DISMISSED) == dismissed:
         job = atomic_load(board, OPEN)
         if job == 0 or job == seen:
+            leaving = atomic_load(board, LEAVING)
+            if leaving > 0 and atomic_exchange(board, LEAVING, leaving, leaving - 1):
+                break
             looks += 1
-            if looks % _LOOKS:
+            if looks > _ALERT:
+                rest(_REST)
+                looks += _RESTED
+            elif looks % _LOOKS:
                 relax()
             else:
                 yield_processor()

@@ -54,15 +54,17 @@ class Team:
         """Call ``function(0)`` here, and in each other of ``size`` threads ``function`` of a number from 1 to ``size``
         − 1. A helper that has not begun when ``function(0)`` has ended does not begin any more.
 
-        Waits for all, also when one fails, and raises the exception of one that failed. ``stay``: helpers that look for
-        compiled work go on, as it follows soon; further ones do this.
+        Waits for all, also when one fails, and raises the exception of one that failed. ``stay``: compiled work follows
+        soon, so no more helpers leave the board than are needed, and these look for it as soon as they have ended.
         """
         others = min(self.size if size is None else size, self.size) - 1
-        self._start(others + min(self.size, self.awake) - 1 if stay else others)
-        if self._board is not None and not stay:
+        self._start(others)
+        if stay:
+            _handover().lend(self._made_board(), others)
+        elif self._board is not None:
             _handover().dismiss(self._board)
         for number in range(1, others + 1):
-            self._tasks.put((function, number))
+            self._tasks.put((function, number, stay))
         failed: list[BaseException] = []
         try:
             function(0)
@@ -77,6 +79,10 @@ class Team:
                     _handover().withdraw(self._board, task)
                 else:
                     begun -= 1
+                    if stay:
+                        _handover().withdraw(self._board, 1)
+            if stay:
+                _handover().keep(self._board)
             for _ in range(begun):
                 if (error := self._outcomes.get()) is not None:
                     failed.append(error)
@@ -94,13 +100,16 @@ class Team:
 
     def summon(self) -> Any:
         """The board (`handover`), to which the helpers have been called."""
-        made, helpers = _handover(), min(self.size, self.awake) - 1
-        if self._board is None:
-            self._board = self._boards[0] = made.make_board()
+        board, helpers = self._made_board(), min(self.size, self.awake) - 1
         if helpers:
             self._start(helpers)
-            if missing := int(made.summon(self._board, helpers)):
+            if missing := int(_handover().summon(board, helpers)):
                 self._tasks.put(missing)
+        return board
+
+    def _made_board(self) -> Any:
+        if self._board is None:
+            self._board = self._boards[0] = _handover().make_board()
         return self._board
 
     def _start(self, others: int) -> None:
@@ -156,7 +165,7 @@ def _serve(tasks: SimpleQueue[Any], outcomes: SimpleQueue[BaseException | None],
                     tasks.put(others)
             _handover().attend(boards[0], patience)
             continue
-        function, number = task
+        function, number, stay = task
         error: BaseException | None = None
         try:
             function(number)
@@ -165,6 +174,8 @@ def _serve(tasks: SimpleQueue[Any], outcomes: SimpleQueue[BaseException | None],
         del task, function  # what they hold is not kept until the next task
         outcomes.put(error)
         del error
+        if stay:  # it is counted as called
+            _handover().attend(boards[0], patience)
 
 
 def _handover() -> Any:

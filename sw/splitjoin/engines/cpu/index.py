@@ -183,9 +183,9 @@ class IndexFinder(Finder):
 
     def has_grids(self, tuples: int) -> bool:
         """True if both streams have grids that can number ``tuples`` more."""
-        return len(self._grids) == len(SIDES) and all(
-            self.stores[side].end + tuples - grid.first <= self.tuning.grid_tuples
-            for side, grid in self._grids.items())
+        r, s, last = self._grids.get("r"), self._grids.get("s"), self.tuning.grid_tuples - tuples
+        return r is not None and s is not None and (
+            self.stores["r"].end - r.first <= last and self.stores["s"].end - s.first <= last)
 
     def finished(self, candidates: int) -> None:
         """Note that all stored tuples are in the grids, and that ``candidates`` were compared which no thread has."""

@@ -14,9 +14,9 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-__all__ = ["BLOCK", "atomic_add", "atomic_exchange", "atomic_load", "atomic_store", "call_entry", "cycles",
+__all__ = ["BLOCK", "atomic_add", "atomic_exchange", "atomic_load", "atomic_store", "call_entry", "call_with", "cycles",
            "interval_mask", "llvm_intrinsic", "load_int64", "lowest_bit", "matrix_at", "pointer_to", "popcount",
-           "relax", "store_int64", "vector_at", "yield_processor"]
+           "relax", "rest", "store_int64", "vector_at", "yield_processor"]
 
 #: Slots that are compared at once.
 BLOCK = 64
@@ -116,11 +116,11 @@ def atomic_exchange(typing: Any, array: Any, at: Any, expected: Any, value: Any)
     return types.boolean(array, types.int64, types.int64, types.int64), generate
 
 
-def _call(builder: Any, kind: Any, name: str) -> Any:
-    """The code that calls the function ``name`` without arguments, which gives a value of ``kind``."""
+def _call(builder: Any, kind: Any, name: str, *args: Any) -> Any:
+    """The code that calls the function ``name`` with ``args``, which gives a value of ``kind``."""
     function: Any = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]  # numba is not typed
-        builder.module, ir.FunctionType(kind, []), name)
-    return builder.call(function, [])
+        builder.module, ir.FunctionType(kind, [value.type for value in args]), name)
+    return builder.call(function, args)
 
 
 @llvm_intrinsic
@@ -142,6 +142,19 @@ def yield_processor(typing: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(), generate
+
+
+@llvm_intrinsic
+def rest(typing: Any, microseconds: Any) -> Any:
+    """Let this thread sleep for at least so many ``microseconds``, or let others run on Windows."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if os.name == "nt":
+            _call(builder, _INT, _YIELD)
+        else:
+            _call(builder, _INT, "usleep", builder.trunc(args[0], _INT))
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
 
 
 @llvm_intrinsic
@@ -211,6 +224,18 @@ def vector_at(typing: Any, block: Any, at: Any, kind: Any) -> Any:
 def matrix_at(typing: Any, block: Any, at: Any, kind: Any) -> Any:
     """The same with two dimensions, in the order of C."""
     return _array_at(2, kind)
+
+
+@llvm_intrinsic
+def call_with(typing: Any, function: Any, address: Any) -> Any:
+    """Call C's ``function``, the address of one that takes the pointer ``address`` and gives nothing."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer])
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [builder.inttoptr(args[1], pointer)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
 
 
 @llvm_intrinsic

@@ -40,7 +40,7 @@ __all__ = ["OneCall"]
 
 Rows = npt.NDArray[np.int64]
 
-_TOLD, _END = int(Number.TOLD), int(Number.END)
+_TABLE = int(Number.TABLE_R)
 #: Numbers of threads whose links are kept.
 _KEPT = 4
 
@@ -90,18 +90,18 @@ class OneCall:
             return None
         ends, time_r, time_s = self._timeline.ends, times["r"], times["s"]
         numbers = linked.numbers
-        numbers[:_TOLD] = (
+        numbers[:_TABLE] = (
             0, n, n_r, n_s, *inputs, ends["r"], ends["s"], r.end - r.base, s.end - s.base, time_r.end - time_r.base,
             time_s.end - time_s.base, time_r.base, time_s.base, most, *finder.steps(size), finder.tuning.part_arrivals)
-        numbers[_END:] = linked.columns_of(part)
         finder.reserve(size)
         for side in SIDES:
             finder.describe_grid(side, size)
         shared = self._team.summon() if size > 1 else self._board, size, self._team.is_patient
+        linked.tell_columns(part)
         state, pairs, matches, room, candidates, live_r, live_s = find_matches(
-            numbers, linked.links, linked.jobs, linked.marks, self._timeline.limits, self._timeline.moving,
-            linked.before, linked.extents, linked.tasks, linked.controls, linked.phases, linked.ends, finder.addresses,
-            linked.pieces, self._every, self._opened, *shared)
+            numbers, linked.columns, linked.links, linked.jobs, linked.marks, self._timeline.limits,
+            self._timeline.moving, linked.before, linked.extents, linked.tasks, linked.controls, linked.phases,
+            linked.ends, finder.addresses, linked.pieces, self._every, self._opened, *shared)
         if state == REFUSED:
             return None
         self._search.settle(n)

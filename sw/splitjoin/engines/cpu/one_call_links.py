@@ -18,7 +18,7 @@ from .block import TASK_FIELDS, Block, tasks_entry
 from .codes import FusedColumn
 from .handover import address_of
 from .index import IndexFinder
-from .one_call_loops import LINK, Number
+from .one_call_loops import COLUMN_NUMBERS, LINK, Number
 from .store import aligned
 from .tickets import CONTROL
 from .timeline import Timeline, entries
@@ -28,10 +28,14 @@ __all__ = ["WINDOW_PARTS", "Linked"]
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
-#: Numbers of a batch for each column, and the last of them for one without NULL.
-_NUMBERS, _WITHOUT_NULL = 4, (0, 0, 0)
+#: The last `COLUMN_NUMBERS` of a column without NULL.
+_WITHOUT_NULL = (0, 0, 0)
+#: Numbers of a structure of Arrow's C data interface (`ArrowArray`).
+_STRUCTURE = 10
 #: Parts for each of several threads whose windows are found together.
 WINDOW_PARTS = 2
+#: Where the structures of both tables are told.
+_TABLES = int(Number.TABLE_R), int(Number.TABLE_S)
 #: The phases of jobs: the tuples of S are counted, unless a batch is one part; windows; windows by time.
 _COUNT, _PLACE, _NARROW = range(3)
 
@@ -110,6 +114,10 @@ class Linked:
         self._link_work(links, sorting, finding, size)
         self._link_writing(items, every, opened, size)
         self.numbers = np.zeros(at, np.int64)
+        self.columns = np.array([(number, *column) for number, side in enumerate(SIDES)
+                                 for column in self._sides[side].columns], np.int64).reshape(-1, 3)
+        self._exported = [np.zeros(_STRUCTURE, np.int64) for _ in SIDES]
+        self._addresses = [address_of(structure) for structure in self._exported]
         every_link = links.rows, sorting.rows, finding.rows
         self.links, self.links_of_items = np.concatenate(every_link), items.rows
         self.jobs = np.array([job for phase in self._jobs for job in phase], np.int64)
@@ -123,34 +131,41 @@ class Linked:
 
     def suits(self, finder: IndexFinder, part: Arrivals) -> bool:
         """True if ``part`` has the types that are linked, and its tuples are stored in the arrays that are linked."""
-        return finder is self.finder and len(part.stream) <= self.room and all(
-            (part.r if side == "r" else part.s).schema.equals(linked.schema)
-            and finder.stores[side].room[0] is linked.keys
-            and (linked.times is None or self._timeline.times[side].room[0] is linked.times)
-            for side, linked in self._sides.items())
-
-    def columns_of(self, part: Arrivals) -> list[int]:
-        """Of each column the `_NUMBERS` that its loops take: the address of its values, which stay until the next call,
-        and of the bits of its validity; where these begin, and how many there are, 0 without NULL.
-        """
-        found: list[int] = []
-        self._joined.clear()
+        if finder is not self.finder or len(part.stream) > self.room:
+            return False
         for side, linked in self._sides.items():
-            table = part.r if side == "r" else part.s
-            if not table.num_rows:
-                found += [0] * _NUMBERS * len(linked.columns)
-                continue
-            batches = table.to_batches()  # whose columns are looked up in half the time
-            for at, size in linked.columns:
-                if len(batches) == 1:
-                    values = batches[0].column(at)
-                else:  # a gate leaves some tuples for the next batch
-                    values = pa.concat_arrays([batch.column(at) for batch in batches])
-                    self._joined.append(values)
-                bits, data = values.buffers()
-                found.append(data.address + values.offset * size)
-                found += (bits.address, values.offset, len(values)) if values.null_count else _WITHOUT_NULL
-        return found
+            if not ((part.r if side == "r" else part.s).schema.equals(linked.schema)
+                    and finder.stores[side].room[0] is linked.keys
+                    and (linked.times is None or self._timeline.times[side].room[0] is linked.times)):
+                return False
+        return True
+
+    def tell_columns(self, part: Arrivals) -> None:
+        """Tell `find_matches`, which must follow, where the columns of ``part`` lie; their values stay until the next
+        call.
+        """
+        at, self._joined = int(Number.END), []
+        for number, side in enumerate(SIDES):
+            table, linked = part.r if number == 0 else part.s, self._sides[side]
+            batches = table.to_batches() if table.num_rows else []
+            if len(batches) == 1:  # in half the time of its columns
+                batches[0]._export_to_c(self._addresses[number])
+                self.numbers[_TABLES[number]] = self._addresses[number]
+            else:  # a gate leaves some tuples for the next batch
+                self.numbers[_TABLES[number]] = 0
+                self.numbers[at:at + COLUMN_NUMBERS * len(linked.columns)] = [
+                    value for column in linked.columns for value in self._column(batches, *column)]
+            at += COLUMN_NUMBERS * len(linked.columns)
+
+    def _column(self, batches: list[pa.RecordBatch], at: int, size: int) -> tuple[int, ...]:
+        """The `COLUMN_NUMBERS` of a column of several chunks, or of none."""
+        if not batches:
+            return 0, *_WITHOUT_NULL
+        values = pa.concat_arrays([batch.column(at) for batch in batches])
+        self._joined.append(values)
+        bits, data = values.buffers()
+        first: int = data.address + values.offset * size
+        return first, *((bits.address, values.offset, len(values)) if values.null_count else _WITHOUT_NULL)
 
     def _prepare_tasks(self, size: int) -> None:
         """Make room for the tasks of the steps of a batch, and for the pieces that they find."""
@@ -191,8 +206,8 @@ class Linked:
     def _link_codes(self, links: _Links, side: str, number: int, fused: Sequence[FusedColumn], schema: pa.Schema,
                     at: int, size: int) -> int:
         """Link the loops that make the codes of stream ``side``, and add them to the jobs; those that void the codes of
-        NULL are in the next phase. `_NUMBERS` of a batch from ``at`` on are those of its columns; returns the number
-        behind them.
+        NULL are in the next phase. `COLUMN_NUMBERS` of a batch from ``at`` on are those of its columns; returns the
+        number behind them.
         """
         keys, columns, mine = self.finder.stores[side].room, list[tuple[int, int]](), Number.N_R + number
         for slot, one in enumerate(fused):
@@ -204,7 +219,7 @@ class Linked:
             self._jobs[_PLACE if size == 1 else _COUNT] += [
                 (made.entry, made.block.address, part) for part in range(size)]
             links.number(made.block, "n", mine)
-            links.number(made.block, "values", at + _NUMBERS * slot)
+            links.number(made.block, "values", at + COLUMN_NUMBERS * slot)
             links.number(made.block, "values", mine, place=1)
             for end in ("low", "high"):
                 name = f"{end}{one.test}_{side}"
@@ -216,7 +231,7 @@ class Linked:
                 voiding.block.put("parts", size)
                 self._jobs[_NARROW if size == 1 else _PLACE] += [
                     (voiding.entry, voiding.block.address, part) for part in range(size)]
-                of = at + _NUMBERS * next(n for n, other in enumerate(fused) if other.column[0] == name)
+                of = at + COLUMN_NUMBERS * next(n for n, other in enumerate(fused) if other.column[0] == name)
                 for place, field in enumerate(("bits", "offset", "n")):
                     links.number(voiding.block, field, of + 1 + place)
                 blocks.append(voiding.block)
@@ -229,7 +244,7 @@ class Linked:
                     links.array(block, f"{end}s", self.arrays[f"{end}{one.test}_{side}"], mine)
         times = self._timeline.times[side].room[0] if side in self._ranged else None
         self._sides[side] = _Side(columns, schema, keys[0], times)
-        return at + _NUMBERS * len(fused)
+        return at + COLUMN_NUMBERS * len(fused)
 
     def _link_probes(self, links: _Links, finding: _Links, side: str, number: int) -> None:
         """Link what the index takes of the keys, windows and counts of stream ``side``."""

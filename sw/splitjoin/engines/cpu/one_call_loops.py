@@ -11,17 +11,20 @@ from numba import carray  # type: ignore[attr-defined]  # numba is not typed
 from . import handover, index, intrinsics, tickets
 from .handover import share
 from .index import LEAST_SORTED, PARTS, collect, lay_out, lay_out_for_one
-from .intrinsics import call_entry, load_int64, pointer_to, store_int64
+from .intrinsics import call_entry, call_with, load_int64, pointer_to, store_int64
 from .jit import compiled
 from .tickets import STOP, reset
 
-__all__ = ["FOUND", "LINK", "REFUSED", "STOPPED", "Number", "find_matches", "write_items"]
+__all__ = ["COLUMN_NUMBERS", "FOUND", "LINK", "REFUSED", "STOPPED", "Number", "find_matches", "write_items"]
 
 #: Digests of these are part of what machine code here depends on.
 COMPILED_WITH = (handover, index, intrinsics, tickets)
 
 #: Columns of a row of links: where a number goes, a constant, a factor, and the number of the batch that it multiplies.
 LINK = 4
+#: Numbers of a batch for each column: the address of its values, and that of the bits of its validity; where these
+#: begin, and how many there are, 0 without NULL.
+COLUMN_NUMBERS = 4
 #: What has become of a batch: nothing has changed; all matches are there; tasks have stopped.
 REFUSED, FOUND, STOPPED = 0, 1, 2
 
@@ -53,6 +56,9 @@ class Number(IntEnum):
     LEAST_STEP = auto()
     MOST_STEP = auto()
     LEAST_PART = auto()
+    #: The addresses of structures of Arrow's C data interface that tell the columns; 0 where the interpreter does.
+    TABLE_R = auto()
+    TABLE_S = auto()
     TOLD = auto()
     #: The arrivals of a part whose windows are found together; the parts that are sorted; the phases of the tasks.
     PART = auto()
@@ -74,6 +80,9 @@ _N, _N_R, _N_S, _STREAM, _ROW_R, _ROW_S = (int(n) for n in (
     Number.N, Number.N_R, Number.N_S, Number.STREAM, Number.ROW_R, Number.ROW_S))
 _MOST, _STEP, _LEAST_STEP, _MOST_STEP, _LEAST_PART = (int(n) for n in (
     Number.MOST, Number.STEP, Number.LEAST_STEP, Number.MOST_STEP, Number.LEAST_PART))
+_TABLE, _END = int(Number.TABLE_R), int(Number.END)
+#: Places in a structure of Arrow's C data interface (`ArrowArray`).
+_LENGTH, _NULLS, _OFFSET, _BUFFERS, _CHILDREN, _RELEASE = 0, 1, 2, 5, 6, 8
 _PART, _SORTED, _PHASES = int(Number.PART), int(Number.SORTED), int(Number.PHASES)
 _BEGIN, _LIVE, _PIECES, _OUT, _ITEMS = (int(n) for n in (
     Number.BEGIN_R, Number.LIVE_R, Number.PIECES_R, Number.OUT, Number.ITEMS))
@@ -89,6 +98,28 @@ def _link(links: Any, numbers: Any) -> None:
 
 
 @compiled
+def _read_columns(columns: Any, numbers: Any) -> None:
+    """Write the `COLUMN_NUMBERS` of ``columns`` (n, 3), each with its stream, its number in the table and the bytes of
+    a value, as far as the tables are told by their structures, and give these back: the tables stay.
+    """
+    for k in range(len(columns)):
+        table = numbers[_TABLE + columns[k, 0]]
+        if table == 0:
+            continue
+        column = load_int64(load_int64(table, _CHILDREN), columns[k, 1])
+        offset, buffers, first = load_int64(column, _OFFSET), load_int64(column, _BUFFERS), _END + COLUMN_NUMBERS * k
+        bits = load_int64(buffers, 0) if load_int64(column, _NULLS) else np.int64(0)
+        numbers[first] = load_int64(buffers, 1) + offset * columns[k, 2]
+        numbers[first + 1] = bits
+        numbers[first + 2] = offset if bits else np.int64(0)
+        numbers[first + 3] = load_int64(column, _LENGTH) if bits else np.int64(0)
+    for side in range(2):
+        table = numbers[_TABLE + side]
+        if table:
+            call_with(load_int64(table, _RELEASE), table)
+
+
+@compiled
 def _share(board: Any, size: Any, patient: Any, control: Any, limits: Any, entry: Any, block: Any) -> None:
     """Have ``size`` threads run ``entry``, whose tasks form phases that end before ``limits``."""
     reset(control, limits, patient)
@@ -97,17 +128,18 @@ def _share(board: Any, size: Any, patient: Any, control: Any, limits: Any, entry
 
 
 @compiled
-def find_matches(numbers: Any, links: Any, jobs: Any, marks: Any, limits: Any, starts: Any, before: Any, extents: Any,
-                 tasks: Any, controls: Any, phases: Any, ends: Any, rooms: Any, pieces: Any, every: Any, opened: Any,
-                 board: Any, size: Any, patient: Any) -> Any:
+def find_matches(numbers: Any, columns: Any, links: Any, jobs: Any, marks: Any, limits: Any, starts: Any, before: Any,
+                 extents: Any, tasks: Any, controls: Any, phases: Any, ends: Any, rooms: Any, pieces: Any, every: Any,
+                 opened: Any, board: Any, size: Any, patient: Any) -> Any:
     """Store the tuples of a batch and find its matches, by ``size`` threads. Returns what has become of it, the pairs
     in its windows, the matches, the items, the candidates, and the first rows of R and of S that later probes may see.
 
-    ``numbers``: of `Number`. ``links``: those of the batch, of sorting, and of the tasks. ``jobs`` (n, 3): the entries
-    of windows and codes, with their blocks and parts. ``marks`` (8,): where the links of sorting and of the tasks
-    begin; then of jobs, of sorting and of the tasks their entry and its block. ``limits`` (2,): rows of windows of R
-    and S. ``starts`` (2,): where they begin; moves on. ``before`` (parts + 1,), ``extents`` (2 · parts,): as of
-    `timeline`, by parts of the batch. ``controls`` (4, …): the first are of jobs, of sorting and of the tasks.
+    ``numbers``: of `Number`. ``columns``: as of `_read_columns`. ``links``: those of the batch, of sorting, and of the
+    tasks. ``jobs`` (n, 3): the entries of windows and codes, with their blocks and parts. ``marks`` (8,): where the
+    links of sorting and of the tasks begin; then of jobs, of sorting and of the tasks their entry and its block.
+    ``limits`` (2,): rows of windows of R and S. ``starts`` (2,): where they begin; moves on. ``before`` (parts + 1,),
+    ``extents`` (2 · parts,): as of `timeline`, by parts of the batch.
+    ``controls`` (4, …): the first are of jobs, of sorting and of the tasks.
     ``phases``: where those of jobs end, and then the two of sorting; ``ends``: those of the tasks. ``rooms``
     (threads, 8): addresses of the threads' arrays (`region_source.ROOM`). ``board``: of helpers that are called
     (`handover`).
@@ -115,6 +147,7 @@ def find_matches(numbers: Any, links: Any, jobs: Any, marks: Any, limits: Any, s
     n, parts = numbers[_N], len(before) - 1
     numbers[_PART] = (n + parts - 1) // parts
     before[parts] = numbers[_N_S]
+    _read_columns(columns, numbers)
     for side in range(2):
         numbers[_BEGIN + side] = starts[side]
         starts[side] = max(starts[side], numbers[_ROW_R + side] + numbers[_N_R + side] - limits[side])

@@ -34,6 +34,7 @@ class BatchSession(Session):
 
     def __init__(self, query: Query, tuning: Tuning = DEFAULTS) -> None:
         self._query, self._tuning = query, tuning
+        self._is_timed = any(query.window(side).length is not None for side in ("r", "s"))
         self.open_probes: npt.NDArray[np.int64] = np.zeros(2, np.int64)  # of R and of S, since the last star
         self.last_time: int | None = None
         self._items: list[Items] = []
@@ -119,7 +120,7 @@ class BatchSession(Session):
     def _check_times(self, arrivals: Arrivals) -> None:
         ts = arrivals.ts
         if ts is None:
-            if any(self._query.window(side).length is not None for side in ("r", "s")) and len(arrivals):
+            if self._is_timed and len(arrivals):
                 raise InputError("a RANGE window needs event times, but these arrivals have none")
             return
         if len(ts):

@@ -116,8 +116,9 @@ class SortedFinder(Finder):
 
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""
+        prepare = [(of, side) for of in (self._walk_of, self._update) for side in SIDES]
         walks: dict[str, _Walk | None] = dict(zip(
-            SIDES, batch.team.map(lambda side: self._prepare(batch, side), SIDES, stay=True), strict=True))
+            SIDES, batch.team.map(lambda task: task[0](batch, task[1]), prepare, stay=True), strict=False))
         jobs, found = list[Job](), dict[str, Found]()
         for side, walk in walks.items():
             if walk is not None:
@@ -201,8 +202,6 @@ class SortedFinder(Finder):
         spans = [slice(n * i // parts, n * (i + 1) // parts) for i in missing]
         self.count_candidates(int(of.told[:, 1].sum()) - sum(int(of.told[i, 1]) for i in missing))
         batch.memory.add(int(np.maximum(of.told[:, 0], 0).sum()))
-        for span in spans:
-            walk.counts[walk.chosen[span]] = 0
         met = batch.team.map(lambda span: self._walk(batch, side, walk, span), spans)
         place = np.cumsum(walk.counts)
         rows = np.empty(int(place[-1]), np.int64)
@@ -213,38 +212,42 @@ class SortedFinder(Finder):
         of.block.put("out", rows)
         return Found.of(walk.counts, [(0, len(walk.counts), rows)])
 
-    def _prepare(self, batch: Batch, side: str) -> _Walk | None:
-        """Store what is new in the runs in which probes of stream ``side`` look. Returns the walk if they go past them:
-        if they are many, and their intervals rise in the order of one end.
+    def _update(self, batch: Batch, side: str) -> None:
+        """Store what is new in the runs in which probes of stream ``side`` look."""
+        store, start = self.stores[other_side(side)], batch.windows[side][0]
+        if len(start) and store.end > store.base:
+            self._runs[other_side(side)].update(store, int(start[0]))
+
+    def _walk_of(self, batch: Batch, side: str) -> _Walk | None:
+        """The walk of the probes of stream ``side`` if they go past stored tuples: if they are many, and their
+        intervals rise in the order of one end. It does not read the runs.
         """
         other = other_side(side)
-        store, runs, probes, start = self.stores[other], self._runs[other], batch.probes[side], batch.windows[side][0]
-        if not len(start) or store.end == store.base:
+        store, runs, probes, n = self.stores[other], self._runs[other], batch.probes[side], len(batch.windows[side][0])
+        stored = store.end - store.base
+        if not stored or n < self.tuning.sorted_probes or not runs.others or stored > _PASSED * n:
             return None
-        runs.update(store, int(start[0]))
-        if len(start) < self.tuning.sorted_probes or not runs.others or runs.used > _PASSED * len(start):
-            return None
-        turns, chosen = self._turns(other, probes), np.empty(len(start), np.int64)
-        ends = [np.empty(len(turns), runs.keys[slot].dtype) for slot in sorted([self._by[other], *runs.others])
+        turns, chosen = self._turns(other, probes), np.empty(n, np.int64)
+        ends = [np.empty(n, store.arrays[slot].dtype) for slot in sorted([self._by[other], *runs.others])
                 for _ in ("low", "high")]
-        n = int(self._modules[other].intervals(turns, chosen, *ends, *probes))
-        if n < 0:
-            return None
-        return _Walk(other, chosen[:n], [end[:n] for end in ends], np.zeros(len(start), np.int64))
+        met = int(self._modules[other].intervals(turns, chosen, *ends, *probes))
+        return None if met < 0 else _Walk(other, chosen[:met], [end[:met] for end in ends], np.zeros(n, np.int64))
 
     def _walk(self, batch: Batch, side: str, walk: _Walk, span: slice) -> tuple[Array, Rows]:
         """The matches of the probes ``span`` of ``walk``: the probe of each, and the row."""
         runs, module, probes = self._runs[walk.stored], self._modules[walk.stored], batch.probes[side]
         chosen, ends = walk.chosen[span], [end[span] for end in walk.ends]
+        blocks, counts = [array for levels in runs.extremes.values() for array in levels[0]], np.zeros_like(chosen)
         room, state, parts, done = len(chosen) + self.tuning.room, np.zeros(4, np.int64), [], False
         while not done:
             rows, probe_of = np.empty(room, np.int64), np.empty(room, np.uint32)
             done, found = module.walk(state, chosen, len(chosen), runs.origin, *batch.windows[side], runs.bounds,
-                                      runs.tail, runs.used, walk.counts, rows, probe_of, runs.order, runs.firsts,
-                                      *runs.keys.values(), *ends, *probes)
+                                      runs.tail, runs.used, counts, rows, probe_of, runs.order, runs.firsts,
+                                      *runs.keys.values(), *blocks, *ends, *probes)
             batch.memory.add(int(found))
             parts.append((probe_of[:found], rows[:found]))
         self.count_candidates(int(state[3]))
+        walk.counts[chosen] = counts
         probe_of, rows = (np.concatenate(of) if len(of) > 1 else of[0] for of in zip(*parts, strict=True))
         return probe_of, rows
 

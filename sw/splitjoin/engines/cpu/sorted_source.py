@@ -124,11 +124,12 @@ def intervals(turns, chosen, {ends}, {bounds}):
 
 
 @compiled
-def walk(state, chosen, n, origin, start, end, runs, tail, used, counts, rows, probe_of, order, firsts, {keys}, {ends},
+def walk(state, chosen, n, origin, start, end, runs, tail, used, met, rows, probe_of, order, firsts, {keys}, {ends},
          {bounds}):
     """Matches of the first ``n`` probes of ``chosen``, whose intervals and numbers both rise, among the tuples from
     where ``state`` says: the run, the tuple, the first probe that can meet it, and the number of pairs that were
-    compared. Returns True when all are done, and how many matches are in ``rows`` and ``probe_of``.
+    compared. Returns True when all are done, and how many matches are in ``rows`` and ``probe_of``; adds to ``met``
+    (n,) how many each of ``chosen`` has.
     """
     at = compared = np.int64(0)
     first, last = start[0] - origin, end[len(end) - 1] - origin
@@ -152,15 +153,20 @@ def walk(state, chosen, n, origin, start, end, runs, tail, used, counts, rows, p
                 i = first_reaching(high{by}, 0, n, k{by}[h])
             while i < n and high{by}[i] < k{by}[h]:
                 i += 1
+            if i == n and u < len(runs):
+                break  # keys rise
+            if u < len(runs) and h & 63 == 0 and ({beyond}):
+                h += 64
+                continue
             t = i
 {skip}            while t < n and {meets}:
                 p = np.int64(chosen[t])
                 row = np.int64(order[h]) + origin
                 rows[at] = row
                 probe_of[at] = p
-{lines}                met = (row >= start[p]) & (row < end[p]) & ({truth})
-                counts[p] += np.int64(met)
-                at += np.int64(met)
+{lines}                is_met = (row >= start[p]) & (row < end[p]) & ({truth})
+                met[t] += np.int64(is_met)
+                at += np.int64(is_met)
                 compared += np.int64((row >= start[p]) & (row < end[p]))
                 t += 1
             h += 1
@@ -177,8 +183,11 @@ def walk_part(part, block):
     told[part, 0] = told[part, 1] = 0
     if a < b:
         state = np.zeros(4, np.int64)
-        done, at = walk(state, chosen[a:b], b - a, origin, start, end, runs, tail, used, counts, rows[part],
+        met = np.zeros(b - a, np.int64)
+        done, at = walk(state, chosen[a:b], b - a, origin, start, end, runs, tail, used, met, rows[part],
                         probe_of[part], order, firsts, {keys}, {sliced}, {bounds})
+        for t in range(b - a):
+            counts[chosen[a + t]] = met[t]
         told[part, 0], told[part, 1] = (at if done else -1), state[3]
     return 0
 
@@ -260,7 +269,9 @@ def walk_fields(plan: Plan, side: str, by: int) -> list[Field]:
     """What parts of walks take (`walk_part`), and the placing of what they find (`place_part`)."""
     return [*_common_fields(plan, side, by), Field("chosen"), Field("probe_of", "uint32", 2), Field("place"),
             Field("out"), *(Field(f"{end}{slot}", _kind(plan, side, slot)) for slot in sorted(slot_tests(plan, side))
-                            for end in ("low", "high"))]
+                            for end in ("low", "high")),
+            *(Field(f"{end}{slot}_1", _kind(plan, side, slot)) for slot in sorted(slot_tests(plan, side))
+              if slot != by for end in ("least", "most"))]
 
 
 def sorted_source(plan: Plan, side: str, by: int) -> str:
@@ -309,13 +320,16 @@ def sorted_source(plan: Plan, side: str, by: int) -> str:
         ends = {f"low{slot}": f"a{slot}" for slot in slots} | {f"high{slot}": f"b{slot}" for slot in slots}
         met = test_source(plan, side, "k{}[h]", "lo{}s[p]", "hi{}s[p]")
         sliced = [f"{name}[a:b]" for name in names]
+        blocks = [f"{end}{slot}_1" for slot in others for end in ("least", "most")]
         body = _WALK[_WALK.index("def walk_part"):]
         walk = _WALK.format(
             sliced=", ".join(sliced), walk_unpacked=unpacking(walk_fields(plan, side, by), " ".join((
-                body[:body.index("def place_part")], *(f"k{slot}" for slot in used), *names,
+                body[:body.index("def place_part")], *(f"k{slot}" for slot in used), *names, *blocks,
                 *(f"{end}{j}s" for end in ("lo", "hi") for j in tests)))),
             place_unpacked=unpacking(walk_fields(plan, side, by), body[body.index("def place_part"):]),
-            by=by, ends=", ".join(names), keys=", ".join(f"k{slot}" for slot in used),
+            by=by, ends=", ".join(names), keys=", ".join((*(f"k{slot}" for slot in used), *blocks)),
+            beyond=" or ".join(f"most{slot}_1[h >> 6] < low{slot}[i] or least{slot}_1[h >> 6] > high{slot}[n - 1]"
+                               for slot in others),
             bounds=", ".join(f"{end}{j}s" for end in ("lo", "hi") for j in tests),
             intervals="\n        ".join(intervals), possible=" and ".join(f"a{slot} <= b{slot}" for slot in slots),
             write="; ".join(f"{name}[n] = {ends[name]}" for name in names),

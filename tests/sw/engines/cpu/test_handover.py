@@ -15,7 +15,7 @@ import pytest
 
 from splitjoin.engines.cpu import handover
 from splitjoin.engines.cpu.block import Block, Field, Job, entry_of, run_jobs
-from splitjoin.engines.cpu.handover import CALLED, INSIDE, make_board
+from splitjoin.engines.cpu.handover import CALLED, INSIDE, LEAVING, make_board
 from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.jit import compiled
 from tests.support.interleaving import Steps, generators, in_random_order
@@ -42,7 +42,8 @@ class Play:
 
     def __init__(self, seed: int, fault: tuple[str, str] | None = None):
         self.chance, self.board = random.Random(seed), make_board()
-        self.code = generators(handover, ("share", "attend", "summon"), fault=fault, call_entry=self.call, _LOOKS=2)
+        self.code = generators(handover, ("share", "attend", "summon"), fault=fault, call_entry=self.call, _LOOKS=2,
+                               _ALERT=20)
         self.alive: int | None = None  # the job whose block is there
         self.numbers: dict[int, list[int]] = {}
         self.sizes: dict[int, int] = {}
@@ -60,6 +61,7 @@ class Play:
         """The thread that shares jobs with numbers from 1 on."""
         for job in range(1, jobs + 1):
             self.alive, self.sizes[job] = job, self.chance.randrange(1, 4)
+            self.board[LEAVING] = self.chance.randrange(2)  # a helper is lent
             failed = yield from self.code["share"](self.board, job, 10 * job, self.sizes[job])
             assert not failed
             self.alive = None

@@ -9,7 +9,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from splitjoin.engines.cpu.handover import DISMISSED
+from splitjoin.engines.cpu.handover import CALLED, DISMISSED, LEAVING
 from splitjoin.engines.cpu.helpers import Team
 
 
@@ -43,16 +43,20 @@ def test_only_threads_that_are_awake_take_items() -> None:
     assert not alone._helpers
 
 
-def test_helpers_that_look_for_compiled_work_may_stay() -> None:
-    """Others take the items."""
-    team, all_there = Team(2, awake=2), Barrier(2)
+def test_helpers_look_for_compiled_work_again_where_it_follows() -> None:
+    """Of three, one leaves the board for an item, and comes back."""
+    team, all_there = Team(4, awake=4), Barrier(2)
+    team.is_patient = True  # whatever this machine has
     board = team.summon()
-    assert team.map(lambda n: all_there.wait(60) >= 0 and n, range(2), stay=True) == [0, 1]
-    assert len(team._helpers) == 2
-    assert board[DISMISSED] == 0
+    for _ in range(20):
+        assert team.map(lambda n: all_there.wait(60) >= 0 and n, range(2), stay=True) == [0, 1]
+        assert (board[DISMISSED], board[LEAVING]) == (0, 0)
+        assert board[CALLED] <= 4  # fewer where helpers have not found work for long
+    assert len(team._helpers) == 3
     team.map(lambda n: all_there.wait(60), range(2))
     assert board[DISMISSED] == 1
     team.close()
+    assert board[CALLED] == 0
 
 
 def test_numbers_are_those_of_threads() -> None:
@@ -73,7 +77,7 @@ def test_helpers_that_are_late_do_not_begin() -> None:
     """The caller does not wait for a thread that is still busy elsewhere."""
     team, busy, may_end = Team(2), Event(), Event()
     team.run(lambda number: None)
-    team._tasks.put((lambda _: (busy.set(), may_end.wait(60)), 1))  # what the helper does meanwhile
+    team._tasks.put((lambda _: (busy.set(), may_end.wait(60)), 1, False))  # what the helper does meanwhile
     assert busy.wait(60)
     begun: list[int] = []
     team.run(begun.append)

@@ -236,14 +236,14 @@ def test_matches_by_probe(most: int) -> None:
 def test_many_probes_go_past_the_runs(on: str, walks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where their intervals rise together, and not where those of one key fall while those of the other rise."""
     ways = []
-    prepare = sorted_runs.SortedFinder._prepare
+    walk_of = sorted_runs.SortedFinder._walk_of
 
     def noted(*args: Any) -> Any:
-        found = prepare(*args)
+        found = walk_of(*args)
         ways.append(found is not None)
         return found
 
-    monkeypatch.setattr(sorted_runs.SortedFinder, "_prepare", noted)
+    monkeypatch.setattr(sorted_runs.SortedFinder, "_walk_of", noted)
     r, s = integers(20_000, 20_000, 20)
     query = query_of(r, s, on, "ROWS 3000")
     with CpuSession(query, ExpressionSearch(query.predicate, compiling=False)) as session:
