@@ -22,8 +22,9 @@ from splitjoin.lang.query import Query
 from .arrival import Arrivals
 from .slices import Slices
 
-__all__ = ["ITEM", "PAIR", "STAR", "Device", "Fault", "Items", "Session", "TableNeighbours", "TablePairs",
-           "check_inner", "check_masked", "checked_precision", "chosen_items", "joined_items", "pairs", "stars"]
+__all__ = ["ITEM", "PAIR", "STAR", "Device", "Fault", "Items", "Session", "TableMatches", "TableNeighbours",
+           "TablePairs", "check_inner", "check_masked", "checked_precision", "chosen_items", "joined_items", "pairs",
+           "stars"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -54,6 +55,31 @@ class TablePairs:
     r: npt.NDArray[np.int64]
     s: npt.NDArray[np.int64]
     at: npt.NDArray[np.int64] | None
+    plan: str
+    counters: dict[str, int]
+    work: Slices = field(default_factory=Slices)
+
+
+@dataclass(frozen=True)
+class TableMatches:
+    """The tuples of R that have a partner in a semi or anti join of whole tables, in place of pairs.
+
+    Attributes:
+        met: uint8 (r,): 0 for a tuple without a partner, 1 for one whose first partner arrives later, and 2 for one
+            with an earlier partner. For an anti join 1 and 2 are the same.
+        late: The row ids of those with 1, by when their first partners arrive, then by row id: int64 (n,); none for an
+            anti join, and in order ``left``.
+        partners: These partners, by row id (n,).
+        before: How many tuples of R arrive before them (n,).
+        plan: How they were found, in words.
+        counters: As of `Session.counters`.
+        work: As of `TablePairs`.
+    """
+
+    met: npt.NDArray[np.uint8]
+    late: npt.NDArray[np.int64]
+    partners: npt.NDArray[np.int64]
+    before: npt.NDArray[np.int64]
     plan: str
     counters: dict[str, int]
     work: Slices = field(default_factory=Slices)
@@ -229,7 +255,7 @@ class Device(ABC):
         """
         return None
 
-    def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | None:
+    def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | TableMatches | None:
         """The pairs that decide the rows of ``query`` over ``arrivals``, which are whole tables, found at once; None
         where a session is expected to take less, or where more than ``room`` may come.
         """

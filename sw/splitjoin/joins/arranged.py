@@ -22,7 +22,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.types import plain
 from splitjoin.lang.windows import Extent
-from splitjoin.rows.whole import TableRows
+from splitjoin.rows.table_rows import TableRows
 
 __all__ = ["Arranged", "arranged", "sorts", "whole_window"]
 

@@ -16,7 +16,8 @@ from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import Groups, aggregate_fields
 from splitjoin.rows.output import OutputColumn, gather, output_schema
 from splitjoin.rows.result import JoinResult
-from splitjoin.rows.whole import TableRows, WholeRows
+from splitjoin.rows.table_rows import TableRows
+from splitjoin.rows.whole import WholeRows
 from splitjoin.tables import TableWriter
 
 from .arranged import Arranged

@@ -20,7 +20,8 @@ from splitjoin.lang.layouts import is_encoded
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.result import JoinResult
-from splitjoin.rows.whole import TableRows, WholeRows
+from splitjoin.rows.table_rows import TableRows
+from splitjoin.rows.whole import WholeRows
 from splitjoin.tables import TableFiles, TableWriter
 
 from .computed import with_computed

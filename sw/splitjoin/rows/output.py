@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from splitjoin.lang.schema import Side, suggest
 
 __all__ = ["OPERATION", "OutputColumn", "gather", "indices", "output_columns", "output_schema"]
 
+#: Rows of a run, on average, from which on a slice of a column takes less than a copy.
+_RUN = 4096
 #: The column of rows that come early: "+" for a row, "-" for one that is taken back.
 OPERATION = pa.field("operation", pa.string(), nullable=False)
 
@@ -99,10 +102,14 @@ def gather(columns: Sequence[OutputColumn], r: pa.Table, s: pa.Table, r_rows: np
 
 
 def _taker(rows: npt.NDArray[np.int64]) -> Callable[[pa.ChunkedArray], pa.ChunkedArray]:
-    """Takes the ``rows`` of a column: without a copy where they follow each other."""
+    """Takes the ``rows`` of a column: without a copy where long runs of them follow each other."""
     n = len(rows)
-    if n and rows[0] >= 0 and rows[-1] - rows[0] == n - 1 and bool((rows[1:] - rows[:-1] == 1).all()):
-        return lambda column: column.slice(rows[0], n)
+    if n and rows[0] >= 0 and rows[-1] >= 0 and abs(rows[-1] - rows[0] - n + 1) <= n:
+        ends = np.flatnonzero(rows[1:] - rows[:-1] != 1) + 1
+        if not len(ends) or (len(ends) * _RUN <= n and rows.min() >= 0):
+            runs = [(int(rows[begin]), end - begin) for begin, end in pairwise([0, *ends.tolist(), n])]
+            return lambda column: pa.chunked_array(
+                [chunk for run in runs for chunk in column.slice(*run).chunks], column.type)
     places = indices(rows)
     return lambda column: take(column, places)
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from splitjoin.base.memory import available_memory, check_memory, too_large
 from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES
-from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, joined_items
+from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, TableMatches, joined_items
 from splitjoin.engines.golden import GoldenDevice
-from splitjoin.engines.slices import Slices
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
@@ -26,8 +23,10 @@ from .aggregates import Gather, Groups, reference_aggregates, sorted_folds
 from .aggregates.state_operator import state_operator
 from .answers import interval_engine, operator_of_pairs, states_leave
 from .kinds import KindOperator, neighbour_rows, reference_neighbours, reference_rows, table_rows
+from .matched import matched_rows
 from .operator import RowBatch
 from .output import indices
+from .table_rows import TableRows
 
 if TYPE_CHECKING:
     from splitjoin.circuit.driver import CircuitDevice
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from .interval_joins.choice import IntervalChoice
 
-__all__ = ["TableRows", "WholeRows"]
+__all__ = ["WholeRows"]
 
 #: The arrivals of the first slice, where rows leave slice by slice.
 _FIRST = 1 << 10
@@ -45,39 +44,6 @@ _EVERY = (0, None, None)
 _FOUND_BYTES = 64
 #: Bytes of a partner among the nearest ones of a tuple.
 _NEIGHBOUR_BYTES = 64
-
-
-@dataclass(frozen=True)
-class TableRows:
-    """Rows over whole tables.
-
-    Attributes:
-        r, s: Their row ids, int64 (n,), −1 for NULL.
-        values: Those of each aggregate, a value a row.
-        items: Makes them items, with the stars among them.
-        work: As of `TablePairs`.
-    """
-
-    r: npt.NDArray[np.int64]
-    s: npt.NDArray[np.int64]
-    values: Sequence[pa.ChunkedArray]
-    items: Callable[[], Items]
-    work: Slices = field(default_factory=Slices)
-
-    def __len__(self) -> int:
-        return len(self.r)
-
-    @classmethod
-    def of(cls, batch: RowBatch) -> TableRows:
-        """The rows of ``batch``."""
-        rows = batch.rows()
-        return cls(rows.items["r"], rows.items["s"], rows.values, lambda: batch.items)
-
-    def parts(self, size: int) -> Iterator[TableRows]:
-        """The same rows in parts of at most ``size``, one part at least."""
-        for at in range(0, max(len(self), 1), size):
-            yield TableRows(self.r[at:at + size], self.s[at:at + size], [v.slice(at, size) for v in self.values],
-                            self.items, self.work)
 
 
 @dataclass
@@ -131,6 +97,8 @@ class WholeRows:
         if pairs is None:
             return None
         self.facts = {"plan": pairs.plan, "counters": pairs.counters}
+        if isinstance(pairs, TableMatches):
+            return matched_rows(query, incoming, pairs)
         rows = table_rows(query, incoming, pairs)
         return TableRows(rows.r, rows.s, (), lambda: rows.items(query, incoming), pairs.work)
 

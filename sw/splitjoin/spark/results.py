@@ -13,7 +13,7 @@ import pyarrow as pa
 from splitjoin.lang.query import Query
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import OPERATION, OutputColumn, gather, output_schema
-from splitjoin.rows.whole import TableRows
+from splitjoin.rows.table_rows import TableRows
 
 __all__ = ["RESULT_ROWS", "MadeRows", "ResultRows"]
 

@@ -14,7 +14,7 @@ from splitjoin.lang.query import Query
 from splitjoin.plan.passes.pipeline import make_plan
 
 from ..arrival import Arrivals
-from ..device import Device, Session, TableNeighbours, TablePairs, check_inner
+from ..device import Device, Session, TableMatches, TableNeighbours, TablePairs, check_inner
 from .compilation import Compilation, compile_query, compile_sample
 from .compiler import has_numba, needs_numba
 from .helpers import Team
@@ -107,7 +107,7 @@ class CpuDevice(Device):
                                    f"looks its partners up by keys; leave engine out, or give a window")
         return LatestSession(query)
 
-    def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | None:
+    def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | TableMatches | None:
         """As `Device.table_pairs`, unless the user asks for an engine."""
         return None if self._is_asked else table_pairs(query, arrivals, room, self.table_work(len(arrivals)))
 

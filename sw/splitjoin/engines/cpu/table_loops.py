@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import table_time_loops  # noqa: F401  # whose loops are among `LOOPS`
+from . import table_match_loops, table_time_loops  # noqa: F401  # whose loops are among `LOOPS`
 from .jit import compiled
 from .table_loop import LOOPS, loop
 

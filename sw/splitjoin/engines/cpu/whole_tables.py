@@ -15,9 +15,10 @@ import numpy.typing as npt
 from splitjoin.lang.query import Query
 
 from ..arrival import Arrivals
-from ..device import TableNeighbours, TablePairs
+from ..device import TableMatches, TableNeighbours, TablePairs
 from .alternatives import Alternative, alternatives_of
 from .condition import Condition
+from .matches import matches_of
 from .pair_order import NO_PAIR, PairOrder, decided_by_times, place
 from .partners import neighbours_of, partners_of
 from .reach import Reach
@@ -44,13 +45,15 @@ _WRONG = 4
 _TUPLE, _PAIR = 40.0, 60.0
 
 
-def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> TablePairs | None:
+def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> TablePairs | TableMatches | None:
     """As `Device.table_pairs`."""
     kind = query.kind
     if query.aggregates or query.order.kind not in ("total", "none", "left"):
         return None
     work.share(len(incoming) * _TUPLE)
     visible = Spans(query, incoming, work)
+    if kind.how in ("semi", "anti") and visible.hold_all and (matches := matches_of(query, incoming, work)) is not None:
+        return matches
     reach = Reach.of(query)
     condition = Condition(reach.query, incoming, work)
     groups = condition.groups()

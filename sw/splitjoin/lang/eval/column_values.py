@@ -56,7 +56,7 @@ def column(data: pa.ChunkedArray) -> Vector:
         data = pc.fill_null(data, pa.scalar(filler, t))
     values = data.to_numpy()
     if pa.types.is_integer(t) and t != pa.uint64():
-        values = values.astype(np.int64)
+        values = values.astype(np.int64, copy=False)
     return Vector(values, valid)
 
 

@@ -24,7 +24,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.answers import operator_of_pairs
 from splitjoin.rows.operator import RowBatch
-from splitjoin.rows.whole import TableRows
+from splitjoin.rows.table_rows import TableRows
 
 from .group import Counts, GroupJoin, Step
 from .group_rows import FoundPairs, GroupRows, StepRows

@@ -19,7 +19,7 @@ from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.answers import operator_of_pairs
 from splitjoin.rows.operator import RowBatch
 from splitjoin.rows.output import indices
-from splitjoin.rows.whole import TableRows
+from splitjoin.rows.table_rows import TableRows
 
 from .decisions import in_arrival_order
 from .group import Counts, GroupJoin, Step

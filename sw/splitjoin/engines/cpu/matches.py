@@ -1,0 +1,235 @@
+"""Semi and anti joins of whole tables by equal keys, by one inequality, or by both: which tuples of R have a partner.
+
+A tuple has one if its value is beyond the greatest, or the least, of S with the same key: so each table is passed once,
+or twice, and nothing is sorted. A semi join also asks which tuples have an earlier partner, and when those of the
+others arrive. The first partner of a tuple is one of the rows of S that were beyond all before them with the same key;
+these are few, unless values rise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.lang.eval.vector import Vector, evaluate
+from splitjoin.lang.ir import MIRRORED, And, Cmp, Expr, sides
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES
+from splitjoin.lang.types import Bool, is_text
+
+from ..arrival import Arrivals
+from ..device import TableMatches
+from .runs_of_keys import Groups
+from .sorting import stable_order
+from .table_work import Work, aligned
+
+__all__ = ["matches_of"]
+
+Rows = npt.NDArray[np.int64]
+_NONE = np.empty(0, np.int64)
+#: Times as many groups as S has rows, up to which a key is the number of its group.
+_SPREAD = 4
+_NAN = 2**63 - 1
+_BY = {(False, True): "by the first key beyond each bound", (True, False): "by equal keys and time",
+       (True, True): "by the first key beyond each bound, of equal keys"}
+
+
+def matches_of(query: Query, incoming: Arrivals, work: Work) -> TableMatches | None:
+    """The tuples of R that have a partner, for a semi or anti join of tables all of whose pairs are within the windows.
+
+    None where the condition is another one, a type has no codes of 64 bits, or there are no loops.
+    """
+    terms = _terms(query.predicate)
+    if work.loops is None or terms is None:
+        return None
+    equalities, bound = terms
+    values = None if bound is None else _values(bound, incoming)
+    groups = None if bound is not None and values is None else _groups(equalities, incoming, values, work)
+    if groups is None:
+        return None
+    found = _by_keys(query, incoming, groups, work) if values is None else (
+        _by_values(query, incoming, values, groups, work))
+    sizes = len(incoming.r), len(incoming.s)
+    rows, partner, before = (_NONE, _NONE, _NONE) if not len(found.late) else _in_order(incoming, found)
+    counters = {"tuples_r": sizes[0], "tuples_s": sizes[1], "comparisons": sizes[0] * sizes[1],
+                "candidates": found.tried, "matches": found.count}
+    how = _BY[bool(equalities), bound is not None]
+    return TableMatches(found.met, rows, partner, before, f"rows without pairs, {how}{work.text}", counters, work)
+
+
+@dataclass
+class _Values:
+    """Values of R and S (r,), (s,) that a pair compares by < or, if ``equal``, by <=, or turned around: ``flip`` −1.
+    ``valid``: the tuples of R and S whose value is not NULL; None for all.
+    """
+
+    r: Rows
+    s: Rows
+    flip: int
+    equal: bool
+    valid: tuple[npt.NDArray[np.bool_] | None, npt.NDArray[np.bool_] | None]
+
+
+@dataclass
+class _Groups:
+    """The keys of R and S, and what makes them numbers of groups, as the loops take them."""
+
+    r: Rows
+    s: Rows
+    least: int
+    count: int
+
+
+def _terms(predicate: Expr) -> tuple[list[Cmp], Cmp | None] | None:
+    """The equalities and the inequality of ``predicate``, each with R's operand before S's, if it has no other terms,
+    and one at least.
+    """
+    equalities, bound = list[Cmp](), None
+    for term in predicate.args if isinstance(predicate, And) else (predicate,):
+        if not isinstance(term, Cmp) or term.op == "<>" or is_text(term.a.type) or isinstance(term.a.type, Bool):
+            return None
+        read = sides(term.a), sides(term.b)
+        if read == (frozenset("s"), frozenset("r")):
+            term = Cmp(term.type, MIRRORED[term.op], term.b, term.a)
+        elif read != (frozenset("r"), frozenset("s")):
+            return None
+        if term.op == "=":
+            equalities.append(term)
+        elif bound is None:
+            bound = term
+        else:
+            return None
+    return equalities, bound
+
+
+def _operands(term: Cmp, incoming: Arrivals) -> tuple[Vector, Vector] | None:
+    """Both operands of a comparison as integers of 64 bits in their order; None if they have none that are alike."""
+    found = []
+    for side, operand in zip(SIDES, (term.a, term.b), strict=True):
+        v = evaluate(operand, incoming.table(side))
+        if v.values.dtype.kind == "f":
+            v = Vector(_codes(v.values), v.valid)
+        if v.values.dtype != np.int64:
+            return None
+        found.append(v)
+    return (found[0], found[1]) if found[0].denominator == found[1].denominator else None
+
+
+def _codes(values: npt.NDArray[Any]) -> Rows:
+    """Floats as integers in their order, as SQL has it: −0.0 is 0.0, and NaN equals NaN and is above all others."""
+    wide = values.astype(np.float64) + 0.0
+    codes = wide.view(np.int64)
+    codes ^= (codes >> 63) & np.int64(_NAN)
+    codes[np.isnan(values)] = _NAN
+    return codes
+
+
+def _values(bound: Cmp, incoming: Arrivals) -> _Values | None:
+    operands = _operands(bound, incoming)
+    if operands is None:
+        return None
+    r, s = operands
+    every = tuple(None if v.valid.all() else v.valid for v in operands)
+    return _Values(aligned(r.values), aligned(s.values), -1 if bound.op in (">", ">=") else 0,
+                   bound.op in ("<=", ">="), (every[0], every[1]))
+
+
+def _groups(equalities: list[Cmp], incoming: Arrivals, values: _Values | None, work: Work) -> _Groups | None:
+    """The groups of the ``equalities``, without the tuples whose value is NULL."""
+    valids = (None, None) if values is None else values.valid
+    if not equalities:
+        r, s = (_NONE if valid is None else np.subtract(valid, 1, dtype=np.int64) for valid in valids)
+        return _Groups(r, s, 0, 1)
+    points, possible = [], [np.ones(n, np.bool_) if valid is None else valid.copy() for n, valid in zip(
+        (len(incoming.r), len(incoming.s)), valids, strict=True)]
+    for term in equalities:
+        operands = _operands(term, incoming)
+        if operands is None:
+            return None
+        for part, v in zip(possible, operands, strict=True):
+            part &= v.valid
+        points.append((operands[0].values, operands[1].values))
+    keys_r, keys_s = points[0]
+    least = int(keys_s.min(initial=2**63 - 1))
+    count = max(int(keys_s.max(initial=-2**63)) - least + 1, 1)
+    if len(points) == 1 and count <= _SPREAD * len(keys_s) + 1024 and all(part.all() for part in possible):
+        return _Groups(aligned(keys_r), aligned(keys_s), least, count)
+    lowest = [int(of_s.min(initial=2**63 - 1)) for _, of_s in points]
+    groups = Groups([(of_r.view(np.uint64) - np.uint64(low % 2**64), of_s.view(np.uint64) - np.uint64(low % 2**64))
+                     for low, (of_r, of_s) in zip(lowest, points, strict=True)], possible[0], possible[1], work)
+    return _Groups(groups.of("r"), groups.of("s"), 0, groups.count)
+
+
+@dataclass
+class _Found:
+    """As of `TableMatches`: ``met``, how many are not 0, and the ``late`` ones with their ``partner``, by row.
+    ``tried``: the number of candidates.
+    """
+
+    met: npt.NDArray[np.uint8]
+    count: int
+    late: Rows
+    partner: Rows
+    tried: int
+
+
+def _by_keys(query: Query, incoming: Arrivals, groups: _Groups, work: Work) -> _Found:
+    """By equal keys alone: by the first row of each group."""
+    assert work.loops is not None
+    loops, rows_s = work.loops, len(incoming.s)
+    first, met = np.full(groups.count, rows_s), np.empty(len(incoming.r), np.uint8)
+    loops["first_rows"](groups.s, groups.least, groups.count, first)
+    upto = _NONE  # as many tuples of S come before one of R as of R
+    if incoming.is_timed:
+        upto = work.counts_below(incoming.times("s"), incoming.times("r"))
+    count = sum(work.each(len(met), lambda mine: int(loops["mark_equal"](
+        groups.r[mine], groups.least, groups.count, first, rows_s, mine.start, upto[mine], met[mine]))))
+    late = np.flatnonzero(met == 1) if _asks_for_late(query) else _NONE
+    return _Found(met, count, late, first[groups.r[late] - groups.least], count)
+
+
+def _by_values(query: Query, incoming: Arrivals, values: _Values, groups: _Groups, work: Work) -> _Found:
+    """By the greatest value of each group."""
+    assert work.loops is not None
+    loops = work.loops
+    best, seen = np.zeros(groups.count, np.int64), np.zeros(groups.count, np.uint8)
+    met, risen = np.zeros(len(incoming.r), np.uint8), _NONE
+    keys, way = (groups.least, groups.count), (values.flip, values.equal)
+    if query.kind.how == "semi":
+        times = [aligned(incoming.times(side)) if incoming.is_timed else _NONE for side in SIDES]
+        room = np.empty(len(values.s), np.int64)  # of which the system gives what is written to
+        n = loops["mark_met"](groups.r, groups.s, *keys, values.r, values.s, *way, *times, best, seen, met, room)
+        risen = room[:n]
+    else:
+        loops["fold_greatest"](groups.s, *keys, values.s, values.flip, best, seen)
+    count = sum(work.each(len(met), lambda mine: int(loops["mark_late"](
+        groups.r[mine], *keys, values.r[mine], *way, best, seen, met[mine]))))
+    late = np.flatnonzero(met == 1) if _asks_for_late(query) else _NONE
+    partner = np.empty(len(late), np.int64)
+    if len(late):
+        numbers = (groups.s[risen] - groups.least) if len(groups.s) else np.zeros(len(risen), np.int64)
+        begins = np.zeros(groups.count + 1, np.int64)
+        np.cumsum(np.bincount(numbers, minlength=groups.count), out=begins[1:])
+        if groups.count > 1:
+            risen = risen[stable_order(numbers)]
+        loops["first_beyond"](late, groups.r, groups.least, values.r, *way, begins, risen, values.s, partner)
+    return _Found(met, count, late, partner, len(late))
+
+
+def _asks_for_late(query: Query) -> bool:
+    """True if the order of rows depends on when the partners of those arrive that have a later one alone."""
+    return query.kind.how == "semi" and query.order.kind != "left"
+
+
+def _in_order(incoming: Arrivals, found: _Found) -> tuple[Rows, Rows, Rows]:
+    """The ``late``, ``partners`` and ``before`` of `TableMatches`."""
+    order = stable_order(found.partner)
+    rows, partner = found.late[order], found.partner[order]
+    if incoming.is_timed:
+        before = np.searchsorted(incoming.times("r"), incoming.times("s")[partner], side="right")
+    else:
+        before = np.minimum(partner + 1, len(incoming.r))
+    return rows, partner, before

@@ -1,0 +1,136 @@
+"""Compiled loops over whole tables that tell which tuples of R have a partner in S, by equal keys, by one inequality,
+or by both, and which of them have an earlier one (`table_loop` tells how they are compiled).
+
+A key less ``least`` is the number of a group, if it is from 0 to before ``count``; empty keys stand for group 0. A
+value of R has a partner if it is less than one of its group in S, or with ``equal`` not above it; ``flip``, −1 in place
+of 0, turns all values around.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .jit import compiled
+from .table_loop import loop
+
+__all__ = ["first_beyond", "first_rows", "fold_greatest", "mark_equal", "mark_late", "mark_met"]
+
+
+@compiled
+def _group(row: Any, keys: Any, least: Any, count: Any) -> Any:
+    """The group of a row, and 1 if it has one; else 0 and 0. Without a branch."""
+    group = keys[row] - least if len(keys) else 0
+    has = np.int64((group >= 0) & (group < count))
+    return group * has, has
+
+
+@compiled
+def _meets(row: Any, keys: Any, least: Any, count: Any, values: Any, flip: Any, equal: Any, best: Any,
+           seen: Any) -> Any:
+    """1 if a row of R has a partner by ``best`` and ``seen``. No branch depends on it, as that cannot be foreseen."""
+    group, has = _group(row, keys, least, count)
+    value, bound = values[row] ^ flip, best[group]
+    return has & seen[group] & (np.int64(value < bound) | (equal & np.int64(value == bound)))
+
+
+@compiled
+def _rises(row: Any, keys: Any, least: Any, count: Any, values: Any, flip: Any, best: Any, seen: Any) -> Any:
+    """Have a row of S in the greatest value of its group. Returns True if this has risen."""
+    group, has = _group(row, keys, least, count)
+    if not has:
+        return False
+    value = values[row] ^ flip
+    if seen[group] and value <= best[group]:
+        return False
+    best[group], seen[group] = value, 1
+    return True
+
+
+@loop("inninIB")
+def fold_greatest(keys: Any, least: Any, count: Any, values: Any, flip: Any, best: Any, seen: Any) -> None:
+    """The greatest value of each group in ``best`` (count,), and 1 in ``seen`` for groups with one."""
+    for row in range(len(values)):
+        _rises(row, keys, least, count, values, flip, best, seen)
+
+
+@loop("iinniinniiIBBI")
+def mark_met(keys_r: Any, keys_s: Any, least: Any, count: Any, values_r: Any, values_s: Any, flip: Any, equal: Any,
+             times_r: Any, times_s: Any, best: Any, seen: Any, met: Any, risen: Any) -> Any:
+    """As `fold_greatest`, in the order of arrival, by times if there are some and by turns otherwise; and in ``met`` 2
+    for tuples of R with an earlier partner. ``risen`` gets the rows that raised the greatest value of their group;
+    returns how many these are.
+    """
+    at, n, timed, end = 0, 0, len(times_r) > 0, len(values_s)
+    for i in range(len(met)):
+        while at < end and (times_s[at] < times_r[i] if timed else at < i):
+            if _rises(at, keys_s, least, count, values_s, flip, best, seen):
+                risen[n] = at
+                n += 1
+            at += 1
+        met[i] = 2 * _meets(i, keys_r, least, count, values_r, flip, equal, best, seen)
+    while at < end:
+        if _rises(at, keys_s, least, count, values_s, flip, best, seen):
+            risen[n] = at
+            n += 1
+        at += 1
+    return n
+
+
+@loop("inninnibB")
+def mark_late(keys: Any, least: Any, count: Any, values: Any, flip: Any, equal: Any, best: Any, seen: Any,
+              met: Any) -> Any:
+    """Write 1 to ``met`` for tuples of R that have a partner at all, and 0 there. Returns how many are not 0."""
+    n = 0
+    for i in range(len(met)):
+        meets = _meets(i, keys, least, count, values, flip, equal, best, seen)
+        met[i] = max(met[i], meets)
+        n += meets
+    return n
+
+
+@loop("iininniiiI")
+def first_beyond(rows: Any, keys: Any, least: Any, values: Any, flip: Any, equal: Any, begins: Any, risen: Any,
+                 values_s: Any, partner: Any) -> None:
+    """The first ``partner`` of each of ``rows`` of R, which have one: a row of S. ``risen``: rows of S by group, of
+    rising values, from ``begins`` (count + 1,) on.
+    """
+    for i in range(len(rows)):
+        row = rows[i]
+        group = keys[row] - least if len(keys) else 0
+        low, high = begins[group], begins[group + 1] - 1
+        value = values[row] ^ flip
+        while low < high:
+            middle = (low + high) >> 1
+            bound = values_s[risen[middle]] ^ flip
+            if value < bound or (equal and value == bound):
+                high = middle
+            else:
+                low = middle + 1
+        partner[i] = risen[low]
+
+
+@loop("innI")
+def first_rows(keys: Any, least: Any, count: Any, first: Any) -> None:
+    """The ``first`` row of S of each group (count,), which keeps what it has for groups without one."""
+    for row in range(len(keys) - 1, -1, -1):
+        group = keys[row] - least
+        if group >= 0 and group < count:
+            first[group] = row
+
+
+@loop("inninniB")
+def mark_equal(keys: Any, least: Any, count: Any, first: Any, rows_s: Any, offset: Any, upto: Any, met: Any) -> Any:
+    """Write 2 to ``met`` for tuples of R whose group has its ``first`` row of S before row ``upto``, or by turns, if
+    that is empty, before their own, which begin at ``offset``; 1 if only later; 0 if it has none, and is ``rows_s``.
+    Returns how many are not 0.
+    """
+    n = 0
+    for i in range(len(met)):
+        group, has = _group(i, keys, least, count)
+        row = first[group]
+        found = has & np.int64(row < rows_s)
+        met[i] = found * (1 + np.int64(row < (upto[i] if len(upto) else i + offset)))
+        n += found
+    return n

@@ -1,0 +1,62 @@
+"""`matched_rows`: rows of semi and anti joins of whole tables, by which tuples of R have a partner."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.device import Items, TableMatches
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES
+
+from .kinds import OrderedRows, OwnSide, Places
+from .table_rows import ChosenRows, TableRows
+
+__all__ = ["matched_rows"]
+
+Ints = npt.NDArray[np.int64]
+_NONE = np.empty(0, np.int64)
+
+
+def matched_rows(query: Query, incoming: Arrivals, found: TableMatches) -> TableRows:
+    """The rows of ``query``, whose windows hold all tuples of ``incoming``, by what was ``found`` of R's."""
+    def items(rows: TableRows, places: Places) -> Items:
+        return OrderedRows(rows.r, rows.s, lambda: places).items(query, incoming)
+
+    by_left = query.order.kind == "left"
+    if query.kind.how == "semi":
+        partner = np.full(len(incoming.r), -1)
+        partner[found.late] = found.partners
+
+        def places() -> Places:
+            r = rows.r
+            side = (found.met[r] == 1).astype(np.uint8)
+            if by_left:
+                return r, side
+            at = incoming.positions("r")[r]
+            late = np.flatnonzero(side)
+            at[late] = incoming.positions("s")[partner[r[late]]]
+            return at, side
+
+        rows: TableRows = ChosenRows(found.met != 0 if by_left else found.met == 2, found.late, found.before,
+                                     lambda: items(rows, places()), found.work)
+        return rows
+    # A tuple that its own side rules out is decided when it comes, and any other at the end.
+    alone = found.met == 0
+    ruled_out = OwnSide.of(query, SIDES[0]).ruled_out(incoming.r)
+    if by_left or not ruled_out.any():
+        end = 0 if by_left else len(incoming)
+        rows = ChosenRows(alone, _NONE, _NONE, lambda: items(rows, (
+            np.full(len(rows), end), np.zeros(len(rows), np.uint8))), found.work)
+        return rows
+    first = np.flatnonzero(alone & ruled_out)
+    r = np.concatenate([first, np.flatnonzero(alone & ~ruled_out)])
+
+    def decided() -> Places:
+        at = np.full(len(r), len(incoming))
+        at[:len(first)] = incoming.positions("r")[first]
+        return at, np.zeros(len(r), np.uint8)
+
+    rows = TableRows(r, np.broadcast_to(np.int64(-1), len(r)), (), lambda: items(rows, decided()), found.work)
+    return rows

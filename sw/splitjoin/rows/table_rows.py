@@ -1,0 +1,96 @@
+"""`TableRows`: the rows of a query over whole tables, by row ids, in memory or made part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.engines.device import Items
+from splitjoin.engines.slices import Slices
+
+from .operator import RowBatch
+
+__all__ = ["ChosenRows", "TableRows"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows over whole tables.
+
+    Attributes:
+        r, s: Their row ids, int64 (n,), −1 for NULL.
+        values: Those of each aggregate, a value a row.
+        items: Makes them items, with the stars among them.
+        work: As of `TablePairs`.
+    """
+
+    r: Ints
+    s: Ints
+    values: Sequence[pa.ChunkedArray]
+    items: Callable[[], Items]
+    work: Slices = field(default_factory=Slices)
+
+    def __len__(self) -> int:
+        return len(self.r)
+
+    @classmethod
+    def of(cls, batch: RowBatch) -> TableRows:
+        """The rows of ``batch``."""
+        rows = batch.rows()
+        return cls(rows.items["r"], rows.items["s"], rows.values, lambda: batch.items)
+
+    def parts(self, size: int) -> Iterator[TableRows]:
+        """The same rows in parts of at most ``size``, one part at least."""
+        for at in range(0, max(len(self), 1), size):
+            yield TableRows(self.r[at:at + size], self.s[at:at + size], [v.slice(at, size) for v in self.values],
+                            self.items, self.work)
+
+
+class ChosenRows(TableRows):
+    """Rows of R's tuples alone, most of them in the order of R: of semi and anti joins. Their row ids are made part by
+    part, as those of all take more memory and time than what tells them.
+
+    ``chosen``: True for the tuples that come in order (r,). ``late``: the row ids of others (n,); each comes before
+    the first of those in order that is not before row ``before`` (n,), which rises.
+    """
+
+    def __init__(self, chosen: npt.NDArray[np.bool_], late: Ints, before: Ints, items: Callable[[], Items],
+                 work: Slices):
+        self.__dict__.update(values=(), items=items, work=work, _chosen=chosen, _late=late, _before=before,
+                             _rows=int(np.count_nonzero(chosen)) + len(late))
+
+    def __len__(self) -> int:
+        found: int = self.__dict__["_rows"]
+        return found
+
+    @cached_property
+    def r(self) -> Ints:
+        """As of `TableRows`."""
+        return np.concatenate([part.r for part in self.parts(max(len(self.__dict__["_chosen"]), 1))])
+
+    @cached_property
+    def s(self) -> Ints:
+        """As of `TableRows`."""
+        return np.broadcast_to(np.int64(-1), len(self))
+
+    def parts(self, size: int) -> Iterator[TableRows]:
+        """As `TableRows.parts`."""
+        chosen, late, before = (self.__dict__[name] for name in ("_chosen", "_late", "_before"))
+        for at in range(0, max(len(chosen), 1), size):
+            end = at + size
+            rows = np.flatnonzero(chosen[at:end])
+            rows += at
+            first, last = np.searchsorted(before, [at, end]) if end < len(chosen) else (
+                np.searchsorted(before, at), len(before))
+            if first < last:
+                rows = np.insert(rows, np.searchsorted(rows, before[first:last]), late[first:last])
+            for start in range(0, max(len(rows), 1), size):  # late ones may be more than there is room for
+                part = rows[start:start + size]
+                yield TableRows(part, np.broadcast_to(np.int64(-1), len(part)), (), self.items, self.work)
