@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from splitjoin.base.errors import InputError
 from splitjoin.lang.query import Query
 from splitjoin.lang.time_columns import TimeColumns
-from splitjoin.lang.types import Duration, Timestamp, TimeUnit, from_arrow, plain, units_per
+from splitjoin.lang.types import TIME_UNITS, UNIT_NS, Duration, Timestamp, TimeUnit, from_arrow, plain, units_per
 
 __all__ = ["Arrivals", "MergedSlices", "MergedTables", "R", "S", "arrivals", "check_rising", "event_ticks",
            "interleave", "s_before_each_r", "shown", "ticks_of", "timed_arrivals"]
@@ -272,11 +272,13 @@ def ticks_of(column: pa.ChunkedArray, tick: TimeUnit | None, name: str) -> npt.N
 
     Raises `InputError` for times that do not fit 64 bits.
     """
-    if pa.types.is_date32(column.type):
+    days = pa.types.is_date32(column.type)
+    if days:
         column = column.cast(pa.int32())
     type_ = from_arrow(column.type)
     ticks: npt.NDArray[np.int64] = column.cast(pa.int64()).to_numpy().astype(np.int64, copy=False)
-    per = units_per(type_.unit, tick) if isinstance(type_, (Timestamp, Duration)) and tick is not None else 1
+    per = 1 if tick is None else UNIT_NS["DAY"] // TIME_UNITS[tick] if days else units_per(
+        type_.unit, tick) if isinstance(type_, (Timestamp, Duration)) else 1
     if per > 1 and len(ticks):
         if max(abs(int(ticks.min())), abs(int(ticks.max()))) * per >= 2**63:
             raise InputError(f"the time column {name} holds times that do not fit 64 bits in {tick}, the finer unit of "

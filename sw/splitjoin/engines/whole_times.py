@@ -56,7 +56,12 @@ def _code(time: TimeColumns, side: Side, column: pa.ChunkedArray, shift: bool) -
     if pa.types.is_null(column.type):
         return np.full(len(column), LAST)
     if isinstance(time.type, Float):
-        values = pc.fill_null(column, 0.0).to_numpy().astype(np.float64) + 0.0  # −0.0 becomes 0.0
+        try:
+            floats = column if pa.types.is_floating(column.type) else column.cast(pa.float64())
+        except pa.ArrowInvalid:
+            raise InputError(f"the time column {name} must hold whole numbers that floats, those of the other time "
+                             f"column, do not round, up to 2^53; cast both to one type") from None
+        values = pc.fill_null(floats, 0.0).to_numpy().astype(np.float64) + 0.0  # −0.0 becomes 0.0
         values[np.isnan(values)] = np.nan  # one NaN, above all numbers
         bits: Ints = values.view(np.int64)
         return np.where(bits < 0, bits ^ LAST, bits)

@@ -17,6 +17,8 @@ __all__ = ["make_query", "with_computed"]
 
 #: The statement whose ON a condition is read as.
 _STATEMENT = "SELECT * FROM r JOIN s ON TRUE"
+#: A part of the error for words that are not in the language.
+_UNKNOWN = "is not supported in a condition"
 
 
 def make_query(r: Schema, s: Schema, *, on: Any, **parts: Any) -> Query:
@@ -38,7 +40,10 @@ def make_query(r: Schema, s: Schema, *, on: Any, **parts: Any) -> Query:
         except SplitJoinError as error:
             from .statement import refused_twice
 
-            raise (error if isinstance(error, SchemaError) else refused_twice(refused, error)) from None
+            if isinstance(error, SchemaError):
+                raise error from None
+            told = refused_twice(refused, error)
+            raise (told if told is not refused else _with_statement(refused)) from None
         if not computed:
             raise
     from .statement import extended
@@ -61,6 +66,17 @@ def with_computed(query: Query, side: Side, table: pa.Table) -> pa.Table:
             values = values.cast(column.field.type)
         table = table.append_column(column.field, values)
     return table
+
+
+def _with_statement(refused: PredicateError) -> PredicateError:
+    """``refused``, with the way for what DuckDB alone computes of both streams."""
+    said, *mark = str(refused).split("\n")
+    if _UNKNOWN not in said:
+        return refused
+    said = said.split("; it may hold ")[0]
+    prefix = ", and starts_with(x, y) finds prefixes" if "LIKE" in said else ""
+    return PredicateError("\n".join([f"{said}; over tables, splitjoin.sql has DuckDB compute it, on the pairs that the "
+                                     f"other terms let through{prefix}", *mark]))
 
 
 def _read(on: str, schemas: dict[Side, Schema]) -> tuple[Expr, list[ComputedColumn]]:

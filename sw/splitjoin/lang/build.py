@@ -442,8 +442,9 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
     if any(isinstance(ta, kind) and isinstance(tb, kind) for kind in (Binary, Bool, Date, String)):
         return a, b
     both = {type(ta), type(tb)}
-    more = "; over tables, CAST(… AS TIMESTAMP) of a text is DuckDB's" if both in ({String, Date},
-                                                                                 {String, Timestamp}) else ""
+    to = next((str(kind.__name__).upper() for kind in (Date, Timestamp) if both == {String, kind}), None)
+    to = "BIGINT" if String in both and any(map(is_exact, (ta, tb))) else to
+    more = f"; over tables, CAST(… AS {to}) of a text is DuckDB's" if to else ""
     raise PredicateError(f"{at!r}: {ta} and {tb} cannot be compared{more}")
 
 

@@ -76,6 +76,6 @@ def same_unit(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr, TimeUnit]:
     assert isinstance(tb, (Timestamp, Duration))
     if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and (ta.tz is None) != (tb.tz is None):
         raise PredicateError(f"{at!r}: a timestamp with a time zone cannot be combined with one without ({ta} and "
-                             f"{tb}); cast one of them before the join")
+                             f"{tb}); cast one of them before the join, or over tables write x AT TIME ZONE 'UTC'")
     unit = finer(ta.unit, tb.unit)
     return to_unit(a, unit), to_unit(b, unit), unit

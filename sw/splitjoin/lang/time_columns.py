@@ -93,7 +93,11 @@ def _of_one_kind(a: Column, b: Column) -> TimeColumns:
             return TimeColumns(a.name, b.name, a.type, None)
         case (Timestamp() as ta, Timestamp() as tb) if (ta.tz is None) == (tb.tz is None):
             return TimeColumns(a.name, b.name, ta, finer(ta.unit, tb.unit))
-    raise SchemaError(f"the time columns must be of one kind, but r.{a.name} is {a.type} and s.{b.name} is {b.type}")
+    zones = [isinstance(c.type, Timestamp) and c.type.tz is not None for c in (a, b)]
+    more = "; give both a time zone or neither" if any(zones) and isinstance(a.type, Timestamp) and isinstance(
+        b.type, Timestamp) else "; cast one of them before the join"
+    raise SchemaError(f"the time columns must be of one kind, but r.{a.name} is {a.type} and s.{b.name} is {b.type}"
+                      f"{more}")
 
 
 def _of_whole_tables(a: Column, b: Column) -> TimeColumns:
@@ -107,8 +111,14 @@ def _of_whole_tables(a: Column, b: Column) -> TimeColumns:
             return TimeColumns(a.name, b.name, Int(64, signed=False), None)
         case (Decimal() as ta, Decimal() as tb):
             return TimeColumns(a.name, b.name, Decimal(38, max(ta.scale, tb.scale)), None)
+        case (Decimal() as t, Int()) | (Int(), Decimal() as t):
+            return TimeColumns(a.name, b.name, Decimal(38, t.scale), None)
         case (Float() as ta, Float() as tb):
             return TimeColumns(a.name, b.name, Float(max(ta.bits, tb.bits)), None)
+        case (Float(), Int()) | (Int(), Float()):  # as of a column of pandas that lacks some whole numbers
+            return TimeColumns(a.name, b.name, Float(64), None)
+        case (Date(), Timestamp(tz=None) as t) | (Timestamp(tz=None) as t, Date()):
+            return TimeColumns(a.name, b.name, t, t.unit)
         case (Duration() as ta, Duration() as tb) if type(ta) is type(tb):
             return TimeColumns(a.name, b.name, ta, finer(ta.unit, tb.unit))
         case (String(), String()) | (Binary(), Binary()):

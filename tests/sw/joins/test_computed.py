@@ -177,3 +177,16 @@ def test_what_duckdb_refuses_too_is_told_in_its_words() -> None:
     assert str(raised.value).split("\n")[0] == (
         "'lowr(r.k)': function LOWR is not supported in a condition; DuckDB, which computes other functions, says: "
         "Scalar Function with name lowr does not exist!")
+
+
+@pytest.mark.parametrize(("on", "message"), [
+    ("levenshtein(r.k, s.w) < 2", "'levenshtein(r.k, s.w)': function LEVENSHTEIN is not supported in a condition; over "
+     "tables, splitjoin.sql has DuckDB compute it, on the pairs that the other terms let through"),
+    ("r.k LIKE s.w || '%'", "let through, and starts_with(x, y) finds prefixes"),
+    ("r.k = s.n", "string and int64 cannot be compared; over tables, CAST(… AS BIGINT) of a text is DuckDB's"),
+    ("r.k = s.d", "string and date cannot be compared; over tables, CAST(… AS DATE) of a text is DuckDB's"),
+])
+def test_ways_for_what_join_refuses(on: str, message: str) -> None:
+    with pytest.raises(PredicateError) as raised:
+        splitjoin.join({"k": ["a"]}, {"w": ["a"], "n": [1], "d": [dt.date(2020, 1, 1)]}, on=on)
+    assert str(raised.value).split("\n")[0].endswith(message)

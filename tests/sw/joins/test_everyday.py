@@ -57,6 +57,15 @@ QUESTIONS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
         lambda: sql("SELECT T.sym, count(*) AS n FROM T JOIN Q ON T.sym = upper(Q.sym) AND T.px < Q.bid "
                     "GROUP BY T.sym ORDER BY 1", T=T, Q=Q).column("n").to_pylist(),
         lambda: [int((LESS & SAME)[T.sym == sym].sum()) for sym in "ABC"]),
+    "a field of a struct": (
+        lambda: len(join(pl.DataFrame({"at": [{"lo": 3, "in": {"hi": 9}}]}), POINTS,
+                         on="s.v BETWEEN r.at.lo AND r.at.in.hi")),
+        lambda: 1),
+    "the last whole day before each time": (
+        lambda: sql("SELECT Q.bid, days.n FROM Q ASOF JOIN days ON Q.when > days.day ORDER BY Q.when LIMIT 2", Q=Q,
+                    days=pl.DataFrame({"day": [DAY.date(), (DAY + pd.Timedelta("1D")).date()], "n": [0, 1]})
+                    ).column("n").to_pylist(),
+        lambda: [0, 0]),
     "the same hour": (
         lambda: len(join(T, Q, on="hour(r.when) = hour(s.when) AND r.sym = upper(s.sym)")),
         lambda: len(T.assign(h=T.when.dt.hour).merge(UPPER.assign(h=Q.when.dt.hour), on=["h", "sym"]))),

@@ -37,6 +37,12 @@ TIMES: dict[str, tuple[pa.DataType, pa.DataType, list[Any], str | None]] = {
     "date": (pa.date32(), pa.date32(), [dt.date(2020, 1, n) for n in (1, 2, 4, 5)], "RANGE 1 DAY"),
     "int64": (pa.int64(), pa.int32(), [-5, 0, 1, 2, 7], "RANGE 2"),
     "null": (pa.null(), pa.int64(), [1, 2], "RANGE 1"),
+    "time of day": (pa.time32("s"), pa.time64("ns"), [dt.time(0), dt.time(9, 30), dt.time(9, 30, 1), dt.time(23, 59)],
+                    "RANGE 1 SECOND"),
+    "int64 beside float64": (pa.int64(), pa.float64(), [-2, 0, 1, 2, 2**53], "RANGE 0.5"),
+    "decimal beside int32": (pa.decimal128(9, 2), pa.int32(), [Decimal(n) for n in (-7, 0, 1, 2)], "RANGE 1.5"),
+    "date beside timestamp": (pa.date32(), pa.timestamp("ms"), [dt.datetime(2020, 1, n, h) for n in (1, 2, 4)
+                                                                for h in (0, 9)], "RANGE 1 DAY"),
 }
 
 
@@ -217,7 +223,8 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"window": "RANGE 5", "time": "w"}, WindowError, "the time column is text, which has an order and no distances"),
     ({"how": "asof", "direction": "nearest", "time": "w"}, InputError, "needs times that are some distance apart"),
     ({"time": "b"}, SchemaError, "must be a number, a date, a timestamp, a time of day, a duration or"),
-    ({"time": ("t", "w")}, SchemaError, "the time columns must be of one kind, but r.t is int64 and s.w is string"),
+    ({"time": ("t", "w")}, SchemaError, "must be of one kind, but r.t is int64 and s.w is string; cast one of them"),
+    ({"time": ("l", "f")}, InputError, "r.l must hold whole numbers that floats, those of the other time column, do n"),
     ({"time": "u"}, InputError, "must have times within 64 bits, but hold -1 and 18446744073709551615"),
     ({"time": "d"}, InputError, "holds numbers that do not fit 64 bits with 20 digits behind the point"),
 ]
@@ -226,7 +233,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 @pytest.mark.parametrize(("how", "error", "message"), REFUSED, ids=[str(n) for n in range(len(REFUSED))])
 def test_refused(how: dict[str, Any], error: type[Exception], message: str) -> None:
     r = pa.table({"t": [1], "w": ["a"], "b": [True], "u": pa.array([2**64 - 1], pa.uint64()),
-                  "d": pa.array([Decimal(10**9)], pa.decimal128(38, 20))})
+                  "d": pa.array([Decimal(10**9)], pa.decimal128(38, 20)), "l": [2**53 + 1], "f": [0.5]})
     s = r.set_column(3, "u", pa.array([-1]))
     with pytest.raises(error, match=message):
         splitjoin.join(r, s, on="TRUE", **{"time": "t", **how})

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from splitjoin.base.errors import StatementError
-from splitjoin.lang.ir import And, Cast, Cmp, Col, Expr, text
+from splitjoin.lang.build import midnight
+from splitjoin.lang.ir import And, Cast, Cmp, Col, Expr, columns, text
 from splitjoin.lang.kind import Direction
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.time_columns import TimeSpec, time_columns
-from splitjoin.lang.types import BOOL
+from splitjoin.lang.types import BOOL, Date, Timestamp
 
 __all__ = ["AsOf", "as_of"]
 
@@ -74,4 +75,8 @@ def _column(e: Expr) -> Col | None:
     """The column that ``e`` is, converted at most to the other one's unit."""
     while isinstance(e, Cast):
         e = e.a
+    if isinstance(e.type, Timestamp):  # the midnight of a date, beside a timestamp
+        days = [c for c in columns(e) if isinstance(c.type, Date)]
+        if len(days) == 1 and midnight(days[0], e.type.unit, "") == e:
+            return days[0]
     return e if isinstance(e, Col) else None

@@ -28,7 +28,8 @@ class FromItem:
     """One table in FROM: the ``name`` of a table that is given, a SELECT in parentheses (``query``), joins in
     parentheses (``tree``), or anything else that DuckDB makes rows of, with its ``text``.
 
-    ``columns``: the names behind the ``label``, if it has a list of them. ``body``: the text without these two.
+    ``columns``: the names behind the ``label``, if it has a list of them, and PIVOT or UNPIVOT.
+    ``body``: the text without these two.
     """
 
     text: str
@@ -191,6 +192,10 @@ class _Reader:
         first, stop, label, columns = outer[0], len(outer), "", ""
         if first.token_type == T.LATERAL:  # a word that DuckDB needs no more than this does
             return self._item(outer[1:])
+        turn = next((n for n, t in enumerate(outer) if n and t.text.upper() in ("PIVOT", "UNPIVOT")
+                     and t.token_type != T.IDENTIFIER and len(outer) > n + 2), None)
+        if turn is not None:
+            return self._turned(outer[:turn], outer[turn:])
         if outer[-1].token_type == T.R_PAREN and len(outer) > 3 and outer[-2].token_type == T.L_PAREN and (
                 outer[-4].token_type in (T.ALIAS, T.R_PAREN) or len(outer) == 4):
             columns = text[outer[-2].start:outer[-1].end + 1]  # t(a, b)
@@ -216,6 +221,15 @@ class _Reader:
         whole = text[first.start:outer[-1].end + 1]
         called_itself = first.text if first.token_type != T.L_PAREN else ""
         return FromItem(whole, label or called_itself, columns=columns, body=item)
+
+    def _turned(self, outer: Sequence[Token], turn: Sequence[Token]) -> FromItem:
+        """The item ``outer`` with PIVOT or UNPIVOT, ``turn``, and a name behind it: DuckDB turns its rows."""
+        text, item = self._found.text, self._item(outer)
+        end = next(n for n, t in enumerate(turn) if t.token_type == T.R_PAREN)
+        label = turn[-1].text if end < len(turn) - 1 else item.label
+        query = item.query if item.query is not None else f"SELECT * FROM {text[outer[0].start:outer[-1].end + 1]}"
+        return FromItem(text[outer[0].start:turn[end].end + 1], label, query=query,
+                        columns=f"{item.columns} {text[turn[0].start:turn[end].end + 1]}")
 
     def _inside(self, outer: Sequence[Token], word: str) -> str:
         if len(outer) < 3 or outer[1].token_type != T.L_PAREN:

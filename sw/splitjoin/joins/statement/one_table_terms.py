@@ -93,8 +93,10 @@ class OneTableTerms:
         return _unmarked(made)
 
     def resolved(self, tree: Any) -> Any:
-        """``tree``, as the user has it, over the columns of `tables`."""
-        return tree
+        """``tree``, as the user has it, over the columns of `tables`: ``r.st.a`` is the field a of the column r.st."""
+        labels = {label.lower() for label in self._label.values()}
+        return tree.transform(lambda node: _field(node) if isinstance(node, exp.Column) and (
+            node.parts[0].name.lower() in labels and len(node.parts) > 2) else node)
 
     def ranked(self, tree: Any) -> exp.Expr | None:
         """A comparison of ranks in place of ``tree``, a part of a condition on both tables; None for none."""
@@ -161,6 +163,15 @@ class OneTableTerms:
     def _schemas(self) -> Tables:
         return [(t, Schema.from_table(side, self.tables[side]))
                 for side, t in zip(SIDES, self._statement.tables, strict=True)]
+
+
+def _field(column: exp.Column) -> exp.Expr:
+    """A name of more than two parts as fields of the column that the first two name."""
+    table, name, *fields = column.parts
+    made: exp.Expr = exp.Column(this=name.copy(), table=table.copy())
+    for field in fields:
+        made = exp.Dot(this=made, expression=field.copy())
+    return made
 
 
 def _unmarked(tree: exp.Expr) -> exp.Expr:
