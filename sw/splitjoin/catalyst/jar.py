@@ -20,12 +20,13 @@ _PACKED = Path(__file__).parent / "jars"
 
 
 def spark_jar(jars: Path | None = None) -> Path:
-    """The path of the jar for the Spark whose jars are in the folder ``jars``.
+    """The path of the jar that ``spark.jars`` must name, so that ``spark.sql.extensions`` finds
+    ``splitjoin.SplitJoinExtensions``, for the Spark whose jars are in the folder ``jars``.
 
-    By default that of $SPARK_HOME, else of the Python package pyspark. A wheel has a jar for each version of Scala; in
-    a checkout, `javac` compiles it once, into the cache.
+    By default that of $SPARK_HOME, else of the Python package pyspark. A released wheel has a jar for each version of
+    Scala. Elsewhere Java's compiler, of JAVA_HOME or PATH, makes one once, in the cache.
 
-    Raises `ToolError` if there is no Spark, or neither a jar nor a `javac`.
+    Raises `ToolError` if there is no Spark, or neither a jar nor a compiler.
     """
     found = _installed() if jars is None else jars
     scala = scala_of(found) if found is not None else None

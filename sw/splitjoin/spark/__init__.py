@@ -1,9 +1,12 @@
 """Joins of Spark DataFrames on splitjoin's devices: `stream_join`, `stream_sql`, `joined_with`, and their tools.
 
+`spark_jar` is for plain ``spark.sql``.
+
 Needs the extra ``spark`` (``pip install 'splitjoin[spark]'``) and Java 17 or later.
 """
 
 from splitjoin.base.errors import ToolError
+from splitjoin.catalyst.jar import spark_jar
 
 try:
     from .versions import check_version
@@ -24,6 +27,6 @@ except ModuleNotFoundError as error:
                     f"pip install 'splitjoin[spark]'") from error
 
 __all__ = [
-    "JoinMetrics", "Latencies", "ProgressLog", "explain", "joined_with", "local_session", "replay", "stream_join",
-    "stream_sql", "task_error",
+    "JoinMetrics", "Latencies", "ProgressLog", "explain", "joined_with", "local_session", "replay", "spark_jar",
+    "stream_join", "stream_sql", "task_error",
 ]

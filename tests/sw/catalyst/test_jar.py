@@ -37,8 +37,21 @@ def test_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ToolError, match="or set SPARK_HOME"):
         spark_jar()
     (tmp_path / "spark-catalyst_9.9-9.9.9.jar").touch()
-    with pytest.raises(ToolError, match=r"cannot make one: javac refuses the sources: .*install a JDK"):
+    with pytest.raises(ToolError, match=r"cannot make one: \S*javac refuses the sources: .*install a JDK"):
         spark_jar(tmp_path)
-    monkeypatch.setattr(compiler.shutil, "which", lambda name: None)
-    with pytest.raises(ToolError, match=r"has no jar for the Spark in .*: there is no javac on PATH"):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolError, match=r"has no jar for the Spark in .*: neither JAVA_HOME nor PATH has a Java"):
         spark_jar(tmp_path)
+
+
+def test_the_compiler_is_that_of_the_java_which_spark_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of JAVA_HOME first; a runtime without ``javac`` may have the compiler's module."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for home, command, status in (("jdk", "javac", 0), ("runtime", "java", 0), ("bare", "java", 1)):
+        (tmp_path / home / "bin").mkdir(parents=True)
+        program = tmp_path / home / "bin" / command
+        program.write_text(f"#!/bin/sh\nexit {status}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / home))
+        found = compiler._compiler()
+        assert (found and found[0]) == (None if status else str(program))

@@ -8,15 +8,19 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.python.SimplePythonFunction;
 import org.apache.spark.sql.internal.SQLConf;
+import org.slf4j.LoggerFactory;
 import scala.Tuple2;
 
 /** The Python of Spark's workers, and the function that runs there; no Python need run the driver. */
 final class PythonWorker {
   /** The Python, what it answered, or why it cannot be used. */
   private static final Map<String, PythonWorker> FOUND = new ConcurrentHashMap<>();
+  private static final Pattern ANSWER = Pattern.compile("^splitjoin: ([0-9.]+) (True|False)$", Pattern.MULTILINE);
 
   final String python;
   final String version;
@@ -38,23 +42,30 @@ final class PythonWorker {
       python = System.getenv().getOrDefault("PYSPARK_PYTHON", "python3");
     }
     Map<String, String> environment = environment(context);
-    return FOUND.computeIfAbsent(python + environment, key -> ask(key.substring(0, key.length()
-        - environment.toString().length()), environment));
+    return FOUND.computeIfAbsent(python + environment, key -> {
+      PythonWorker found = ask(key.substring(0, key.length() - environment.toString().length()), environment);
+      if (found.problem != null) { // a mistake in the configuration, which nobody looks for in plans
+        LoggerFactory.getLogger(SplitJoinExtensions.class).warn("splitjoin leaves joins to Spark: " + found.problem);
+      }
+      return found;
+    });
   }
 
   private static PythonWorker ask(String python, Map<String, String> environment) {
     try {
       ProcessBuilder builder = new ProcessBuilder(python, "-c", "import sys, importlib.util as u; "
-          + "print('%d.%d' % sys.version_info[:2], u.find_spec('splitjoin') is not None)");
+          + "print('\\nsplitjoin: %d.%d' % sys.version_info[:2], u.find_spec('splitjoin') is not None)");
       builder.environment().putAll(environment);
       builder.redirectErrorStream(true);
       Process process = builder.start();
       process.getOutputStream().close();
       String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).trim();
-      if (process.waitFor() == 0 && said.endsWith(" True")) {
-        return new PythonWorker(python, said.substring(0, said.indexOf(' ')), null);
+      Matcher answer = ANSWER.matcher(said); // beside which there may be warnings
+      boolean isFound = process.waitFor() == 0 && answer.find();
+      if (isFound && answer.group(2).equals("True")) {
+        return new PythonWorker(python, answer.group(1), null);
       }
-      return new PythonWorker(python, "", said.endsWith(" False") ? "the workers' Python, " + python
+      return new PythonWorker(python, "", isFound ? "the workers' Python, " + python
           + ", has no splitjoin; install it there, or set PYSPARK_PYTHON to a Python that has it"
           : "the workers' Python, " + python + ", does not run: " + said);
     } catch (IOException e) {
