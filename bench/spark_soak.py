@@ -77,9 +77,10 @@ class Found:
 
 def heap(spark: SparkSession) -> float:
     """MiB of the JVM's heap that are in use behind a collection."""
-    runtime = spark.sparkContext._jvm.java.lang.Runtime.getRuntime()  # type: ignore[union-attr]  # a session has a JVM
-    runtime.gc()
-    return float(runtime.totalMemory() - runtime.freeMemory()) / 2**20
+    beans: Any = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr]  # there is one
+    bean = beans.getMemoryMXBean()
+    bean.gc()
+    return float(bean.getHeapMemoryUsage().getUsed()) / 2**20
 
 
 def waiting(spark: SparkSession) -> int:
