@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from bench.record import Recorder, options_of
 from bench.spark_sql_queries import QUERIES, TABLES
@@ -19,8 +19,9 @@ from splitjoin.catalyst.jar import spark_jar
 from splitjoin.spark import local_session
 
 CORES = 2
-#: Each runs so often with and then without the extension; the least counts.
-TURNS = 2
+#: Each runs so often with and without the extension, in turns, as the JVM gets faster; the least counts. Those that
+#: stay with Spark run more often, as they are short.
+TURNS, MORE = 2, 5
 #: Pairs of rows for each that the rule may estimate, where it is to take joins of a quick run.
 PACKED = 32
 
@@ -75,6 +76,12 @@ def ran(spark: SparkSession, cpu: CpuTime, text: str, enabled: bool) -> tuple[fl
     return cpu.seconds() - began, rows, taken
 
 
+def handed_over(spark: SparkSession) -> DataFrame:
+    """A query that reads the rows of the first join, hands them to one task in Python, and joins nothing."""
+    rows = spark.sql("SELECT id, ip, cast(NULL AS bigint) high FROM events UNION ALL SELECT id, low, high FROM blocks")
+    return rows.repartition(1).mapInArrow(lambda batches: batches, rows.schema).selectExpr("count(*)", "sum(id)")
+
+
 def main() -> None:
     """All figures. Raises `AssertionError` at the end if rows differ, or another join is replaced than is to be."""
     parser = options_of(__doc__ or "")
@@ -116,26 +123,36 @@ def main() -> None:
             for adaptive in (True, False) if options.both else (True,):
                 spark.conf.set("spark.sql.adaptive.enabled", str(adaptive))
                 seconds: dict[bool, list[float]] = {True: [], False: []}
+                often = turns if expected or options.first else turns * MORE
                 if options.first:
                     end_workers(cpu)
-                if not expected and not options.first:
-                    ran(spark, cpu, text, True)  # the same plan, which Spark compiles once
-                # One after the other: Spark ends workers that had nothing to do for a minute.
-                for enabled in (True, False):
-                    for _ in range(turns):
+                if not options.first:
+                    for enabled in (True, False):
+                        ran(spark, cpu, text, enabled)  # the JVM compiles the plan once
+                for _ in range(often):
+                    for enabled in (True, False):
                         used, rows, taken = ran(spark, cpu, text, enabled)
                         if taken != (enabled and expected):
                             wrong.append(f"{query}: replaced is {taken}: {plan_of(spark, text)}")
                         seconds[enabled].append(used)
                         answers.add(str(rows))
                 where = {"query": query, "rows": n, "other_rows": m, "adaptive": adaptive, "replaced": expected}
-                how = (f"the least of {turns}, one after the other; two cores, from Parquet"
+                how = (f"the least of {often}, in turns; two cores, from Parquet"
                        f"{'; new workers and no compiled loops' if options.first else ''}")
                 for enabled, metric in ((True, "with_extension"), (False, "without_extension")):
                     out.add(metric, min(seconds[enabled]), "CPU s", where, how)
             if len(answers) > 1:
                 wrong.append(f"{query}: different rows: {answers}")
             out.write()  # after each, as all take an hour on a machine that has much else to do
+        if not options.first and not options.queries:
+            seconds_alone = []
+            for _ in range(turns + 2):
+                began = cpu.seconds()
+                handed_over(spark).collect()
+                seconds_alone.append(cpu.seconds() - began)
+            out.add("rows_through_python", min(seconds_alone), "CPU s", {"query": QUERIES[0][0], "rows": n,
+                    "other_rows": m}, "the rows that this join reads, shuffled and handed to a task in Python, no join")
+            out.write()
         spark.stop()
     assert not wrong, "\n".join(wrong)
 

@@ -182,7 +182,8 @@ def main(version: str, only: Sequence[str] = ()) -> int:
     spark = local_session("splitjoin on each Spark", cores=2, log=folder / "log",
                           config={"spark.sql.shuffle.partitions": "2", "spark.jars": str(spark_jar()),
                                   "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
-                                  "spark.splitjoin.sql.minComparisons": "0"})
+                                  "spark.splitjoin.sql.minComparisons": "0",
+                                  "spark.splitjoin.sql.rowsPerTask": "1"})
     joins = Joins(spark, folder)
     fold = {"n": "count(*)", "most": "max(s.a)"}
     steps: dict[str, Callable[[], None]] = {

@@ -70,7 +70,8 @@ def main() -> None:
             "spark.master": url, "spark.cores.max": str(_WORKERS), "spark.executor.cores": "1",
             "spark.executor.memory": "512m", "spark.sql.shuffle.partitions": "2", "spark.locality.wait": "0s",
             "spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
-            "spark.splitjoin.sql.minComparisons": "0", "spark.python.daemon.module": "splitjoin.spark.daemon"})
+            "spark.splitjoin.sql.minComparisons": "0",
+            "spark.splitjoin.sql.rowsPerTask": "1", "spark.python.daemon.module": "splitjoin.spark.daemon"})
         joins = Joins(spark, folder)
         for name, step in (("plain streams", joins.plain_streams), ("plain SQL", joins.plain_sql),
                            ("batch", joins.batch), ("streaming left", lambda: joins.streaming("left"))):

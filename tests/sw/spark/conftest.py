@@ -36,7 +36,8 @@ def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark(spark_log: Path) -> Iterator[SparkSession]:
     # Joins of Spark's own stay with Spark but where a test says otherwise.
     extension = {"spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
-                 "spark.splitjoin.sql.enabled": "false", "spark.splitjoin.sql.minComparisons": "0"}
+                 "spark.splitjoin.sql.enabled": "false", "spark.splitjoin.sql.minComparisons": "0",
+                 "spark.splitjoin.sql.rowsPerTask": "1"}
     session = local_session("splitjoin tests", cores=2, log=spark_log, config={**SETTINGS, **extension})
     yield session
     session.stop()

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.internal.SQLConf;
+import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** Finds the joins without a usable equality, and replaces those by splitjoin's operator that are worth it. */
@@ -19,6 +20,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
   static final String ENABLED = "spark.splitjoin.sql.enabled";
   static final String EXPLAIN_ONLY = "spark.splitjoin.sql.explainOnly";
   static final String MIN_COMPARISONS = "spark.splitjoin.sql.minComparisons";
+  static final String ROWS_PER_TASK = "spark.splitjoin.sql.rowsPerTask";
   /**
    * Spark compares 170 to 400 million pairs in a second of CPU time, and splitjoin takes a third of a second for what
    * is not comparing; two new workers need two seconds more. With so many pairs none of 53 joins of
@@ -29,6 +31,9 @@ final class OffloadJoins extends Rule<LogicalPlan> {
   private static final double PACKED = 2;
   /** A full join without an equality is one task. */
   private static final double MOST_ROWS_OF_FULL = 4e6;
+
+  /** A task with fewer rows takes more time to start and end than to join them. */
+  private static final String DEFAULT_ROWS = "100000";
 
   /** Of more pairs, rows through Python take longer than all comparisons in Spark. */
   private static final double MOST_SHARE = 0.1;
@@ -167,6 +172,9 @@ final class OffloadJoins extends Rule<LogicalPlan> {
       if (!hint.isEmpty() && !isHinted) {
         throw new ConditionWriter.Untranslated("the query's hint " + hint + " chooses a join of Spark");
       }
+      if (!isHinted) {
+        checkSize(join); // ahead of what takes longer, as most joins are small
+      }
       TranslatedJoin made = new TranslatedJoin(join, wanted);
       if (!isHinted) {
         checkWorth(join);
@@ -189,7 +197,10 @@ final class OffloadJoins extends Rule<LogicalPlan> {
 
   /** The join with a note for EXPLAIN EXTENDED. */
   private LogicalPlan noted(Join join, String note) {
-    LoggerFactory.getLogger(SplitJoinExtensions.class).info(note + ": " + join.condition().get().sql());
+    Logger log = LoggerFactory.getLogger(SplitJoinExtensions.class);
+    if (log.isInfoEnabled()) {
+      log.info(note + ": " + join.condition().get().sql());
+    }
     // A hint keeps joins from being ordered by cost, so there is none where Spark does that.
     boolean isRightFree = join.hint().rightHint().isEmpty();
     if (!isRightFree && join.hint().leftHint().isDefined() || SQLConf.get().joinReorderEnabled()) {
@@ -215,19 +226,27 @@ final class OffloadJoins extends Rule<LogicalPlan> {
         / EstimationUtils.getSizePerRow(plan.output(), none).doubleValue();
   }
 
-  private static void checkWorth(Join join) throws ConditionWriter.Untranslated {
+  private static double least() {
+    return Double.parseDouble(SQLConf.get().getConfString(MIN_COMPARISONS, DEFAULT_MIN));
+  }
+
+  private static void checkSize(Join join) throws ConditionWriter.Untranslated {
     double left = rows(join.left());
     double right = rows(join.right());
-    double least = Double.parseDouble(SQLConf.get().getConfString(MIN_COMPARISONS, DEFAULT_MIN));
-    if (left * right < least) {
+    if (left * right < least()) {
       throw new ConditionWriter.Untranslated(String.format("about %.0f × %.0f rows are few (%s is %.0f)", left, right,
-          MIN_COMPARISONS, least));
+          MIN_COMPARISONS, least()));
     }
-    if (least > 0
+  }
+
+  private static void checkWorth(Join join) throws ConditionWriter.Untranslated {
+    if (least() > 0
         && new ConditionShare(join.left().outputSet(), join.right().outputSet()).of(join.condition().get()) > MOST_SHARE) {
       throw new ConditionWriter.Untranslated("the condition seems to let a large part of all pairs through, of which "
           + "Spark makes rows sooner");
     }
+    double left = rows(join.left());
+    double right = rows(join.right());
     if (join.joinType() instanceof FullOuter$ && left + right > MOST_ROWS_OF_FULL) {
       throw new ConditionWriter.Untranslated("a full join without an equality would be one task, and it has about "
           + (long) (left + right) + " rows");
@@ -237,9 +256,10 @@ final class OffloadJoins extends Rule<LogicalPlan> {
   /** The numbers of parts of left and right, as of {@code splitjoin.spark.untimed}; tasks and 1 with an equality. */
   private int[] parts(Join join, boolean hasEquality) {
     JoinType type = join.joinType();
-    int cores = context.defaultParallelism();
     double left = rows(join.left());
     double right = rows(join.right());
+    double rowsOfTask = Double.parseDouble(SQLConf.get().getConfString(ROWS_PER_TASK, DEFAULT_ROWS));
+    int cores = (int) Math.max(1, Math.min(context.defaultParallelism(), Math.ceil((left + right) / rowsOfTask)));
     if (hasEquality) {
       return new int[] {number(left + right, cores), 1};
     }
