@@ -19,6 +19,7 @@ class SlidingArray:
     def __init__(self, dtype: npt.DTypeLike = np.int64) -> None:
         self._array: npt.NDArray[Any] = np.empty(_MIN_CAPACITY, dtype)
         self._start = self._end = 0
+        self._most = 0  # values that there were before one of the last drops
 
     def __len__(self) -> int:
         return self._end - self._start
@@ -47,8 +48,10 @@ class SlidingArray:
 
     def drop(self, n: int) -> None:
         """Remove the first ``n`` values."""
+        # A batch may be far longer than a window: memory that the next one needs again is kept.
+        self._most = max(len(self), self._most // 2)
         self._start += n
-        if len(self._array) > max(_MIN_CAPACITY, 8 * len(self)):
+        if len(self._array) > max(_MIN_CAPACITY, 8 * self._most):
             kept = self.values.copy()
             self._array = np.empty(max(2 * len(kept), _MIN_CAPACITY), self._array.dtype)
             self._array[:len(kept)] = kept

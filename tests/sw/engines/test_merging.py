@@ -1,4 +1,6 @@
-"""Two streams are merged into arrival order, by NumPy and by the compiled loop; parts know their own times."""
+"""Two streams are merged into arrival order, by NumPy and by the compiled loop; parts know their own times. Places
+among values that rise are NumPy's.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from splitjoin.engines.arrival import Arrivals, MergedSlices
-from splitjoin.engines.merging import merged_slices
+from splitjoin.engines.merging import merged_slices, places_among
 
 COMPILED = "splitjoin.engines.cpu.compiled_session"
 
@@ -49,3 +51,17 @@ def test_merged_slices_are_in_arrival_order(compiled: bool, monkeypatch: pytest.
             check(head, times_r[at_r:at_r + len(head.r)], times_s[at_s:at_s + len(head.s)], at_r, at_s)
             at_r, at_s = at_r + len(head.r), at_s + len(head.s)
         assert (at_r, at_s) == (n_r, n_s)
+
+
+def test_places_among_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, COMPILED, sys.modules.get(COMPILED))
+    for seed in range(60):
+        chance = np.random.default_rng(seed)
+        wide = int(chance.choice([3, 40, 10**6]))
+        values, keys = (chance.integers(-wide, wide, chance.integers(0, 200)) for _ in range(2))
+        values.sort()
+        if seed % 3:  # those of a session rise, mostly
+            keys[:len(keys) // (seed % 3)].sort()
+        for after, side in ((False, "left"), (True, "right")):
+            found = places_among(values, keys[::2], after=after, least=0)
+            assert found.tolist() == np.searchsorted(values, keys[::2], side=side).tolist()

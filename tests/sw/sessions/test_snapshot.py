@@ -332,6 +332,21 @@ def test_sliding_arrays_keep_what_is_appended_and_not_dropped() -> None:
         assert numbers.values.tolist() == model.tolist()
 
 
+def test_sliding_arrays_keep_memory_that_they_need_again() -> None:
+    """Batches may be far longer than the window. What a long batch took is given back behind short ones."""
+    numbers, places = SlidingArray(), set()
+    for batch in range(20):
+        numbers.append(np.arange(5000))
+        numbers.drop(len(numbers) - 100)
+        if batch >= 10:
+            places.add(id(numbers._array))
+    assert len(places) == 1
+    for _ in range(20):
+        numbers.append(np.arange(100))
+        numbers.drop(100)
+    assert len(numbers._array) <= 1024
+
+
 def test_what_open_refuses() -> None:
     made = query()
     refused(InputError, "when_full must be 'raise', 'block' or 'shed', not 'drop'",

@@ -37,7 +37,7 @@ from splitjoin.lang.serial import decode_query, encode_condition, encode_query
 from splitjoin.plan.passes.pipeline import make_plan
 
 from ..arrival import Arrivals
-from ..merging import merged_slices
+from ..merging import merged_slices, places_among
 from .session import BatchSession
 from .suitable import suits_runs
 
@@ -190,8 +190,9 @@ def compile_query(query: Query, engine: str, coming: Arrivals, open_compiled: Op
             if last is not None:  # a small batch behind another one is joined by other loops
                 session.push(last)
             session.flush()
-        times = np.arange(1000)  # what a gate merges
+        times = np.arange(1000)  # what a gate merges, and rows of kinds
         merged_slices(coming.r[:0], coming.s[:0], times, times)
+        places_among(times, times, least=0)
         with suppress(NoCache):
             place(_marker(query, engine)).touch(mode=0o600)
             made()

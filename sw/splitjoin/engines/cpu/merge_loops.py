@@ -1,4 +1,4 @@
-"""The loop that merges two streams by event time."""
+"""Loops that merge what rises: two streams by event time, and keys among values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import intrinsics
 from .intrinsics import pointer_to
 from .jit import compiled
 
-__all__ = ["merge_times"]
+__all__ = ["find_places", "merge_times"]
 
 #: Digests of these are part of what machine code here depends on.
 COMPILED_WITH = (intrinsics,)
@@ -42,3 +42,33 @@ def merge_times(at_r: Any, n_r: Any, at_s: Any, n_s: Any, stream: Any, ts: Any, 
         stream[at], ts[at] = 1, times_s[s]
         s += 1
         at += 1
+
+
+@compiled
+def find_places(at_values: Any, n: Any, at_keys: Any, after: Any, places: Any) -> None:
+    """Write the place of each key among the ``n`` values, which rise: before those that equal it, or behind them if
+    ``after``. Both are int64 at these addresses, and there are as many keys as ``places`` (keys,).
+
+    From one key to the next it looks at growing distances, so keys that rise as well take one pass.
+    """
+    values, keys = carray(pointer_to(at_values), (n,), np.int64), carray(pointer_to(at_keys), (len(places),), np.int64)
+    place = np.int64(0)
+    for k in range(len(places)):
+        key = keys[k]
+        low, high = place, n
+        if place and not (values[place - 1] < key or (after and values[place - 1] == key)):
+            low, high = np.int64(0), place - 1
+        else:
+            step = np.int64(1)
+            while low < n and (values[min(low + step, n) - 1] < key or (
+                    after and values[min(low + step, n) - 1] == key)):
+                low = min(low + step, n)
+                step *= 2
+            high = min(low + step - 1, n)
+        while low < high:
+            middle = (low + high) >> 1
+            if values[middle] < key or (after and values[middle] == key):
+                low = middle + 1
+            else:
+                high = middle
+        places[k] = place = low

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu.sorting import stable_order
 from splitjoin.engines.device import ITEM, PAIR, Items, stars
+from splitjoin.engines.merging import places_among
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
@@ -119,7 +120,7 @@ def deciding_arrivals(by: Ints, last: Ints, times: Ints | None, base: int, n: in
         return by, np.where(by < NEVER, NEVER, last)
     if not len(last) or int(last.min()) == NEVER:
         return by, last
-    first = np.searchsorted(times, last, side="right")
+    first = places_among(times, last, after=True)
     by_time = np.where(first < n, first + base, NEVER)
     return np.minimum(by_time, by), np.where(by_time <= by, last, NEVER)
 
@@ -151,7 +152,7 @@ def places_before(at: Ints, waited: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
     is before the first of these that came no earlier. Both ascend. Returns the places (n,), and for all places whether
     a row of ``at`` has it (n + m,).
     """
-    places = np.searchsorted(at, waited, side="left") + np.arange(len(waited))
+    places = places_among(at, waited) + np.arange(len(waited))
     others = np.ones(len(at) + len(waited), np.bool_)
     others[places] = False
     return places, others
