@@ -300,6 +300,7 @@ class PlanSearch(Search):
         choice = choose(self._plan, selectivity, live, forced, self._prefilter)
         self._live, self._arrivals, self._candidates_before = live, 0, self.candidates
         if self._choice is not None and not stale and choice.is_similar_to(self._choice):
+            self._choice = replace(self._choice, cost=choice.cost)  # windows may have grown since
             return
         self._choice = choice
         new: IndexFinder | NestedFinder | SortedFinder

@@ -16,6 +16,8 @@ from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.choice import Selectivity, choose, levels_for
+from splitjoin.engines.cpu.compiled_session import CpuSession
+from splitjoin.engines.cpu.search import PlanSearch
 from splitjoin.joins.explain import explain
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -90,6 +92,19 @@ def test_the_choice_follows_the_window_and_the_data() -> None:
             plans.append(session.plan())
     assert plans[0] == "nested loops over the keys"
     assert plans[-1].startswith("an index")
+
+
+def test_the_estimate_follows_the_window() -> None:
+    """Also where the engine stays, as more threads share longer windows."""
+    r, s = tables(9000, 10_000)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=BANDS, window="ROWS 4096")
+    search = PlanSearch(make_plan(query.predicate), "nested", True)
+    with CpuSession(query, search) as session:
+        session.push(arrivals(query, r.slice(0, 100), s.slice(0, 100)))
+        few = search.cost(1, 0)
+        for at in range(100, 9000, 890):
+            session.push(arrivals(query, r.slice(at, 890), s.slice(at, 890)))
+    assert 20 < search.cost(1, 0) / few < 60
 
 
 def test_levels_are_no_finer_than_the_intervals() -> None:
