@@ -11,6 +11,7 @@ import time
 
 from splitjoin.base.errors import InputError, ToolError, first_line
 from splitjoin.base.safe_text import printable
+from splitjoin.engines.registry import device as find_device
 
 __all__ = ["run_serve", "serve_options"]
 
@@ -32,11 +33,16 @@ def run_serve(args: argparse.Namespace) -> None:
     except ImportError as error:
         raise ToolError(f"a server needs Arrow Flight, which this pyarrow does not have: {first_line(error)}; install "
                         f"pyarrow from PyPI") from None
-    from splitjoin.server import JoinService, read_config
+    from splitjoin.server import JoinService, check_config, read_config
 
     config = read_config(args.file)
     if args.check:
-        print(f"{args.file}: {len(config.queries)} queries over {' and '.join(one.name for one in config.streams)}")
+        check_config(config)
+        for query in config.queries:
+            find_device(query.device, **query.options)
+        n = len(config.queries)
+        print(f"{args.file}: {n} {'query' if n == 1 else 'queries'} over "
+              f"{' and '.join(one.name for one in config.streams)}")
         return
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

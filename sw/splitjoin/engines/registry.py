@@ -163,7 +163,8 @@ def _class_of(spec: object) -> Any:
     name = spec.partition(":")[0] if isinstance(spec, str) else ""
     if name not in DEVICES:
         hint = suggest(name, DEVICES) if isinstance(spec, str) else ""
-        raise DeviceError(f"there is no device {spec!r}{hint}; devices are {', '.join(DEVICES)}")
+        got = repr(spec) if isinstance(spec, str) else f"of type {type(spec).__name__}"
+        raise DeviceError(f"there is no device {got}{hint}; devices are {', '.join(DEVICES)}")
     return _class(name)
 
 

@@ -16,8 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from splitjoin.base.errors import InputError, SplitJoinError, first_line
+from splitjoin.base.errors import InputError, SplitJoinError
 from splitjoin.base.json_text import parsed_json
+from splitjoin.lang.schema import suggest
 
 from .service import JoinService
 from .statements import Statements
@@ -33,6 +34,9 @@ _ACTIONS = {
     "finish": 'end a stream for good: {"stream": …}',
     "status": "counters, and what fails",
 }
+#: What the body of each action may have.
+_BODIES: dict[str, tuple[str, ...]] = {"position": ("stream", "source"), "heartbeat": ("stream", "time"),
+                                       "idle": ("stream",), "finish": ("stream",), "status": ()}
 
 
 class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight is untyped
@@ -55,7 +59,8 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
         with _told():
             asked = _command(descriptor)
             stream, source = _text(asked, "stream"), _text(asked, "source", "main")
-            at, acknowledge = asked.get("from"), asked.get("acknowledge", False)
+            at = None if asked.get("from") is None else _number(asked["from"], "from")
+            acknowledge = _flag(asked, "acknowledge", False)
             to = self._service.source(stream, source)
             try:
                 have = self._service.position(stream, source)["delivered"]
@@ -83,17 +88,19 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
         with _told():
             asked = _object(ticket.ticket, "a ticket")
             if "sql" in asked:
+                _known(asked, "a ticket with a statement", "sql")
                 return self._answer(_text(asked, "sql"))
+            _known(asked, "a ticket", "query", "epoch", "row", "follow")
             query = _text(asked, "query")
             epoch = asked.get("epoch", 0)
             epoch = self._service.epochs() if epoch == "now" else _number(epoch, "epoch")
-            row, follow = _number(asked.get("row", 0), "row"), asked.get("follow", True)
+            row, follow = _number(asked.get("row", 0), "row"), _flag(asked, "follow", True)
             if query not in self._service.schemas:
                 next(self._service.rows(query), None)  # raises
             if not self._followers.acquire(blocking=False):
                 raise InputError(f"{self._service.config.limits.subscriptions} clients may get rows at once, and so "
                                  f"many do; try again later")
-            rows = self._service.rows(query, epoch=epoch, row=row, follow=bool(follow), gone=context.is_cancelled)
+            rows = self._service.rows(query, epoch=epoch, row=row, follow=follow, gone=context.is_cancelled)
             return fl.GeneratorStream(self._service.schemas[query], _Released(rows, self._followers.release))
 
     def _answer(self, sql: str) -> Any:
@@ -104,7 +111,7 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
             try:
                 yield from reader
             except (pa.ArrowException, OSError) as error:
-                raise fl.FlightServerError(f"the statement failed: {first_line(error)}") from None
+                raise fl.FlightServerError(f"the statement failed: {self._statements.reason(error)}") from None
 
         def end() -> None:
             running.__exit__(None, None, None)
@@ -140,6 +147,8 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
         """Do an action; its answer is JSON."""
         with _told():
             asked = _object(action.body.to_pybytes() or b"{}", "the body of an action")
+            if action.type in _BODIES:
+                _known(asked, f"the body of {action.type}", *_BODIES[action.type])
             service = self._service
             found: Any = None
             match action.type:
@@ -228,7 +237,8 @@ def _command(descriptor: Any) -> dict[str, Any]:
         if len(path) not in (1, 2):
             raise InputError("the path of a put must be a stream, or a stream and a source")
         return dict(zip(("stream", "source"), path, strict=False))
-    return _object(descriptor.command, "a put's command")
+    return _known(_object(descriptor.command, "a put's command"), "a put's command", "stream", "source", "from",
+                  "acknowledge")
 
 
 def _object(data: bytes, what: str) -> dict[str, Any]:
@@ -239,6 +249,22 @@ def _object(data: bytes, what: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{what} must be a JSON object of at most {_MOST} bytes")
     return found
+
+
+def _known(asked: dict[str, Any], what: str, *names: str) -> dict[str, Any]:
+    """``asked``. Raises `InputError` for another name: without a misspelt ``from`` rows would be put twice."""
+    for name in asked:
+        if name not in names:
+            raise InputError(f"{what} has the unknown entry {name!r}{suggest(name, names)}; it may have "
+                             f"{', '.join(names) or 'none'}")
+    return asked
+
+
+def _flag(asked: dict[str, Any], name: str, default: bool) -> bool:
+    value = asked.get(name, default)
+    if not isinstance(value, bool):
+        raise InputError(f"{name!r} must be true or false, not {value!r}")
+    return value
 
 
 def _text(asked: dict[str, Any], name: str, default: str | None = None) -> str:

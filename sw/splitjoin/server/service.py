@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from splitjoin.sessions.gate import Source
 
 from .config import ServerConfig
 
-__all__ = ["JoinService"]
+__all__ = ["JoinService", "check_config"]
 
 #: Seconds after which threads that wait look again.
 _PATIENCE = 0.2
@@ -48,10 +49,7 @@ class JoinService:
         self._writing = threading.Lock()  # held while an epoch is written
         self._stopping = False
         self._trouble: str | None = None
-        r, s = config.streams
-        given = dict(config.input)
-        self._streams = SharedStreams(r.schema, s.schema, time=(r.time, s.time), names=(r.name, s.name),
-                                      unread=config.limits.unread, when_full="block", **given)
+        self._streams = _streams(config)
         self.schemas: dict[str, pa.Schema] = {}
         writer: EpochWriter | None = None
         try:
@@ -268,6 +266,23 @@ class JoinService:
     def _check_running(self) -> None:
         if self._stopping:
             raise InputError("the server stops and takes no more tuples; put them again when it runs")
+
+
+def check_config(config: ServerConfig) -> None:
+    """Raise what a `JoinService` would raise for the streams, queries and options of ``config``, without its folder and
+    devices.
+    """
+    with _streams(config) as streams, TemporaryDirectory() as folder:
+        for query in config.queries:
+            streams.sql(query.sql, window=query.window, name=query.name, device="golden")
+        with streams.write_to(folder, **dict(config.epochs)):
+            pass
+
+
+def _streams(config: ServerConfig) -> SharedStreams:
+    r, s = config.streams
+    return SharedStreams(r.schema, s.schema, time=(r.time, s.time), names=(r.name, s.name),
+                         unread=config.limits.unread, when_full="block", **dict(config.input))
 
 
 def _known_queries(folder: Path) -> list[str]:

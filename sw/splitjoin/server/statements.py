@@ -73,6 +73,11 @@ class Statements:
                 raise duckdb.Error("it has no rows")
             return relation.to_arrow_reader(_BATCH)
         except duckdb.Error as error:
-            late = isinstance(error, duckdb.InterruptException)
-            why = f"it took more than {self._limits.statement_seconds:g} s" if late else first_line(error)
-            raise StatementError(f"a statement must be a SELECT over {', '.join(names)}, but: {why}") from None
+            raise StatementError(f"a statement must be a SELECT over {', '.join(names)}, but: "
+                                 f"{self.reason(error)}") from None
+
+    def reason(self, error: Exception) -> str:
+        """Why a statement failed, of what DuckDB or Arrow's reader of its rows raised."""
+        if type(error).__name__ == "InterruptException" or "INTERRUPT Error" in str(error):
+            return f"it took more than {self._limits.statement_seconds:g} s"
+        return first_line(error)

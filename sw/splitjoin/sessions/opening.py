@@ -23,7 +23,7 @@ from .gate import Watermark
 from .gate.times import Idle, Lateness
 from .limit import Limit
 from .multiway import MultiwayJoin
-from .schemas import arrow_schema
+from .schemas import arrow_schema, check_query
 from .session import StreamJoin
 from .shared import SharedStreams
 from .shedding import Shedding
@@ -70,6 +70,7 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequenc
     """
     if isinstance(query, MultiwaySelect):
         raise InputError("a statement over three streams and more is run by splitjoin.open_multiway")
+    check_query(query)
     chosen = find_device(device, **merged_options(device_options, options, device, open))
     return StreamJoin(query, chosen, select=select, lateness=lateness, watermark=watermark, idle=idle, early=early,
                       limit=limit, when_full=when_full, shedding=shedding, punctuation=punctuation, clock=clock,
@@ -86,6 +87,7 @@ def open_multiway(select: MultiwaySelect, device: str | Device | Sequence[str | 
     ``device_options`` and ``options`` of `splitjoin.join` say; or ``device`` has one for each step, in order.
     """
     if not isinstance(select, MultiwaySelect):
+        check_query(select)
         raise InputError("a join of two streams is run by splitjoin.open")
     each = list(device) if isinstance(device, Sequence) and not isinstance(device, str) else [device] * len(
         select.steps)

@@ -21,7 +21,7 @@ from splitjoin.rows.device_times import is_unordered
 from splitjoin.rows.output import OPERATION, output_schema
 from splitjoin.tables.inputs import as_batch, as_table
 
-__all__ = ["SessionSchemas", "arrow_schema", "check_nulls"]
+__all__ = ["SessionSchemas", "arrow_schema", "check_nulls", "check_query"]
 
 
 class SessionSchemas:
@@ -38,15 +38,13 @@ class SessionSchemas:
     """
 
     def __init__(self, query: Query | Select, select: Sequence[str] | None, *, early: bool = False):
+        check_query(query)
         self._projection = query.projection if isinstance(query, Select) else None
         if isinstance(query, Select):
             if select is not None:
                 raise SchemaError("the result columns are those of the statement's SELECT list; leave select out")
             refuse_ordering(query.statement, "leave it out, and sort or cut what a session gives")
             query = query.query
-        if not isinstance(query, Query):
-            raise InputError(f"a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes "
-                             f"it, or a Select, as splitjoin.sql makes it of schemas, not {query!r}")
         self.query = query
         self.streams: dict[Side, pa.Schema] = {side: _arrow(query, side) for side in SIDES}
         self.given: dict[Side, pa.Schema] = {
@@ -126,6 +124,16 @@ def arrow_schema(side: Side, given: Any) -> Schema:
             raise SchemaError(f"the schema of stream {side} must be a pyarrow.Schema, or a table of Arrow, pandas or "
                               f"Polars, not {type(given).__name__}")
     return Schema.from_arrow(side, given)
+
+
+def check_query(query: object) -> None:
+    """Raise `InputError` unless ``query`` can be that of a session."""
+    if isinstance(query, (Query, Select)):
+        return
+    got = repr(query) if isinstance(query, str) else type(query).__name__
+    raise InputError(f"a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes it, or a "
+                     f"Select, as splitjoin.sql makes it of schemas, not {got}"
+                     + ("; splitjoin.join joins whole tables" if hasattr(query, "__arrow_c_stream__") else ""))
 
 
 def _check_early(query: Query, result: pa.Schema) -> None:

@@ -147,6 +147,20 @@ def _with_named_index(table: pa.Table, name: str) -> pa.Table:
     return table.drop_columns(unnamed)
 
 
+def _typed(name: str, values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """``values`` as a column of this type. Raises `SchemaError` if one would change."""
+    try:
+        made = pa.array(values, type_)
+        if pa.types.is_integer(type_):  # Arrow makes 1 of 1.5
+            if cut := [one for one in values if isinstance(one, (float, np.floating)) and one % 1]:
+                raise ValueError(f"{cut[0]} is none")
+        elif pa.types.is_temporal(type_) and pa.types.is_temporal((plain := pa.array(values)).type):
+            plain.cast(type_)
+        return made
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+        raise SchemaError(f"the column {name} must hold values of the type {type_}, but: {first_line(error)}") from None
+
+
 def _column(name: str, values: Any) -> Any:
     """``values`` of the column ``name`` of a dict as what Arrow makes a column of."""
     if isinstance(values, np.ndarray) and values.ndim != 1:
@@ -163,8 +177,13 @@ def as_batch(data: Any, side: Side, schema: pa.Schema) -> pa.Table:
     """``data`` as a table with the columns of ``schema``, in its order.
 
     Columns may come in any order; declared nullability and metadata do not matter. Raises `InputError` unless ``data``
-    offers Arrow, and `SchemaError` when names or types of columns differ.
+    offers Arrow, and `SchemaError` when names or types of columns differ. Lists of a dict have no types, so they get
+    those of ``schema``.
     """
+    if isinstance(data, Mapping):
+        data = {name: _typed(f"{side}.{name}", values, schema.field(name).type)
+                if isinstance(values, (list, tuple, range)) and name in schema.names else values
+                for name, values in data.items()}
     table = as_table(data, side)
     if table.schema.names != schema.names:
         names = table.schema.names

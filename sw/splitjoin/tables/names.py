@@ -13,6 +13,14 @@ __all__ = ["IPC", "has_format", "is_url", "known", "short"]
 #: Suffixes of Arrow IPC, as a file or as a stream.
 IPC = (".arrow", ".feather")
 _SUFFIXES = (".parquet", ".csv", *IPC)
+#: What to do with files of other formats.
+_INSTEAD = {
+    ".gz": "; unpack it, or on the command line pipe it: gunzip -c FILE | splitjoin … -",
+    ".arrows": "; name it .arrow, which may be a stream of Arrow IPC too",
+    **dict.fromkeys((".tsv", ".txt"), "; write it with commas, as .csv, or give pandas.read_csv(FILE, sep='\\t')"),
+    **dict.fromkeys((".json", ".ndjson", ".jsonl"), "; pyarrow.json.read_json makes a table of a file with an object "
+                                                    "in each line, which pyarrow.parquet.write_table writes"),
+}
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
@@ -26,11 +34,12 @@ def has_format(path: str | Path) -> bool:
     return Path(path).suffix.lower() in _SUFFIXES
 
 
-def known(path: Path) -> Path:
-    """``path``, if its suffix tells a format. Raises `InputError`."""
+def known(path: Path, *, read: bool = False) -> Path:
+    """``path``, if its suffix tells a format. Raises `InputError`, which says what to do with a file to ``read``."""
     if not has_format(path):
         raise InputError(f"the format of a file follows from its suffix, which must be .parquet, .csv, .arrow or "
-                         f".feather, but {path} has {path.suffix or 'none'}")
+                         f".feather, but {path} has {path.suffix or 'none'}"
+                         + _INSTEAD.get(path.suffix.lower() if read else "", ""))
     return path
 
 

@@ -266,7 +266,7 @@ def _input(path: str | Path) -> Path:
         if path.is_dir():
             raise InputError(f"the input must be one file, but {path} is a folder; give a pattern for the files "
                              f"in it, such as '{path}/*.parquet'")
-        if not known(path).is_file():
+        if not known(path, read=True).is_file():
             raise InputError(f"there is no file {path}")
     except OSError as error:  # a name that is too long
         raise InputError(f"{short(path)} cannot be read: {error.strerror or error}; give another file") from None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from splitjoin.base.errors import InputError, SplitJoinError
-from splitjoin.server import JoinService, read_config
+from splitjoin.server import JoinService, check_config, read_config
 from splitjoin.server.config import Limits
 
 from .clients import ROOT, config, offers
@@ -23,6 +23,8 @@ def test_what_a_file_says(tmp_path: Path) -> None:
         ("near", "RANGE 20", "cpu"), ("equal", ["RANGE 20", "ROWS 9"], "cpu")]
     assert (found.input, found.epochs) == ({"lateness": 5}, {"rows": 500, "delay": 0.2})
     assert read_config(config(tmp_path, top="# listen on IPv6").with_name("join.toml")).token is None
+    check_config(found)
+    assert not found.folder.exists()
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
@@ -51,9 +53,10 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, old: str, new: str, message: st
         path, message = config(tmp_path, top='token_file = "token"'), "a token must be one line of at least 16 ASCII"
     else:
         path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(SplitJoinError) as caught:
-        JoinService(read_config(path)).stop()
-    assert message in str(caught.value)
+    for run in (lambda found: JoinService(found).stop(), check_config):
+        with pytest.raises(SplitJoinError) as caught:
+            run(read_config(path))
+        assert message in str(caught.value)
 
 
 def test_a_token_that_others_may_read(tmp_path: Path) -> None:

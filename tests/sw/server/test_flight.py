@@ -100,6 +100,7 @@ def test_statements_see_epochs_and_what_is_in_none_yet(served: tuple[JoinService
     ("SET memory_limit = '9GB'", "Cannot change configuration option"),
     ("SELECT nothing", "a statement must be a SELECT over near, equal, but: Binder Error"),
     ("SELECT count(*) FROM range(100000000000)", r"it took more than 0\.5 s"),
+    ("SELECT * FROM range(100000000000)", r"the statement failed: it took more than 0\.5 s"),  # while it is read
 ])
 def test_statements_that_do_not_fit(served: tuple[JoinService, Any], sql: str, message: str) -> None:
     _, client = served
@@ -117,6 +118,9 @@ def test_statements_that_do_not_fit(served: tuple[JoinService, Any], sql: str, m
     (b'{"query": "neer"}', "there is no query 'neer', did you mean 'near'?"),
     (b'{"query": "near", "epoch": -1}', "'epoch' must be a whole number of 64 bits from 0, not -1"),
     (b'{"query": "near", "row": 1e3}', "'row' must be a whole number of 64 bits from 0, not 1000.0"),
+    (b'{"query": "near", "fllow": false}', "a ticket has the unknown entry 'fllow'"),
+    (b'{"query": "near", "follow": 0}', "'follow' must be true or false"),
+    (b'{"query": "near", "sql": "SELECT 1"}', "a ticket with a statement has the unknown entry 'query'"),
 ])
 def test_tickets_that_are_none(served: tuple[JoinService, Any], ticket: bytes, message: str) -> None:
     _, client = served
@@ -131,6 +135,8 @@ def test_puts_that_do_not_fit(served: tuple[JoinService, Any]) -> None:
     put(client, orders(0, 5), "orders")
     for batch, command, message in (
             (orders(5, 6), {"stream": "orders", "from": 4}, "at tuple 5, but it goes on from 4"),
+            (orders(5, 6), {"stream": "orders", "form": 5}, r"unknown entry 'form' \(did you mean 'from'\?\)"),
+            (orders(5, 6), {"stream": "orders", "from": "5"}, "'from' must be a whole number"),
             (orders(5, 6), {"stream": "order"}, "there is no stream 'order'"),
             (orders(5, 6), {"stream": "orders", "source": "none"}, "stream orders has no source 'none'"),
             (offers(5, 6), {"stream": "orders"}, "price"),
@@ -139,6 +145,7 @@ def test_puts_that_do_not_fit(served: tuple[JoinService, Any]) -> None:
             put(client, batch, **command)
     assert act(client, "position", stream="orders")["delivered"] == 5
     for action, body, message in (("fly", {}, "there is no action 'fly'"),
+                                  ("finish", {"stream": "orders", "source": "main"}, "the body of finish has the"),
                                   ("heartbeat", {"stream": "orders", "time": "x"}, "'time' must be a whole number")):
         with pytest.raises(fl.FlightError, match=message):
             act(client, action, **body)

@@ -1,12 +1,14 @@
-"""Batches of one stream may differ in what they declare nullable."""
+"""Batches of one stream may differ in what they declare nullable, and leave types to the schema."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 import pyarrow as pa
 import pytest
 
 import splitjoin
-from splitjoin import InputError
+from splitjoin import InputError, SchemaError
 
 STRICT = pa.schema([pa.field("t", pa.int64(), False), pa.field("x", pa.int32(), False)])
 LOOSE = pa.schema([field.with_nullable(True) for field in STRICT])
@@ -48,3 +50,15 @@ def test_null_where_the_schema_has_none_is_refused_outside_the_condition_too() -
                                                  r"leave such rows out$"):
                 hub.push_s(batch)
             hub.push_s(batch.slice(0, 2))
+
+
+def test_lists_of_a_dict_get_the_types_of_the_schema() -> None:
+    schema = pa.schema([("t", pa.timestamp("s")), ("x", pa.int32())])
+    query = splitjoin.query(schema, schema, on="r.x = s.x", window="ROWS 5")
+    with splitjoin.open(query, device="golden") as session:
+        session.push_r({"x": [1, None, 2.0], "t": [datetime(2020, 1, day) for day in (1, 2, 3)]})
+        for column, values in ("x", [1.5]), ("x", [1 << 40]), ("x", ["1"]), ("t", [datetime(2020, 1, 1, 1, 1, 1, 5)]):
+            with pytest.raises(SchemaError, match=f"the column s.{column} must hold values of the type"):
+                session.push_s({"t": [None], "x": [None]} | {column: values})
+        session.push_s({"t": [None], "x": range(2, 3)})
+        assert [row["x_r"] for row in session.flush().to_pylist()] == [2]

@@ -281,6 +281,23 @@ def test_the_failure_of_a_query_is_its_own() -> None:
         assert bad.poll().equals(wanted)
 
 
+def test_a_poll_gives_all_complete_rows_behind_a_snapshot_too() -> None:
+    def filled() -> tuple[SharedStreams, SharedQuery]:
+        hub = splitjoin.share(R, S, time="t")
+        return hub, hub.query(on="r.x = s.y", window="RANGE 9")
+
+    hub, _ = filled()
+    for side, push in (("r", hub.push_r), ("s", hub.push_s)):
+        push(tuples(side, list(range(9)), list(range(9))))
+    again, query = filled()
+    again.restore(hub.snapshot())
+    again.push_r(tuples("r", [9], [9]))
+    again.push_s(tuples("s", [9], [9]))
+    again.close()
+    assert query.poll()["x"].to_pylist() == list(range(10))
+    assert again.counters()["queries"] == 1  # also behind the end
+
+
 def test_without_times_tuples_arrive_as_they_are_pushed() -> None:
     with splitjoin.share(R, S, retain="ROWS 4") as hub:
         first = hub.query(on="r.x = s.y", window="ROWS 4")

@@ -352,8 +352,12 @@ def test_what_open_refuses() -> None:
     refused(InputError, "when_full must be 'raise', 'block' or 'shed', not 'drop'",
             lambda: splitjoin.open(made, when_full="drop"))  # type: ignore[arg-type]  # wrong on purpose
     refused(InputError, "a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes it, "
-            "or a Select, as splitjoin.sql makes it of schemas, not 5",
+            "or a Select, as splitjoin.sql makes it of schemas, not int",
             lambda: splitjoin.open(5))  # type: ignore[arg-type]  # wrong on purpose
+    table = pa.table({"x": [1]})
+    refused(InputError, "a session needs a Query, as splitjoin.query(r_schema, s_schema, on=…, window=…) makes it, "
+            "or a Select, as splitjoin.sql makes it of schemas, not Table; splitjoin.join joins whole tables",
+            lambda: splitjoin.open(table, table))  # type: ignore[arg-type]  # wrong on purpose
     refused(SchemaError, "select must name at least one column, as a table without columns has no rows",
             lambda: splitjoin.open(made, select=[]))
     refused(InputError, "a lateness needs a query with a time column; without one, tuples arrive as they are pushed",

@@ -107,7 +107,7 @@ class EpochFolder:
                     _write_table(written[-1], table, about)
                 rows[name] = rows.get(name, 0) + len(table)
             written.append(self._state(n))
-            _write(written[-1], state)
+            _write(written[-1], state, 0o600)  # it has columns that results leave out
             manifest = Manifest(n + 1, rows, {side: list(counts) for side, counts in delivered.items()}, frontier)
             written.append(self.path / f"{_MANIFEST}.new")
             _write(written[-1], json.dumps({"format": _FORMAT, **vars(manifest)}).encode())
@@ -187,15 +187,15 @@ def _write_table(path: Path, table: pa.Table, about: Mapping[str, Any]) -> None:
         writer.add_key_value_metadata({"splitjoin.epoch": json.dumps(about)})
 
 
-def _write(path: Path, data: bytes) -> None:
-    with _created(path) as file:
+def _write(path: Path, data: bytes, mode: int = 0o666) -> None:
+    with _created(path, mode) as file:
         file.write(data)
 
 
 @contextmanager
-def _created(path: Path) -> Iterator[BinaryIO]:
+def _created(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file that is on the disk when the block ends, not only in the system's memory."""
-    with open(path, "wb") as file:
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         yield file
         file.flush()
         os.fsync(file.fileno())

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from splitjoin.base.errors import InputError, WindowError
+from splitjoin.base.errors import InputError, SnapshotError, WindowError
 from splitjoin.lang.time_columns import TimeColumns
 
 from ..gate.times import parse_lateness
@@ -101,7 +101,12 @@ class EpochWriter:
         try:
             state = self._folder.state()
             if state is not None:
-                of.resume(state, self._folder.manifest.delivered)
+                try:
+                    of.resume(state, self._folder.manifest.delivered)
+                except SnapshotError as error:
+                    raise SnapshotError(f"the state of epoch {self.epochs - 1} in {self._folder.path} must be one that "
+                                        f"this session can go on from, but {error}; write to another folder to begin "
+                                        f"anew") from None
             of.reserve(f"the rows go to {self._folder.path}")
         except BaseException:
             self._folder.close()

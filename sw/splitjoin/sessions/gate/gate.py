@@ -77,6 +77,7 @@ class ScaleGate:
         self._late: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
         self._shed: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
         self._frontier: _Place | None = None
+        self._restored = False
         self._lock = RLock()
         self._sequence: ReadySequence | None = None
 
@@ -283,6 +284,7 @@ class ScaleGate:
     def restore(self, state: GateState) -> None:
         """Continue from ``state`` of a gate with the same arguments, instead of this one's."""
         with self._lock:
+            self._restored = True
             self._frontier, self._finished = state.frontier, dict(state.finished)
             self._began = self._clock() - state.silent
             for side in SIDES:
@@ -438,6 +440,9 @@ class ScaleGate:
             reason = f"although nothing below {queue.promise} was to come, by a heartbeat or as arrival order got there"
         else:
             reason = f"after {queue.highest} in an earlier batch"
+            if self._restored:
+                reason += (", of this session or of the one whose snapshot it goes on from; push what comes behind "
+                           "what that snapshot holds")
         return InputError(f"the time column {side}.{name} of source {side}[{index}] must not decrease, but row {row} "
                           f"of the batch has {shown(column[row])} {reason}; sort it first, or declare a lateness")
 

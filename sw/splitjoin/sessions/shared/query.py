@@ -132,22 +132,30 @@ class SharedQuery(ReadingSession[SharedPipeline]):
     def _take(self) -> tuple[pa.RecordBatch, Items]:
         with self._lock:
             self._check_open()
-            taken = self._pipeline.results.take()
-            if self._pipeline.failure is not None:
-                if not len(taken[0]):
-                    raise self._pipeline.failed()
-            elif not self._pipeline.ended:
+            pipeline, results = self._pipeline, self._pipeline.results
+            # What a limit has held up needs the room of what is taken. Otherwise the work comes first, so that a poll
+            # gives all complete rows, also where a snapshot or a change has left some in the queue.
+            failure = pipeline.failure
+            first = failure is not None or pipeline.ended or self._limit.full(results)
+            taken = results.take() if first else None
+            if failure is not None:
+                if taken is None or not len(taken[0]):
+                    raise pipeline.failed()
+            elif not pipeline.ended:
                 try:
                     self._work()
                 except SplitJoinError:
-                    if not len(taken[0]):
+                    if not (results.rows if taken is None else len(taken[0])):
                         raise
-            return taken if len(taken[0]) or len(taken[1]) else self._pipeline.results.take()
+            return taken if taken is not None and (len(taken[0]) or len(taken[1])) else results.take()
 
     def _work(self, *, unlimited: bool = False) -> None:
         # What a bound on the results holds up counts as not read, so that it is kept once.
         self._pipeline.gate.paused = not unlimited and self._pipeline.holds_back
         super()._work(unlimited=unlimited)
+        if self._pipeline.gate.paused and not self._pipeline.holds_back:  # as behind a snapshot: there is room for more
+            self._pipeline.gate.paused = False
+            super()._work(unlimited=unlimited)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:

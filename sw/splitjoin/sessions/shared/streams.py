@@ -217,7 +217,7 @@ class SharedStreams(ChangesOfAll):
         """Counters: ``queries``; ``ready`` tuples so far; ``unread``, those that the slowest query has not read;
         ``waiting``, ``late_…``, ``forgotten_…`` as of `StreamJoin.counters`; ``retained_…``, kept for later queries.
         """
-        with self._opened():
+        with self._lock:  # also once the streams are closed, as queries may have rows to give then
             kept = {} if self._input.history is None else self._input.history.counters()
             return {"queries": len(self._queries), "ready": self._input.sequence.end, "unread": self._most_unread()[0],
                     **self._input.gate.counters(), **kept}

@@ -292,7 +292,8 @@ def run(name: str, on: str, where: str, items: str, device: str | Device) -> lis
     ({"r": R.schema, "s": S.schema, "device": "cpu"}, "a device runs rows, but schemas were given; give the device to "
                                                       "splitjoin.open"),
     ({"r": R, "s": "s.txt"}, "the format of a file follows from its suffix, which must be .parquet, .csv, .arrow or "
-                             ".feather, but s.txt has .txt"),
+                             ".feather, but s.txt has .txt; write it with commas, as .csv, or "
+                             "give pandas.read_csv(FILE, sep='\\t')"),
     ({"r": R, "s": S, "how": "left"}, "how='left' must be left out, as it is a part of the statement: write the kind "
                                       "of join, such as LEFT JOIN"),
     ({"r": R, "s": S, "window": {"r": "ROWS 1", "t": "ROWS 1"}}, "a mapping of window must have the keys 'r' and 's', "

@@ -248,6 +248,28 @@ def test_folders_that_do_not_fit(tmp_path: Path) -> None:
         session.write_to(tmp_path / "b", every=3)
 
 
+def test_a_state_is_for_its_owner_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+    session = opened()
+    with session.write_to(tmp_path) as writer:
+        finish(session, writer)
+    (state,) = tmp_path.glob("_state-*")
+    assert os.name != "posix" or state.stat().st_mode & 0o777 == 0o600
+    with opened(lateness=0) as again, pytest.raises(SnapshotError, match=f"the state of epoch 0 in {tmp_path} must be "
+                                                                         "one .* another query.*another folder"):
+        again.write_to(tmp_path)
+    state.write_bytes(state.read_bytes()[:-1])
+    with opened() as again, pytest.raises(SnapshotError, match=f"in {tmp_path} must be one .* may have been cut off"):
+        again.write_to(tmp_path)
+
+
+def test_input_from_the_beginning_is_not_what_a_folder_goes_on_with(tmp_path: Path) -> None:
+    with opened() as session, session.write_to(tmp_path):
+        session.push_r(R)
+    with opened() as session, session.write_to(tmp_path), pytest.raises(
+            InputError, match="or of the one whose snapshot it goes on from; push what comes behind"):
+        session.push_r(R)
+
+
 def test_shared_streams_write_all_queries_at_the_same_places(tmp_path: Path) -> None:
     def shared() -> tuple[splitjoin.SharedStreams, list[str]]:
         streams = splitjoin.share(A, B, time="ts")
