@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import time
 from functools import cache
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,22 @@ if is_simulated():
         return Thread.is_alive(thread)
 
     importlib.import_module("numba.cuda.simulator.kernel").BlockThread.is_alive = is_alive
+
+    kernelapi = importlib.import_module("numba.cuda.simulator.kernelapi")
+    allocating = Lock()
+
+    def shared_array(self: Any, shape: int, dtype: Any) -> Any:
+        """As the simulator's, by the line that asks. There, threads of a block that ask at the same time may have
+        arrays of their own, and then no result is right; a GPU has one.
+        """
+        caller = sys._getframe(1)
+        with allocating:
+            at = caller.f_code.co_filename, caller.f_lineno
+            if at not in self._allocations:
+                self._allocations[at] = np.empty(shape, kernelapi.numpy_support.as_dtype(dtype))
+            return self._allocations[at]
+
+    kernelapi.FakeCUDAShared.array = shared_array
 
 
 @cache
