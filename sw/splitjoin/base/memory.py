@@ -8,12 +8,13 @@ from threading import Lock
 
 from .errors import CapacityError
 
-__all__ = ["MatchMemory", "available_memory", "check_memory", "check_window", "size_text", "too_large", "window_bytes"]
+__all__ = ["MATCH_BYTES", "MatchMemory", "available_memory", "check_memory", "check_window", "size_text", "too_large",
+           "window_bytes"]
 
 #: Bytes that are asked for without looking at how many there are.
 _SMALL = 1 << 27
 #: Bytes of a match while its batch is gathered: its row id once more, and its result item.
-_MATCH = 8 + 18
+MATCH_BYTES = 8 + 18
 #: Bytes of a stored tuple: keys of two conditions, their places in an index, and room to grow.
 _STORED = 64
 
@@ -93,7 +94,7 @@ class MatchMemory:
     candidates, which are dropped instead. Threads may count at the same time.
     """
 
-    def __init__(self, before: int = 0, size: int = _MATCH):
+    def __init__(self, before: int = 0, size: int = MATCH_BYTES):
         self._before, self._size = before, size
         self._matches = self._checked = 0
         self._lock = Lock()

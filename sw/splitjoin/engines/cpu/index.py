@@ -133,6 +133,7 @@ class IndexFinder(Finder):
         self._grids: dict[str, _Grid] = {}
         self._most_slots = 0  # of a grid so far
         self._rooms: list[_Room] = []
+        self._reserved = 0  # matches for which each has room, in memory that the block knows
         self.addresses = np.empty((0, 8), np.int64)
         self._ends: dict[str, int] = dict.fromkeys(SIDES, 0)  # stored tuples that are in the grids
 
@@ -271,6 +272,8 @@ class IndexFinder(Finder):
     def reserve(self, threads: int) -> list[_Room]:
         """The room of the threads, for grids of any size."""
         size = self._most_slots + self.tuning.room
+        if len(self._rooms) == threads and self._reserved == size:
+            return self._rooms
         if self._rooms and len(self._rooms[0].found) < size:
             self._count()
             self._rooms = []
@@ -279,6 +282,7 @@ class IndexFinder(Finder):
             self.addresses = np.array([room.addresses for room in self._rooms])
         self.block.put("rooms", self.addresses)
         self.block.put("room", len(self._rooms[0].found))
+        self._reserved = size
         return self._rooms[:threads]
 
     def _count(self) -> None:
@@ -310,6 +314,7 @@ class IndexFinder(Finder):
             if room.fill.any():
                 room.clear()
         self.addresses = np.array([room.addresses for room in self._rooms])
+        self._reserved = 0  # the block does not know these
         resume(control, limits)
 
     def adopt(self, stores: dict[str, Store]) -> None:

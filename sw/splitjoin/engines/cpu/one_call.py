@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.base.memory import MatchMemory
+from splitjoin.base.memory import MATCH_BYTES, MatchMemory, check_memory
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
@@ -114,14 +114,15 @@ class OneCall:
         if state == STOPPED:
             items, matches = self._resume(part, finder, linked, {"r": row_r, "s": row_s}, (n_r, n_s), starts, before)
         else:
-            MatchMemory(before).add(matches)
+            check_memory(before + matches, matches * MATCH_BYTES)
             items = np.empty(room, ITEM)
             write_items(numbers, linked.links_of_items, linked.writer, linked.items.address, self._every, self._opened,
                         address_of(items) if room else 0, room, linked.cuts, linked.control_of_items,
                         linked.phases_of_items, *shared)
             finder.finished(candidates)
         finder.forget(starts)
-        self._timeline.trim()
+        if self._ranged:
+            self._timeline.trim()
         return Joined(items, matches, pairs)
 
     def _resume(self, part: Arrivals, finder: IndexFinder, linked: Linked, first: dict[str, int],
