@@ -262,15 +262,24 @@ has {batch[10]:.2f} times its rate), and splitjoin is {batch[60]:.1f} times as f
 
 def plain_sql(files: Files) -> str:
     """Joins in plain Spark SQL, of each size the least, the median and the greatest gain."""
-    gains: dict[int, list[float]] = {}
+    gains: dict[int, dict[bool, list[float]]] = {}
     for row in pick(files, "spark_sql", "with_extension"):
         if row["config"]["replaced"] and row["part"] == "queries":
             without = one(files, "spark_sql", "without_extension", **row["config"])
-            gains.setdefault(row["config"]["rows"], []).append(without / row["value"])
-    told = [f"{min(each):.1f} to {max(each):.0f} times as much for {len(each)} joins of {rows:,} × {rows // 2:,} rows "
-            f"({statistics.median(each):.1f} in the median)" for rows, each in sorted(gains.items())]
-    text = (f"CPU time of Spark without [the extension](spark.md#plain-sparksql): {', '.join(told)}, in [workers that "
-            f"are there](cluster.md#workers-that-start-at-once).")
+            ways = gains.setdefault(row["config"]["rows"], {True: [], False: []})
+            ways[row["config"]["adaptive"]].append(without / row["value"])
+    told = []
+    for rows, ways in sorted(gains.items()):
+        every, middle = ways[True] + ways[False], f"{statistics.median(ways[True]):.1f} in the median"
+        if ways[False]:
+            middle += f", {statistics.median(ways[False]):.1f} without adaptive execution"
+        told.append(f"{min(every):.1f} to {max(every):.0f} times as much for {len(ways[True])} joins of {rows:,} × "
+                    f"{rows // 2:,} rows ({middle})")
+    text = (f"CPU time of Spark without [the extension](spark.md#plain-sparksql): {', '.join(told)}, in [running "
+            f"workers](cluster.md#workers-that-start-at-once).")
+    for row in pick(files, "spark_sql", "rows_through_python"):
+        join = one(files, "spark_sql", "with_extension", **row["config"], adaptive=True)
+        text += f" Of the smaller first join's {join:.2f} s, handing its rows to Python takes {row['value']:.2f}."
     return textwrap.fill(text, 120, break_on_hyphens=False) + "\n"
 
 
