@@ -126,6 +126,16 @@ def pairs_of(n: int) -> Tables:
     return made[0], made[1]
 
 
+def taxed(n: int) -> Tables:
+    """Pay, and a tax of three times as much and a little more: who earns more and is taxed less than one other."""
+    rng = np.random.default_rng(n)
+    made = []
+    for i, x, y in (("i", "x", "y"), ("j", "a", "b")):
+        pay = rng.integers(0, 100 * n, n)
+        made.append(pa.table({**_ids(n, i), x: pay, y: 3 * pay + rng.integers(0, 1800, n)}))
+    return made[0], made[1]
+
+
 def _band(pl: Any, r: Any, s: Any, width: int) -> Any:
     return r.join_where(s, pl.col("a") >= pl.col("x") - width, pl.col("a") <= pl.col("x") + width)
 
@@ -236,6 +246,9 @@ JOINS: dict[str, Join] = {
     "two inequalities": Join(
         pairs_of, {"on": "r.x >= s.a AND r.y <= s.b"}, duckdb=_ROWS + "r.x >= s.a AND r.y <= s.b",
         polars=lambda pl, r, s: r.join_where(s, pl.col("x") >= pl.col("a"), pl.col("y") <= pl.col("b"))),
+    "two inequalities, unrelated": Join(
+        taxed, {"on": "r.x > s.a AND r.y < s.b"}, duckdb=_ROWS + "r.x > s.a AND r.y < s.b",
+        polars=lambda pl, r, s: r.join_where(s, pl.col("x") > pl.col("a"), pl.col("y") < pl.col("b"))),
     "overlap by key": Join(
         intervals, {"on": f"r.c = s.d AND {_OVERLAP}"}, duckdb=_ROWS + "r.st_at < s.hi_at AND s.lo_at < r.en_at",
         polars=lambda pl, r, s: r.join_where(s, pl.col("st_at") < pl.col("hi_at"), pl.col("lo_at") < pl.col("en_at")),

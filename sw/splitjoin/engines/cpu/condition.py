@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -83,9 +83,9 @@ class Condition:
 
     def __init__(self, query: Query, incoming: Arrivals, work: Work | None = None):
         self._work = work or plain_work()
-        predicate = with_sums_inside(_measured(query.predicate, incoming, self._work))
-        self.plan = plan = with_ranked_texts(make_plan(predicate), incoming)
-        self._incoming, self._coder = incoming, Coder(plan)
+        compared, self._tables = with_ranked_texts(query.predicate, {side: incoming.table(side) for side in SIDES})
+        self.plan = plan = make_plan(with_sums_inside(_measured(compared, self._tables, self._work)))
+        self._coder = Coder(plan)
         self._bounds: dict[str, list[Bounds]] = {}
         self._values: dict[str, list[Vector]] = {}
         self._keys: dict[str, list[Codes]] = {}
@@ -113,9 +113,9 @@ class Condition:
                 ranged.setdefault((test.r, test.s), []).append(j)
         self._ranged = [j for (_, s), tests in ranged.items() if not self._is_point(tests, s) for j in tests]
         self.decided = plan.residual is None and len(plan.required) == len(plan.tests) and _only_tests(plan.tree)
-        self._test = PairTest(query.predicate)
+        self._test = PairTest(compared)
         self._columns = None if self.decided else {
-            side: column_arrays(query.predicate, side, incoming.table(side)) for side in SIDES}
+            side: column_arrays(compared, side, self._tables[side]) for side in SIDES}
 
     def _plain(self, test: Test) -> tuple[Codes, Codes] | None:
         """Codes of both streams that are equal where ``test`` is true, if it is an equality of two columns of whole
@@ -135,7 +135,7 @@ class Condition:
             if not isinstance(term.expr, Col) or not term.factor == term.scale == 1:
                 return None
             least = slots[1].key.low % 2**64  # type: ignore[union-attr]  # S's, so that its codes are near 0
-            table = self._incoming.table(side).select([term.expr.name])
+            table = self._tables[side].select([term.expr.name])
             codes: Codes = np.empty(len(table), np.uint64)
             if not self._work.every(len(table), partial(_moved_back, term.expr, table, np.uint64(least), codes)):
                 return None
@@ -179,7 +179,7 @@ class Condition:
         """The ``n`` arrays that ``code`` makes of the values of stream ``side``, slice by slice where each value has a
         code of its own.
         """
-        table = self._incoming.table(side)
+        table = self._tables["r" if side == "r" else "s"]
         if not all(isinstance(slot.key, (ExactKey, FloatKey, WideKey)) for slot in self.plan.slots(side)):
             if side not in self._values:
                 self._values[side] = self._coder.values(side, table)
@@ -264,12 +264,12 @@ def _narrow(possible: Mask, low: Codes, high: Codes, mine: slice) -> None:
     possible[mine] &= low[mine] <= high[mine]
 
 
-def _measured(e: Expr, incoming: Arrivals, work: Work) -> Expr:
+def _measured(e: Expr, tables: Mapping[Side, pa.Table], work: Work) -> Expr:
     """``e`` whose columns have the ranges of their values, so that keys are as narrow as these allow, and no wider than
     they can be compared.
     """
     def known(c: Col) -> Col:
-        (found,) = Schema.from_table(c.side, measured(incoming.table(c.side).select([c.name])))
+        (found,) = Schema.from_table(c.side, measured(tables[c.side].select([c.name])))
         return replace(c, range=found.range, nullable=found.nullable)
 
     every = list(columns(e))

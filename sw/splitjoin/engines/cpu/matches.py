@@ -8,7 +8,10 @@ these are few, unless values rise.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,8 @@ from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.ir import MIRRORED, And, Cmp, Expr, sides
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
-from splitjoin.lang.types import Bool, is_text
+from splitjoin.lang.types import BOOL, Bool, Date, Duration, Timestamp, is_exact, is_text
+from splitjoin.plan.linear import Total, relation
 
 from ..arrival import Arrivals
 from ..device import TableMatches
@@ -85,10 +89,55 @@ class _Groups:
 
 def _terms(predicate: Expr) -> tuple[list[Cmp], Cmp | None] | None:
     """The equalities and the inequality of ``predicate``, each with R's operand before S's, if it has no other terms,
-    and one at least.
+    and one at least; also if they are written otherwise.
     """
+    terms = predicate.args if isinstance(predicate, And) else (predicate,)
+    return _sided(terms) or _sided(_separated(terms))
+
+
+def _separated(terms: Sequence[Expr]) -> list[Expr]:
+    """``terms`` whose exact comparisons have R's values on one side and S's on the other, and several of the same
+    values as one: ``r.x - s.a < 5`` as ``r.x <= s.a + 4``, ``<=`` and ``>=`` as ``=``. Empty if some cannot be so.
+    """
+    found, limits = list[Expr](), dict[tuple[Any, ...], tuple[int | None, int | None]]()
+    for term in terms:
+        if not isinstance(term, Cmp) or term.op == "<>" or not _is_exact(term):
+            found.append(term)
+            continue
+        total, op = Total.compared(term)
+        if any(not total.only(side).terms for side in SIDES) or total.mixed:
+            return []
+        exact = relation(total, op)
+        by = math.gcd(exact.g, exact.h)
+        if exact.op == "=" and exact.c % by:
+            return []
+        limit, key = Fraction(-exact.c, by), (exact.r, exact.s, exact.g // by, exact.h // by)
+        low, high = limits.get(key, (None, None))
+        if exact.op != "<=":
+            low = math.ceil(limit) if low is None else max(low, math.ceil(limit))
+        if exact.op != ">=":
+            high = math.floor(limit) if high is None else min(high, math.floor(limit))
+        limits[key] = low, high
+    for (r, s, g, h), (low, high) in limits.items():
+        if low is not None and high is not None and low != high:
+            return []
+        end = Fraction((high if high is not None else low) or 0)
+        sums = [Total({t.expr: Fraction(t.factor * t.scale * factor) for t in of}, constant)
+                for of, factor, constant in ((r, g, Fraction(0)), (s, -h, end))]
+        op = "=" if low == high else ">=" if high is None else "<="
+        found.append(Cmp(BOOL, op, sums[0].expr(), sums[1].expr()))
+    return found
+
+
+def _is_exact(term: Cmp) -> bool:
+    """True if ``term`` compares whole numbers, decimals or times, which have no rounding."""
+    return all(is_exact(e.type) or isinstance(e.type, (Date, Timestamp, Duration)) for e in (term.a, term.b))
+
+
+def _sided(terms: Sequence[Expr]) -> tuple[list[Cmp], Cmp | None] | None:
+    """The equalities and the inequality of ``terms`` as they are; None if there are others."""
     equalities, bound = list[Cmp](), None
-    for term in predicate.args if isinstance(predicate, And) else (predicate,):
+    for term in terms:
         if not isinstance(term, Cmp) or term.op == "<>" or is_text(term.a.type) or isinstance(term.a.type, Bool):
             return None
         read = sides(term.a), sides(term.b)
@@ -102,7 +151,7 @@ def _terms(predicate: Expr) -> tuple[list[Cmp], Cmp | None] | None:
             bound = term
         else:
             return None
-    return equalities, bound
+    return (equalities, bound) if equalities or bound is not None else None
 
 
 def _operands(term: Cmp, incoming: Arrivals) -> tuple[Vector, Vector] | None:
@@ -152,6 +201,7 @@ def _groups(equalities: list[Cmp], incoming: Arrivals, values: _Values | None, w
         for part, v in zip(possible, operands, strict=True):
             part &= v.valid
         points.append((operands[0].values, operands[1].values))
+    points = _folded(points, possible)
     keys_r, keys_s = points[0]
     least = int(keys_s.min(initial=2**63 - 1))
     count = max(int(keys_s.max(initial=-2**63)) - least + 1, 1)
@@ -161,6 +211,26 @@ def _groups(equalities: list[Cmp], incoming: Arrivals, values: _Values | None, w
     groups = Groups([(of_r.view(np.uint64) - np.uint64(low % 2**64), of_s.view(np.uint64) - np.uint64(low % 2**64))
                      for low, (of_r, of_s) in zip(lowest, points, strict=True)], possible[0], possible[1], work)
     return _Groups(groups.of("r"), groups.of("s"), 0, groups.count)
+
+
+def _folded(points: list[tuple[Rows, Rows]], possible: list[npt.NDArray[np.bool_]]) -> list[tuple[Rows, Rows]]:
+    """One key in place of all of ``points``, if the keys of S that are ``possible`` lie in so narrow ranges. A tuple of
+    R with a key outside of these is not possible any more.
+    """
+    if len(points) == 1 or not possible[1].any():
+        return points
+    ends = [(int(of_s.min(where=possible[1], initial=2**63 - 1)), int(of_s.max(where=possible[1], initial=-2**63)))
+            for _, of_s in points]
+    if math.prod(high - low + 1 for low, high in ends) >= 2**62:
+        return points
+    made = [np.zeros(len(keys), np.int64) for keys in points[0]]
+    for (of_r, of_s), (low, high) in zip(points, ends, strict=True):
+        possible[0] &= (of_r >= low) & (of_r <= high)
+        for folded, keys in zip(made, (of_r, of_s), strict=True):
+            folded *= high - low + 1  # what leaves 64 bits is of tuples that are not possible
+            folded += keys
+            folded -= low
+    return [(made[0], made[1])]
 
 
 @dataclass

@@ -1,20 +1,20 @@
-"""Texts of whole tables by rank: keys for comparisons that the first eight bytes do not decide."""
+"""Texts of whole tables by rank: columns of whole numbers in the order of the texts that a condition compares."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitjoin.lang.eval.vector import Vector
-from splitjoin.lang.ir import Expr
-from splitjoin.lang.schema import SIDES, Side
-from splitjoin.plan.keys import Codes, PrefixKey, prefixes, texts_of
-from splitjoin.plan.plan import Plan
+from splitjoin.lang.ir import Cmp, Col, Expr, distinct, rebuilt, sides
+from splitjoin.lang.schema import Side
+from splitjoin.lang.types import Int, is_text
+from splitjoin.plan.keys import prefixes, texts_of
 
-from ..arrival import Arrivals
 from .sorting import stable_order
 
 __all__ = ["with_ranked_texts"]
@@ -23,53 +23,68 @@ __all__ = ["with_ranked_texts"]
 _MOST_BYTES = 256
 
 
-@dataclass(frozen=True)
-class _RankKey:
-    """A text of a whole table by its rank among all that it is compared with; 0 for NULL."""
+def with_ranked_texts(predicate: Expr, tables: Mapping[Side, pa.Table]) -> tuple[Expr, Mapping[Side, pa.Table]]:
+    """``predicate`` with comparisons of whole numbers in place of those of texts of both streams by ``<`` and the like,
+    and the ``tables`` with the columns of these: the rank of each text among all that are compared so, NULL for NULL.
 
-    side: Side
-    expr: Expr
-    ranks: Codes = field(compare=False, repr=False)
-    nullable: bool = True
-    width: int = 32
+    Both are as they were if there are no such comparisons, or if some text is very long.
+    """
+    nodes = [node for node, _ in distinct(predicate)]
+    ranked = dict.fromkeys(e for node in nodes if isinstance(node, Cmp) and node.op not in ("=", "<>")
+                           and _is_of_both(node) for e in (node.a, node.b))
+    if not ranked:
+        return predicate, tables
+    texts = [texts_of(e, tables[next(iter(sides(e)))]) for e in ranked]
+    ranks = _ranks(texts)
+    if ranks is None:
+        return predicate, tables
+    with_ranks = dict(tables)
+    made, begin = dict[Expr, Expr](), 0
+    for n, (e, data) in enumerate(zip(ranked, texts, strict=True)):
+        (side,) = sides(e)
+        mine, begin = ranks[begin:begin + len(data)], begin + len(data)
+        lacking = data.is_null().to_numpy() if data.null_count else None
+        name = f"splitjoin rank {n}"
+        with_ranks[side] = with_ranks[side].append_column(pa.field(name, pa.uint32()), pa.array(mine, mask=lacking))
+        made[e] = Col(Int(32, signed=False), side, name, data.null_count > 0)
+    return _compared_by(predicate, made), with_ranks
 
-    def values(self, table: pa.Table, texts: object = None) -> Vector:
-        """The ranks, for every row of the table."""
-        return Vector(self.ranks, self.ranks != 0)
 
-    def encode(self, values: Vector) -> Codes:
-        """The ranks themselves."""
-        return values.values
+def _is_of_both(node: Cmp) -> bool:
+    """True if ``node`` compares a text of one stream with one of the other."""
+    of = sides(node.a), sides(node.b)
+    return is_text(node.a.type) and is_text(node.b.type) and len(of[0]) == len(of[1]) == 1 and of[0] != of[1]
 
 
-def with_ranked_texts(plan: Plan, incoming: Arrivals) -> Plan:
-    """``plan`` with ranks as the keys of texts, where some are longer than its keys and none is very long."""
-    ranked = [(side, n, slot.key) for side in SIDES for n, slot in enumerate(plan.slots(side))
-              if isinstance(slot.key, PrefixKey) and not slot.key.exact]
-    texts = [texts_of(key.expr, incoming.table(side)) for side, _, key in ranked]
-    if not texts:
-        return plan
-    sizes = [pc.fill_null(pc.binary_length(data), 0).to_numpy() for data in texts]
-    longest = max((int(size.max(initial=0)) for size in sizes), default=0)
-    if not min(key.bytes_ for *_, key in ranked) < longest <= _MOST_BYTES:
-        return plan
+def _compared_by(predicate: Expr, columns: dict[Expr, Expr]) -> Expr:
+    """``predicate`` with the ``columns`` in place of texts wherever two of these are compared."""
+    made: list[Expr] = []
+    for node, children in distinct(predicate):
+        if isinstance(node, Cmp) and node.a in columns and node.b in columns:
+            made.append(replace(node, a=columns[node.a], b=columns[node.b]))
+        else:
+            made.append(rebuilt(node, [made[i] for i in children]))
+    return made[-1]
+
+
+def _ranks(texts: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint32] | None:
+    """The rank of each of ``texts``, one behind the other, by the order of bytes, from 0; None if one is too long."""
+    sizes = np.concatenate([pc.fill_null(pc.binary_length(data), 0).to_numpy() for data in texts])
+    longest = int(sizes.max(initial=0))
+    if longest > _MOST_BYTES:
+        return None
     # Equal parts of eight bytes, with zeros behind the end, are of different texts only if their lengths differ.
     parts = [np.concatenate([prefixes(data, 8, start) for data in texts]) for start in range(0, longest, 8)]
-    parts.append(np.concatenate(sizes).astype(np.uint64))
-    order = np.arange(len(parts[0]))
+    parts = [part for part in (*parts, sizes.astype(np.uint64)) if len(part) and part.min() < part.max()]
+    order: npt.NDArray[np.int64] | None = None
     for part in reversed(parts):
-        order = order[stable_order(part[order])]
+        order = stable_order(part) if order is None else order[stable_order(part[order])]
+    ranks = np.zeros(len(sizes), np.uint32)
+    if order is None:
+        return ranks
     rises = np.zeros(len(order), np.bool_)
     for part in parts:
-        rises[1:] |= part[order[1:]] != part[order[:-1]]
-    ranks = np.empty(len(order), np.uint64)
-    ranks[order] = np.cumsum(rises).astype(np.uint64) + np.uint64(1)
-    slots = {side: list(plan.slots(side)) for side in SIDES}
-    begin = 0
-    for (side, n, key), data in zip(ranked, texts, strict=True):
-        mine = ranks[begin:begin + len(data)]
-        begin += len(data)
-        if data.null_count:
-            mine = np.where(data.is_valid().to_numpy(), mine, np.uint64(0))
-        slots[side][n] = replace(slots[side][n], key=_RankKey(key.side, key.expr, mine))  # type: ignore[arg-type]  # for this plan only
-    return replace(plan, slots_r=tuple(slots["r"]), slots_s=tuple(slots["s"]))
+        sorted_part = part[order]
+        rises[1:] |= sorted_part[1:] != sorted_part[:-1]
+    ranks[order] = np.cumsum(rises, dtype=np.uint32)
+    return ranks
