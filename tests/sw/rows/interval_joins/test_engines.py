@@ -165,3 +165,7 @@ def test_counters_and_the_plan() -> None:
                              device=CpuDevice(threads=2))
     assert made.counters == {"tuples_r": 2, "tuples_s": 2, "comparisons": 4, "matches": 2}
     assert made.plan == "sliding: 2 workers by key; least and greatest values by two stacks"
+    made = splitjoin.join(R, S, on="r.x = s.a", window="RANGE 5", time="ts", device=CpuDevice(threads=2),
+                          aggregate={"n": "count(*)", "total": "sum(s.a)"})
+    assert made.plan is not None
+    assert made.plan.startswith("sliding: 1 worker by key")  # several take longer
