@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from splitjoin.base.errors import InputError, SchemaError
 
@@ -75,6 +74,8 @@ def parquet_schema(path: str | Path) -> pa.Schema:
 
     Raises `InputError` if the file cannot be read.
     """
+    import pyarrow.parquet as pq  # where a Parquet file is used: it takes 10 MiB
+
     try:
         with pq.ParquetFile(path) as file:
             schema, metadata = file.schema_arrow, file.metadata

@@ -111,6 +111,9 @@ def _taker(rows: npt.NDArray[np.int64]) -> Callable[[pa.ChunkedArray], pa.Chunke
             return lambda column: pa.chunked_array(
                 [chunk for run in runs for chunk in column.slice(*run).chunks], column.type)
     places = indices(rows)
+    if n and rows[0] < 0 and int(rows.max()) < 0:
+        return lambda column: pa.chunked_array([pa.nulls(n, column.type)]) if pa.types.is_primitive(
+            column.type) else take(column, places)
     return lambda column: take(column, places)
 
 

@@ -15,7 +15,7 @@ from splitjoin.engines.slices import Slices
 
 from .operator import RowBatch
 
-__all__ = ["ChosenRows", "TableRows"]
+__all__ = ["ChosenRows", "SegmentedRows", "TableRows"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -51,6 +51,32 @@ class TableRows:
         for at in range(0, max(len(self), 1), size):
             yield TableRows(self.r[at:at + size], self.s[at:at + size], [v.slice(at, size) for v in self.values],
                             self.items, self.work)
+
+
+class SegmentedRows(TableRows):
+    """Rows that are ``segments`` behind each other, each with row ids of R and of S (n,), without a copy."""
+
+    def __init__(self, segments: Sequence[tuple[Ints, Ints]], items: Callable[[], Items], work: Slices):
+        self.__dict__.update(values=(), items=items, work=work, _segments=segments)
+
+    def __len__(self) -> int:
+        return sum(len(r) for r, _ in self.__dict__["_segments"])
+
+    @cached_property
+    def r(self) -> Ints:
+        """As of `TableRows`."""
+        return np.concatenate([r for r, _ in self.__dict__["_segments"]])
+
+    @cached_property
+    def s(self) -> Ints:
+        """As of `TableRows`."""
+        return np.concatenate([s for _, s in self.__dict__["_segments"]])
+
+    def parts(self, size: int) -> Iterator[TableRows]:
+        """As `TableRows.parts`."""
+        whole = [(r, s) for r, s in self.__dict__["_segments"] if len(r)] or self.__dict__["_segments"][:1]
+        for r, s in whole:
+            yield from TableRows(r, s, (), self.items, self.work).parts(size)
 
 
 class ChosenRows(TableRows):

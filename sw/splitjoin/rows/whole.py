@@ -22,11 +22,11 @@ from splitjoin.lang.query import Query
 from .aggregates import Gather, Groups, reference_aggregates, sorted_folds
 from .aggregates.state_operator import state_operator
 from .answers import interval_engine, operator_of_pairs, states_leave
-from .kinds import KindOperator, neighbour_rows, reference_neighbours, reference_rows, table_rows
+from .kinds import KindOperator, SegmentedOrder, neighbour_rows, reference_neighbours, reference_rows, table_rows
 from .matched import matched_rows
 from .operator import RowBatch
 from .output import indices
-from .table_rows import TableRows
+from .table_rows import SegmentedRows, TableRows
 
 if TYPE_CHECKING:
     from splitjoin.circuit.driver import CircuitDevice
@@ -100,6 +100,8 @@ class WholeRows:
         if isinstance(pairs, TableMatches):
             return matched_rows(query, incoming, pairs)
         rows = table_rows(query, incoming, pairs)
+        if isinstance(rows, SegmentedOrder):
+            return SegmentedRows(rows.segments, lambda: rows.items(query, incoming), pairs.work)
         return TableRows(rows.r, rows.s, (), lambda: rows.items(query, incoming), pairs.work)
 
     def _nearest(self) -> TableRows:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.base.ipc import ipc_batches, ipc_schema, read_ipc_file, read_ipc_stream, translated, validated
@@ -93,7 +92,9 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Tab
     with _reading(path):
         if path.suffix.lower() in IPC:
             return read_ipc_file(path, columns)
-        return validated(pyarrow.parquet.read_table(path, columns=columns))
+        from pyarrow import parquet  # where a Parquet file is used: it takes 10 MiB
+
+        return validated(parquet.read_table(path, columns=columns))
 
 
 def read_schema(path: str | Path) -> pa.Schema:
@@ -108,7 +109,9 @@ def read_schema(path: str | Path) -> pa.Schema:
     with _reading(path):
         if path.suffix.lower() in IPC:
             return ipc_schema(path)
-        schema = pyarrow.parquet.read_schema(path)
+        from pyarrow import parquet  # where a Parquet file is used: it takes 10 MiB
+
+        schema = parquet.read_schema(path)
         _ = schema.names  # raises for names that are not in UTF-8
         return schema
 
@@ -200,7 +203,9 @@ class TableFiles:
                 if path.suffix.lower() in IPC:
                     found += path.stat().st_size * len(columns) // max(len(ipc_schema(path)), 1)
                     continue
-                with pyarrow.parquet.ParquetFile(path) as file:
+                from pyarrow import parquet  # where a Parquet file is used: it takes 10 MiB
+
+                with parquet.ParquetFile(path) as file:
                     groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
                 found += sum(max(column.total_uncompressed_size, 4 * group.num_rows) for group in groups
                              for column in map(group.column, range(group.num_columns))

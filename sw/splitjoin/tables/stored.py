@@ -9,7 +9,6 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet
 
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.lang.layouts import decoded, encoded, is_encoded
@@ -121,10 +120,12 @@ def _stored_type(type_: pa.DataType, suffix: str) -> pa.DataType | None:
 
 def _parquet_type(type_: pa.DataType) -> pa.DataType | None:
     """The type that a Parquet file gives for a column of ``type_``; None if it holds none, or cannot be cast back."""
+    from pyarrow import parquet  # where a Parquet file is used: it takes 10 MiB
+
     file = io.BytesIO()
     try:
-        pyarrow.parquet.write_table(pa.table({"x": pa.array([], type_)}), file)
-        found = pyarrow.parquet.read_schema(io.BytesIO(file.getvalue())).field(0).type
+        parquet.write_table(pa.table({"x": pa.array([], type_)}), file)
+        found = parquet.read_schema(io.BytesIO(file.getvalue())).field(0).type
         pa.array([], type_).cast(found).cast(type_)
     except (pa.ArrowException, OSError):
         return None

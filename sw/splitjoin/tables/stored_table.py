@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.base.ipc import ipc_batches, read_ipc_file, translated, validated
@@ -42,7 +41,9 @@ class StoredTable:
         """The table. Raises `InputError` if the file is gone, or is another one by now."""
         with self._reading():
             if self._suffix == ".parquet":
-                with pyarrow.parquet.ParquetFile(self.path) as file:
+                from pyarrow import parquet  # where a Parquet file is used: it takes 10 MiB
+
+                with parquet.ParquetFile(self.path) as file:
                     found = validated(file.read())
             elif self._suffix in IPC:
                 found = read_ipc_file(self.path)

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
-import pyarrow.parquet
 
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.lang.layouts import empty_table
@@ -63,7 +62,9 @@ class TableWriter:
         with self._translated(), ExitStack() as stack:
             part = stack.enter_context(replacing(self.path))
             if self._suffix == ".parquet":
-                made = pyarrow.parquet.ParquetWriter(part, self._stored)
+                from pyarrow import parquet  # where a Parquet file is used: it takes 10 MiB
+
+                made = parquet.ParquetWriter(part, self._stored)
             elif self._suffix in IPC:
                 made = pa.ipc.new_file(str(part), self._stored)
             else:

@@ -30,7 +30,7 @@ from .runs_of_keys import Groups
 from .sorting import stable_order
 from .table_work import Work, aligned
 
-__all__ = ["matches_of"]
+__all__ = ["KeyGroups", "groups_of", "matches_of", "terms_of"]
 
 Rows = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)
@@ -46,12 +46,12 @@ def matches_of(query: Query, incoming: Arrivals, work: Work) -> TableMatches | N
 
     None where the condition is another one, a type has no codes of 64 bits, or there are no loops.
     """
-    terms = _terms(query.predicate)
+    terms = None if query.kind.is_asof else terms_of(query.predicate)
     if work.loops is None or terms is None:
         return None
     equalities, bound = terms
     values = None if bound is None else _values(bound, incoming)
-    groups = None if bound is not None and values is None else _groups(equalities, incoming, values, work)
+    groups = None if bound is not None and values is None else groups_of(equalities, incoming, values, work)
     if groups is None:
         return None
     found = _by_keys(query, incoming, groups, work) if values is None else (
@@ -78,7 +78,7 @@ class _Values:
 
 
 @dataclass
-class _Groups:
+class KeyGroups:
     """The keys of R and S, and what makes them numbers of groups, as the loops take them."""
 
     r: Rows
@@ -87,7 +87,7 @@ class _Groups:
     count: int
 
 
-def _terms(predicate: Expr) -> tuple[list[Cmp], Cmp | None] | None:
+def terms_of(predicate: Expr) -> tuple[list[Cmp], Cmp | None] | None:
     """The equalities and the inequality of ``predicate``, each with R's operand before S's, if it has no other terms,
     and one at least; also if they are written otherwise.
     """
@@ -186,12 +186,12 @@ def _values(bound: Cmp, incoming: Arrivals) -> _Values | None:
                    bound.op in ("<=", ">="), (every[0], every[1]))
 
 
-def _groups(equalities: list[Cmp], incoming: Arrivals, values: _Values | None, work: Work) -> _Groups | None:
+def groups_of(equalities: list[Cmp], incoming: Arrivals, values: _Values | None, work: Work) -> KeyGroups | None:
     """The groups of the ``equalities``, without the tuples whose value is NULL."""
     valids = (None, None) if values is None else values.valid
     if not equalities:
         r, s = (_NONE if valid is None else np.subtract(valid, 1, dtype=np.int64) for valid in valids)
-        return _Groups(r, s, 0, 1)
+        return KeyGroups(r, s, 0, 1)
     points, possible = [], [np.ones(n, np.bool_) if valid is None else valid.copy() for n, valid in zip(
         (len(incoming.r), len(incoming.s)), valids, strict=True)]
     for term in equalities:
@@ -206,11 +206,11 @@ def _groups(equalities: list[Cmp], incoming: Arrivals, values: _Values | None, w
     least = int(keys_s.min(initial=2**63 - 1))
     count = max(int(keys_s.max(initial=-2**63)) - least + 1, 1)
     if len(points) == 1 and count <= _SPREAD * len(keys_s) + 1024 and all(part.all() for part in possible):
-        return _Groups(aligned(keys_r), aligned(keys_s), least, count)
+        return KeyGroups(aligned(keys_r), aligned(keys_s), least, count)
     lowest = [int(of_s.min(initial=2**63 - 1)) for _, of_s in points]
     groups = Groups([(of_r.view(np.uint64) - np.uint64(low % 2**64), of_s.view(np.uint64) - np.uint64(low % 2**64))
                      for low, (of_r, of_s) in zip(lowest, points, strict=True)], possible[0], possible[1], work)
-    return _Groups(groups.of("r"), groups.of("s"), 0, groups.count)
+    return KeyGroups(groups.of("r"), groups.of("s"), 0, groups.count)
 
 
 def _folded(points: list[tuple[Rows, Rows]], possible: list[npt.NDArray[np.bool_]]) -> list[tuple[Rows, Rows]]:
@@ -246,7 +246,7 @@ class _Found:
     tried: int
 
 
-def _by_keys(query: Query, incoming: Arrivals, groups: _Groups, work: Work) -> _Found:
+def _by_keys(query: Query, incoming: Arrivals, groups: KeyGroups, work: Work) -> _Found:
     """By equal keys alone: by the first row of each group."""
     assert work.loops is not None
     loops, rows_s = work.loops, len(incoming.s)
@@ -261,7 +261,7 @@ def _by_keys(query: Query, incoming: Arrivals, groups: _Groups, work: Work) -> _
     return _Found(met, count, late, first[groups.r[late] - groups.least], count)
 
 
-def _by_values(query: Query, incoming: Arrivals, values: _Values, groups: _Groups, work: Work) -> _Found:
+def _by_values(query: Query, incoming: Arrivals, values: _Values, groups: KeyGroups, work: Work) -> _Found:
     """By the greatest value of each group."""
     assert work.loops is not None
     loops = work.loops

@@ -1,5 +1,6 @@
 """Compiled loops over whole tables that tell which tuples of R have a partner in S, by equal keys, by one inequality,
-or by both, and which of them have an earlier one (`table_loop` tells how they are compiled).
+or by both, and which of them have an earlier one; and that give the pairs by equal keys (`table_loop` tells how they
+are compiled).
 
 A key less ``least`` is the number of a group, if it is from 0 to before ``count``; empty keys stand for group 0. A
 value of R has a partner if it is less than one of its group in S, or with ``equal`` not above it; ``flip``, −1 in place
@@ -15,7 +16,8 @@ import numpy as np
 from .jit import compiled
 from .table_loop import loop
 
-__all__ = ["first_beyond", "first_rows", "fold_greatest", "mark_equal", "mark_late", "mark_met"]
+__all__ = ["count_in_order", "first_beyond", "first_rows", "fold_greatest", "mark_equal", "mark_late", "mark_met",
+           "pairs_in_order"]
 
 
 @compiled
@@ -134,3 +136,66 @@ def mark_equal(keys: Any, least: Any, count: Any, first: Any, rows_s: Any, offse
         met[i] = found * (1 + np.int64(row < (upto[i] if len(upto) else i + offset)))
         n += found
     return n
+
+
+@compiled
+def _waiting(row: Any, keys: Any, least: Any, count: Any, heads: Any, side: Any, met: Any, before: Any) -> Any:
+    """Have a row wait for others with its key: note whom it meets, and whom those that come later meet behind it.
+    Returns how many it meets. No branch depends on keys, so that reads of several rows overlap.
+    """
+    group, has = _group(row, keys, least, count)
+    slot = 2 * (group + (1 - has) * count)  # the last one is that of no group
+    others, mine = heads[slot + 1 - side] * has, heads[slot + side]
+    met[row], before[row] = others, mine
+    heads[slot + side] = ((row + 1) << 32) | ((mine & 0xFFFFFFFF) + 1)
+    return others & 0xFFFFFFFF
+
+
+@loop("iinniiIIIII")
+def count_in_order(keys_r: Any, keys_s: Any, least: Any, count: Any, times_r: Any, times_s: Any, heads: Any,
+                   met_r: Any, met_s: Any, before_r: Any, before_s: Any) -> Any:
+    """Whom each row meets of those with its key that arrive earlier, by times if there are some and by turns otherwise.
+    Returns how many pairs there are.
+
+    ``heads`` (2 · count + 2,), which are 0: for each group of R and of S one more than the last row, and in the low 32
+    bits how many there are. ``met_r``, ``met_s`` get the heads of the other stream that each row meets, 0 for none, and
+    ``before_r``, ``before_s`` those of its own before it.
+    """
+    total, j, end, timed = 0, 0, len(keys_s), len(times_r) > 0
+    for i in range(len(keys_r)):
+        while j < end and (times_s[j] < times_r[i] if timed else j < i):
+            total += _waiting(j, keys_s, least, count, heads, 1, met_s, before_s)
+            j += 1
+        total += _waiting(i, keys_r, least, count, heads, 0, met_r, before_r)
+    while j < end:
+        total += _waiting(j, keys_s, least, count, heads, 1, met_s, before_s)
+        j += 1
+    return total
+
+
+@compiled
+def _paired(row: Any, met: Any, before: Any, at: Any, mine: Any, theirs: Any) -> Any:
+    """Write the pairs of a row from ``at`` on, from the last to the first. Returns their end."""
+    n, other = met[row] & 0xFFFFFFFF, met[row] >> 32
+    for k in range(n):
+        place = at + n - 1 - k
+        mine[place] = row
+        theirs[place] = other - 1
+        if k + 1 < n:
+            other = before[other - 1] >> 32
+    return at + n
+
+
+@loop("iiiiiiII")
+def pairs_in_order(times_r: Any, times_s: Any, met_r: Any, met_s: Any, before_r: Any, before_s: Any, r: Any,
+                   s: Any) -> None:
+    """The pairs that `count_in_order` has counted, in order of arrival."""
+    at, j, end, timed = 0, 0, len(met_s), len(times_r) > 0
+    for i in range(len(met_r)):
+        while j < end and (times_s[j] < times_r[i] if timed else j < i):
+            at = _paired(j, met_s, before_r, at, s, r)
+            j += 1
+        at = _paired(i, met_r, before_s, at, r, s)
+    while j < end:
+        at = _paired(j, met_s, before_r, at, s, r)
+        j += 1

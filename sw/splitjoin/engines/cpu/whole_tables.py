@@ -18,6 +18,7 @@ from ..arrival import Arrivals
 from ..device import TableMatches, TableNeighbours, TablePairs
 from .alternatives import Alternative, alternatives_of
 from .condition import Condition
+from .equal_pairs import equal_pairs
 from .matches import matches_of
 from .pair_order import NO_PAIR, PairOrder, decided_by_times, place
 from .partners import neighbours_of, partners_of
@@ -52,8 +53,11 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
         return None
     work.share(len(incoming) * _TUPLE)
     visible = Spans(query, incoming, work)
-    if kind.how in ("semi", "anti") and visible.hold_all and (matches := matches_of(query, incoming, work)) is not None:
-        return matches
+    if not visible.limits:
+        if kind.needs_few_pairs and (matches := matches_of(query, incoming, work)) is not None:
+            return matches
+        if not kind.needs_few_pairs and (pairs := equal_pairs(query, incoming, room, work)) is not None:
+            return pairs
     reach = Reach.of(query)
     condition = Condition(reach.query, incoming, work)
     groups = condition.groups()

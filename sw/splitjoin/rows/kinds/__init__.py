@@ -5,7 +5,7 @@ kind: `KindOperator` consumes what any device gives, and `reference_rows` says t
 sequence does not matter, `UnorderedKindOperator` needs no order.
 """
 
-from .decisions import OrderedRows, Places
+from .decisions import OrderedRows, Places, SegmentedOrder
 from .neighbours import neighbour_rows, reference_neighbours
 from .operator import KindOperator
 from .own_side import OwnSide
@@ -14,5 +14,6 @@ from .unordered import UnorderedKindOperator, lone_rows, operations
 from .unordered_as_of import UnorderedAsOfOperator
 from .whole import table_rows
 
-__all__ = ["KindOperator", "OrderedRows", "OwnSide", "Places", "UnorderedAsOfOperator", "UnorderedKindOperator",
-           "lone_rows", "neighbour_rows", "operations", "reference_neighbours", "reference_rows", "table_rows"]
+__all__ = ["KindOperator", "OrderedRows", "OwnSide", "Places", "SegmentedOrder", "UnorderedAsOfOperator",
+           "UnorderedKindOperator", "lone_rows", "neighbour_rows", "operations", "reference_neighbours",
+           "reference_rows", "table_rows"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +23,8 @@ from splitjoin.lang.schema import SIDES, Side
 
 from .undecided import NEVER, Ints, later
 
-__all__ = ["Decisions", "OrderedRows", "Places", "choice_limits", "deciding_arrivals", "nearest_until", "ordered",
-           "places_before"]
+__all__ = ["Decisions", "OrderedRows", "Places", "SegmentedOrder", "choice_limits", "deciding_arrivals",
+           "nearest_until", "ordered", "places_before"]
 
 #: For each row the position of the arrival that brings it, or before whose results it comes, and its stream.
 Places = tuple[Ints, npt.NDArray[np.uint8]]
@@ -70,6 +71,29 @@ class OrderedRows:
         items[rest] = others
         items["kind"][mine], items["side"][mine], items["r"][mine], items["s"][mine] = PAIR, side, self.r, self.s
         return items
+
+
+class SegmentedOrder(OrderedRows):
+    """Rows that are segments behind each other, each with the row ids of R and of S (n,)."""
+
+    def __init__(self, segments: Sequence[tuple[Ints, Ints]], places: Callable[[], Places]):
+        self.__dict__.update(places=places, _segments=segments)
+
+    @property
+    def segments(self) -> Sequence[tuple[Ints, Ints]]:
+        """The segments, one at least."""
+        found: Sequence[tuple[Ints, Ints]] = self.__dict__["_segments"]
+        return found
+
+    @cached_property
+    def r(self) -> Ints:
+        """As of `OrderedRows`."""
+        return np.concatenate([r for r, _ in self.segments])
+
+    @cached_property
+    def s(self) -> Ints:
+        """As of `OrderedRows`."""
+        return np.concatenate([s for _, s in self.segments])
 
 
 def nearest_until(time: Ints, back_time: Ints) -> Ints:

@@ -14,7 +14,7 @@ from splitjoin.engines.slices import Slices
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
-from .decisions import Decisions, OrderedRows, Places, choice_limits, deciding_arrivals, ordered
+from .decisions import Decisions, OrderedRows, Places, SegmentedOrder, choice_limits, deciding_arrivals, ordered
 from .nearest_order import order_by_times
 from .own_side import OwnSide
 from .undecided import NEVER, NONE, Ints, later
@@ -37,20 +37,20 @@ def table_rows(query: Query, incoming: Arrivals, found: TablePairs) -> OrderedRo
             when = at
         return when, work.taken(incoming.stream, when)
 
-    pairs = OrderedRows(r, np.full(len(r), NONE) if kind.how == "semi" else s, places)
+    pairs = OrderedRows(r, np.broadcast_to(np.int64(NONE), len(r)) if kind.how == "semi" else s, places)
     if query.order.kind == "left":
         return _by_left(query, incoming, pairs, work)
     if not kind.is_asof:
         if not kind.has_pairs and kind.how != "semi":
             none = np.empty(0, np.int64)
             pairs = OrderedRows(none, none, lambda: (none, none.astype(np.uint8)))
-        alone = []
-        for side in SIDES:
-            if kind.gives_unmatched(side):
-                rows = _unmatched(len(incoming.table(side)), r if side == "r" else s, work)
-                alone.append(_waiting(query, incoming, side, rows, None))
-        if not alone:
+        sides = [side for side in SIDES if kind.gives_unmatched(side)]
+        lone = {side: _unmatched(len(incoming.table(side)), r if side == "r" else s, work) for side in sides}
+        if not lone:
             return pairs
+        if all(_wait_for_the_end(query, incoming, side) for side in lone):
+            return _behind(pairs, lone, len(incoming))
+        alone = [_waiting(query, incoming, side, rows, None) for side, rows in lone.items()]
         waited = ordered(alone, len(incoming))
         return _merged(pairs, places(work), waited, work) if len(pairs.r) else waited
     rows, partner = r, s
@@ -78,6 +78,26 @@ def _unmatched(rows: int, matched: Ints, work: Slices) -> Ints:
     is_matched = np.zeros(rows, np.bool_)
     work.each(len(matched), lambda mine: is_matched.__setitem__(matched[mine], True))  # each thread writes the same
     return work.where(rows, lambda mine: ~is_matched[mine])
+
+
+def _wait_for_the_end(query: Query, incoming: Arrivals, side: Side) -> bool:
+    """True if no tuple of stream ``side`` without a pair is decided before the end of input."""
+    extent, table = query.window(side), incoming.table(side)
+    return (extent.rows is None or extent.rows >= len(table)) and extent.length is None and not bool(
+        OwnSide.of(query, side).ruled_out(table).any())
+
+
+def _behind(pairs: OrderedRows, lone: dict[Side, Ints], end: int) -> OrderedRows:
+    """``pairs``, and the ``lone`` rows of each stream behind them, at the position ``end``."""
+    nothing = {side: np.broadcast_to(np.int64(NONE), len(rows)) for side, rows in lone.items()}
+
+    def places() -> Places:
+        at, side = pairs.places()
+        more = [np.full(len(rows), SIDES.index(name), np.uint8) for name, rows in lone.items()]
+        return (np.concatenate([at, np.full(sum(map(len, more)), end)]), np.concatenate([side, *more]))
+
+    return SegmentedOrder([(pairs.r, pairs.s), *((rows, nothing[side]) if side == "r" else (nothing[side], rows)
+                                                 for side, rows in lone.items())], places)
 
 
 def _by_left(query: Query, incoming: Arrivals, pairs: OrderedRows, work: Slices) -> OrderedRows:

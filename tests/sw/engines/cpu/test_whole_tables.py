@@ -31,7 +31,7 @@ from splitjoin.lang.schema import Schema
 
 from ....support.sampling import at_length, examples
 from ...sessions.test_feeding import rows_of
-from .test_partners import CONDITIONS, WINDOWS, plain, tables
+from .test_partners import CONDITIONS, WINDOWS, plain, rising, tables
 
 RANGES = (
     "r.x < s.x AND r.u > s.u", "r.x < s.u AND s.x < r.u", "r.k = s.k AND r.x < s.x AND r.k > s.x",
@@ -90,6 +90,21 @@ def test_alternatives_give_each_pair_once(r: pa.Table, s: pa.Table, data: st.Dat
     expected = join(r, s, **call, device="golden")
     assert rows_of(found.table) == rows_of(expected.table), found.plan
     assert found.items.tolist() == expected.items.tolist()
+
+
+@pytest.mark.parametrize("on", ["r.x = s.x", "r.x = s.x AND r.k = s.k", "r.wide = s.wide AND r.x = s.x"])
+def test_lists_of_equal_keys_give_the_rows_of_sorted_ones(on: str) -> None:
+    r, s = rising(21), rising(22, 2000)
+    for call, how in ((call, how) for call in ({}, {"time": "ts"}) for how in ("inner", "left", "right", "full")):
+        found = []
+        for loops in (LOOPS, None):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(TableCompilation, "for_rows", lambda *_, loops=loops: loops)
+                found.append(join(r, s, on=on, how=how, **call, threads=2))
+        assert "lists of equal keys" in found[0].plan
+        assert "sorted keys" in found[1].plan
+        assert found[0].items.tolist() == found[1].items.tolist()
+        assert found[0].table.drop(["f_r", "f_s"]).equals(found[1].table.drop(["f_r", "f_s"]))
 
 
 def test_an_alternative_that_is_always_true_has_all_pairs() -> None:
