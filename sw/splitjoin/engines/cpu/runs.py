@@ -24,8 +24,8 @@ from .jit import compiled
 from .store import Store, aligned
 from .tuning import DEFAULTS
 
-__all__ = ["Runs", "by_probe", "first_above", "first_not_below", "first_reaching", "in_arrival_order", "sort_keys",
-           "sort_rows", "span"]
+__all__ = ["Runs", "by_probe", "by_probes", "first_above", "first_not_below", "first_reaching", "in_arrival_order",
+           "sort_keys", "sort_rows", "span"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -281,6 +281,21 @@ def by_probe(probes: Any, probe_of: Any, rows: Any, place: Any, counts: Any, out
                 out[j] = out[j - 1]
                 j -= 1
             out[j] = row
+
+
+@compiled
+def by_probes(chosen: Any, found: Any, probe_of: Any, rows: Any, place: Any, counts: Any, out: Any) -> None:
+    """Write the ``rows`` (parts, …) of all parts of ``chosen`` by probe, as `by_probe` does: ``found`` (parts,) of
+    each, none where it is negative.
+
+    One thread does, as those of several would write to the same cache lines.
+    """
+    parts = len(found)
+    for part in range(parts):
+        n = found[part]
+        if n > 0:
+            a, b = len(chosen) * part // parts, len(chosen) * (part + 1) // parts
+            by_probe(chosen[a:b], probe_of[part, :n], rows[part, :n], place, counts, out)
 
 
 @compiled

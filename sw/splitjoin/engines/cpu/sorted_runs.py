@@ -23,7 +23,7 @@ from .finder import Batch, Finder, Found
 from .handover import entry_address
 from .intrinsics import BLOCK
 from .jit import load
-from .runs import Runs, by_probe, in_arrival_order, sort_keys
+from .runs import Runs, by_probe, by_probes, in_arrival_order, sort_keys
 from .sorted_source import find_fields, sorted_source, walk_fields
 from .store import ReusedArrays, Store
 from .suitable import slot_tests
@@ -59,8 +59,8 @@ class _Parts:
     A part that had no room for its matches is searched again by the interpreter, and the next batch has more room.
     """
 
-    def __init__(self, fields: list[Field], entries: list[int]):
-        self._fields, self._entries, self.block = {field.name for field in fields}, entries, Block(fields)
+    def __init__(self, fields: list[Field], entry: int):
+        self._fields, self._entry, self.block = {field.name for field in fields}, entry, Block(fields)
         self._reused, self._room = ReusedArrays(), 0
         self.rows, self.told = np.empty((0, 0), np.int64), np.empty((0, 2), np.int64)
         self.others: Array = self.rows  # the matches in the order of probes, or the probe of each
@@ -74,18 +74,14 @@ class _Parts:
             self.told = np.tile(np.array([-1, 0]), (parts, 1))
             self.rows = self.others = np.empty((parts, 0), np.int64)
             return []
-        other, kind = ("out", np.int64) if "place" not in self._fields else ("probe_of", np.uint32)
+        other, kind = ("out", np.int64) if "out" in self._fields else ("probe_of", np.uint32)
         self.rows = self._reused.array("rows", parts * self._room, np.int64).reshape(parts, -1)
         self.others = self._reused.array(other, parts * self._room, kind).reshape(parts, -1)
         self.told = self._reused.array("told", 2 * parts, np.int64).reshape(parts, 2)
         for name, value in {**values, "parts": parts, "rows": self.rows, other: self.others, "told": self.told}.items():
             if name in self._fields:
                 self.block.put(name, value if isinstance(value, int) else np.ascontiguousarray(value))
-        return [self.job()]
-
-    def job(self, n: int = 0) -> Job:
-        """The parts of entry number ``n``."""
-        return Job(self._entries[n], self.block, len(self.told))
+        return [Job(self._entry, self.block, len(self.told))]
 
     def missing(self) -> list[int]:
         """The parts that had no room; the next ones have more."""
@@ -128,15 +124,11 @@ class SortedFinder(Finder):
             else:
                 found[side] = Found.of(np.zeros(len(batch.windows[side][0]), np.int64), [])
         run_jobs(batch.team, jobs)
-        placing = list[Job]()
         for side, walk in walks.items():
             if walk is not None:
                 found[side] = self._walked_past(batch, side, walk)
-                if (self._walked[side].told[:, 0] > 0).any():
-                    placing.append(self._walked[side].job(1))
             elif side not in found:
                 found[side] = self._searched(batch, side)
-        run_jobs(batch.team, placing)
         return found
 
     def _number_of_parts(self, batch: Batch, probes: int) -> int:
@@ -160,7 +152,7 @@ class SortedFinder(Finder):
         other, (start, end) = other_side(side), batch.windows[side]
         if side not in self._found:
             self._found[side] = _Parts(find_fields(self._plan, other, self._by[other]),
-                                       [entry_address(self._modules[other].find_part)])
+                                       entry_address(self._modules[other].find_part))
         parts, n = self._number_of_parts(batch, len(start)), len(start)
         counts = self._reused.array(f"counts_{side}", n, np.int64)
         room = int((end - start).max()) + min(self.tuning.room, 4 * -(-n // parts)) + 1
@@ -184,32 +176,32 @@ class SortedFinder(Finder):
         """The job of ``walk``, divided by the bounds of probes, and so are the tuples."""
         other, n = walk.stored, len(walk.chosen)
         if side not in self._walked:
-            module = self._modules[other]
             self._walked[side] = _Parts(walk_fields(self._plan, other, self._by[other]),
-                                        [entry_address(of) for of in (module.walk_part, module.place_part)])
+                                        entry_address(self._modules[other].walk_part))
         parts, slots = self._number_of_parts(batch, n), sorted([self._by[other], *self._runs[other].others])
         ends = dict(zip((f"{end}{slot}" for slot in slots for end in ("low", "high")), walk.ends, strict=True))
         room = -(-n // parts) + min(self.tuning.room, 4 * -(-n // parts)) + 1
         return self._walked[side].jobs(parts, room, {
-            **self._values(batch, side, walk.counts), **ends, "chosen": walk.chosen, "place": walk.counts,
-            "out": walk.counts})
+            **self._values(batch, side, walk.counts), **ends, "chosen": walk.chosen,
+            "met": self._reused.array(f"met_{side}", n, np.int64)})
 
     def _walked_past(self, batch: Batch, side: str, walk: _Walk) -> Found:
-        """The matches of ``walk``, each probe's by row, of which some are still to be placed."""
+        """The matches of ``walk``, each probe's by row."""
         of, n = self._walked[side], len(walk.chosen)
         parts = len(of.told)
         missing = of.missing()
         spans = [slice(n * i // parts, n * (i + 1) // parts) for i in missing]
         self.count_candidates(int(of.told[:, 1].sum()) - sum(int(of.told[i, 1]) for i in missing))
         batch.memory.add(int(np.maximum(of.told[:, 0], 0).sum()))
+        walk.counts[walk.chosen] = self._reused.array(f"met_{side}", n, np.int64)
         met = batch.team.map(lambda span: self._walk(batch, side, walk, span), spans)
         place = np.cumsum(walk.counts)
         rows = np.empty(int(place[-1]), np.int64)
         place -= walk.counts
         for span, some in zip(spans, met, strict=True):
             by_probe(walk.chosen[span], *some, place, walk.counts, rows)
-        of.block.put("place", place)
-        of.block.put("out", rows)
+        if (of.told[:, 0] > 0).any():
+            by_probes(walk.chosen, of.told[:, 0], of.others, of.rows, place, walk.counts, rows)
         return Found.of(walk.counts, [(0, len(walk.counts), rows)])
 
     def _update(self, batch: Batch, side: str) -> None:
@@ -227,10 +219,11 @@ class SortedFinder(Finder):
         stored = store.end - store.base
         if not stored or n < self.tuning.sorted_probes or not runs.others or stored > _PASSED * n:
             return None
-        turns, chosen = self._turns(other, probes), np.empty(n, np.int64)
+        chosen = np.empty(n, np.int64)
         ends = [np.empty(n, store.arrays[slot].dtype) for slot in sorted([self._by[other], *runs.others])
                 for _ in ("low", "high")]
-        met = int(self._modules[other].intervals(turns, chosen, *ends, *probes))
+        # In one call, as another thread has the interpreter meanwhile.
+        met = int(self._modules[other].intervals(chosen, *ends, *probes))
         return None if met < 0 else _Walk(other, chosen[:met], [end[:met] for end in ends], np.zeros(n, np.int64))
 
     def _walk(self, batch: Batch, side: str, walk: _Walk, span: slice) -> tuple[Array, Rows]:

@@ -16,8 +16,7 @@ __all__ = ["find_fields", "sorted_source", "walk_fields"]
 _TEMPLATE = '''import numpy as np
 from splitjoin.engines.cpu.jit import compiled
 {readers}, interval_mask, lowest_bit
-from splitjoin.engines.cpu.runs import (by_probe, first_above, first_not_below, first_reaching, sort_keys, sort_rows,
-                                        span)
+from splitjoin.engines.cpu.runs import first_above, first_not_below, first_reaching, sort_keys, sort_rows, span
 
 # Made for functions of digest {digest}.
 
@@ -107,10 +106,15 @@ def find_part(part, block):
 _WALK = '''
 
 @compiled
-def intervals(turns, chosen, {ends}, {bounds}):
-    """Write the probes of ``turns`` whose intervals are not empty to ``chosen``, and the ends of their intervals.
-    Returns how many there are, or -1 if one of these ends is lower than that of the probe before.
+def intervals(chosen, {ends}, {bounds}):
+    """Write the probes whose intervals are not empty to ``chosen``, in the order of their bounds, and the ends of their
+    intervals. Returns how many there are, or -1 if one of these ends is lower than that of the probe before.
     """
+    turns = np.empty(len(chosen), np.uint32)
+    if {first_low}.min() < {first_low}.max():
+        sort_keys({first_low}, turns)
+    else:
+        sort_keys({first_high}, turns)
     n, falls = np.int64(0), False
     for t in range(len(turns)):
         p = np.int64(turns[t])
@@ -183,23 +187,10 @@ def walk_part(part, block):
     told[part, 0] = told[part, 1] = 0
     if a < b:
         state = np.zeros(4, np.int64)
-        met = np.zeros(b - a, np.int64)
-        done, at = walk(state, chosen[a:b], b - a, origin, start, end, runs, tail, used, met, rows[part],
+        met[a:b] = 0
+        done, at = walk(state, chosen[a:b], b - a, origin, start, end, runs, tail, used, met[a:b], rows[part],
                         probe_of[part], order, firsts, {keys}, {sliced}, {bounds})
-        for t in range(b - a):
-            counts[chosen[a + t]] = met[t]
         told[part, 0], told[part, 1] = (at if done else -1), state[3]
-    return 0
-
-
-@compiled
-def place_part(part, block):
-    """Write what `walk_part` has found where it belongs."""
-    {place_unpacked}
-    if told[part, 0] > 0:
-        a, b = len(chosen) * part // parts, len(chosen) * (part + 1) // parts
-        n = told[part, 0]
-        by_probe(chosen[a:b], probe_of[part][:n], rows[part][:n], place, counts, out)
     return 0
 '''
 
@@ -266,10 +257,10 @@ def find_fields(plan: Plan, side: str, by: int) -> list[Field]:
 
 
 def walk_fields(plan: Plan, side: str, by: int) -> list[Field]:
-    """What parts of walks take (`walk_part`), and the placing of what they find (`place_part`)."""
-    return [*_common_fields(plan, side, by), Field("chosen"), Field("probe_of", "uint32", 2), Field("place"),
-            Field("out"), *(Field(f"{end}{slot}", _kind(plan, side, slot)) for slot in sorted(slot_tests(plan, side))
-                            for end in ("low", "high")),
+    """What parts of walks take (`walk_part`)."""
+    return [*_common_fields(plan, side, by), Field("chosen"), Field("probe_of", "uint32", 2), Field("met"),
+            *(Field(f"{end}{slot}", _kind(plan, side, slot)) for slot in sorted(slot_tests(plan, side))
+              for end in ("low", "high")),
             *(Field(f"{end}{slot}_1", _kind(plan, side, slot)) for slot in sorted(slot_tests(plan, side))
               if slot != by for end in ("least", "most"))]
 
@@ -314,7 +305,7 @@ def sorted_source(plan: Plan, side: str, by: int) -> str:
                                 others=masks("k{}", "x", others), in_block=in_block, truth_h=truth_h)
     else:
         search = _STRAIGHT.format(in_straight=lines, truth=truth)
-    walk = ""
+    walk, firsts = "", {"first_low": f"lo{own[by][0]}s", "first_high": f"hi{own[by][0]}s"}
     if others:
         names = [f"{end}{slot}" for slot in slots for end in ("low", "high")]
         ends = {f"low{slot}": f"a{slot}" for slot in slots} | {f"high{slot}": f"b{slot}" for slot in slots}
@@ -323,10 +314,9 @@ def sorted_source(plan: Plan, side: str, by: int) -> str:
         blocks = [f"{end}{slot}_1" for slot in others for end in ("least", "most")]
         body = _WALK[_WALK.index("def walk_part"):]
         walk = _WALK.format(
-            sliced=", ".join(sliced), walk_unpacked=unpacking(walk_fields(plan, side, by), " ".join((
-                body[:body.index("def place_part")], *(f"k{slot}" for slot in used), *names, *blocks,
+            **firsts, sliced=", ".join(sliced), walk_unpacked=unpacking(walk_fields(plan, side, by), " ".join((
+                body, *(f"k{slot}" for slot in used), *names, *blocks,
                 *(f"{end}{j}s" for end in ("lo", "hi") for j in tests)))),
-            place_unpacked=unpacking(walk_fields(plan, side, by), body[body.index("def place_part"):]),
             by=by, ends=", ".join(names), keys=", ".join((*(f"k{slot}" for slot in used), *blocks)),
             beyond=" or ".join(f"most{slot}_1[h >> 6] < low{slot}[i] or least{slot}_1[h >> 6] > high{slot}[n - 1]"
                                for slot in others),
@@ -344,7 +334,7 @@ def sorted_source(plan: Plan, side: str, by: int) -> str:
     arrays += [f"{end}{j}s" for end in ("lo", "hi") for j in tests]
     body = _TEMPLATE[_TEMPLATE.index("def find_part"):]
     return _TEMPLATE.format(
-        readers=BLOCK_READERS, first_low=f"lo{own[by][0]}s", first_high=f"hi{own[by][0]}s", sliced=", ".join(sliced),
+        readers=BLOCK_READERS, **firsts, sliced=", ".join(sliced),
         find_unpacked=unpacking(find_fields(plan, side, by), " ".join((body, *arrays))),
         digest=digest(block, intrinsics, runs), arrays=", ".join(arrays), intervals="\n        ".join(intervals),
         possible=" and ".join(f"a{slot} <= b{slot}" for slot in slots), by=f"k{by}", by_low=f"a{by}", by_high=f"b{by}",
