@@ -68,6 +68,13 @@ class Recorder:
         return self._path
 
 
+def committed(name: str) -> list[dict[str, Any]]:
+    """The committed rows of the file ``name``; none if there is no such file."""
+    path = RESULTS / f"{name}.json"
+    found: list[dict[str, Any]] = json.loads(path.read_text())["rows"] if path.exists() else []
+    return found
+
+
 def configuration(row: dict[str, Any]) -> str:
     """A row's configuration in a line."""
     return ", ".join(f"{k} {v}" for k, v in row["config"].items())

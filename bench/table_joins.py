@@ -1,9 +1,9 @@
-"""The joins of bench/whole_tables.py on one engine, in a process of its own, by one thread:
-python bench/table_joins.py ENGINE JOIN ROWS RUNS
+"""The joins of bench/whole_tables.py on one engine, in a process of its own, by one thread or as many as are given:
+python bench/table_joins.py ENGINE JOIN ROWS RUNS [THREADS]
 
-Prints a line of JSON before the first run, and one after each: CPU seconds, rows, and a sum over all row numbers of
-both tables in the result, by which results are compared. It imports nothing of the project but splitjoin itself, as
-some rivals have an environment without it.
+Prints a line of JSON before the first run, and one after each: CPU and clock seconds, rows, and a sum over all row
+numbers of both tables in the result, by which results are compared. It imports nothing of the project but splitjoin
+itself, as some rivals have an environment without it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import pyarrow as pa
 SPLITJOIN = "splitjoin"
 #: Seconds of CPU time that a process may take, and bytes that it may have.
 LIMIT, MEMORY = 60, 8 << 30
+#: Threads of each engine but pandas, which has one; Polars is told in its environment.
+_threads = 1
 
 Tables = tuple[pa.Table, pa.Table]
 
@@ -283,10 +285,10 @@ JOINS: dict[str, Join] = {
 
 
 def splitjoin(r: pa.Table, s: pa.Table, join: Join) -> Callable[[], Any]:
-    """The default device with one thread."""
+    """The default device."""
     import splitjoin
 
-    return lambda: splitjoin.join(r, s, **join.call, threads=1).table
+    return lambda: splitjoin.join(r, s, **join.call, threads=_threads).table
 
 
 def duckdb(r: pa.Table, s: pa.Table, join: Join) -> Callable[[], Any]:
@@ -294,7 +296,7 @@ def duckdb(r: pa.Table, s: pa.Table, join: Join) -> Callable[[], Any]:
     import duckdb
 
     db = duckdb.connect()
-    db.execute("SET threads = 1")
+    db.execute(f"SET threads = {_threads}")
     for name, table in (("r", r), ("s", s)):
         db.register("incoming", table)
         db.execute(f"CREATE TABLE {name} AS FROM incoming")
@@ -326,7 +328,7 @@ def polars_bio(r: pa.Table, s: pa.Table, join: Join) -> Callable[[], Any]:
     import polars as pl
     import polars_bio as pb
 
-    pb.set_option("datafusion.execution.target_partitions", "1")
+    pb.set_option("datafusion.execution.target_partitions", str(_threads))
     left, right = (pl.DataFrame(t).with_columns(pl.col(c).cast(pl.String))
                    for t, c in ((r, "c"), (s, "d")))
     for frame in (left, right):
@@ -345,7 +347,7 @@ def chdb(r: pa.Table, s: pa.Table, join: Join) -> Callable[[], Any]:
     db.query("CREATE DATABASE t ENGINE = Atomic")
     for name in "rs":
         db.query(f"CREATE TABLE t.{name} ENGINE = Memory AS SELECT * FROM Python({name}_in)")
-    text = f"{join.chdb} SETTINGS max_threads = 1".replace(" r ", " t.r r ").replace(" s ", " t.s s ")
+    text = f"{join.chdb} SETTINGS max_threads = {_threads}".replace(" r ", " t.r r ").replace(" s ", " t.s s ")
     return lambda: pa.ipc.open_file(db.query(text, "Arrow").bytes()).read_all()
 
 
@@ -371,19 +373,21 @@ def checksum(table: pa.Table) -> int:
     return total % 2**53
 
 
-def main(engine: str, join: str, rows: str, runs: str) -> None:
+def main(engine: str, join: str, rows: str, runs: str, threads: str = "1") -> None:
     """Join ``runs`` times."""
+    global _threads
+    _threads = int(threads)
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 10))
     if engine != "chdb":  # which reserves more than it takes
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     call = ENGINES[engine](*JOINS[join].tables(int(rows)), JOINS[join])
     print(json.dumps({"before": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}), flush=True)
     for number in range(int(runs)):
-        cpu = time.process_time()
+        cpu, clock = time.process_time(), time.perf_counter()
         table = call()
-        cpu = time.process_time() - cpu
+        cpu, clock = time.process_time() - cpu, time.perf_counter() - clock
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        told = {"cpu": cpu, "rows": len(table), "peak": peak}
+        told = {"cpu": cpu, "clock": clock, "rows": len(table), "peak": peak}
         if number == 0:
             told["sum"] = checksum(table)
         del table

@@ -45,10 +45,11 @@ def whole_tables(files: Files) -> Iterator[str]:
     if few:
         yield (f"\nOver 100,000 rows, DuckDB takes {min(few.values()):.2f} to {max(few.values()):.1f} times as long as "
                f"splitjoin: {'; '.join(few)}.")
-    beyond = [f"{join} {_beside(found)}" for join, (rows, found) in _largest(files).items()
-              if rows > MOST and "further" not in join]
+    beyond = sorted(found["splitjoin"] / min(seconds for engine, seconds in found.items() if engine != "splitjoin")
+                    for rows, found in _largest(files).values() if rows > MOST and len(found) > 1)
     if beyond:
-        yield f"\nTen million rows, in brackets the best rival: {'; '.join(beyond)}."
+        yield (f"\nOver ten million rows, splitjoin takes {beyond[0]:.1f} to {beyond[-1]:.1f} times as long as the "
+               f"best rival, in {len(beyond)} joins.")
     if "writings" in files:
         most = {row["config"]["condition"] + row["config"]["how"]: row["value"]
                 for row in pick(files, "writings", "writing_seconds_most")}
@@ -87,12 +88,6 @@ def lost_tables(files: Files) -> Iterator[str]:
     if lines:
         yield (f"- *[Whole tables](#whole-tables-beside-other-engines)* of a million rows, in brackets seconds of CPU "
                f"time: {'; '.join(lines)}.")
-
-
-def _beside(found: dict[str, float]) -> str:
-    """The CPU seconds of splitjoin, and of its best rival, in words."""
-    best = min((engine for engine in found if engine != "splitjoin"), key=lambda engine: found[engine])
-    return f"{found['splitjoin']:.2g} ({NAMES[best]} {found[best]:.2g})"
 
 
 def _largest(files: Files, most: float = float("inf")) -> dict[str, tuple[int, dict[str, float]]]:

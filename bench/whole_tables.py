@@ -3,7 +3,9 @@ Run: python -m bench.whole_tables
 
 ``--quick`` takes all joins with 20,000 rows a side, without the rivals that have an environment of their own.
 ``--rows 10000000`` measures another size, ``--only TEXT`` the joins with one of these in their names, ``--engine NAME``
-one engine, beside the others' figures that are there.
+one engine, beside the others' figures that are there; ``--threads 2`` time by the clock with two threads, beside the
+figures of one. ``--within 10 30`` leaves out joins that splitjoin is expected to take more than 10 s for, by the
+figures of fewer rows, and rivals that would take more than 30 s.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.first_hour import run
-from bench.record import Recorder, options_of
+from bench.record import Recorder, committed, options_of
 from bench.rivals_environment import rival
 from bench.table_joins import ENGINES, JOINS, LIMIT, MEMORY, SPLITJOIN, has
+from splitjoin.base.processors import processors
 from splitjoin.engines.cpu.table_compilation import compile_loops
 
 ROOT = Path(__file__).parent.parent
@@ -30,7 +33,15 @@ ROWS = (100_000, 1_000_000)
 RUNS = 3
 
 
-def measure(out: Recorder, join: str, rows: int, engines: Sequence[str] = tuple(ENGINES)) -> None:
+def expected(join: str, rows: int, engine: str) -> float:
+    """The seconds that a run on ``rows`` should take, by the largest committed figure of fewer; 0 without one."""
+    known = [(row["config"]["rows"], row["value"]) for row in committed("whole_tables")
+             if row["metric"] == "table_cpu_seconds" and row["config"]["join"] == join
+             and row["config"]["engine"] == engine and row["config"]["rows"] < rows]
+    return max(((n, seconds * rows / n) for n, seconds in known), default=(0, 0.0))[1]
+
+
+def measure(out: Recorder, join: str, rows: int, engines: Sequence[str] = tuple(ENGINES), threads: int = 1) -> None:
     """One join on all ``engines`` that have it. Asserts that their results are the same, as far as they are defined."""
     found: dict[str, tuple[int, int]] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -38,26 +49,33 @@ def measure(out: Recorder, join: str, rows: int, engines: Sequence[str] = tuple(
             if not has(engine, join):
                 continue
             python = str(rival("table_joins")) if engine in APART else sys.executable
-            command = [python, str(ROOT / "bench" / "table_joins.py"), engine, join, str(rows), str(RUNS)]
-            settings = {"PYTHONPATH": str(ROOT), "SPLITJOIN_COMPILE": "first", "POLARS_MAX_THREADS": "1",
+            command = [python, str(ROOT / "bench" / "table_joins.py"), engine, join, str(rows), str(RUNS), str(threads)]
+            settings = {"PYTHONPATH": str(ROOT), "SPLITJOIN_COMPILE": "first", "POLARS_MAX_THREADS": str(threads),
                         "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(BYTECODE)}
             if engine == SPLITJOIN:  # kernels, and Python's bytecode, are compiled once in a user's life
-                run([*command[:-1], "1"], Path(name), settings, may_end=True)
+                run([*command[:-2], "1", str(threads)], Path(name), settings, may_end=True)
             done = run(command, Path(name), settings, may_end=True)
             lines = [json.loads(line) for line in done.printed.splitlines() if line.startswith("{")]
             config = {"join": join, "rows": rows, "engine": engine}
             how = ("in a process of its own, from tables in memory to the result with all columns in memory, one "
                    "thread, the least of the runs after the first")
+            many = how.replace("one thread", f"{threads} threads")
             if lines[2:]:
                 if engine not in JOINS[join].ties:
                     found[engine] = lines[1]["rows"], lines[1]["sum"]
+                if threads > 1:
+                    best = min(lines[2:], key=lambda line: float(line["clock"]))
+                    config |= {"threads": threads, "processors": processors(), "result": lines[1]["rows"]}
+                    out.add("table_threads_clock_seconds", best["clock"], "s", config, f"time by the clock {many}")
+                    out.add("table_threads_cpu_seconds", best["cpu"], "s", config, "CPU seconds of the same run")
+                    continue
                 out.add("table_cpu_seconds", min(line["cpu"] for line in lines[2:]), "s",
                         {**config, "result": lines[1]["rows"]}, f"CPU time {how}")
                 out.add("table_first_cpu_seconds", lines[1]["cpu"], "s", config,
                         "CPU time of the first run in a process, with what the engine imports in it")
                 out.add("table_memory", lines[1]["peak"] - lines[0]["before"], "MiB", config,
                         "peak resident memory of the process in the first run, less what it had with the tables")
-            else:
+            elif threads == 1:
                 ended = done.ended or "time"
                 out.add("table_cpu_seconds", LIMIT, "s", {**config, "ended": ended},
                         f"the runs reached the limit of {LIMIT} s of CPU time or of {MEMORY >> 30} GiB of memory")
@@ -71,15 +89,22 @@ def main() -> None:
                          "in their names")
     options.add_argument("--engine", choices=list(ENGINES), help="measure one engine")
     options.add_argument("--rows", type=int, nargs="+", help="rows a side; 100,000 and 1,000,000 by default")
+    options.add_argument("--threads", type=int, default=1, help="threads of each engine; 1 by default")
+    options.add_argument("--within", type=float, nargs=2, metavar=("OURS", "RIVALS"), default=(1e9, 1e9),
+                         help="leave out what is expected to take longer than so many seconds")
     chosen = options.parse_args()
     compile_loops()
     for rows in chosen.rows or ((20_000,) if chosen.quick else ROWS):
         for join in JOINS:
             if any(text in join for text in chosen.only):
-                out = Recorder("whole_tables", quick=chosen.quick, part=f"{join}, {rows:,} rows")
-                engines = [e for e in ENGINES if not chosen.quick or e not in APART]
+                if expected(join, rows, SPLITJOIN) > chosen.within[0]:
+                    continue
+                of = "" if chosen.threads == 1 else f", {chosen.threads} threads"
+                out = Recorder("whole_tables", quick=chosen.quick, part=f"{join}, {rows:,} rows{of}")
+                engines = [e for e in ENGINES if (not chosen.quick or e not in APART)
+                           and expected(join, rows, e) <= chosen.within[1]]
                 out.keep(lambda row: chosen.engine is not None and row["config"]["engine"] != chosen.engine)
-                measure(out, join, rows, engines if chosen.engine is None else [chosen.engine])
+                measure(out, join, rows, engines if chosen.engine is None else [chosen.engine], chosen.threads)
                 out.write()
 
 
