@@ -41,7 +41,7 @@ _ENTRIES = 72
 _LOOKS = 64
 #: Looks without a job, some 250 microseconds, after which a helper sleeps between two looks; for how many microseconds,
 #: and the looks that it would have made meanwhile.
-_ALERT, _REST, _RESTED = 6000, 20, 1600
+_ALERT, _REST, _RESTED = 6000, 50, 2200
 
 
 def make_board() -> npt.NDArray[np.int64]:
