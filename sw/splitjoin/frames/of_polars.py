@@ -116,7 +116,8 @@ def _array(series: Any, what: str) -> pa.ChunkedArray | pa.Array:
     try:
         return pa.chunked_array(series)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"the key {what}, {series.dtype}, has no such type in Arrow: {error}; cast it") from error
+        to = " to Int64 or Decimal" if str(series.dtype) in ("Int128", "UInt128") else ""
+        raise InputError(f"the key {what}, {series.dtype}, has no such type in Arrow: {error}; cast it{to}") from error
 
 
 def _column_name(expression: Any, what: str) -> str | None:

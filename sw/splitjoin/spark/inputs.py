@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the name all Spark code uses
 from pyspark.sql.types import StructType
 
-from splitjoin.base.errors import SchemaError, WindowError
+from splitjoin.base.errors import PredicateError, SchemaError, WindowError
 from splitjoin.joins.statement.multiway import TIME
 from splitjoin.lang import build
 from splitjoin.lang.ir import Expr
@@ -28,7 +28,7 @@ from .streaming.frontier import Frontier
 from .text import WHICH
 from .windows import ANY_WINDOW
 
-__all__ = ["Inputs"]
+__all__ = ["Inputs", "column_first"]
 
 
 @dataclass(frozen=True)
@@ -147,6 +147,17 @@ class Inputs:
 def _lacks(frame: DataFrame, name: str) -> bool:
     """True if ``frame`` has no column of this name, in any case."""
     return name.lower() not in (column.lower() for column in frame.columns)
+
+
+def column_first(refused: PredicateError) -> PredicateError:
+    """``refused``, the error for a condition of a join in Spark, with the way for what the language does not have."""
+    said, *mark = str(refused).split("\n")
+    known = "is not supported in a condition; "
+    if known not in said:
+        return refused
+    said = said.replace(known, f"{known}where it reads one DataFrame, make a column of it first, such as "
+                               f"left.withColumn('c', F.expr('…')); ", 1)
+    return PredicateError("\n".join([said, *mark]))
 
 
 def _spec(window: Any, side: Side) -> Any:

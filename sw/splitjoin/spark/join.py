@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all 
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from splitjoin.base.errors import InputError, OrderError, SchemaError, UnsupportedError, WindowError
+from splitjoin.base.errors import InputError, OrderError, PredicateError, SchemaError, UnsupportedError, WindowError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import DeviceOption, device as find_device, merged_options
 from splitjoin.joins.join import result_columns
@@ -29,7 +29,7 @@ from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
 from .engine_choice import chosen_engine, is_rewritten, may_be_rewritten
-from .inputs import Inputs
+from .inputs import Inputs, column_first
 from .joined_rows import with_marks
 from .metrics import JoinMetrics
 from .named_conditions import NamedConditions, check_named
@@ -317,8 +317,11 @@ def made_query(inputs: Inputs, *, order: str | Order, select: Sequence[str] | No
     """The query of a ``stream_join``, Spark's schema of its result, and the input columns that its rows consist of."""
     left, right, time = inputs.frames["r"], inputs.frames["s"], inputs.time
     schema_r, schema_s = checked_schemas(left, right, inputs.window, time)
-    query = Query.make(schema_r, schema_s, on=inputs.condition(schema_r, schema_s), window=inputs.any_window, time=time,
-                       order=checked_order(order), **(kind or {}))
+    try:
+        query = Query.make(schema_r, schema_s, on=inputs.condition(schema_r, schema_s), window=inputs.any_window,
+                           time=time, order=checked_order(order), **(kind or {}))
+    except PredicateError as refused:
+        raise column_first(refused) from None
     if inputs.joined:
         query = inputs.within(query)
     elif time is not None:

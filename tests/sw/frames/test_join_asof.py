@@ -107,6 +107,7 @@ WRONG: list[tuple[Any, dict[str, Any], type[SplitJoinError], str]] = [
     (FRAME, {"on": "t", "tolerance": "1mo"}, SplitJoinError, "1mo"),
     (FRAME, {"on": "t", "strategy": "last"}, InputError, "direction must be 'backward', 'forward' or 'nearest'"),
     ([], {"on": "t"}, InputError, "the list of them is empty"),
+    (FRAME, {"left_on": pl.col("t").cast(pl.Int128), "right_on": "t"}, InputError, "; cast it to Int64 or Decimal"),
     ({"t": [1]}, {"on": "t"}, InputError, "the right frame must be a DataFrame or LazyFrame of Polars, not dict"),
 ]
 

@@ -42,6 +42,7 @@ def no_jobs(spark: SparkSession) -> Iterator[None]:
 @pytest.mark.parametrize(("change", "error", "text"), [
     ({"on": "r.z = s.x"}, SchemaError, r"stream r has no column 'z'"),
     ({"on": "r.x + s.x"}, PredicateError, r"condition"),
+    ({"on": "hash(r.x) = s.x"}, PredicateError, r"HASH is not .*; where it reads one DataFrame, make a column of it"),
     ({"window": "RANGE"}, WindowError, r"window 'RANGE'"),
     ({"window": "RANGE 3 MINUTES"}, WindowError, r"time column is an integer"),
     ({"time": None}, SchemaError, r"a window needs time=….*no order of their own.*row numbers will do"),
