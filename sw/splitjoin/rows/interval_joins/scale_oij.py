@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -91,10 +92,20 @@ class ScaleOijEngine:
             self._from, self._to, self._folded = (np.concatenate([a, np.zeros_like(a)], axis=1)
                                                   for a in (self._from, self._to, self._folded))
         self._index.reserve(len(keys), slots)
-        team.map(lambda worker: self._index.insert(worker, rows, first, writers[worker]), workers)
-        team.map(lambda worker: self._work(worker, rows, bases, readers[worker], out), workers)
-        if len(bases.times):
-            self._evict(rows, int(bases.times[-1]), team)
+        gone = self._evicted_before(int(bases.times[-1])) if len(bases.times) else None
+        steps: list[Callable[[int], None]] = [
+            lambda worker: self._index.insert(worker, rows, first, writers[worker]),
+            lambda worker: self._work(worker, rows, bases, readers[worker], out)]
+        if gone is not None:
+            steps.append(lambda worker: self._evict(worker, rows, gone))
+        if self.schedule.is_shared:
+            for step in steps:
+                team.map(step, workers)
+        else:  # nobody reads what another writes
+            team.map(lambda worker: [step(worker) for step in steps], workers)
+        if gone is not None:
+            self._gone = gone
+            self._kept = _first_kept(rows.times, rows.mask, self._kept, rows.end, gone)
         return out
 
     def _schedule(self, keys: Ints) -> None:
@@ -129,25 +140,22 @@ class ScaleOijEngine:
             self.work[worker] += n
             self._visited[worker] += visited
 
-    def _evict(self, rows: StoredRows, now: int, team: Team) -> None:
-        """Evict what base tuples from time ``now`` on cannot see, but for half a window: intervals that workers have
-        folded then seldom begin before it.
+    def _evicted_before(self, now: int) -> int | None:
+        """The time before which tuples are evicted as base tuples from ``now`` on cannot see them, but for half a
+        window: intervals that workers have folded then seldom begin before it. None if that is not worthwhile yet.
         """
         gone = before(now, self._pre + self._pre // 2)
-        if gone <= self._gone or (self._gone > int(_MIN) and before(now, self._pre) - self._gone < self._pre):
-            return
-        none = FoldedBases.empty(0, self._form)
+        soon = self._gone > int(_MIN) and before(now, self._pre) - self._gone < self._pre
+        return None if gone <= self._gone or soon else gone
 
-        def one(worker: int) -> None:
-            stale = np.flatnonzero(self._folded[worker] & (self._from[worker] < gone))
+    def _evict(self, worker: int, rows: StoredRows, gone: int) -> None:
+        """Evict what ``worker`` has from before the time ``gone``."""
+        stale = np.flatnonzero(self._folded[worker] & (self._from[worker] < gone))
+        if len(stale):  # before their rows are forgotten
             self._folded[worker, stale] = False
-            # Before its rows are forgotten.
-            self._states[worker].run(np.full(len(stale), 3, np.int64), stale, len(stale), rows, none)
-            self._index.evict(worker, gone, np.ascontiguousarray(self.schedule.member[:, worker]))
-
-        team.map(one, range(len(self._states)))
-        self._gone = gone
-        self._kept = _first_kept(rows.times, rows.mask, self._kept, rows.end, gone)
+            self._states[worker].run(np.full(len(stale), 3, np.int64), stale, len(stale), rows,
+                                     FoldedBases.empty(0, self._form))
+        self._index.evict(worker, gone, np.ascontiguousarray(self.schedule.member[:, worker]))
 
 
 @compiled

@@ -42,6 +42,11 @@ class Schedule:
         self._counts += np.bincount(keys[keys >= 0] % PARTITIONS, minlength=PARTITIONS)
 
     @property
+    def is_shared(self) -> bool:
+        """True if a team has several members."""
+        return self.changes > 0
+
+    @property
     def loads(self) -> npt.NDArray[np.float64]:
         """The workload of each worker: its share of the tuples of its partitions (equation 3)."""
         loads: npt.NDArray[np.float64] = (self._counts / self.sizes) @ self.member
