@@ -19,7 +19,7 @@ from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 
-from .aggregates import Gather, Groups, reference_aggregates, sorted_folds
+from .aggregates import Gather, Groups, SortedFolds, reference_aggregates, sorted_folds
 from .aggregates.state_operator import state_operator
 from .answers import interval_engine, operator_of_pairs, states_leave
 from .kinds import KindOperator, SegmentedOrder, neighbour_rows, reference_neighbours, reference_rows, table_rows
@@ -69,6 +69,7 @@ class WholeRows:
     facts: dict[str, Any] = field(default_factory=lambda: {"counters": {}})
     row_bytes: int = 0
     room: int | None = None
+    _folds: list[SortedFolds | None] = field(default_factory=list, init=False, repr=False)
 
     def table(self) -> TableRows:
         """All rows."""
@@ -90,8 +91,13 @@ class WholeRows:
         query, incoming = self.query, self.arrivals
         if query.chooses_by_distance:
             return self._nearest()
-        if query.aggregates or self.between != _EVERY:
+        if self.between != _EVERY:
             return None
+        if query.aggregates:
+            # Without windows of time, sorting both tables once takes half as long as a state for each key.
+            folds = self._by_ranges(self._arriving) if self._timeless else None
+            return None if folds is None else TableRows(
+                folds.bases, np.broadcast_to(np.int64(-1), len(folds.bases)), folds.values, lambda: folds.items)
         free = available_memory() // (_FOUND_BYTES + self.row_bytes) // 2
         pairs = self.device.table_pairs(query, incoming, free if self.room is None else min(free, self.room))
         if pairs is None:
@@ -121,30 +127,35 @@ class WholeRows:
 
     def _batches(self, rows: int | None) -> Iterator[RowBatch]:
         query, device = self._arriving, self.device
+        if self._timeless and (folds := self._by_ranges(query)) is not None:  # which needs no compiler
+            return iter([RowBatch(folds.items, folds.values)])
         choice = interval_engine(query, device)
         if self.groups is None and choice is not None:
-            # Without windows of time, sorting both tables once takes half as long as a state for each key.
-            timeless = query.window_r.length is None and query.window_s.length is None
-            found = self._by_ranges(query) if timeless else None
-            return self._without_pairs(choice) if found is None else found
+            return self._without_pairs(choice)
         if self.groups is not None and isinstance(device, CpuDevice) and device.engine in INTERVAL_ENGINES:
             device = replace(device, engine="auto")  # states cannot be put together, but pairs can
         elif (circuit := states_leave(query, device)) is not None:
             if self.groups is None:
                 return iter([self._of_states(cast("CircuitDevice", device), circuit)])
             device = CpuDevice()  # a circuit that was built to fold gives no pairs
-        if (found := self._by_ranges(query)) is not None:
-            return found
+        if not self._timeless and (folds := self._by_ranges(query)) is not None:
+            return iter([RowBatch(folds.items, folds.values)])
         return iter([self._of_pairs(device)]) if rows is None or self.groups is not None else self._parts(device, rows)
 
-    def _by_ranges(self, query: Query) -> Iterator[RowBatch] | None:
-        """The rows by ranges of sorted keys, where these tell all aggregates."""
-        folds = sorted_folds(query, self.arrivals, self.device) if (
-            self.between == _EVERY and self.groups is None and query.aggregates) else None
-        if folds is None:
-            return None
-        self.facts = {"plan": folds.plan, "counters": folds.counters}
-        return iter([RowBatch(folds.items, folds.values)])
+    @property
+    def _timeless(self) -> bool:
+        """True if no window has a length of time."""
+        return self.query.window_r.length is None and self.query.window_s.length is None
+
+    def _by_ranges(self, query: Query) -> SortedFolds | None:
+        """The rows by ranges of sorted keys, where these tell all aggregates; found once."""
+        if not self._folds:
+            self._folds.append(sorted_folds(query, self.arrivals, self.device) if (
+                self.between == _EVERY and self.groups is None and query.aggregates) else None)
+        folds = self._folds[0]
+        if folds is not None:
+            self.facts = {"plan": folds.plan, "counters": folds.counters}
+        return folds
 
     def _without_pairs(self, choice: IntervalChoice) -> Iterator[RowBatch]:
         """The rows by an engine that folds aggregates itself."""

@@ -101,6 +101,8 @@ def _separated(terms: Sequence[Expr]) -> list[Expr]:
     """
     found, limits = list[Expr](), dict[tuple[Any, ...], tuple[int | None, int | None]]()
     for term in terms:
+        if len(sides(term)) < len(SIDES):  # perhaps a comparison with NULL, which has no total
+            return []
         if not isinstance(term, Cmp) or term.op == "<>" or not _is_exact(term):
             found.append(term)
             continue

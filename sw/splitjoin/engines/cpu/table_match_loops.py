@@ -16,8 +16,8 @@ import numpy as np
 from .jit import compiled
 from .table_loop import loop
 
-__all__ = ["count_in_order", "first_beyond", "first_rows", "fold_greatest", "mark_equal", "mark_late", "mark_met",
-           "pairs_in_order"]
+__all__ = ["count_in_order", "first_beyond", "first_rows", "fold_greatest", "group_sums", "mark_equal", "mark_late",
+           "mark_met", "pairs_in_order"]
 
 
 @compiled
@@ -199,3 +199,17 @@ def pairs_in_order(times_r: Any, times_s: Any, met_r: Any, met_s: Any, before_r:
     while j < end:
         at = _paired(j, met_s, before_r, at, s, r)
         j += 1
+
+
+@loop("iiIII")
+def group_sums(numbers: Any, values: Any, counts: Any, lows: Any, highs: Any) -> None:
+    """Add for each group the rows of S that have its number to ``counts``, and of their ``values``, if that is not
+    empty, the low 32 bits to ``lows`` and the others to ``highs``.
+    """
+    for row in range(len(numbers)):
+        group = numbers[row]
+        if group >= 0:
+            counts[group] += 1
+            if len(values):
+                lows[group] += values[row] & 0xFFFFFFFF
+                highs[group] += values[row] >> 32

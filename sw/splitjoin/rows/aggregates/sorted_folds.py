@@ -7,7 +7,7 @@ extreme the extreme of two overlapping runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,9 @@ from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu.condition import Condition
 from splitjoin.engines.cpu.device import CpuDevice
 from splitjoin.engines.cpu.key_ranges import ranges_by_row
-from splitjoin.engines.cpu.runs_of_keys import least
+from splitjoin.engines.cpu.runs_of_keys import Groups, least
 from splitjoin.engines.cpu.spans import Spans
+from splitjoin.engines.cpu.table_work import Work, aligned
 from splitjoin.engines.device import ITEM, PAIR, Device, Items
 from splitjoin.engines.slices import Slices
 from splitjoin.lang.aggregate_functions import Term
@@ -42,12 +43,19 @@ _TUPLE = 50.0
 
 @dataclass(frozen=True)
 class SortedFolds:
-    """The rows of a query, as items in total order without stars, the values of its aggregates, and counters."""
+    """The rows of a query, by R's tuples ``bases``, int64 (n,): the values of its aggregates, and counters."""
 
-    items: Items
+    bases: Ints
     values: list[pa.ChunkedArray]
     counters: dict[str, int]
-    plan: str = "rows without pairs, by ranges of sorted keys"
+    plan: str
+
+    @property
+    def items(self) -> Items:
+        """The rows as items in total order, without stars."""
+        items = np.zeros(len(self.bases), ITEM)
+        items["kind"], items["r"], items["s"] = PAIR, self.bases, -1
+        return items
 
 
 def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFolds | None:
@@ -67,24 +75,39 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
     bounds = condition.bounds("s")
     if not condition.decided or len(bounds) > 1 or any(columns[e].values.dtype != np.int64 for e in whole):
         return None
-    groups = condition.groups()
-    every = np.zeros(len(incoming.s), np.uint64), *2 * [np.zeros(len(incoming.r), np.uint64)]
-    keys, low, high = (bounds[0].keys, bounds[0].low, bounds[0].high) if bounds else every
-    ranges = ranges_by_row(groups, "s", keys, low, high, work)
-    order, start, end = ranges.order, ranges.start, ranges.end
-    # Base tuples are decided in their order; those without partners are no rows of an inner join.
-    bases = work.where(len(start), lambda mine: end[mine] > start[mine]) if query.kind.is_inner else (
-        np.arange(len(start)))
-    items = np.zeros(len(bases), ITEM)
-    work.each(len(bases), lambda mine: _fill(items[mine], bases[mine]))
-    if len(bases) < len(start):
-        start, end = work.taken(start, bases), work.taken(end, bases)
-    folds = {term: _Fold(term, None if term.of is None else columns[term.of], order, start, end, work)
-             for a in query.aggregates for term in a.terms}
+    groups, rows = condition.groups(), len(incoming.r)
+    del condition  # whose codes are not needed any more
+    folds: Mapping[Term, _Fold | _GroupFold]
+    needed = list(dict.fromkeys(terms))
+    if not bounds and work.loops is not None:
+        plan, numbers = "rows without pairs, by groups of equal keys", groups.of("r")
+        known = np.zeros(groups.count, np.bool_)
+        mine = groups.of("s")
+        known[mine[mine >= 0]] = True
+        there = work.made(rows, np.bool_, lambda part: (numbers[part] >= 0) & known[numbers[part]])
+        folds = {term: _GroupFold(term, None if term.of is None else columns[term.of], groups, work)
+                 for term in needed}
+        bases = work.where(rows, lambda part: there[part]) if query.kind.is_inner else np.arange(rows)
+    else:
+        plan = "rows without pairs, by ranges of sorted keys"
+        every = np.zeros(len(incoming.s), np.uint64), *2 * [np.zeros(rows, np.uint64)]
+        keys, low, high = (bounds[0].keys, bounds[0].low, bounds[0].high) if bounds else every
+        del bounds, every
+        ranges = ranges_by_row(groups, "s", keys, low, high, work)
+        order, start, end = ranges.order, ranges.start, ranges.end
+        del ranges, keys, low, high, groups
+        # Base tuples are decided in their order; those without partners are no rows of an inner join.
+        bases = work.where(rows, lambda mine: end[mine] > start[mine]) if query.kind.is_inner else np.arange(rows)
+        if len(bases) < rows:
+            start, end = work.taken(start, bases), work.taken(end, bases)
+        folds = {term: _Fold(term, None if term.of is None else columns[term.of], order, start, end, work)
+                 for term in needed}
+        del order, start, end
 
     def fold(mine: slice) -> list[pa.Array | pa.ChunkedArray] | InputError:
         try:
-            return [finished(a, [folds[term].of(mine) for term in a.terms], bases[mine]) for a in query.aggregates]
+            return [finished(a, [folds[term].of(mine, bases) for term in a.terms], bases[mine])
+                    for a in query.aggregates]
         except InputError as error:  # the first row that is wrong is named, whichever thread sees one first
             return error
 
@@ -98,7 +121,7 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
               for n, a in enumerate(query.aggregates)]
     counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
                 "candidates": len(bases)}
-    return SortedFolds(items, values, counters)
+    return SortedFolds(bases, values, counters, plan)
 
 
 def suits_ranges(query: Query) -> bool:
@@ -109,10 +132,6 @@ def suits_ranges(query: Query) -> bool:
 def _suits(term: Term) -> bool:
     return term.kind in ("rows", "count", "sum", "least", "greatest") and term.value in (None, term.of) and (
         term.of is None or "r" not in sides(term.of))
-
-
-def _fill(items: Items, bases: Ints) -> None:
-    items["kind"], items["r"], items["s"] = PAIR, bases, -1
 
 
 class _Fold:
@@ -136,7 +155,7 @@ class _Fold:
                 self._found = least(ordered, start, end, work) ^ sign
         self._start, self._end = start, end
 
-    def of(self, mine: slice) -> Vector:
+    def of(self, mine: slice, _bases: Ints) -> Vector:
         """The values of some of the ranges."""
         start, end = self._start[mine], self._end[mine]
         counts = end - start
@@ -144,6 +163,43 @@ class _Fold:
             return Vector(counts, np.ones(len(counts), np.bool_))
         found = self._found[mine] if self._kind != "sum" else joined_halves(
             self._low[end] - self._low[start], self._high[end] - self._high[start])
+        return Vector(found, counts > 0, self._denominator)
+
+
+class _GroupFold:
+    """``term`` over the tuples of S of each group; ``vector``: its values for S, None of a count of rows."""
+
+    def __init__(self, term: Term, vector: Vector | None, groups: Groups, work: Work):
+        assert work.loops is not None
+        self._kind, self._denominator = term.kind if vector is not None else "count", 1
+        self._numbers, numbers = groups.of("r"), groups.of("s")
+        if vector is not None:
+            self._denominator = vector.denominator
+            if not vector.valid.all():  # NULL is passed over
+                numbers = np.where(vector.valid, numbers, -1)
+        # The last one is that of no group.
+        self._counts, nothing = np.zeros(groups.count + 1, np.int64), np.empty(0, np.int64)
+        self._found = np.zeros((2 if self._kind == "sum" else 1, groups.count + 1), np.int64)
+        if self._kind == "count":
+            work.loops["group_sums"](numbers, nothing, self._counts, self._found[0], self._found[0])
+            return
+        assert vector is not None
+        values = aligned(vector.values)
+        if self._kind == "sum":
+            work.loops["group_sums"](numbers, values, self._counts, *self._found)
+            return
+        seen, flip = np.zeros(groups.count + 1, np.uint8), -1 if self._kind == "least" else 0
+        work.loops["fold_greatest"](numbers, 0, groups.count, values, flip, self._found[0], seen)
+        self._counts, self._found[0] = seen.astype(np.int64), self._found[0] ^ flip
+
+    def of(self, mine: slice, bases: Ints) -> Vector:
+        """The values of some of R's tuples ``bases``."""
+        numbers = self._numbers[bases[mine]]  # −1 is the last
+        counts = self._counts[numbers]
+        if self._kind == "count":
+            return Vector(counts, np.ones(len(counts), np.bool_))
+        found = joined_halves(self._found[0][numbers], self._found[1][numbers]) if self._kind == "sum" else (
+            self._found[0][numbers])
         return Vector(found, counts > 0, self._denominator)
 
 
