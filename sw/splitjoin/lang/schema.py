@@ -22,6 +22,12 @@ Side = Literal["r", "s"]
 SIDES: tuple[Side, Side] = ("r", "s")
 
 
+#: The beginning of the name of a type that conditions cannot use → how else it is written.
+_WAYS = {"extension<pandas.period": ", such as by .dt.to_timestamp()", "extension<pandas.interval": ", to its ends: "
+         ".array.left and .right", "struct<": ", or over tables name a field of it, as in r.a.b",
+         "list<": ", or over tables write list_contains(r.a, s.b) in splitjoin.sql"}
+
+
 def other_side(side: str) -> Side:
     """The stream that tuples of stream ``side`` are joined with."""
     return "s" if side == "r" else "r"
@@ -111,9 +117,10 @@ class Schema:
         """The column called ``name``. Raises `SchemaError` also if its type cannot be used in expressions."""
         column = self.find(name)
         if isinstance(column.type, Opaque):
+            way = next((way for kind, way in _WAYS.items() if column.type.arrow.startswith(kind)), "")
             raise SchemaError(f"column {self.side}.{column.name} has type {column.type}, which a join condition cannot "
                               f"use; it may hold integer, float, decimal (up to 38 digits), bool, date, timestamp, "
-                              f"time, duration, string and binary columns (cast it before the join)")
+                              f"time, duration, string and binary columns (cast it before the join{way})")
         return column
 
 

@@ -7,7 +7,7 @@ wrap (semantics, section 3). Floats are IEEE 754 in the column's own type.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -33,6 +33,10 @@ UNIT_NS: dict[str, int] = {
 #: Nanoseconds in the units that messages use, the largest first.
 _SHORT_UNITS: dict[str, int] = {
     "d": 86400 * 10**9, "h": 3600 * 10**9, "min": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+#: Extension types whose values are compared as those that they are stored as.
+_STORED: tuple[Any, ...] = tuple(filter(None, (getattr(pa, name, None) for name in ("UuidType", "JsonType"))))
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,8 @@ def from_arrow(type_: pa.DataType) -> Type:
     if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
         inner = from_arrow(type_.value_type)
         return Opaque(str(type_)) if isinstance(inner, Opaque) else inner
+    if isinstance(type_, _STORED):
+        return from_arrow(type_.storage_type)
     if pa.types.is_integer(type_):
         return Int(type_.bit_width, pa.types.is_signed_integer(type_))
     if pa.types.is_floating(type_):
@@ -232,6 +238,8 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     views.
     """
     column = decoded(column)
+    if isinstance(column.type, _STORED):
+        column = column.cast(column.type.storage_type)
     match from_arrow(column.type):
         case String():
             return column.cast(pa.large_string())

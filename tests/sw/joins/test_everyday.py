@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from splitjoin import join, sql
@@ -61,6 +63,10 @@ QUESTIONS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
         lambda: len(join(pl.DataFrame({"at": [{"lo": 3, "in": {"hi": 9}}]}), POINTS,
                          on="s.v BETWEEN r.at.lo AND r.at.in.hi")),
         lambda: 1),
+    "rows of the same UUID": (
+        lambda: join(*(pa.table({"u": pa.array([n.to_bytes(16) for n in of], pa.uuid())})
+                       for of in ((1, 2, 3), (2, 4))), on="r.u = s.u").to_arrow()["u_r"].to_pylist(),
+        lambda: [uuid.UUID(int=2)]),
     "the last whole day before each time": (
         lambda: sql("SELECT Q.bid, days.n FROM Q ASOF JOIN days ON Q.when > days.day ORDER BY Q.when LIMIT 2", Q=Q,
                     days=pl.DataFrame({"day": [DAY.date(), (DAY + pd.Timedelta("1D")).date()], "n": [0, 1]})

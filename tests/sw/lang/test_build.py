@@ -135,7 +135,7 @@ def test_a_literal_stands_on_the_right(op: str, flipped: str) -> None:
 
 @pytest.mark.parametrize(("op", "a", "b", "message"), [
     ("=", r["t"], r["i8"], "'here': string and int8 cannot be compared"),
-    ("=", r["b"], num(1), "bool and exact number cannot be compared"),
+    ("=", r["b"], num(1), "bool and exact number cannot be compared; a truth value is a condition itself, or a"),
     ("<", r["d"], r["z"], r"a date begins at another moment in each time zone, so it cannot be compared"),
     ("<", r["t"], num(b"a"), "string and binary cannot be compared"),
     ("=", r["z"], r["s"], "a timestamp with a time zone cannot be combined with one without"),

@@ -37,6 +37,7 @@ ODD = pa.map_(pa.int8(), pa.int8())
     (pa.decimal32(5, 2), Decimal(5, 2), "decimal(5, 2)"), (pa.decimal256(38, 0), Decimal(38, 0), "decimal(38, 0)"),
     (pa.decimal256(39, 0), Opaque("decimal256(39, 0)"), "decimal256(39, 0)"),
     (pa.time32("ms"), TimeOfDay("ms"), "time[ms]"), (pa.time64("ns"), TimeOfDay("ns"), "time[ns]"),
+    (pa.uuid(), Binary(16), "binary[16]"),
     (pa.duration("s"), Duration("s"), "duration[s]"), (pa.binary(), BINARY, "binary"),
     (pa.large_binary(), BINARY, "binary"), (pa.binary_view(), BINARY, "binary"), (pa.binary(4), Binary(4), "binary[4]"),
     (pa.list_(pa.int8()), Opaque("list<item: int8>"), "list<item: int8>"),

@@ -41,8 +41,9 @@ _SHIFT: dict[type[exp.Expr], Literal["<<", ">>"]] = {exp.BitwiseLeftShift: "<<",
 #: Names for what people try first; everything else is named by its node or function.
 _NAMES: dict[type[exp.Expr], str] = {
     exp.DPipe: "concatenation (||)", exp.Like: "LIKE with anything but a constant",
-    **dict.fromkeys((exp.Ln, exp.Log, exp.Exp, exp.Pow), "a function that libraries round differently in the last "
-                    "digit (compute the column before the join)"),
+    **dict.fromkeys((exp.Ln, exp.Log, exp.Exp), "a function that libraries round differently in the last digit "
+                    "(compute the column before the join)"),
+    exp.Pow: "a power, which libraries round differently in the last digit (multiply, as in r.x * r.x)",
     **dict.fromkeys((exp.DatetimeDiff, exp.TimestampDiff), "a difference in whole units (date_diff() counts the "
                     "boundaries between two times; or compare their difference with an INTERVAL)"),
     exp.TimestampTrunc: "TIMESTAMP_TRUNC (write date_trunc('day', …))",
