@@ -201,15 +201,14 @@ def pairs_in_order(times_r: Any, times_s: Any, met_r: Any, met_s: Any, before_r:
         j += 1
 
 
-@loop("iiIII")
-def group_sums(numbers: Any, values: Any, counts: Any, lows: Any, highs: Any) -> None:
-    """Add for each group the rows of S that have its number to ``counts``, and of their ``values``, if that is not
-    empty, the low 32 bits to ``lows`` and the others to ``highs``.
+@loop("inniIII")
+def group_sums(keys: Any, least: Any, count: Any, values: Any, counts: Any, lows: Any, highs: Any) -> None:
+    """Add for each group its rows of S to ``counts``, and of their ``values``, if that is not empty, the low 32 bits to
+    ``lows`` and the others to ``highs``.
     """
-    for row in range(len(numbers)):
-        group = numbers[row]
-        if group >= 0:
-            counts[group] += 1
-            if len(values):
-                lows[group] += values[row] & 0xFFFFFFFF
-                highs[group] += values[row] >> 32
+    for row in range(len(keys)):
+        group, has = _group(row, keys, least, count)
+        counts[group] += has
+        if len(values):
+            lows[group] += (values[row] & 0xFFFFFFFF) * has
+            highs[group] += (values[row] >> 32) * has

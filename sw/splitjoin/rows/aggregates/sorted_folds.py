@@ -20,7 +20,8 @@ from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu.condition import Condition
 from splitjoin.engines.cpu.device import CpuDevice
 from splitjoin.engines.cpu.key_ranges import ranges_by_row
-from splitjoin.engines.cpu.runs_of_keys import Groups, least
+from splitjoin.engines.cpu.matches import KeyGroups, groups_of, terms_of
+from splitjoin.engines.cpu.runs_of_keys import least
 from splitjoin.engines.cpu.spans import Spans
 from splitjoin.engines.cpu.table_work import Work, aligned
 from splitjoin.engines.device import ITEM, PAIR, Device, Items
@@ -70,39 +71,14 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
     # Floats and numbers beyond 64 bits are left to pairs: a sum of floats is rounded once, at its end.
     terms = [term for a in query.aggregates for term in a.terms]
     columns = {term.of: evaluate(term.of, incoming.s) for term in terms if term.of is not None}
-    condition = Condition(query, incoming, work)
     whole = {term.of for term in terms if term.of is not None and term.kind != "count"}
-    bounds = condition.bounds("s")
-    if not condition.decided or len(bounds) > 1 or any(columns[e].values.dtype != np.int64 for e in whole):
+    if any(columns[e].values.dtype != np.int64 for e in whole):
         return None
-    groups, rows = condition.groups(), len(incoming.r)
-    del condition  # whose codes are not needed any more
-    folds: Mapping[Term, _Fold | _GroupFold]
-    needed = list(dict.fromkeys(terms))
-    if not bounds and work.loops is not None:
-        plan, numbers = "rows without pairs, by groups of equal keys", groups.of("r")
-        known = np.zeros(groups.count, np.bool_)
-        mine = groups.of("s")
-        known[mine[mine >= 0]] = True
-        there = work.made(rows, np.bool_, lambda part: (numbers[part] >= 0) & known[numbers[part]])
-        folds = {term: _GroupFold(term, None if term.of is None else columns[term.of], groups, work)
-                 for term in needed}
-        bases = work.where(rows, lambda part: there[part]) if query.kind.is_inner else np.arange(rows)
-    else:
-        plan = "rows without pairs, by ranges of sorted keys"
-        every = np.zeros(len(incoming.s), np.uint64), *2 * [np.zeros(rows, np.uint64)]
-        keys, low, high = (bounds[0].keys, bounds[0].low, bounds[0].high) if bounds else every
-        del bounds, every
-        ranges = ranges_by_row(groups, "s", keys, low, high, work)
-        order, start, end = ranges.order, ranges.start, ranges.end
-        del ranges, keys, low, high, groups
-        # Base tuples are decided in their order; those without partners are no rows of an inner join.
-        bases = work.where(rows, lambda mine: end[mine] > start[mine]) if query.kind.is_inner else np.arange(rows)
-        if len(bases) < rows:
-            start, end = work.taken(start, bases), work.taken(end, bases)
-        folds = {term: _Fold(term, None if term.of is None else columns[term.of], order, start, end, work)
-                 for term in needed}
-        del order, start, end
+    asked = {term: None if term.of is None else columns[term.of] for term in terms}
+    found = _by_groups(query, incoming, asked, work) or _by_order(query, incoming, asked, work)
+    if found is None:
+        return None
+    plan, bases, folds = found
 
     def fold(mine: slice) -> list[pa.Array | pa.ChunkedArray] | InputError:
         try:
@@ -122,6 +98,45 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
     counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
                 "candidates": len(bases)}
     return SortedFolds(bases, values, counters, plan)
+
+
+#: How rows are found, in words, the tuples of R that they are of, (n,), and the values of each term.
+_Folded = tuple[str, Ints, Mapping[Term, "_Fold | _GroupFold"]]
+
+
+def _by_groups(query: Query, incoming: Arrivals, asked: Mapping[Term, Vector | None], work: Work) -> _Folded | None:
+    """By a total for each key, if the condition is equalities of numbers alone."""
+    terms = terms_of(query.predicate) if work.loops is not None else None
+    groups = None if terms is None or terms[1] is not None else groups_of(terms[0], incoming, None, work)
+    if groups is None:
+        return None
+    rows = _GroupFold("count", None, groups, work)
+    bases = np.arange(len(incoming.r))
+    if query.kind.is_inner:  # those without partners are no rows
+        bases = work.where(len(bases), lambda mine: rows.counts(mine) > 0)
+    folds = {term: rows if vector is None else _GroupFold(term.kind, vector, groups, work)
+             for term, vector in asked.items()}
+    return "rows without pairs, by totals of equal keys", bases, folds
+
+
+def _by_order(query: Query, incoming: Arrivals, asked: Mapping[Term, Vector | None], work: Work) -> _Folded | None:
+    """By ranges of sorted keys."""
+    condition, rows = Condition(query, incoming, work), len(incoming.r)
+    bounds = condition.bounds("s")
+    if not condition.decided or len(bounds) > 1:
+        return None
+    groups = condition.groups()
+    every = np.zeros(len(incoming.s), np.uint64), *2 * [np.zeros(rows, np.uint64)]
+    keys, low, high = (bounds[0].keys, bounds[0].low, bounds[0].high) if bounds else every
+    ranges = ranges_by_row(groups, "s", keys, low, high, work)
+    order, start, end = ranges.order, ranges.start, ranges.end
+    del condition, bounds, groups, every, ranges, keys, low, high  # before the terms take as much memory
+    # Base tuples are decided in their order; those without partners are no rows of an inner join.
+    bases = work.where(rows, lambda mine: end[mine] > start[mine]) if query.kind.is_inner else np.arange(rows)
+    if len(bases) < rows:
+        start, end = work.taken(start, bases), work.taken(end, bases)
+    return "rows without pairs, by ranges of sorted keys", bases, {
+        term: _Fold(term, vector, order, start, end, work) for term, vector in asked.items()}
 
 
 def suits_ranges(query: Query) -> bool:
@@ -167,34 +182,47 @@ class _Fold:
 
 
 class _GroupFold:
-    """``term`` over the tuples of S of each group; ``vector``: its values for S, None of a count of rows."""
+    """An aggregate's term of a ``kind`` over the tuples of S of each group; ``vector``: its values for S, None of a
+    count of rows.
+    """
 
-    def __init__(self, term: Term, vector: Vector | None, groups: Groups, work: Work):
+    def __init__(self, kind: str, vector: Vector | None, groups: KeyGroups, work: Work):
         assert work.loops is not None
-        self._kind, self._denominator = term.kind if vector is not None else "count", 1
-        self._numbers, numbers = groups.of("r"), groups.of("s")
+        self._kind, self._denominator = kind if vector is not None else "count", 1
+        self._groups, keys, n, nothing = groups, groups.s, groups.count, np.empty(0, np.int64)
         if vector is not None:
             self._denominator = vector.denominator
             if not vector.valid.all():  # NULL is passed over
-                numbers = np.where(vector.valid, numbers, -1)
+                none = groups.least - 1 if groups.least > -(2**63) else groups.least + n  # which 64 bits hold
+                keys = np.where(vector.valid, keys, none)
+        scale = groups.least, n
         # The last one is that of no group.
-        self._counts, nothing = np.zeros(groups.count + 1, np.int64), np.empty(0, np.int64)
-        self._found = np.zeros((2 if self._kind == "sum" else 1, groups.count + 1), np.int64)
+        self._counts = np.zeros(n + 1, np.int64)
+        self._found = np.zeros((0 if self._kind == "count" else 2 if self._kind == "sum" else 1, n + 1), np.int64)
         if self._kind == "count":
-            work.loops["group_sums"](numbers, nothing, self._counts, self._found[0], self._found[0])
+            work.loops["group_sums"](keys, *scale, nothing, self._counts, nothing, nothing)
             return
         assert vector is not None
         values = aligned(vector.values)
         if self._kind == "sum":
-            work.loops["group_sums"](numbers, values, self._counts, *self._found)
+            work.loops["group_sums"](keys, *scale, values, self._counts, *self._found)
             return
-        seen, flip = np.zeros(groups.count + 1, np.uint8), -1 if self._kind == "least" else 0
-        work.loops["fold_greatest"](numbers, 0, groups.count, values, flip, self._found[0], seen)
+        seen, flip = np.zeros(n + 1, np.uint8), -1 if self._kind == "least" else 0
+        work.loops["fold_greatest"](keys, *scale, values, flip, self._found[0], seen)
         self._counts, self._found[0] = seen.astype(np.int64), self._found[0] ^ flip
+
+    def _numbers(self, mine: slice | Ints) -> Ints:
+        """The numbers of the groups of some tuples of R."""
+        numbers = self._groups.r[mine] - self._groups.least
+        return np.where((numbers >= 0) & (numbers < self._groups.count), numbers, -1)
+
+    def counts(self, mine: slice | Ints) -> Ints:
+        """How many tuples of S some of R's have."""
+        return self._counts[self._numbers(mine)]
 
     def of(self, mine: slice, bases: Ints) -> Vector:
         """The values of some of R's tuples ``bases``."""
-        numbers = self._numbers[bases[mine]]  # −1 is the last
+        numbers = self._numbers(bases[mine])
         counts = self._counts[numbers]
         if self._kind == "count":
             return Vector(counts, np.ones(len(counts), np.bool_))
