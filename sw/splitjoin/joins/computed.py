@@ -34,6 +34,8 @@ def make_query(r: Schema, s: Schema, *, on: Any, **parts: Any) -> Query:
             raise
         try:
             condition, computed = _read(on, {"r": r, "s": s})
+        except RecursionError:  # of a condition that was refused as nested too deeply
+            raise refused from None
         except ToolError as error:
             said, *mark = str(refused).split("\n")
             raise PredicateError("\n".join([f"{said}; or {error}", *mark])) from None

@@ -146,9 +146,14 @@ def _rounded(x: Array, places: int) -> Array:
 
 @cache
 def like_pattern(pattern: str) -> re.Pattern[str]:
-    """The regular expression of a pattern of LIKE without an escape character."""
-    parts = {"%": ".*", "_": "."}
-    return re.compile("".join(parts.get(c, re.escape(c)) for c in pattern), re.DOTALL)
+    """The regular expression of a pattern of LIKE without an escape character.
+
+    Each piece between two % is taken where it first fits, and not tried again (an atomic group), which no text needs:
+    else a pattern with many % would take time exponential in their number.
+    """
+    first, *rest = ("".join("." if c == "_" else re.escape(c) for c in piece) for piece in pattern.split("%"))
+    middle = "".join(f"(?>.*?{piece})" for piece in rest[:-1] if piece)
+    return re.compile(f"{first}{middle}.*{rest[-1]}" if rest else first, re.DOTALL)
 
 
 def operators() -> tuple[Operation, ...]:

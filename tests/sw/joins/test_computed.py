@@ -153,6 +153,13 @@ def test_refused_as_before(on: str, word: str) -> None:
         splitjoin.join(R, S, on=on)
 
 
+def test_nested_too_deeply() -> None:
+    deep = "(" * 3000 + "s.a" + ")" * 3000
+    for given_ in {"on": f"r.x = {deep}"}, {"on": "r.x = s.a", "aggregate": {"n": f"sum({deep})"}}:
+        with pytest.raises(PredicateError, match="must not be nested more than 100 levels deep"):
+            splitjoin.join(R, S, **given_)  # type: ignore[arg-type]  # either has texts
+
+
 def test_a_value_without_result() -> None:
     with pytest.raises(InputError, match=r"DuckDB, which computes .* gives no rows: Conversion Error"):
         splitjoin.join(R, S, on="CAST(r.word AS BIGINT) = s.a")

@@ -95,6 +95,8 @@ def parse_tree(text: str) -> exp.Expr:
         raise PredicateError(unreadable(text, error)) from None
     except TokenError as error:
         raise PredicateError(untokenizable(text, error)) from None
+    except RecursionError:
+        raise too_deep() from None
     found = [p for p in parts if p is not None]
     if not found:
         raise PredicateError("the condition is empty; write for example 'abs(r.x - s.a) <= 10'")
