@@ -19,6 +19,8 @@ __all__ = ["OPERATION", "OutputColumn", "gather", "indices", "output_columns", "
 
 #: Rows of a run, on average, from which on a slice of a column takes less than a copy.
 _RUN = 4096
+#: Neighbours in the sample that tells whether there may be such runs, and how many may not follow each other.
+_SAMPLE, _EXCEPTIONS = 64, 4
 #: The column of rows that come early: "+" for a row, "-" for one that is taken back.
 OPERATION = pa.field("operation", pa.string(), nullable=False)
 
@@ -104,7 +106,7 @@ def gather(columns: Sequence[OutputColumn], r: pa.Table, s: pa.Table, r_rows: np
 def _taker(rows: npt.NDArray[np.int64]) -> Callable[[pa.ChunkedArray], pa.ChunkedArray]:
     """Takes the ``rows`` of a column: without a copy where long runs of them follow each other."""
     n = len(rows)
-    if n and rows[0] >= 0 and rows[-1] >= 0 and abs(rows[-1] - rows[0] - n + 1) <= n:
+    if n and rows[0] >= 0 and rows[-1] >= 0 and _has_runs(rows):
         ends = np.flatnonzero(rows[1:] - rows[:-1] != 1) + 1
         if not len(ends) or (len(ends) * _RUN <= n and rows.min() >= 0):
             runs = [(int(rows[begin]), end - begin) for begin, end in pairwise([0, *ends.tolist(), n])]
@@ -115,6 +117,12 @@ def _taker(rows: npt.NDArray[np.int64]) -> Callable[[pa.ChunkedArray], pa.Chunke
         return lambda column: pa.chunked_array([pa.nulls(n, column.type)]) if pa.types.is_primitive(
             column.type) else take(column, places)
     return lambda column: take(column, places)
+
+
+def _has_runs(rows: npt.NDArray[np.int64]) -> bool:
+    """True if a sample of ``rows`` has neighbours that follow each other, with few exceptions."""
+    some = np.arange(0, len(rows) - 1, max(1, len(rows) // _SAMPLE))
+    return int(np.count_nonzero(rows[some + 1] - rows[some] != 1)) <= _EXCEPTIONS
 
 
 def indices(rows: npt.NDArray[np.int64]) -> pa.Array:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
+from functools import cache
 
 from splitjoin.base.errors import ToolError
 
@@ -11,6 +13,12 @@ __all__ = ["has_numba", "needs_numba"]
 
 def has_numba() -> bool:
     """True if numba can be imported, as far as that is known without importing it, which takes a third of a second."""
+    return sys.modules["numba"] is not None if "numba" in sys.modules else _is_found(tuple(sys.path))
+
+
+@cache
+def _is_found(_path: tuple[str, ...]) -> bool:
+    """The same while the places are the same in which modules are looked for, as each join asks."""
     try:
         return importlib.util.find_spec("numba") is not None
     except (ImportError, ValueError):  # somebody blocks it

@@ -67,8 +67,11 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
             place(incoming, work)  # the order of rows depends on it
         partner = reach.within(incoming, found.partner)
         mine = work.where(len(partner), lambda some: partner[some] >= 0)
-        return _of_partners(query, incoming, visible, mine,
-                            partner if len(mine) == len(partner) else work.taken(partner, mine),
+        if len(mine) and int(mine[-1]) - int(mine[0]) == len(mine) - 1:  # they follow each other
+            partner = partner[mine[0]:mine[-1] + 1]
+        else:
+            partner = work.taken(partner, mine)
+        return _of_partners(query, incoming, visible, mine, partner,
                             f"rows without pairs, {found.how}{work.text}", found.tried, work)
     if kind.is_asof:
         return None
