@@ -165,7 +165,7 @@ def test_settings_and_hints(spark: SparkSession) -> None:
         with settings(spark, spark__splitjoin__sql__minComparisons=10**6):
             assert "left to Spark by splitjoin: about " in plan_of(spark.sql(text.format("")))
             assert "splitjoin[inner" in plan_of(spark.sql(text.format("/*+ SPLITJOIN */")))
-        for rows, parts in ((50, "2 × 1"), (100_000, "1 × 1")):
+        for rows, parts in ((50, "2 x 1"), (100_000, "1 x 1")):
             with settings(spark, spark__splitjoin__sql__rowsPerTask=rows):
                 assert f"splitjoin[inner, {parts} parts" in plan_of(spark.sql(text.format("")))
         with settings(spark, spark__sql__execution__pyspark__python="/no/python"):

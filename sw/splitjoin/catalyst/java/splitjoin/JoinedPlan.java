@@ -44,7 +44,7 @@ final class JoinedPlan {
         + ",\"right\":" + Arrays.toString(rightSlots) + ",\"left_keys\":" + of.leftKeys + ",\"right_keys\":"
         + of.rightKeys + ",\"left_errors\":" + TranslatedJoin.texts(of.leftErrors) + ",\"right_errors\":"
         + TranslatedJoin.texts(of.rightErrors) + ",\"output\":" + of.sources + ",\"type\":" + type.json() + "}";
-    String name = "splitjoin[" + of.kind + ", " + r + " × " + s + " parts, " + of.text() + "]";
+    String name = "splitjoin[" + of.kind + ", " + r + " x " + s + " parts, " + of.text() + "]";
     return Nodes.mapInArrow(name, worker.function(context, "splitjoin.catalyst.task", spec), type, of.output, tasks);
   }
 

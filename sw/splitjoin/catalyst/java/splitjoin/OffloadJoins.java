@@ -234,7 +234,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
     double left = rows(join.left());
     double right = rows(join.right());
     if (left * right < least()) {
-      throw new ConditionWriter.Untranslated(String.format("about %.0f × %.0f rows are few (%s is %.0f)", left, right,
+      throw new ConditionWriter.Untranslated(String.format("about %.0f x %.0f rows are few (%s is %.0f)", left, right,
           MIN_COMPARISONS, least()));
     }
   }
