@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,30 +24,38 @@ _MOST_BYTES = 256
 
 
 def with_ranked_texts(predicate: Expr, tables: Mapping[Side, pa.Table]) -> tuple[Expr, Mapping[Side, pa.Table]]:
-    """``predicate`` with comparisons of whole numbers in place of those of texts of both streams by ``<`` and the like,
-    and the ``tables`` with the columns of these: the rank of each text among all that are compared so, NULL for NULL.
+    """``predicate`` with comparisons of whole numbers in place of those of texts of both streams, and the ``tables``
+    with the columns of these, NULL for NULL: the rank of each text among all that are compared by ``<`` and the like;
+    of others, which are compared by ``=`` and ``<>`` alone, a number.
 
-    Both are as they were if there are no such comparisons, or if some text is very long.
+    Comparisons stay as they are if some text of them is very long.
     """
-    nodes = [node for node, _ in distinct(predicate)]
-    ranked = dict.fromkeys(e for node in nodes if isinstance(node, Cmp) and node.op not in ("=", "<>")
-                           and _is_of_both(node) for e in (node.a, node.b))
-    if not ranked:
-        return predicate, tables
-    texts = [texts_of(e, tables[next(iter(sides(e)))]) for e in ranked]
-    ranks = _ranks(texts)
-    if ranks is None:
-        return predicate, tables
-    with_ranks = dict(tables)
+    found = dict(tables)
+    compared = [node for node, _ in distinct(predicate) if isinstance(node, Cmp) and _is_of_both(node)]
+    ordered = dict.fromkeys(e for node in compared if node.op not in ("=", "<>") for e in (node.a, node.b))
+    ranks = _columns(list(ordered), found, "rank", _ranks)
+    others = dict.fromkeys(e for node in compared if node.op in ("=", "<>") and not {node.a, node.b} <= ordered.keys()
+                           for e in (node.a, node.b))
+    numbers = _columns(list(others), found, "number", _numbers)
+    return (_compared_by(predicate, ranks, numbers), found) if ranks or numbers else (predicate, tables)
+
+
+def _columns(texts: Sequence[Expr], tables: dict[Side, pa.Table], what: str,
+             code: Callable[[Sequence[pa.ChunkedArray]], npt.NDArray[np.uint32] | None]) -> dict[Expr, Expr]:
+    """Columns of the ``tables``, to which they are added, for each of ``texts``, by what ``code`` makes of all values,
+    one behind the other; none if it makes nothing.
+    """
+    values = [texts_of(e, tables[next(iter(sides(e)))]) for e in texts]
+    codes = code(values) if values else None
     made, begin = dict[Expr, Expr](), 0
-    for n, (e, data) in enumerate(zip(ranked, texts, strict=True)):
+    for n, (e, data) in enumerate(zip(texts, values, strict=True) if codes is not None else ()):
         (side,) = sides(e)
-        mine, begin = ranks[begin:begin + len(data)], begin + len(data)
+        mine, begin = codes[begin:begin + len(data)], begin + len(data)  # type: ignore[index]  # there are some
         lacking = data.is_null().to_numpy() if data.null_count else None
-        name = f"splitjoin rank {n}"
-        with_ranks[side] = with_ranks[side].append_column(pa.field(name, pa.uint32()), pa.array(mine, mask=lacking))
+        name = f"splitjoin {what} {n}"
+        tables[side] = tables[side].append_column(pa.field(name, pa.uint32()), pa.array(mine, mask=lacking))
         made[e] = Col(Int(32, signed=False), side, name, data.null_count > 0)
-    return _compared_by(predicate, made), with_ranks
+    return made
 
 
 def _is_of_both(node: Cmp) -> bool:
@@ -56,15 +64,31 @@ def _is_of_both(node: Cmp) -> bool:
     return is_text(node.a.type) and is_text(node.b.type) and len(of[0]) == len(of[1]) == 1 and of[0] != of[1]
 
 
-def _compared_by(predicate: Expr, columns: dict[Expr, Expr]) -> Expr:
-    """``predicate`` with the ``columns`` in place of texts wherever two of these are compared."""
+def _compared_by(predicate: Expr, ranks: dict[Expr, Expr], numbers: dict[Expr, Expr]) -> Expr:
+    """``predicate`` with columns in place of texts wherever two of these are compared that have ``ranks``, or for ``=``
+    and ``<>`` ``numbers``.
+    """
     made: list[Expr] = []
     for node, children in distinct(predicate):
-        if isinstance(node, Cmp) and node.a in columns and node.b in columns:
-            made.append(replace(node, a=columns[node.a], b=columns[node.b]))
+        of = ranks if isinstance(node, Cmp) and {node.a, node.b} <= ranks.keys() else numbers
+        if isinstance(node, Cmp) and {node.a, node.b} <= of.keys() and (of is ranks or node.op in ("=", "<>")):
+            made.append(replace(node, a=of[node.a], b=of[node.b]))
         else:
             made.append(rebuilt(node, [made[i] for i in children]))
     return made[-1]
+
+
+def _numbers(texts: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint32] | None:
+    """A number for each of ``texts``, one behind the other, equal for equal ones; None if they are too many."""
+    chunks = [chunk.cast(pa.large_binary()) for data in texts for chunk in data.chunks]
+    if not chunks:
+        return np.empty(0, np.uint32)
+    try:
+        found = pa.concat_arrays(chunks).dictionary_encode().indices
+    except pa.ArrowException:  # more values than a dictionary has numbers
+        return None
+    numbers: npt.NDArray[np.uint32] = pc.fill_null(found, 0).to_numpy().astype(np.uint32)
+    return numbers
 
 
 def _ranks(texts: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint32] | None:

@@ -9,7 +9,7 @@ from splitjoin.engines.cpu.text_ranks import with_ranked_texts
 from splitjoin.joins.join import join
 from splitjoin.lang.ir import text
 from splitjoin.lang.query import Query
-from splitjoin.lang.schema import Schema, Side
+from splitjoin.lang.schema import SIDES, Schema, Side
 from tests.support.sampling import examples
 
 PIECES = st.lists(st.sampled_from(["", "a", "\0", "é", "aaaaaaaa", "aaaaaaa\0"]), max_size=5).map("".join)
@@ -37,10 +37,20 @@ def test_ranks_are_in_the_order_of_bytes(x: list[str | None], low: list[str | No
 
 def test_other_comparisons_stay_as_they_are() -> None:
     r = pa.table({"x": ["b", "a" * 300], "y": ["b", "c"]})
-    for on in ("r.x = s.x", "r.x < 'b' AND r.y <> s.y", "greatest(r.y, s.y) < s.x", "r.x < s.x"):  # too long a text
+    for on in ("r.x = 'b'", "r.x < 'b' AND r.y <> 'c'", "greatest(r.y, s.y) < s.x", "r.x < s.x"):  # too long a text
         query = Query.make(Schema.from_table("r", r), Schema.from_table("s", r), window="ROWS 9", on=on)
         tables: dict[Side, pa.Table] = {"r": r, "s": r}
         assert with_ranked_texts(query.predicate, tables) == (query.predicate, tables)
+
+
+def test_texts_that_are_compared_by_equality_alone_have_numbers() -> None:
+    r = pa.table({"x": ["b" * 300, "c", None], "y": ["b", "c", "d"]})
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", r), window="ROWS 9",
+                       on="r.x = s.y AND r.x <> s.x AND r.x < s.y AND r.y < s.y")
+    predicate, tables = with_ranked_texts(query.predicate, {"r": r, "s": r})  # the first is too long for ranks
+    assert text(predicate) == ("((r.x = s.y) AND (r.splitjoin number 0 <> s.splitjoin number 1) AND (r.x < s.y) AND "
+                               "(r.y < s.y))")
+    assert [tables[side].columns[-1].to_pylist() for side in SIDES] == [[0, 1, None]] * 2
 
 
 def test_times_as_texts_are_found_by_one_range_each() -> None:
@@ -55,7 +65,9 @@ def test_times_as_texts_are_found_by_one_range_each() -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(TEXTS, TEXTS, st.sampled_from(["r.x < s.y", "r.x <= s.y AND r.x <> s.y", "NOT (r.x >= s.y) OR r.x = s.y",
-                                      "coalesce(r.x, 'b') >= s.y AND r.n < s.m"]), st.sampled_from(KINDS))
+                                      "coalesce(r.x, 'b') >= s.y AND r.n < s.m", "r.x = s.y",
+                                      "r.x <> s.y AND r.n = s.m", "coalesce(r.x, 'b') = s.y OR r.x = s.y"]),
+       st.sampled_from(KINDS))
 def test_rows_are_golden(x: list[str | None], y: list[str | None], on: str, kind: dict[str, str]) -> None:
     r = pa.table({"x": pa.array(x, pa.string()), "n": pa.array(range(len(x)), pa.int64())})
     s = pa.table({"y": pa.array(y, pa.large_string()), "m": pa.array(range(len(y)), pa.int64())})
