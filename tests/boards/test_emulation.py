@@ -141,7 +141,7 @@ def test_a_stream_of_aggregates_goes_on_when_the_board_loses_its_state(seed):
 def test_wrong_targets_and_faults():
     with pytest.raises(DeviceError, match="no bitstream can be built for a board 'nothing'; the boards are"):
         device("emulator:nothing")
-    with pytest.raises(DeviceError, match="needs a target"):
+    with pytest.raises(DeviceError, match="needs a target, as in 'emulator:ulx3s_85f"):
         device("emulator")
     with pytest.raises(DeviceError, match=r"a sum of at most 1, not \[0.9, 0.9, 0.0, 0.0\]"):
         device("emulator:icebreaker", drop=0.9, flip=0.9)

@@ -133,5 +133,5 @@ def test_a_join_on_the_command_line_by_the_design_of_a_build(tmp_path, monkeypat
 def test_a_target_is_refused_where_there_is_none_and_needed_where_there_is():
     with pytest.raises(DeviceError, match="the device 'golden' takes no target"):
         device("golden:x")
-    with pytest.raises(DeviceError, match="the device 'uart' needs a target"):
+    with pytest.raises(DeviceError, match="the device 'uart' needs a target, as in 'uart:/dev/ttyUSB0'"):
         device("uart")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
 from typing import Any, NamedTuple, Union
@@ -80,7 +81,9 @@ def device(spec: str | Device, **options: object) -> Device:
             raise DeviceError(f"the device {spec!r} takes no target, but {whole!r} names one; write {spec!r}")
         options["target"] = target
     elif takes is not None and takes.default is takes.empty and "target" not in options:
-        raise DeviceError(f"the device {spec!r} needs a target, as in '{spec}:TARGET'")
+        example = re.search(rf"\b{spec}:\S+", DEVICES[spec].about)
+        raise DeviceError(f"the device {spec!r} needs a target, as in "
+                          f"{example[0] if example else f'{spec}:TARGET'!r}")
     wrong = [name for name in options if name not in inspect.signature(cls).parameters]
     if wrong:
         raise _no_option(spec, wrong, tuple(inspect.signature(cls).parameters), ())
