@@ -110,6 +110,13 @@ def texts(n: int) -> Tables:
     return (pa.table({**_ids(n, "i"), "x": iso(at)}), pa.table({**_ids(n, "j"), "lo": iso(low), "hi": iso(high)}))
 
 
+def named(n: int) -> Tables:
+    """Names of 7 to 11 bytes, each of which has on average one partner."""
+    rng = np.random.default_rng(n)
+    return _both(lambda i, x: pa.table({**_ids(n, i), x: np.char.add("name-", rng.integers(0, n, n).astype(str))}),
+                 "ix", "ja")
+
+
 def planes(n: int) -> Tables:
     """Points of which each has on average two within a distance of 5."""
     rng = np.random.default_rng(n)
@@ -200,6 +207,8 @@ JOINS: dict[str, Join] = {
     "left, equal keys": Join(valued, {"on": "r.x = s.a", "how": "left"},
                              duckdb="SELECT * FROM r LEFT JOIN s ON r.x = s.a",
                              polars=lambda pl, r, s: r.join(s, left_on="x", right_on="a", how="left")),
+    "inner, equal texts": Join(named, {"on": "r.x = s.a"}, duckdb=_ROWS + "r.x = s.a",
+                               polars=lambda pl, r, s: r.join(s, left_on="x", right_on="a")),
     "full, equal keys": Join(valued, {"on": "r.x = s.a", "how": "full"},
                              duckdb="SELECT * FROM r FULL JOIN s ON r.x = s.a",
                              polars=lambda pl, r, s: r.join(s, left_on="x", right_on="a", how="full")),
