@@ -252,7 +252,7 @@ def _by_keys(query: Query, incoming: Arrivals, groups: KeyGroups, work: Work) ->
     """By equal keys alone: by the first row of each group."""
     assert work.loops is not None
     loops, rows_s = work.loops, len(incoming.s)
-    first, met = np.full(groups.count, rows_s), np.empty(len(incoming.r), np.uint8)
+    first, met = np.full(groups.count + 1, rows_s), np.empty(len(incoming.r), np.uint8)
     loops["first_rows"](groups.s, groups.least, groups.count, first)
     upto = _NONE  # as many tuples of S come before one of R as of R
     if incoming.is_timed:

@@ -125,16 +125,17 @@ def first_rows(keys: Any, least: Any, count: Any, first: Any) -> None:
 @loop("inninniB")
 def mark_equal(keys: Any, least: Any, count: Any, first: Any, rows_s: Any, offset: Any, upto: Any, met: Any) -> Any:
     """Write 2 to ``met`` for tuples of R whose group has its ``first`` row of S before row ``upto``, or by turns, if
-    that is empty, before their own, which begin at ``offset``; 1 if only later; 0 if it has none, and is ``rows_s``.
-    Returns how many are not 0.
+    that is empty, before their own, which begin at ``offset``; 1 if only later; 0 if it has none, and is ``rows_s``, as
+    the last of ``first`` (count + 1,) is. Returns how many are not 0.
     """
     n = 0
     for i in range(len(met)):
-        group, has = _group(i, keys, least, count)
-        row = first[group]
-        found = has & np.int64(row < rows_s)
-        met[i] = found * (1 + np.int64(row < (upto[i] if len(upto) else i + offset)))
-        n += found
+        group = keys[i] - least
+        row = first[group if group >= 0 and group < count else count]
+        # Signs of differences: the compiler would make branches of comparisons, which wait for ``row``.
+        found = (row - rows_s) >> 63
+        met[i] = -found - ((row - (upto[i] if len(upto) else min(i + offset, rows_s))) >> 63)
+        n -= found
     return n
 
 
