@@ -6,7 +6,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -93,7 +93,8 @@ class TableWriter:
             try:
                 self._write(pa.concat_tables([empty_table(self._schema), *self._waiting]))
             except BaseException as failed:
-                self._stack.__exit__(type(failed), failed, failed.__traceback__)
+                with suppress(pa.ArrowException, OSError):  # of Arrow's writer, which still has rows to write
+                    self._stack.__exit__(type(failed), failed, failed.__traceback__)
                 raise
         with self._translated():
             self._stack.__exit__(kind, error, trace)

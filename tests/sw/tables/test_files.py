@@ -138,6 +138,21 @@ def test_the_mode_is_that_of_a_new_file(folder: Path) -> None:
     assert Path("o.csv").stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow"])
+def test_a_disk_without_room_leaves_the_file_that_was_there(folder: Path, suffix: str) -> None:
+    resource = pytest.importorskip("resource", reason="limits of the size of files are Unix's")
+    path = folder / f"out{suffix}"
+    path.write_text("old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(InputError, match=f"out{suffix} cannot be written: .*too large"):
+            write_table(pa.table({"x": np.random.default_rng(0).random(20_000)}), path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [(one.name, one.read_text()) for one in folder.iterdir()] == [(path.name, "old")]
+
+
 def test_links_that_lead_nowhere(folder: Path) -> None:
     Path("o.csv").symlink_to("none/data.csv")
     assert refused(lambda: check_output("o.csv")) == (
