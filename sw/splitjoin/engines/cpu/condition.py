@@ -36,6 +36,7 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 #: The greatest code.
 _MOST = 2**64 - 1
+_NO_CODES = np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Condition:
 
     Attributes:
         possible_r, possible_s: Tuples that may have a partner: bool (r,), (s,).
-        points: Pairs of codes (r,), (s,) that must be equal.
+        points: Pairs of codes (r,), (s,) that must be equal; empty arrays once `groups` has them.
         decided: False if pairs that meet all of this must be verified.
     """
 
@@ -92,6 +93,7 @@ class Condition:
         self._ends: dict[str, tuple[list[Codes], list[Codes]]] = {}
         self.possible_r, self.possible_s = np.ones(len(incoming.r), np.bool_), np.ones(len(incoming.s), np.bool_)
         self.points: list[tuple[Codes, Codes]] = []
+        self._groups: Groups | None = None
         ranged: dict[tuple[int, int], list[int]] = {}
         self._has_units = False
         for j in plan.required:
@@ -229,7 +231,13 @@ class Condition:
         return self._test.true("r", self._columns["r"], r, self._columns["s"], s)
 
     def groups(self) -> Groups:
-        """The tuples of both streams by their equal keys."""
+        """The tuples of both streams by their equal keys, whose codes are not kept."""
+        if self._groups is None:
+            self._groups = self._grouped()
+            self.points = [(_NO_CODES, _NO_CODES) for _ in self.points]
+        return self._groups
+
+    def _grouped(self) -> Groups:
         if self._ranged and not self.points and not self._has_units and bool(self.possible_s.all()):
             # The intervals of tuples that can have no partner hold no key; but the ends of one that is empty, as S has
             # no such key, may each be another key.

@@ -44,7 +44,12 @@ class Spans:
             return None
         return extents[0].length or 0, extents[1].length or 0
 
-    @property
+    def forget(self) -> None:
+        """Give the memory of ranges back, which are found anew if they are asked for."""
+        for name in ("start", "end", "intervals"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
     def pairs(self) -> int:
         """The number of pairs in the ranges."""
         if not self.limits:

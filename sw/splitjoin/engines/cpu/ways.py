@@ -274,7 +274,10 @@ def _tasks(search: _Search | None, probing: Side, condition: Condition, groups: 
         ranges = _by_arrival(groups, visible) if search is None else KeyOrder(
             groups.of(search.stored), groups.count, search.keys).ranges(groups.of(probing), search.low, search.high)
         return [lambda: _candidates(ranges, work.tuning.table_pairs)]
-    search = search or _by_row(visible, len(condition.possible_s))
+    if search is None:
+        _ = visible.pairs  # which is known from here on
+        search = _by_row(visible, len(condition.possible_s))
+        visible.forget()
     found = partitioned_ranges(groups, search.stored, search.keys, search.low, search.high, work)
     if search.second is not None:
         second = SecondKey(work.loops, search.second.keys[found.order], search.second.low, search.second.high)
