@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence, Set
@@ -148,17 +149,33 @@ def _with_named_index(table: pa.Table, name: str) -> pa.Table:
 
 
 def _typed(name: str, values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """``values`` as a column of this type. Raises `SchemaError` if one would change."""
+    """``values`` as a column of this type. Raises `SchemaError` if one would change; floats are rounded."""
     try:
         made = pa.array(values, type_)
-        if pa.types.is_integer(type_):  # Arrow makes 1 of 1.5
-            if cut := [one for one in values if isinstance(one, (float, np.floating)) and one % 1]:
-                raise ValueError(f"{cut[0]} is none")
-        elif pa.types.is_temporal(type_) and pa.types.is_temporal((plain := pa.array(values)).type):
-            plain.cast(type_)
+        if not isinstance(type_, pa.BaseExtensionType):
+            for one, is_now in zip(values, made.to_pylist(), strict=True):  # Arrow makes 1 of 1.5, a date of a datetime
+                if not _is_same(one, is_now):
+                    raise ValueError(f"{one!r} is none")
         return made
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
         raise SchemaError(f"the column {name} must hold values of the type {type_}, but: {first_line(error)}") from None
+
+
+def _is_same(value: Any, made: Any) -> bool:
+    """True if ``made``, a value of Arrow, is ``value``, but for the rounding of floats."""
+    if isinstance(value, pa.Scalar):
+        value = value.as_py()
+    if made is None:
+        return True  # of NULL alone
+    if isinstance(made, float) and isinstance(value, (float, np.floating)):
+        return math.isnan(value) == math.isnan(made) and math.isinf(value) == math.isinf(made)
+    if isinstance(made, list) and isinstance(value, Mapping):  # of a map
+        value = list(value.items())
+    if isinstance(made, (list, tuple)) and isinstance(value, (list, tuple, np.ndarray)):
+        return len(made) == len(value) and all(map(_is_same, value, made))
+    if isinstance(made, dict) and isinstance(value, Mapping):
+        return value.keys() <= made.keys() and all(_is_same(one, made[name]) for name, one in value.items())
+    return bool(made == value)
 
 
 def _column(name: str, values: Any) -> Any:

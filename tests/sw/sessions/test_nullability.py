@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -62,3 +64,30 @@ def test_lists_of_a_dict_get_the_types_of_the_schema() -> None:
                 session.push_s({"t": [None], "x": [None]} | {column: values})
         session.push_s({"t": [None], "x": range(2, 3)})
         assert [row["x_r"] for row in session.flush().to_pylist()] == [2]
+
+
+@pytest.mark.parametrize(("value", "type_"), [
+    (Decimal("1.5"), pa.int32()), (1.5, pa.timestamp("s")), (5, pa.duration("s")), ([1.5], pa.list_(pa.int32())),
+    ({"a": 1.5}, pa.struct({"a": pa.int64()})), ({"b": 1}, pa.struct({"a": pa.int64()})), (70000.0, pa.float16()),
+    (datetime(2020, 1, 1, 5), pa.date32()), (datetime(2020, 1, 1, tzinfo=UTC), pa.timestamp("us")),
+    (datetime(2020, 1, 1), pa.timestamp("us", "UTC")),
+])
+def test_values_of_lists_that_a_type_would_change_are_refused(value: Any, type_: pa.DataType) -> None:
+    schema = pa.schema({"x": pa.int32(), "v": type_})
+    with (splitjoin.open(splitjoin.query(schema, schema, on="r.x = s.x", window="ROWS 5"), device="golden") as session,
+          pytest.raises(SchemaError, match=r"the column r\.v must hold values of the type .*, but: .* is none")):
+        session.push_r({"x": [1], "v": [value]})
+
+
+@pytest.mark.parametrize(("value", "type_"), [
+    (0.1, pa.float32()), (float("nan"), pa.float64()), (1, pa.decimal128(5, 2)), ([1, None], pa.list_(pa.int8())),
+    ({"a": 1}, pa.struct({"a": pa.int64(), "b": pa.string()})), ({"k": 1}, pa.map_(pa.string(), pa.int32())),
+    (datetime(2020, 1, 1, tzinfo=UTC), pa.timestamp("us", "Europe/Vienna")),
+    ("a", pa.dictionary(pa.int8(), pa.string())),
+])
+def test_values_of_lists_that_a_type_holds_are_taken(value: Any, type_: pa.DataType) -> None:
+    schema = pa.schema({"x": pa.int32(), "v": type_})
+    with splitjoin.open(splitjoin.query(schema, schema, on="r.x = s.x", window="ROWS 5"), device="golden") as session:
+        session.push_r({"x": [1], "v": [value]})
+        session.push_s({"x": [1], "v": [value]})
+        assert str(session.flush()["v_r"].to_pylist()) == str(pa.array([value], type_).to_pylist())  # NaN too

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.lang.eval.vector import Vector, evaluate
-from splitjoin.lang.ir import MIRRORED, And, Cmp, Expr, sides
+from splitjoin.lang.ir import MIRRORED, And, Cmp, Expr, Lit, distinct, sides
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 from splitjoin.lang.types import BOOL, Bool, Date, Duration, Timestamp, is_exact, is_text
@@ -101,8 +101,8 @@ def _separated(terms: Sequence[Expr]) -> list[Expr]:
     """
     found, limits = list[Expr](), dict[tuple[Any, ...], tuple[int | None, int | None]]()
     for term in terms:
-        if len(sides(term)) < len(SIDES):  # perhaps a comparison with NULL, which has no total
-            return []
+        if len(sides(term)) < len(SIDES) or any(isinstance(e, Lit) and e.value is None for e, _ in distinct(term)):
+            return []  # NULL has no total
         if not isinstance(term, Cmp) or term.op == "<>" or not _is_exact(term):
             found.append(term)
             continue

@@ -144,18 +144,20 @@ class Linked:
         """Tell `find_matches`, which must follow, where the columns of ``part`` lie; their values stay until the next
         call.
         """
-        at, self._joined = int(Number.END), []
+        at, self._joined, whole = int(Number.END), [], list[tuple[int, pa.RecordBatch]]()
         for number, side in enumerate(SIDES):
             table, linked = part.r if number == 0 else part.s, self._sides[side]
             batches = table.to_batches() if table.num_rows else []
-            if len(batches) == 1:  # in half the time of its columns
-                batches[0]._export_to_c(self._addresses[number])
-                self.numbers[_TABLES[number]] = self._addresses[number]
+            if len(batches) == 1:
+                whole.append((number, batches[0]))
             else:  # a gate leaves some tuples for the next batch
                 self.numbers[_TABLES[number]] = 0
                 self.numbers[at:at + COLUMN_NUMBERS * len(linked.columns)] = [
                     value for column in linked.columns for value in self._column(batches, *column)]
             at += COLUMN_NUMBERS * len(linked.columns)
+        for number, batch in whole:  # in half the time of its columns; last, as `find_matches` gives it back
+            batch._export_to_c(self._addresses[number])
+            self.numbers[_TABLES[number]] = self._addresses[number]
 
     def _column(self, batches: list[pa.RecordBatch], at: int, size: int) -> tuple[int, ...]:
         """The `COLUMN_NUMBERS` of a column of several chunks, or of none."""

@@ -226,10 +226,13 @@ class _Reader:
         """The item ``outer`` with PIVOT or UNPIVOT, ``turn``, and a name behind it: DuckDB turns its rows."""
         text, item = self._found.text, self._item(outer)
         end = next(n for n, t in enumerate(turn) if t.token_type == T.R_PAREN)
-        label = turn[-1].text if end < len(turn) - 1 else item.label
+        called, turned = turn[end + 1:], text[turn[0].start:turn[end].end + 1]
+        if called and called[-1].token_type == T.R_PAREN and len(called) > 2:  # AS p(a, b)
+            turned, called = text[turn[0].start:called[-1].end + 1], called[:-2]
+        label = called[-1].text if called else item.label
         query = item.query if item.query is not None else f"SELECT * FROM {text[outer[0].start:outer[-1].end + 1]}"
         return FromItem(text[outer[0].start:turn[end].end + 1], label, query=query,
-                        columns=f"{item.columns} {text[turn[0].start:turn[end].end + 1]}")
+                        columns=f"{item.columns} {turned}")
 
     def _inside(self, outer: Sequence[Token], word: str) -> str:
         if len(outer) < 3 or outer[1].token_type != T.L_PAREN:

@@ -30,7 +30,8 @@ CONDITIONS = (
     "r.k = s.k AND abs(r.x - s.x) <= 2 AND r.f < s.f", "r.t < s.t", "r.x = s.x OR r.k = s.k", "r.x > 1 AND s.k > 0",
     "r.x > 1 AND r.u = s.u AND s.f > 0", "r.u < s.u AND r.t <> s.t", "r.x + s.x > r.k * s.k", "r.x IS NULL",
     "r.x - s.x > 1", "r.x >= s.x AND s.x >= r.x AND r.k = s.k", "2 * r.x - s.x <= 3 AND 4 * r.x - 2 * s.x < 7",
-    "2 * r.x = 2 * s.x + 1", "r.x <= s.x AND r.x - s.x >= 1", "r.x + r.k - s.x >= s.k AND r.t <= s.t")
+    "2 * r.x = 2 * s.x + 1", "r.x <= s.x AND r.x - s.x >= 1", "r.x + r.k - s.x >= s.k AND r.t <= s.t",
+    "r.k - s.k = NULL", "r.x + s.x > r.none AND r.k = s.k", "r.k = s.k AND r.x - s.x < NULL")
 WINDOWS = (None, "ROWS 3", ("ROWS 1", "ROWS 5"), "RANGE 4", ("RANGE 0", "RANGE 9"), "ROWS 4 RANGE 3",
            "RANGE 9223372036854775807", "ROWS 99999999999999999999")
 
@@ -43,7 +44,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     times = draw(st.sampled_from([[-2**63, 0, 1, 2, 3, 5, 8, 2**63 - 1], [-9, -7, -6, -2, 0, 1, 1, 3]]))
     ts = sorted(draw(st.lists(st.sampled_from(times), min_size=n, max_size=n)))
     return pa.table({"ts": pa.array(ts, pa.int64()),
-                     **{name: pa.array(values, TYPES[name]) for name, values in columns.items()}})
+                     **{name: pa.array(values, TYPES[name]) for name, values in columns.items()}, "none": pa.nulls(n)})
 
 
 @settings(max_examples=examples(80), deadline=None)

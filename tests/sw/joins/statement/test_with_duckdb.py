@@ -77,6 +77,7 @@ STATEMENTS = [
     "SELECT upper(k) FROM r SEMI JOIN s ON r.x = s.a WHERE x > 1",
     "SELECT * FROM (SELECT r.k, ok, a FROM r JOIN s ON x <= a) PIVOT (sum(a) FOR ok IN (true, false)) ORDER BY ALL",
     "SELECT p.*, r.id FROM s PIVOT (max(a) FOR k IN ('b', '')) AS p JOIN r ON p.id <= r.id",
+    "SELECT p.x, p.y, r.id FROM s PIVOT (max(a) FOR k IN ('b', '')) AS p(y, x) JOIN r ON p.y <= r.id",
     "SELECT * FROM r JOIN s USING (k)",
     "SELECT k, x, a FROM r LEFT JOIN s USING (k) WHERE a IS NULL",
     "SELECT k, count(x) FROM r FULL JOIN s USING (k) GROUP BY k",
