@@ -9,6 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from splitjoin.base.errors import InputError, ToolError, check
+from splitjoin.base.progress import tell
 from splitjoin.circuit.export.descriptions import fusesoc_core, ip_xact, system_rdl
 from splitjoin.circuit.export.helpers import wire_helpers
 from splitjoin.circuit.export.litex import litex_files
@@ -35,6 +36,8 @@ _HIDDEN = "(not shown)"
 _MOST_TUPLES = 100_000
 #: The random tuples of a testbench are a function of this.
 _SEED = 1
+#: So many cores take long enough that a terminal is told; and how many a second are written.
+_MANY_CORES, _CORES_A_SECOND = 64, 15
 
 
 def verilog_options(parser: argparse.ArgumentParser) -> None:
@@ -91,6 +94,8 @@ def write_circuit(args: argparse.Namespace) -> None:
     given = None  # the testbench's vectors, before the circuit, which takes longer
     if args.testbench is not None:
         given = vectors(query, circuit, random_arrivals(query, args.testbench_tuples, _SEED))
+    if config.cores >= _MANY_CORES:
+        tell(f"the circuit of {config.cores} cores takes about {config.cores // _CORES_A_SECOND} s")
     texts = {f"{name}.v": to_verilog(config, name)} | ({f"{top}.v": to_axi_verilog(config, name)} if axi else {})
     said = [f"Query: windows of R {window_text(query, 'r')}, of S {window_text(query, 's')}; order {query.order}; "
             f"condition {_HIDDEN if args.hide_condition else args.on}"]
