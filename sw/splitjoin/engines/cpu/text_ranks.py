@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,10 @@ __all__ = ["with_ranked_texts"]
 
 #: Texts of more bytes keep their prefixes as keys.
 _MOST_BYTES = 256
+#: Texts of more bytes seldom differ in so few that these fit one number.
+_PACKED_BYTES = 16
+
+Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 
 def with_ranked_texts(predicate: Expr, tables: Mapping[Side, pa.Table]) -> tuple[Expr, Mapping[Side, pa.Table]]:
@@ -41,7 +46,7 @@ def with_ranked_texts(predicate: Expr, tables: Mapping[Side, pa.Table]) -> tuple
 
 
 def _columns(texts: Sequence[Expr], tables: dict[Side, pa.Table], what: str,
-             code: Callable[[Sequence[pa.ChunkedArray]], npt.NDArray[np.uint32] | None]) -> dict[Expr, Expr]:
+             code: Callable[[Sequence[pa.ChunkedArray]], Codes | None]) -> dict[Expr, Expr]:
     """Columns of the ``tables``, to which they are added, for each of ``texts``, by what ``code`` makes of all values,
     one behind the other; none if it makes nothing.
     """
@@ -53,8 +58,9 @@ def _columns(texts: Sequence[Expr], tables: dict[Side, pa.Table], what: str,
         mine, begin = codes[begin:begin + len(data)], begin + len(data)  # type: ignore[index]  # there are some
         lacking = data.is_null().to_numpy() if data.null_count else None
         name = f"splitjoin {what} {n}"
-        tables[side] = tables[side].append_column(pa.field(name, pa.uint32()), pa.array(mine, mask=lacking))
-        made[e] = Col(Int(32, signed=False), side, name, data.null_count > 0)
+        column = pa.array(mine, mask=lacking)
+        tables[side] = tables[side].append_column(pa.field(name, column.type), column)
+        made[e] = Col(Int(column.type.bit_width, signed=False), side, name, data.null_count > 0)
     return made
 
 
@@ -78,8 +84,10 @@ def _compared_by(predicate: Expr, ranks: dict[Expr, Expr], numbers: dict[Expr, E
     return made[-1]
 
 
-def _numbers(texts: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint32] | None:
+def _numbers(texts: Sequence[pa.ChunkedArray]) -> Codes | None:
     """A number for each of ``texts``, one behind the other, equal for equal ones; None if they are too many."""
+    if (packed := _packed(texts)) is not None:
+        return packed
     chunks = [chunk.cast(pa.large_binary()) for data in texts for chunk in data.chunks]
     if not chunks:
         return np.empty(0, np.uint32)
@@ -91,7 +99,30 @@ def _numbers(texts: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint32] | None:
     return numbers
 
 
-def _ranks(texts: Sequence[pa.ChunkedArray]) -> npt.NDArray[np.uint32] | None:
+def _packed(texts: Sequence[pa.ChunkedArray]) -> Codes | None:
+    """The bytes of each of ``texts`` that differ at all, and its length, in one number; None if they do not fit."""
+    sizes = np.concatenate([pc.fill_null(pc.binary_length(data), 0).to_numpy() for data in texts])
+    longest = int(sizes.max(initial=0))
+    if longest > _PACKED_BYTES:
+        return None
+    parts = [np.concatenate([prefixes(data, 8, start) for data in texts]) for start in range(0, longest, 8)]
+    found, bits = np.zeros(len(sizes), np.uint64), 0
+    for part in (*parts, sizes.astype(np.uint64)):
+        least = part.min(initial=2**64 - 1)
+        above = part - least
+        used = int(np.bitwise_or.reduce(above))
+        if not used:
+            continue
+        end = (used & -used).bit_length() - 1  # bits that are 0 in all
+        width = (used >> end).bit_length()
+        bits += width
+        if bits > 62:
+            return None
+        found = found << np.uint64(width) | above >> np.uint64(end)
+    return found
+
+
+def _ranks(texts: Sequence[pa.ChunkedArray]) -> Codes | None:
     """The rank of each of ``texts``, one behind the other, by the order of bytes, from 0; None if one is too long."""
     sizes = np.concatenate([pc.fill_null(pc.binary_length(data), 0).to_numpy() for data in texts])
     longest = int(sizes.max(initial=0))

@@ -53,6 +53,17 @@ def test_texts_that_are_compared_by_equality_alone_have_numbers() -> None:
     assert [tables[side].columns[-1].to_pylist() for side in SIDES] == [[0, 1, None]] * 2
 
 
+@given(TEXTS, TEXTS)
+def test_equal_texts_alone_have_equal_numbers(x: list[str | None], y: list[str | None]) -> None:
+    r, s = pa.table({"x": pa.array(x, pa.string())}), pa.table({"y": pa.array(y, pa.string())})
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), window="ROWS 9", on="r.x = s.y")
+    _, tables = with_ranked_texts(query.predicate, {"r": r, "s": s})
+    numbers = [n for side in SIDES for n in tables[side].columns[-1].to_pylist()]
+    assert [n is None for n in numbers] == [t is None for t in (*x, *y)]
+    by_number = dict(zip(numbers, (*x, *y), strict=True))
+    assert [by_number[n] for n in numbers] == [*x, *y] and len(by_number) == len({*x, *y})
+
+
 def test_times_as_texts_are_found_by_one_range_each() -> None:
     n = 2000
     stamps = [f"2026-01-01 {i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}" for i in range(n + 3)]
