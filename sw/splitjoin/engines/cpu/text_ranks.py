@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def _columns(texts: Sequence[Expr], tables: dict[Side, pa.Table], what: str,
         (side,) = sides(e)
         mine, begin = codes[begin:begin + len(data)], begin + len(data)  # type: ignore[index]  # there are some
         lacking = data.is_null().to_numpy() if data.null_count else None
-        name = f"splitjoin {what} {n}"
+        name = next(name for k in count(n) if (name := f"splitjoin {what} {k}") not in tables[side].column_names)
         column = pa.array(mine, mask=lacking)
         tables[side] = tables[side].append_column(pa.field(name, column.type), column)
         made[e] = Col(Int(column.type.bit_width, signed=False), side, name, data.null_count > 0)

@@ -53,6 +53,12 @@ def test_texts_that_are_compared_by_equality_alone_have_numbers() -> None:
     assert [tables[side].columns[-1].to_pylist() for side in SIDES] == [[0, 1, None]] * 2
 
 
+def test_columns_of_a_user_keep_their_names() -> None:
+    r, s = pa.table({"x": ["a"], "splitjoin rank 0": ["q"], "splitjoin number 0": [7]}), pa.table({"y": ["b"]})
+    for on in ("r.x < s.y", "r.x <> s.y"):
+        assert join(r, s, on=on).to_arrow().to_pylist() == [{**r.to_pylist()[0], "y": "b"}]
+
+
 @given(TEXTS, TEXTS)
 def test_equal_texts_alone_have_equal_numbers(x: list[str | None], y: list[str | None]) -> None:
     r, s = pa.table({"x": pa.array(x, pa.string())}), pa.table({"y": pa.array(y, pa.string())})
