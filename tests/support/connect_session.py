@@ -62,7 +62,7 @@ def columns(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path
         stream_join(left, right, on=left.x == spark.createDataFrame([(1,)], "x int").x, **query)
     with pytest.raises(SchemaError, match=r"left and right are one DataFrame, or share columns; write F.col\('r.x'\)"):
         stream_join(left, left, on=left.x == c("s.x"), **query)
-    with pytest.raises(PredicateError, match=r"string and exact number cannot be compared\n  .*connect_session.py:\d+"):
+    with pytest.raises(PredicateError, match=r"string and exact number cannot be .*\n  .*connect_session.py:\d+"):
         stream_join(left, right, on=(c("r.x") == 1) & (c("r.name") < 3), **query)
 
 

@@ -444,7 +444,7 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
     both = {type(ta), type(tb)}
     to = next((str(kind.__name__).upper() for kind in (Date, Timestamp) if both == {String, kind}), None)
     to = "BIGINT" if String in both and any(map(is_exact, (ta, tb))) else to
-    more = f"; over tables, CAST(… AS {to}) of a text is DuckDB's" if to else ""
+    more = f"; convert the text before the join, or in SQL over tables by CAST(… AS {to})" if to else ""
     if Bool in both and any(map(is_exact, (ta, tb))):
         more = "; a truth value is a condition itself, or a number as CAST(… AS INT)"
     raise PredicateError(f"{at!r}: {ta} and {tb} cannot be compared{more}")

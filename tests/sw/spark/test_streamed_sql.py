@@ -150,7 +150,7 @@ def test_rows_looked_up_in_static_tables(spark: SparkSession, streams: Streams) 
         assert streams.run(spark.sql(text.format(kind)), f"looked up {kind}") == rows_of(streams.whole(
             text.format(kind))) != []
     with settings(spark, spark__splitjoin__sql__minComparisons=10**6):  # some 40 rows and about 10,000
-        assert "left to Spark by splitjoin: about 10000 × " in optimized(spark, text.format(""))
+        assert "left to Spark by splitjoin: about 10000 x " in optimized(spark, text.format(""))
 
 
 def test_a_table_that_is_read_anew(spark: SparkSession, streams: Streams) -> None:
