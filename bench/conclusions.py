@@ -50,8 +50,11 @@ def where_others_win(files: Files) -> Iterator[str]:
     yield (f"- *A batch join in Spark over a short window*, if you write bins of both bands and of time into the "
            f"query: with 10 seconds such a rewrite joins {rewrite:,.0f} thousand rows a second, splitjoin {ours:,.0f}.")
     yield from lost_tables(files) if "whole_tables" in files else ()
-    yield ("- *Many processor cores*: databases use all of them; in an index, [a fifth of a batch's "
-           "time](cpu.md#index) is not shared among threads.")
+    if "threads" in files:
+        gains = [row["value"] for row in pick(files, "threads", "speedup", threads=16)
+                 if row["config"]["engine"].startswith("cpu, index")]
+        yield (f"- *Many processor cores*: databases use all of them; 16 threads make [an index](cpu.md#index) "
+               f"{min(gains):.1f} to {max(gains):.1f} times as fast as one, more in larger windows.")
     yield ("- *The first run of a session's condition on a new machine*: it uses NumPy, which is slower, while another "
            "process compiles its loops for some seconds; a database is at full speed at once.")
     yield ("- *Three streams and more*: a database orders joins by its statistics, also between outer joins; splitjoin "
@@ -275,11 +278,12 @@ def plain_sql(files: Files) -> str:
             middle += f", {statistics.median(ways[False]):.1f} without adaptive execution"
         told.append(f"{min(every):.1f} to {max(every):.0f} times as much for {len(ways[True])} joins of {rows:,} × "
                     f"{rows // 2:,} rows ({middle})")
-    text = (f"CPU time of Spark without [the extension](spark.md#plain-sparksql): {', '.join(told)}, in [running "
-            f"workers](cluster.md#workers-that-start-at-once).")
+    text = (f"Spark's CPU time without [the extension](spark.md#plain-sparksql) is {', and '.join(told)}, once [Python "
+            f"workers](cluster.md#workers-that-start-at-once) run.")
     for row in pick(files, "spark_sql", "rows_through_python"):
         join = one(files, "spark_sql", "with_extension", **row["config"], adaptive=True)
-        text += f" Of the smaller first join's {join:.2f} s, handing its rows to Python takes {row['value']:.2f}."
+        text += (f" Of the {join:.2f} s of the smaller join by {row['config']['query']}, handing rows to Python takes "
+                 f"{row['value']:.2f}.")
     return textwrap.fill(text, 120, break_on_hyphens=False) + "\n"
 
 
@@ -299,8 +303,9 @@ def spark_soak(files: Files) -> str:
     pairs, minutes = ((row := pick(files, "spark_soak", "spark_soak_pairs")[0])["value"], row["config"]["minutes"])
     heap, workers = ([row["value"] for row in pick(files, "spark_soak", f"spark_soak_{what}")]
                      for what in ("heap", "workers"))
-    text = (f"In {minutes:.0f} minutes of a stream join all {pairs:,} pairs were right; behind collections the JVM's "
-            f"heap had {min(heap):.0f} to {max(heap):.0f} MiB, two workers {min(workers):.0f} to {max(workers):.0f}.")
+    text = (f"In {minutes:.0f} minutes of a stream join all {pairs:,} pairs were right; after garbage collections the "
+            f"JVM's heap held {min(heap):.0f} to {max(heap):.0f} MiB, and two Python workers {min(workers):.0f} to "
+            f"{max(workers):.0f}.")
     return textwrap.fill(text, 120) + "\n"
 
 

@@ -48,8 +48,8 @@ def whole_tables(files: Files) -> Iterator[str]:
     beyond = sorted(found["splitjoin"] / min(seconds for engine, seconds in found.items() if engine != "splitjoin")
                     for rows, found in _largest(files).values() if rows > MOST and len(found) > 1)
     if beyond:
-        yield (f"\nOver ten million rows, splitjoin takes {beyond[0]:.1f} to {beyond[-1]:.1f} times as long as the "
-               f"best rival, in {len(beyond)} joins.")
+        yield (f"\nIn {len(beyond)} joins of ten million rows, splitjoin takes {beyond[0]:.1f} to {beyond[-1]:.1f} "
+               f"times the CPU time of the fastest rival.")
     if "writings" in files:
         most = {row["config"]["condition"] + row["config"]["how"]: row["value"]
                 for row in pick(files, "writings", "writing_seconds_most")}
@@ -86,8 +86,8 @@ def lost_tables(files: Files) -> Iterator[str]:
             size = "" if rows == MOST else f"{rows:,} rows: "
             lines.append(f"{join} ({size}{found['splitjoin']:.2g}, {NAMES[best]} {found[best]:.2g})")
     if lines:
-        yield (f"- *[Whole tables](#whole-tables-beside-other-engines)* of a million rows, in brackets seconds of CPU "
-               f"time: {'; '.join(lines)}.")
+        yield (f"- *[Whole tables](#whole-tables-beside-other-engines)* of a million rows, in brackets CPU seconds of "
+               f"splitjoin and of that tool: {'; '.join(lines)}.")
 
 
 def _largest(files: Files, most: float = float("inf")) -> dict[str, tuple[int, dict[str, float]]]:

@@ -20,11 +20,15 @@ _PACKED = Path(__file__).parent / "jars"
 
 
 def spark_jar(jars: Path | None = None) -> Path:
-    """The path of the jar that ``spark.jars`` must name, so that ``spark.sql.extensions`` finds
-    ``splitjoin.SplitJoinExtensions``, for the Spark whose jars are in the folder ``jars``.
+    """The path of the jar with ``splitjoin.SplitJoinExtensions``, which runs joins of plain ``spark.sql`` in splitjoin.
 
-    By default that of $SPARK_HOME, else of the Python package pyspark. A released wheel has a jar for each version of
-    Scala. Elsewhere Java's compiler, of JAVA_HOME or PATH, makes one once, in the cache.
+    Give the path to ``spark.jars``, and the class to ``spark.sql.extensions``. A released wheel has a jar for each
+    version of Scala. Other installations compile one, once, with the Java of JAVA_HOME or PATH, and keep it in the
+    cache.
+
+    Args:
+        jars: The folder with the jars of the Spark that loads this one: by default that of $SPARK_HOME, else of the
+            Python package pyspark.
 
     Raises `ToolError` if there is no Spark, or neither a jar nor a compiler.
     """

@@ -65,12 +65,12 @@ class TableMatches:
     """The tuples of R that have a partner in a semi or anti join of whole tables, in place of pairs.
 
     Attributes:
-        met: uint8 (r,): 0 for a tuple without a partner, 1 for one whose first partner arrives later, and 2 for one
+        met: uint8 (r,): 0 for a tuple without a partner, 1 for one all of whose partners arrive later, and 2 for one
             with an earlier partner. For an anti join 1 and 2 are the same.
-        late: The row ids of those with 1, by when their first partners arrive, then by row id: int64 (n,); none for an
-            anti join, and in order ``left``.
-        partners: These partners, by row id (n,).
-        before: How many tuples of R arrive before them (n,).
+        late: The row ids of the tuples with 1, by the arrival of their first partners, then by row id: int64 (n,);
+            empty for an anti join, and in order ``left``.
+        partners: The row ids of these first partners (n,).
+        before: How many tuples of R arrive before each of these partners (n,).
         plan: How they were found, in words.
         counters: As of `Session.counters`.
         work: As of `TablePairs`.

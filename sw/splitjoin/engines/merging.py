@@ -16,10 +16,10 @@ Ticks = npt.NDArray[np.int64]
 
 
 def places_among(values: Ticks, keys: Ticks, *, after: bool = False, least: int = 4096) -> Ticks:
-    """The place of each of ``keys`` (n,) among ``values``, which rise: before those that equal it, or behind them if
-    ``after``, as `numpy.searchsorted` finds them, but in one pass if the keys rise too.
+    """The place of each of ``keys`` (n,) among the sorted ``values``, as `numpy.searchsorted` gives it: before equal
+    values, or behind them if ``after``. If the keys are sorted too, this takes one pass.
 
-    By a compiled loop under the same conditions as `merged_slices`.
+    A compiled loop does it under the conditions that `merged_slices` has for its own.
     """
     if len(keys) < least or not _has_loops():
         return np.searchsorted(values, keys, side="right" if after else "left")

@@ -148,8 +148,9 @@ def _rounded(x: Array, places: int) -> Array:
 def like_pattern(pattern: str) -> re.Pattern[str]:
     """The regular expression of a pattern of LIKE without an escape character.
 
-    Each piece between two % is taken where it first fits, and not tried again (an atomic group), which no text needs:
-    else a pattern with many % would take time exponential in their number.
+    Each piece between two % matches where it first fits, in an atomic group: if what follows does not fit behind the
+    first place, it does not behind a later one either. With backtracking, the time would grow exponentially with the
+    number of %.
     """
     first, *rest = ("".join("." if c == "_" else re.escape(c) for c in piece) for piece in pattern.split("%"))
     middle = "".join(f"(?>.*?{piece})" for piece in rest[:-1] if piece)

@@ -1,4 +1,4 @@
-"""`matched_rows`: rows of semi and anti joins of whole tables, by which tuples of R have a partner."""
+"""`matched_rows`: the rows of semi and anti joins of whole tables, made of which tuples of R have a partner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NONE = np.empty(0, np.int64)
 
 
 def matched_rows(query: Query, incoming: Arrivals, found: TableMatches) -> TableRows:
-    """The rows of ``query``, whose windows hold all tuples of ``incoming``, by what was ``found`` of R's."""
+    """The rows of ``query`` over ``incoming``, all of whose tuples are in its windows, from the matches ``found``."""
     if query.kind.how == "semi":
         return _semi(query, incoming, found)
     # A tuple that its own side rules out is decided when it comes, and any other at the end.

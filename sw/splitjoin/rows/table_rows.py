@@ -25,9 +25,9 @@ class TableRows:
     """Rows over whole tables.
 
     Attributes:
-        r, s: Their row ids, int64 (n,), −1 for NULL.
-        values: Those of each aggregate, a value a row.
-        items: Makes them items, with the stars among them.
+        r, s: The row ids of R's and S's tuples, int64 (n,), −1 for NULL.
+        values: For each aggregate its values, one a row.
+        items: Makes items of the rows, with the stars among them.
         work: As of `TablePairs`.
     """
 
@@ -54,7 +54,7 @@ class TableRows:
 
 
 class SegmentedRows(TableRows):
-    """Rows that are ``segments`` behind each other, each with row ids of R and of S (n,), without a copy."""
+    """Rows in ``segments``, one after the other, each with row ids of R and of S (n,); they are not concatenated."""
 
     def __init__(self, segments: Sequence[tuple[Ints, Ints]], items: Callable[[], Items], work: Slices):
         self.__dict__.update(values=(), items=items, work=work, _segments=segments)
@@ -80,11 +80,11 @@ class SegmentedRows(TableRows):
 
 
 class ChosenRows(TableRows):
-    """Rows of R's tuples alone, most of them in the order of R: of semi and anti joins. Their row ids are made part by
-    part, as those of all take more memory and time than what tells them.
+    """The rows of a semi or anti join: tuples of R alone, most of them in the order of R. Row ids are made part by
+    part, as all at once would take more memory and time than the flags that they follow from.
 
-    ``chosen``: True for the tuples that come in order (r,). ``late``: the row ids of others (n,); each comes before
-    the first of those in order that is not before row ``before`` (n,), which rises.
+    ``chosen``: True for the tuples that come in the order of R (r,). ``late``: the row ids of the other tuples (n,);
+    each comes before the first chosen one from row ``before`` (n,) on. ``before`` rises.
     """
 
     def __init__(self, chosen: npt.NDArray[np.bool_], late: Ints, before: Ints, items: Callable[[], Items],

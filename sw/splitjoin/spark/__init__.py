@@ -1,6 +1,6 @@
 """Joins of Spark DataFrames on splitjoin's devices: `stream_join`, `stream_sql`, `joined_with`, and their tools.
 
-`spark_jar` is for plain ``spark.sql``.
+`spark_jar` is the path of the extension that runs joins of plain ``spark.sql``.
 
 Needs the extra ``spark`` (``pip install 'splitjoin[spark]'``) and Java 17 or later.
 """

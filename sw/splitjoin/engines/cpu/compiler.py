@@ -18,7 +18,7 @@ def has_numba() -> bool:
 
 @cache
 def _is_found(_path: tuple[str, ...]) -> bool:
-    """The same while the places are the same in which modules are looked for, as each join asks."""
+    """True if numba can be found in the folders of ``sys.path``, which are the key of a cache: each join asks."""
     try:
         return importlib.util.find_spec("numba") is not None
     except (ImportError, ValueError):  # somebody blocks it

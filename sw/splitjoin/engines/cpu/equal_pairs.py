@@ -1,9 +1,9 @@
-"""Pairs of whole tables by equal keys alone, few for each tuple, by one thread: each tuple, when it arrives, meets
-those of the other stream with its key that came before it, and waits for others. Partitions take as long, but more
-memory.
+"""Pairs of whole tables by equal keys alone, by one thread, where a tuple has few partners: a symmetric hash join
+(Wilschut and Apers, Dataflow query execution in a parallel main-memory environment, 1991).
 
-So pairs come in order and nothing is sorted (a symmetric hash join; Wilschut and Apers, Dataflow query execution in a
-parallel main-memory environment, 1991). Tuples with a key are a list, from the last to the first, with its length.
+Each tuple, when it arrives, meets the earlier tuples of the other stream with its key, and waits for later ones. So
+pairs come in order, and nothing is sorted. The tuples with a key are a linked list, from the last to the first, with
+its length. Partitions take as long, but more memory.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _THREADS = 4
 
 
 def equal_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> TablePairs | None:
-    """All pairs of ``query`` over tables that are within the windows as a whole, in order of arrival; None where its
-    condition is another one, where another way takes less, or for more pairs than ``room``.
+    """All pairs of ``query`` over tables that lie within the windows as a whole, in order of arrival. None if the
+    condition is more than equalities, if another way takes less time, or if there are more pairs than ``room``.
     """
     terms = terms_of(query.predicate)
     if terms is None or terms[1] is not None or query.order.kind == "left" or work.loops is None:

@@ -55,7 +55,7 @@ class Team:
         − 1. A helper that has not begun when ``function(0)`` has ended does not begin any more.
 
         Waits for all, also when one fails, and raises the exception of one that failed. ``stay``: compiled work follows
-        soon, so no more helpers leave the board than are needed, and these look for it as soon as they have ended.
+        soon, so only the helpers that are needed leave the board, and they look for it again when they have ended.
         """
         others = min(self.size if size is None else size, self.size) - 1
         self._start(others)

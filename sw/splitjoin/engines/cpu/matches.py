@@ -1,9 +1,9 @@
 """Semi and anti joins of whole tables by equal keys, by one inequality, or by both: which tuples of R have a partner.
 
-A tuple has one if its value is beyond the greatest, or the least, of S with the same key: so each table is passed once,
-or twice, and nothing is sorted. A semi join also asks which tuples have an earlier partner, and when those of the
-others arrive. The first partner of a tuple is one of the rows of S that were beyond all before them with the same key;
-these are few, unless values rise.
+For ``r.x < s.a`` a tuple of R has a partner if its value is less than the greatest one of S with the same key, so each
+table is read once or twice, and neither is sorted. For the order of rows, a semi join also asks which tuples have an
+earlier partner, and when the first partner of each other tuple arrives. That partner is one of the rows of S whose
+value exceeded all earlier ones with the same key; these are few, unless values rise.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Values:
 
 @dataclass
 class KeyGroups:
-    """The keys of R and S, and what makes them numbers of groups, as the loops take them."""
+    """The keys of R and S. A key less ``least`` is the number of its group, if that is from 0 to ``count`` − 1."""
 
     r: Rows
     s: Rows

@@ -30,11 +30,11 @@ Codes = npt.NDArray[np.unsignedinteger[Any]]
 
 
 def with_ranked_texts(predicate: Expr, tables: Mapping[Side, pa.Table]) -> tuple[Expr, Mapping[Side, pa.Table]]:
-    """``predicate`` with comparisons of whole numbers in place of those of texts of both streams, and the ``tables``
-    with the columns of these, NULL for NULL: the rank of each text among all that are compared by ``<`` and the like;
-    of others, which are compared by ``=`` and ``<>`` alone, a number.
+    """``predicate`` with comparisons of whole numbers in place of comparisons between texts of both streams, and the
+    ``tables`` with the columns of these numbers, NULL for NULL.
 
-    Comparisons stay as they are if some text of them is very long.
+    The number of a text is its rank among all that are compared by ``<`` and the like; if it is compared by ``=`` and
+    ``<>`` alone, any number that equal texts share. Comparisons by rank stay as they are if a text is very long.
     """
     found = dict(tables)
     compared = [node for node, _ in distinct(predicate) if isinstance(node, Cmp) and _is_of_both(node)]
