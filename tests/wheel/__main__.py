@@ -44,7 +44,8 @@ def main(names: Sequence[str]) -> None:
     if (not names or "docs/axi.md" in names) and shutil.which("iverilog") is None:
         raise SystemExit("the examples of docs/axi.md need iverilog, which is not on the PATH; install it (Debian: "
                          "apt-get install iverilog), or name the pages and pieces to run instead, such as README.md")
-    with tempfile.TemporaryDirectory(prefix="splitjoin-wheel-") as name:
+    # Processes that compile loops beside an example may still write bytecode.
+    with tempfile.TemporaryDirectory(prefix="splitjoin-wheel-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         run([sys.executable, "-m", "build", "--outdir", str(folder / "dist"), str(ROOT)], folder,
             {"PATH": os.environ["PATH"]})
