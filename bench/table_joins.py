@@ -23,7 +23,7 @@ import pyarrow as pa
 SPLITJOIN = "splitjoin"
 #: Seconds of CPU time that a process may take, and bytes that it may have.
 LIMIT, MEMORY = 60, 8 << 30
-#: Threads of each engine but pandas, which has one; Polars is told in its environment.
+#: The number of threads of each engine. pandas always has one; Polars reads `POLARS_MAX_THREADS`.
 _threads = 1
 
 Tables = tuple[pa.Table, pa.Table]

@@ -1,4 +1,4 @@
-"""What proofs of the gather tree say of its FIFOs: their pointers and flags, the groups and pairs they hold."""
+"""Models of the FIFOs of the gather tree, for its proofs: invariants of pointers and flags, and the contents."""
 
 from __future__ import annotations
 

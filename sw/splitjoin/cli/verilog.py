@@ -36,7 +36,7 @@ _HIDDEN = "(not shown)"
 _MOST_TUPLES = 100_000
 #: The random tuples of a testbench are a function of this.
 _SEED = 1
-#: So many cores take long enough that a terminal is told; and how many a second are written.
+#: Circuits with at least so many cores take seconds, which a terminal is told; the cores that are written in a second.
 _MANY_CORES, _CORES_A_SECOND = 64, 15
 
 

@@ -57,6 +57,7 @@ from .types import (
     TimeUnit,
     Type,
     is_exact,
+    is_length,
 )
 
 __all__ = ["MAX_DIGITS", "abs_", "and_", "arith", "between", "check_size", "column", "compare", "condition", "divide",
@@ -313,16 +314,16 @@ def one_type(args: Sequence[Expr], at: str) -> list[Expr]:
 
 def neg(a: Expr, at: str) -> Expr:
     """``-a``; of a literal, the negative literal."""
-    if isinstance(a, Lit) and (isinstance(a.type, Exact) or _is_length(a.type)) and a.value is not None:
+    if isinstance(a, Lit) and (isinstance(a.type, Exact) or is_length(a.type)) and a.value is not None:
         return Lit(a.type, -cast(Fraction, a.value))
-    if not (_is_number(a.type) or _is_length(a.type)):
+    if not (_is_number(a.type) or is_length(a.type)):
         raise PredicateError(f"{at!r}: '-' needs a number, not {a.type}")
     return Neg(EXACT if is_exact(a.type) else a.type, a)
 
 
 def abs_(a: Expr, at: str) -> Expr:
     """``abs(a)``."""
-    if not (_is_number(a.type) or _is_length(a.type)):
+    if not (_is_number(a.type) or is_length(a.type)):
         raise PredicateError(f"{at!r}: abs() needs a number, not {a.type}")
     if isinstance(a, Lit) and isinstance(a.type, (Exact, Duration)) and a.value is not None:
         return Lit(a.type, abs(cast(Fraction, a.value)))
@@ -397,10 +398,6 @@ def _flat(kind: type[And] | type[Or], a: Expr) -> tuple[Expr, ...]:
 
 def _is_number(t: Type) -> bool:
     return is_exact(t) or isinstance(t, Float)
-
-
-def _is_length(t: Type) -> bool:
-    return isinstance(t, Duration) and not isinstance(t, TimeOfDay)
 
 
 def _is_integer(e: Expr) -> bool:

@@ -16,7 +16,7 @@ from .layouts import decoded
 __all__ = ["BINARY", "BOOL", "DATE", "EXACT", "FLOAT32", "FLOAT64", "STRING", "TIME_UNITS", "UNIT_NS", "Binary", "Bool",
            "Date", "Decimal", "Duration", "Exact", "Float", "Int", "Opaque", "OrderedText", "String", "TimeOfDay",
            "TimeUnit", "Timestamp", "Type", "column_type", "duration_text", "finer", "from_arrow", "is_exact",
-           "is_text", "plain", "units_per"]
+           "is_length", "is_text", "plain", "units_per"]
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 
@@ -256,6 +256,11 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
             whole = pa.int32() if pa.types.is_time32(column.type) else pa.int64()
             return column.cast(whole).cast(pa.int64()).cast(pa.duration(t.unit))
     return column
+
+
+def is_length(type_: Type) -> bool:
+    """True for durations, which can be summed; a time of day cannot."""
+    return isinstance(type_, Duration) and not isinstance(type_, TimeOfDay)
 
 
 def is_exact(type_: Type) -> bool:

@@ -257,7 +257,7 @@ def find_fields(plan: Plan, side: str, by: int) -> list[Field]:
 
 
 def walk_fields(plan: Plan, side: str, by: int) -> list[Field]:
-    """What parts of walks take (`walk_part`)."""
+    """The fields of the block that `walk_part` reads."""
     return [*_common_fields(plan, side, by), Field("chosen"), Field("probe_of", "uint32", 2), Field("met"),
             *(Field(f"{end}{slot}", _kind(plan, side, slot)) for slot in sorted(slot_tests(plan, side))
               for end in ("low", "high")),

@@ -100,15 +100,25 @@ def _numbers(texts: Sequence[pa.ChunkedArray]) -> Codes | None:
     return numbers
 
 
-def _packed(texts: Sequence[pa.ChunkedArray]) -> Codes | None:
-    """The bytes of each of ``texts`` that differ at all, and its length, in one number; None if they do not fit."""
+def _parts(texts: Sequence[pa.ChunkedArray], most: int) -> list[npt.NDArray[np.uint64]] | None:
+    """All values of ``texts`` as columns of uint64: eight bytes in each, with zeros behind the end, and last their
+    lengths, which alone tell a text from one with further zeros. None if one has more than ``most`` bytes.
+    """
     sizes = np.concatenate([pc.fill_null(pc.binary_length(data), 0).to_numpy() for data in texts])
     longest = int(sizes.max(initial=0))
-    if longest > _PACKED_BYTES:
+    if longest > most:
         return None
     parts = [np.concatenate([prefixes(data, 8, start) for data in texts]) for start in range(0, longest, 8)]
-    found, bits = np.zeros(len(sizes), np.uint64), 0
-    for part in (*parts, sizes.astype(np.uint64)):
+    return [*parts, sizes.astype(np.uint64)]
+
+
+def _packed(texts: Sequence[pa.ChunkedArray]) -> Codes | None:
+    """The bytes of each of ``texts`` that differ at all, and its length, in one number; None if they do not fit."""
+    parts = _parts(texts, _PACKED_BYTES)
+    if parts is None:
+        return None
+    found, bits = np.zeros(len(parts[-1]), np.uint64), 0
+    for part in parts:
         least = part.min(initial=2**64 - 1)
         above = part - least
         used = int(np.bitwise_or.reduce(above))
@@ -125,17 +135,14 @@ def _packed(texts: Sequence[pa.ChunkedArray]) -> Codes | None:
 
 def _ranks(texts: Sequence[pa.ChunkedArray]) -> Codes | None:
     """The rank of each of ``texts``, one behind the other, by the order of bytes, from 0; None if one is too long."""
-    sizes = np.concatenate([pc.fill_null(pc.binary_length(data), 0).to_numpy() for data in texts])
-    longest = int(sizes.max(initial=0))
-    if longest > _MOST_BYTES:
+    every = _parts(texts, _MOST_BYTES)
+    if every is None:
         return None
-    # Equal parts of eight bytes, with zeros behind the end, are of different texts only if their lengths differ.
-    parts = [np.concatenate([prefixes(data, 8, start) for data in texts]) for start in range(0, longest, 8)]
-    parts = [part for part in (*parts, sizes.astype(np.uint64)) if len(part) and part.min() < part.max()]
+    parts = [part for part in every if len(part) and part.min() < part.max()]
     order: npt.NDArray[np.int64] | None = None
     for part in reversed(parts):
         order = stable_order(part) if order is None else order[stable_order(part[order])]
-    ranks = np.zeros(len(sizes), np.uint32)
+    ranks = np.zeros(len(every[-1]), np.uint32)
     if order is None:
         return ranks
     rises = np.zeros(len(order), np.bool_)

@@ -54,8 +54,8 @@ class _Quantile(_Ranked):
         return values[_place(_share(args), len(values))] if values else None
 
 
-class _Median(_Ranked):
-    """The middle value, or the mean of the two in the middle, rounded once."""
+class _RankedNumbers(_Ranked):
+    """One that takes numbers and gives a float64."""
 
     def check(self, args: Sequence[Expr], text: str) -> None:
         if not is_numeric(args[0]):
@@ -63,6 +63,10 @@ class _Median(_Ranked):
 
     def type(self, value: pa.DataType | None) -> pa.DataType:
         return pa.float64()
+
+
+class _Median(_RankedNumbers):
+    """The middle value, or the mean of the two in the middle, rounded once."""
 
     def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
         order, starts, present = _sorted(values.values, counts), np.cumsum(counts) - counts, counts > 0
@@ -105,17 +109,10 @@ class _Mode(_Ranked):
         return max(values, key=lambda value: times[order_key(value)], default=None)
 
 
-class _Product(_Ranked):
+class _Product(_RankedNumbers):
     """The product as a float64: each value as the nearest float, multiplied by arrival, rounded each time."""
 
     ordered: ClassVar[bool] = True
-
-    def check(self, args: Sequence[Expr], text: str) -> None:
-        if not is_numeric(args[0]):
-            raise self.refused(text, "numbers", args[0].type)
-
-    def type(self, value: pa.DataType | None) -> pa.DataType:
-        return pa.float64()
 
     def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
         floats, present = values.values, counts > 0

@@ -15,7 +15,7 @@ from sqlglot import exp
 from ..eval.scalar import RowValue
 from ..eval.vector import Vector
 from ..ir import Expr
-from ..types import Duration, Float, TimeOfDay, is_exact
+from ..types import Float, is_exact, is_length
 from .function import AggregateFunction, Term, order_key
 
 __all__ = ["SUM_FUNCTIONS", "is_numeric", "quotients", "rounded_sum", "total"]
@@ -46,8 +46,7 @@ class _Sum(AggregateFunction):
     may_overflow: ClassVar[bool] = True
 
     def check(self, args: Sequence[Expr], text: str) -> None:
-        length = isinstance(args[0].type, Duration) and not isinstance(args[0].type, TimeOfDay)
-        if not is_numeric(args[0]) and not length:
+        if not is_numeric(args[0]) and not is_length(args[0].type):
             raise self.refused(text, "numbers or durations", args[0].type)
 
     def type(self, value: pa.DataType | None) -> pa.DataType:

@@ -217,7 +217,7 @@ class _GroupFold:
         return np.where((numbers >= 0) & (numbers < self._groups.count), numbers, -1)
 
     def counts(self, mine: slice | Ints) -> Ints:
-        """How many tuples of S some of R's have."""
+        """The number of tuples of S with the same keys as each of the tuples ``mine`` of R."""
         return self._counts[self._numbers(mine)]
 
     def of(self, mine: slice, bases: Ints) -> Vector:

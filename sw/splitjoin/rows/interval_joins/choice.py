@@ -69,7 +69,7 @@ def interval_choice(query: Query, device: Device) -> IntervalChoice | None:
 
 
 def _workers(form: IntervalForm, name: str, most: int) -> int:
-    """How many workers share the keys, ``most`` or fewer."""
+    """The number of workers that share the keys, at most ``most``."""
     # Where a tuple is one addition and one subtraction, one worker takes a sixth of a batch's time for them: less than
     # what several lose, as each reads memory that is in the order of arrival.
     is_quick = not form.users and all(primitive.kind in ("count", "int sum") for primitive in form.primitives)

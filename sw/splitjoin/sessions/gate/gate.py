@@ -441,8 +441,8 @@ class ScaleGate:
         else:
             reason = f"after {queue.highest} in an earlier batch"
             if self._restored:
-                reason += (", of this session or of the one whose snapshot it goes on from; push what comes behind "
-                           "what that snapshot holds")
+                reason += (" of this session, or of the session whose snapshot this one restored; push only tuples "
+                           "that follow those in the snapshot")
         return InputError(f"the time column {side}.{name} of source {side}[{index}] must not decrease, but row {row} "
                           f"of the batch has {shown(column[row])} {reason}; sort it first, or declare a lateness")
 

@@ -266,7 +266,7 @@ def test_input_from_the_beginning_is_not_what_a_folder_goes_on_with(tmp_path: Pa
     with opened() as session, session.write_to(tmp_path):
         session.push_r(R)
     with opened() as session, session.write_to(tmp_path), pytest.raises(
-            InputError, match="or of the one whose snapshot it goes on from; push what comes behind"):
+            InputError, match="or of the session whose snapshot this one restored; push only tuples"):
         session.push_r(R)
 
 
