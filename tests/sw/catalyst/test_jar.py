@@ -31,6 +31,7 @@ def test_a_jar_of_the_wheel_comes_first(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)  # which a Spark session of another test has set
     with pytest.raises(ToolError, match=r"the jar is for a version of Spark, but .* has none; pip install"):
         spark_jar(tmp_path)
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
