@@ -49,6 +49,10 @@ class InputError(SplitJoinError):
     """The input rows are unusable: unsorted or NULL time, a missing file, an unreadable format."""
 
 
+class OptionError(InputError):
+    """An argument has a value that it cannot have, or does not go with the others: wrong usage, whatever the rows."""
+
+
 class UnsupportedError(SplitJoinError):
     """The query is valid, but the chosen device cannot run it; another device can."""
 

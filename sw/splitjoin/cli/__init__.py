@@ -15,7 +15,7 @@ from typing import Any
 from splitjoin.base.interrupts import INTERRUPTED, orderly_termination, quiet_interrupts
 
 with quiet_interrupts():
-    from splitjoin.base.errors import OrderError, PredicateError, SchemaError, SplitJoinError, WindowError
+    from splitjoin.base.errors import OptionError, OrderError, PredicateError, SchemaError, SplitJoinError, WindowError
     from splitjoin.base.version import __version__
     from splitjoin.circuit.cost import FAMILIES
     from splitjoin.circuit.tuner.options import tune_options
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 sys.stdout.flush()
     except BrokenPipeError:
         _drop_output()
-    except (PredicateError, SchemaError, WindowError, OrderError) as error:
+    except (PredicateError, SchemaError, WindowError, OrderError, OptionError) as error:
         return _fail(error, USAGE)
     except SplitJoinError as error:
         return _fail(error, FAILURE)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from splitjoin.base.errors import InputError, PredicateError
+from splitjoin.base.errors import OptionError, PredicateError
 
 from .aggregate_functions import (
     DISTINCT_FUNCTIONS,
@@ -85,16 +85,16 @@ def parse_aggregates(given: Any, r: Schema, s: Schema) -> tuple[Aggregate, ...]:
     the wrong part.
     """
     if not isinstance(given, Mapping) or not given:
-        raise InputError(f"aggregate must be a mapping of names to aggregates, such as {{'n': 'count(*)'}}, not "
-                         f"{given!r}")
+        raise OptionError(f"aggregate must be a mapping of names to aggregates, such as {{'n': 'count(*)'}}, not "
+                          f"{given!r}")
     found = []
     for name, text in given.items():
         if isinstance(name, str) and isinstance(text, AggregateCall):
             found.append(_called(text, r, s, name))
             continue
         if not isinstance(name, str) or not isinstance(text, str):
-            raise InputError(f"aggregate must have texts for names and aggregates, such as {{'n': 'count(*)'}}, or "
-                             f"calls of classes under @splitjoin.aggregate, but it has {name!r}: {text!r}")
+            raise OptionError(f"aggregate must have texts for names and aggregates, such as {{'n': 'count(*)'}}, or "
+                              f"calls of classes under @splitjoin.aggregate, but it has {name!r}: {text!r}")
         tree = parse_tree(text)
         made = read_aggregate(tree, Reader(text, {"r": r, "s": s}, quoting=True), name, text)
         if made is None:
@@ -104,13 +104,13 @@ def parse_aggregates(given: Any, r: Schema, s: Schema) -> tuple[Aggregate, ...]:
 
 
 def named_folds(given: Any) -> UserAggregates:
-    """User-defined aggregates by name, as ``splitjoin.sql`` takes them. Raises `InputError` for other things."""
+    """User-defined aggregates by name, as ``splitjoin.sql`` takes them. Raises `OptionError` for other things."""
     found = {}
     for name, value in (given or {}).items() if isinstance(given, Mapping) or not given else [("?", given)]:
         fold = getattr(value, "fold", None)
         if not isinstance(name, str) or not isinstance(fold, Fold) or isinstance(value, AggregateCall):
-            raise InputError(f"aggregates must be a mapping of names to classes under @splitjoin.aggregate, not "
-                             f"{given!r}")
+            raise OptionError(f"aggregates must be a mapping of names to classes under @splitjoin.aggregate, not "
+                              f"{given!r}")
         found[name.lower()] = fold
     return found
 
@@ -193,8 +193,8 @@ def _arguments(tree: exp.Expr) -> list[exp.Expr] | None:
 
 def _called(call: AggregateCall, r: Schema, s: Schema, name: str) -> Aggregate:
     if not all(isinstance(value, str) for value in call.values):
-        raise InputError(f"{call.text}: the values of an aggregate must be texts, such as 's.price', not "
-                         f"{next(v for v in call.values if not isinstance(v, str))!r}")
+        raise OptionError(f"{call.text}: the values of an aggregate must be texts, such as 's.price', not "
+                          f"{next(v for v in call.values if not isinstance(v, str))!r}")
     args = [Reader(value, {"r": r, "s": s}, quoting=True).expr(parse_tree(value)) for value in call.values]
     return _user(call.fold, args, name, call.text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from splitjoin.base.errors import InputError, OrderError
+from splitjoin.base.errors import OptionError, OrderError
 
 from .order import Order
 from .schema import SIDES, Side, suggest
@@ -41,31 +41,31 @@ class Kind:
              ties: Any = None, *, order: Order, timed: bool) -> Kind:
         """Check a user's options; None is one that was not given.
 
-        ``timed``: whether the query has a time column. Raises `InputError`, and `OrderError` for an order in which the
+        ``timed``: whether the query has a time column. Raises `OptionError`, and `OrderError` for an order in which the
         rows of this kind have no place.
         """
         if how not in get_args(How):
             hint = _hint(how) if isinstance(how, str) else ""
             known = ", ".join(map(repr, get_args(How)[:-1]))
-            raise InputError(f"how must be {known} or 'asof_left', not {how!r}{hint}")
+            raise OptionError(f"how must be {known} or 'asof_left', not {how!r}{hint}")
         asof = how in ("asof", "asof_left")
         for name, value in (("direction", direction), ("allow_exact", allow_exact), ("k", k), ("ties", ties)):
             if value is not None and not asof:
-                raise InputError(f"{name} belongs to how='asof' and 'asof_left', but how is {how!r}; leave {name} out")
+                raise OptionError(f"{name} belongs to how='asof' and 'asof_left', but how is {how!r}; leave {name} out")
         if direction is not None and direction not in get_args(Direction):
-            raise InputError(f"direction must be 'backward', 'forward' or 'nearest', not {direction!r}")
+            raise OptionError(f"direction must be 'backward', 'forward' or 'nearest', not {direction!r}")
         if allow_exact is not None and not isinstance(allow_exact, bool):
-            raise InputError(f"allow_exact must be True or False, not {allow_exact!r}")
+            raise OptionError(f"allow_exact must be True or False, not {allow_exact!r}")
         if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
-            raise InputError(f"k must be a whole number from 1 on, the most partners of a row, not {k!r}")
+            raise OptionError(f"k must be a whole number from 1 on, the most partners of a row, not {k!r}")
         if ties is not None and ties not in get_args(Ties):
-            raise InputError(f"ties must be 'backward' (of equally near partners the one before the row) or 'last' "
-                             f"(the one that came last), not {ties!r}")
+            raise OptionError(f"ties must be 'backward' (of equally near partners the one before the row) or 'last' "
+                              f"(the one that came last), not {ties!r}")
         if ties is not None and direction != "nearest":
-            raise InputError(f"ties chooses among equally near partners, which direction='nearest' alone has, but the "
-                             f"direction is {direction or 'backward'!r}; leave ties out")
+            raise OptionError(f"ties chooses among equally near partners, which direction='nearest' alone has, but the "
+                              f"direction is {direction or 'backward'!r}; leave ties out")
         if allow_exact is False and not timed:
-            raise InputError("allow_exact=False excludes equal times, so it needs a time column; name it with time=…")
+            raise OptionError("allow_exact=False excludes equal times, so it needs a time column; name it with time=…")
         if how != "inner" and order.kind not in ("total", "none", "left"):
             raise OrderError(f"a join of kind {how!r} needs order 'total' or 'none', not '{order}': its rows that wait "
                              f"for a decision belong to no probe")

@@ -9,7 +9,7 @@ from typing import Any, Union, cast
 
 import pyarrow as pa
 
-from splitjoin.base.errors import InputError, OrderError, PredicateError, WindowError
+from splitjoin.base.errors import InputError, OptionError, OrderError, PredicateError, WindowError
 
 from . import build
 from .aggregate import Aggregate, parse_aggregates
@@ -109,8 +109,8 @@ class Query:
             check_unbounded(made, has_aggregates=aggregate is not None)
         if aggregate is None:
             if by is not None:
-                raise InputError(f"by={by!r} belongs to aggregate; give both, such as by='r', aggregate="
-                                 f"{{'n': 'count(*)'}}")
+                raise OptionError(f"by={by!r} belongs to aggregate; give both, such as by='r', aggregate="
+                                  f"{{'n': 'count(*)'}}")
             return made
         return made.aggregated(parse_aggregates(aggregate, r, s), by)
 
@@ -123,14 +123,14 @@ class Query:
     def aggregated(self, aggregates: tuple[Aggregate, ...], by: str | None = None) -> Query:
         """A query like this with a row of ``aggregates`` for each tuple of R, in place of pairs. ``by``: None or "r".
 
-        Raises `InputError` for another stream and for a kind that has no such rows, `OrderError` for an order.
+        Raises `OptionError` for another stream and for a kind that has no such rows, `OrderError` for an order.
         """
         if by not in (None, "r"):
-            raise InputError(f"by must be 'r', the stream whose tuples get a row each, not {by!r}; to aggregate by s, "
-                             f"give the tables the other way round")
+            raise OptionError(f"by must be 'r', the stream whose tuples get a row each, not {by!r}; to aggregate by s, "
+                              f"give the tables the other way round")
         if self.kind.how not in ("inner", "left"):
-            raise InputError(f"aggregates need how='inner', without rows for tuples that meet nothing, or 'left', with "
-                             f"them, not {self.kind.how!r}")
+            raise OptionError(f"aggregates need how='inner', without rows for tuples that meet nothing, or 'left', "
+                              f"with them, not {self.kind.how!r}")
         if self.order.kind not in ("total", "none", "left"):
             raise OrderError(f"aggregates need order 'total' or 'none', not '{self.order}': a row that waits for the "
                              f"last partner belongs to no probe")
@@ -213,9 +213,10 @@ def check_unbounded(query: Query, *, has_aggregates: bool) -> None:
 
 
 def _tolerance(tolerance: Tolerance, how: str) -> Window:
-    """The RANGE of ``tolerance``. Raises `InputError` unless ``how`` is that of an as-of join."""
+    """The RANGE of ``tolerance``. Raises `OptionError` unless ``how`` is that of an as-of join."""
     if how not in ("asof", "asof_left"):
-        raise InputError(f"tolerance belongs to how='asof' and 'asof_left', but how is {how!r}; write window='RANGE …'")
+        raise OptionError(f"tolerance belongs to how='asof' and 'asof_left', but how is {how!r}; write "
+                          f"window='RANGE …'")
     return parse_tolerance(tolerance)
 
 

@@ -152,6 +152,8 @@ WRONG = {
     "rows zero": (USAGE, {"window": "ROWS 0"}, "at least 1"),
     "range without time": (USAGE, {"window": "RANGE 5"}, "time column"),
     "order": (USAGE, {"more": ("--order", "sorted")}, "'total'"),
+    "kind": (USAGE, {"more": ("--how", "sideways")}, "how must be 'inner'"),
+    "tolerance of pairs": (USAGE, {"more": ("--tolerance", "5")}, "tolerance belongs to how='asof'"),
     "mask without cores": (FAILURE, {"more": ("--mask", "1", "--device", "cpu")}, "has no cores to mask"),
     "mask of no core": (FAILURE, {"more": ("--mask", "7", "--device", "sim")}, "numbers from 0 to 3, not 7"),
     "mask in words": (FAILURE, {"more": ("--mask", "one", "--device", "sim")}, "such as 0,3, not 'one'"),
