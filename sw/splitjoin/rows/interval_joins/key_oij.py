@@ -42,9 +42,10 @@ class KeyOijEngine:
         self._form = form
         self._pre, self._follow = interval_lengths(form.query)
         self._sort = form.by_arrival and not in_order
-        self._states = [FoldState(form, links=True, removes=False) for _ in range(workers)]
+        self._states = [FoldState(form, empties=True, removes=False) for _ in range(workers)]
         self._buffers = [_Buffers() for _ in range(workers)]
-        self._blocks = [(np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)) for _ in range(workers)]
+        #: Room for operations that no thread has; the last one is what a cache still holds.
+        self._blocks: list[tuple[Ints, Ints]] = []
         self._figures = np.zeros((workers, 3))  # visited, sum of shares, scans
         self._stored, self._horizon = 0, -(2**63)
         self.work = np.zeros(workers, np.int64)
@@ -87,14 +88,18 @@ class KeyOijEngine:
         buffers.reserve(rows, new, slots, self._horizon)
         _store(rows.keys, rows.times, rows.mask, new, buffers.start, buffers.length, buffers.times, buffers.rows)
         done = 0
-        ops, marks = self._blocks[worker]
+        try:
+            ops, marks = self._blocks.pop()
+        except IndexError:
+            ops, marks = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
         while done < len(mine):
             done, n = _scan(bases.keys, bases.times, mine, done, self._pre, self._follow, self._sort, buffers.start,
                             buffers.length, buffers.times, buffers.rows, ops, marks, self._figures[worker])
             if not n and done < len(mine):  # one base tuple may have more partners than the block has room
-                ops, marks = self._blocks[worker] = np.empty(2 * len(ops), np.int64), np.empty(2 * len(ops), np.int64)
+                ops, marks = np.empty(2 * len(ops), np.int64), np.empty(2 * len(ops), np.int64)
             state.run(ops, marks, n, rows, out)
             self.work[worker] += n
+        self._blocks.append((ops, marks))
 
 
 class _Buffers:

@@ -55,7 +55,7 @@ class ScaleOijEngine:
         self._pre, self._follow = interval_lengths(form.query)
         self.schedule = Schedule(workers, delta, decay)
         self._index = TimeTravelIndex(workers)
-        self._states = [FoldState(form, links=True) for _ in range(workers)]
+        self._states = [FoldState(form, empties=True) for _ in range(workers)]
         # Of each worker and key: the interval that is folded, and whether there is one.
         self._from, self._to = np.zeros((workers, 64), np.int64), np.zeros((workers, 64), np.int64)
         self._folded = np.zeros((workers, 64), np.bool_)

@@ -47,7 +47,7 @@ class SlidingEngine:
 
     def __init__(self, form: IntervalForm, workers: int = 1):
         self._form = form
-        self._states = [FoldState(form, links=False) for _ in range(workers)]
+        self._states = [FoldState(form, empties=False) for _ in range(workers)]
         self._fronts = np.zeros(2, np.int64)  # rows before which all left, and came
         self.work = np.zeros(workers, np.int64)
         self._ops, self._slots = (np.empty((workers, _BLOCK), np.int64) for _ in range(2))

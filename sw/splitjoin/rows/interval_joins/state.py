@@ -64,11 +64,11 @@ class FoldedBases:
 class FoldState:
     """The state of one worker: for each slot, which is a key's code, what its rows add up to.
 
-    ``links``: True if the engine also empties slots, or asks for the rows of one. ``removes``: False if it removes rows
-    by emptying slots alone.
+    ``empties``: True if the engine also empties slots. ``removes``: False if it removes rows by emptying slots alone.
+    The rows of a slot are linked, in an array as long as all rows, only where an operation goes through them.
     """
 
-    def __init__(self, form: IntervalForm, *, links: bool, removes: bool = True):
+    def __init__(self, form: IntervalForm, *, empties: bool, removes: bool = True):
         kinds = [_KINDS[p.kind] for p in form.primitives]
         self._kinds = np.array(kinds, np.int64)
         self._feeds = np.array([p.feed for p in form.primitives], np.int64)
@@ -77,8 +77,8 @@ class FoldState:
         self._at = np.array([groups[:n].count(group) for n, group in enumerate(groups)], np.int64)
         ints, floats, picks = (groups.count(group) for group in ("int", "float", "pick"))
         self._float_feeds = sorted({p.feed for p in form.primitives if p.kind == "float sum"})
-        self._stacked = picks > 0
-        self._linked = links or self._stacked or form.needs_ends
+        self._stacked = picks > 0 and removes
+        self._linked = self._stacked or form.needs_ends or (empties and DISTINCT in kinds)
         n = _MIN_SLOTS
         self.count, self.head, self.tail, self._front = (np.zeros(n, np.int64) for _ in range(4))
         self._back = np.full((picks, n), -1, np.int64)

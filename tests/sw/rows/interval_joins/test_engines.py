@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import InputError, UnsupportedError
+from splitjoin.base.processors import processors
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES, CpuDevice
 from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.device import PAIR
@@ -169,3 +170,8 @@ def test_counters_and_the_plan() -> None:
                           aggregate={"n": "count(*)", "total": "sum(s.a)"})
     assert made.plan is not None
     assert made.plan.startswith("sliding: 1 worker by key")  # several take longer
+    workers = f"{processors()} workers" if processors() > 1 else "1 worker"
+    made = splitjoin.join(R, S, on="r.x = s.a", window="RANGE 5", time="ts", aggregate={"n": "max(s.a)"},
+                          device=CpuDevice(engine="key-oij", threads=256))
+    assert made.plan is not None
+    assert made.plan.startswith(f"key-oij: {workers} by key")  # each goes past all rows
