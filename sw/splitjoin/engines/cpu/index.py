@@ -48,7 +48,8 @@ _MOST_SLOTS = 1 << 30
 #: several, which wait for each other so often; from `MANY` threads on, whose tasks would be short, a whole window.
 _STEP, _LEAST, _MOST = 4, 256, 8192
 _SHARED_STEP, MANY = 2, 8
-#: Parts of a step's probes for each thread; the least number of tuples in a part that is sorted by ranges of cells.
+#: Parts of a step's probes of each stream for each thread; the least number of tuples in a part that is sorted by
+#: ranges of cells.
 PARTS, LEAST_SORTED = 2, 1024
 #: Tuples whose levels are computed at once.
 _AT_ONCE = 4096
@@ -211,7 +212,7 @@ class IndexFinder(Finder):
         size = min(shared_step(longest, self.tuning.shared_arrivals, batch.team.size), n)
         parts = max(1, min(PARTS * batch.team.size, size // self.tuning.part_arrivals))
         steps, ranges = -(-n // size), batch.team.size
-        tasks, limits = np.zeros((steps * (parts + 2 * ranges), 14), np.int64), np.empty(2 * steps, np.int64)
+        tasks, limits = np.zeros((steps * 2 * (parts + ranges), 14), np.int64), np.empty(2 * steps, np.int64)
         lay_out(batch.stream, size, parts, ranges, tasks, limits)
         return tasks, limits
 
@@ -400,7 +401,8 @@ def collect(tasks: Any, addresses: Any, merged: Any, pieces: Any) -> Any:
 @compiled
 def lay_out(stream: Any, size: Any, parts: Any, ranges: Any, tasks: Any, limits: Any) -> None:
     """Write the ``tasks`` of several threads for arrivals ``stream`` (n,), in steps of ``size``, and the ``limits`` of
-    their phases: for each stream ``ranges`` that store, and ``parts`` that probe.
+    their phases: for each stream ``ranges`` that store, and ``parts`` that look into its grid. R's grid is first, so
+    that two threads each keep to one grid (`tickets`).
     """
     task: Any = 0
     r = s = np.int64(0)
@@ -408,18 +410,20 @@ def lay_out(stream: Any, size: Any, parts: Any, ranges: Any, tasks: Any, limits:
         begin, end = step * size, min((step + 1) * size, len(stream))
         first_r, first_s = r, s
         for part in range(parts):
-            at = task + 2 * ranges + part
-            tasks[at, 0], tasks[at, 1], tasks[at, 3], tasks[at, 5], tasks[at, 6] = PROBE, r, s, r, s
+            in_r = task + 2 * ranges + part
+            in_s = in_r + parts
+            tasks[in_r, 3], tasks[in_r, 6], tasks[in_s, 1], tasks[in_s, 5] = s, s, r, r
             last = begin + (end - begin) * (part + 1) // parts
             s += ones(stream[begin + (end - begin) * part // parts:last])
             r = last - s
-            tasks[at, 2], tasks[at, 4] = r, s
+            tasks[in_r, 0] = tasks[in_s, 0] = PROBE
+            tasks[in_r, 4], tasks[in_s, 2] = s, r
         for at in range(task, task + 2 * ranges):
             tasks[at, 0], tasks[at, 8] = FILL_R if at < task + ranges else FILL_S, (at - task) % ranges
             tasks[at, 1], tasks[at, 2], tasks[at, 5] = first_r, r, first_r
             tasks[at, 3], tasks[at, 4], tasks[at, 6] = first_s, s, first_s
         limits[2 * step] = task + 2 * ranges
-        task += 2 * ranges + parts
+        task += 2 * (ranges + parts)
         limits[2 * step + 1] = task
 
 

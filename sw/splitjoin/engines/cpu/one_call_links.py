@@ -172,7 +172,7 @@ class Linked:
     def _prepare_tasks(self, size: int) -> None:
         """Make room for the tasks of the steps of a batch, and for the pieces that they find."""
         steps = self.room // self.finder.steps(size)[1] + 1
-        tasks = 4 if size == 1 else (index.PARTS + 2) * size
+        tasks = 4 if size == 1 else 2 * (index.PARTS + 1) * size
         self.tasks = np.zeros((steps * tasks, 14), np.int64)
         self.pieces = np.empty((2, len(self.tasks), 5), np.int64)
         self.ends = np.zeros(2 * steps, np.int64)

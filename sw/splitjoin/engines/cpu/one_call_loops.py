@@ -178,7 +178,7 @@ def find_matches(numbers: Any, columns: Any, links: Any, jobs: Any, marks: Any, 
         step = min(step, n)
         probing, steps = max(1, min(PARTS * size, step // numbers[_LEAST_PART])), -(-n // step)
         numbers[_PHASES] = 2 * steps
-        mine = tasks[:steps * (probing + 2 * size)]
+        mine = tasks[:steps * 2 * (probing + size)]
         mine[:] = 0
         lay_out(stream, step, probing, size, mine, ends[:2 * steps])
         numbers[_SORTED] = max(1, min(size, max(numbers[_N_R], numbers[_N_S]) // LEAST_SORTED))

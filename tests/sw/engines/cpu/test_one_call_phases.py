@@ -25,9 +25,9 @@ FAULTS: dict[str, tuple[Fault | None, Fault | None]] = {
     "leave": (("while atomic_load(board, INSIDE):", "while False:"), None),
     "late": (("        atomic_add(board, INSIDE, 1)\n        job = atomic_load(board, OPEN)\n",
               "        job = atomic_load(board, OPEN)\n        atomic_add(board, INSIDE, 1)\n"), None),
-    "phases": (None, ("if task < atomic_load(control, _LIMIT):", "if True:")),
-    "exchange": (None, ("if atomic_exchange(control, _NEXT, task, task + 1):",
-                        "if not atomic_store(control, _NEXT, task + 1):"))}
+    "phases": (None, ("if first < last:", "if True:")),
+    "exchange": (None, ("if atomic_exchange(control, _NEXT, left, then):",
+                        "if not atomic_store(control, _NEXT, then):"))}
 
 
 class Play:

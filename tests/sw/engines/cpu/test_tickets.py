@@ -24,14 +24,16 @@ NEXT, DONE = 0, 16
 
 #: What is planted in the source.
 FAULTS = {
-    "phases": ("if task < atomic_load(control, _LIMIT):", "if True:"),
-    "exchange": ("if atomic_exchange(control, _NEXT, task, task + 1):",
-                 "if not atomic_store(control, _NEXT, task + 1):"),
+    "phases": ("if first < last:", "if True:"),
+    "exchange": ("if atomic_exchange(control, _NEXT, left, then):",
+                 "if not atomic_store(control, _NEXT, then):"),
     "early": ("if atomic_add(control, _DONE, 1) + 1 == atomic_load(control, _LIMIT):",
               "if atomic_add(control, _DONE, 1) or True:"),
     "lost": ("if atomic_add(control, _DONE, 1) + 1 ==",
              "if not atomic_store(control, _DONE, atomic_load(control, _DONE) + 1) and atomic_load(control, _DONE) =="),
-    "unstopped": ("if task >= limits[-1] or atomic_load(control, STOP):", "if task >= limits[-1]:")}
+    "end": ("limit = atomic_load(control, _LIMIT)", "limit = limits[0]"),
+    "opened": ("            atomic_store(control, _LIMIT, limits[phase])\n", ""),
+    "unstopped": ("if first >= limits[-1] or atomic_load(control, STOP):", "if first >= limits[-1]:")}
 
 
 def interleaved(fault: tuple[str, str] | None = None) -> Mapping[str, Callable[..., Steps]]:
@@ -173,7 +175,7 @@ def test_a_stopped_phase_begins_again() -> None:
     assert claim(control, limits, 0) == -1
     resume(control, limits)
     assert tasks(lambda task: False) == [2, 3, 4, 5]
-    assert [int(n) for n in control[[NEXT, DONE, PHASE]]] == [6, 6, 3]
+    assert [int(n) for n in control[[NEXT, DONE, PHASE]]] == [6 << 31 | 6, 6, 3]
     assert claim(control, limits, 1) == -1
 
 
@@ -184,3 +186,14 @@ def test_a_helper_that_waits_too_long_leaves(monkeypatch: pytest.MonkeyPatch) ->
     assert claim(control, limits, 1) == -1  # task 0 has not ended
     complete(control, limits)
     assert claim(control, limits, 1) == 1
+
+
+def test_two_threads_each_begin_at_an_end() -> None:
+    """So each keeps to one stream's tasks as long as both are busy."""
+    limits = np.array([4, 7])
+    control: Any = make_control(limits)
+    found = [int(claim(control, limits, number)) for number in (0, 1, 0, 1)]
+    assert found == [0, 3, 1, 2]
+    for _ in found:
+        complete(control, limits)
+    assert [int(claim(control, limits, number)) for number in (1, 1, 0)] == [6, 5, 4]
