@@ -298,7 +298,8 @@ def splitjoin(r: pa.Table, s: pa.Table, join: Join) -> Callable[[], Any]:
     """The default device."""
     import splitjoin
 
-    return lambda: splitjoin.join(r, s, **join.call, threads=_threads).table
+    call = splitjoin.join  # which imports what it needs, as the rivals' modules do when they are imported
+    return lambda: call(r, s, **join.call, threads=_threads).table
 
 
 def duckdb(r: pa.Table, s: pa.Table, join: Join) -> Callable[[], Any]:

@@ -72,9 +72,10 @@ def measure(out: Recorder, join: str, rows: int, engines: Sequence[str] = tuple(
                 out.add("table_cpu_seconds", min(line["cpu"] for line in lines[2:]), "s",
                         {**config, "result": lines[1]["rows"]}, f"CPU time {how}")
                 out.add("table_first_cpu_seconds", lines[1]["cpu"], "s", config,
-                        "CPU time of the first run in a process, with what the engine imports in it")
+                        "CPU time of the first run in a process, after the engine's module has been imported")
                 out.add("table_memory", lines[1]["peak"] - lines[0]["before"], "MiB", config,
-                        "peak resident memory of the process in the first run, less what it had with the tables")
+                        "peak resident memory of the process in the first run, less what it had with the tables and "
+                        "the engine's module")
             elif threads == 1:
                 ended = done.ended or "time"
                 out.add("table_cpu_seconds", LIMIT, "s", {**config, "ended": ended},

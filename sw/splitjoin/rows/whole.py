@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from splitjoin.base.memory import available_memory, check_memory, too_large
+from splitjoin.base.memory import available_memory, check_memory, give_back, too_large
 from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES
-from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, TableMatches, joined_items
+from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, TableMatches, TablePairs, joined_items
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
@@ -40,6 +40,8 @@ __all__ = ["WholeRows"]
 _FIRST = 1 << 10
 #: No bounds: the rows of all times.
 _EVERY = (0, None, None)
+#: Bytes of columns that are worth giving freed memory back for.
+_LARGE = 1 << 24
 #: Bytes of a row that is found at once, beside its values.
 _FOUND_BYTES = 64
 #: Bytes of a partner among the nearest ones of a tuple.
@@ -102,6 +104,9 @@ class WholeRows:
         pairs = self.device.table_pairs(query, incoming, free if self.room is None else min(free, self.room))
         if pairs is None:
             return None
+        if isinstance(pairs, TablePairs) and not query.kind.needs_few_pairs and (
+                len(pairs.r) * self.row_bytes >= _LARGE):
+            give_back()  # what the search had, before columns take as much memory
         self.facts = {"plan": pairs.plan, "counters": pairs.counters}
         if isinstance(pairs, TableMatches):
             return matched_rows(query, incoming, pairs)

@@ -3,7 +3,8 @@
 
 Each tuple, when it arrives, meets the earlier tuples of the other stream with its key, and waits for later ones. So
 pairs come in order, and nothing is sorted. The tuples with a key are a linked list, from the last to the first, with
-its length. Partitions take as long, but more memory.
+its length. Partitions take as long, but more memory. Within windows of time, a tuple reads the list up to the first
+tuple that is too old.
 """
 
 from __future__ import annotations
@@ -16,43 +17,78 @@ from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
 from ..device import TablePairs
-from .matches import groups_of, terms_of
+from .matches import KeyGroups, groups_of, terms_of
+from .pair_order import place
+from .spans import Spans
 from .table_work import Work, aligned
 
 __all__ = ["equal_pairs"]
 
 Rows = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)
-#: Rows of both tables up to which the lists lie in caches about, so that partitions take longer.
-_MOST_ROWS = 1 << 22
-#: Partners of a tuple, on average, from which on partitions take less time.
-_FEW = 2
+#: Rows of both tables, and within windows groups, up to which the lists lie in caches about, so that partitions take
+#: longer.
+_MOST_ROWS, _MOST_GROUPS = 1 << 22, 1 << 16
+#: Partners of a tuple, on average, from which on partitions take less time; and within windows, up to which lists have
+#: been measured to take less.
+_FEW, _FEW_IN_TIME = 2, 8
 #: Threads from which on partitions, which they share, take less time.
 _THREADS = 4
 
 
-def equal_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> TablePairs | None:
-    """All pairs of ``query`` over tables that lie within the windows as a whole, in order of arrival. None if the
-    condition is more than equalities, if another way takes less time, or if there are more pairs than ``room``.
+def equal_pairs(query: Query, incoming: Arrivals, visible: Spans, room: int, work: Work) -> TablePairs | None:
+    """All pairs of ``query`` over whole tables within windows that have a length of time or hold all, in order of
+    arrival. None if the condition is more than equalities, if another way takes less time, or if there are more pairs
+    than ``room``.
     """
     terms = terms_of(query.predicate)
     if terms is None or terms[1] is not None or query.order.kind == "left" or work.loops is None:
         return None
-    if work.team.size >= _THREADS or len(incoming) > _MOST_ROWS:
+    if work.team.size >= _THREADS or (visible.limits and visible.lengths is None):
         return None
     groups = groups_of(terms[0], incoming, None, work)
-    if groups is None or groups.count * _FEW < len(incoming.s):
+    if groups is None or (len(incoming) > _MOST_ROWS and not (visible.limits and groups.count <= _MOST_GROUPS)):
         return None
+    most = min(room, (_FEW_IN_TIME if visible.limits else _FEW) * len(incoming))
+    pairs = _in_time(incoming, groups, visible, most, work) if visible.limits else _all(incoming, groups, most, work)
+    if pairs is None:
+        return None
+    if visible.limits and not query.is_pairs:
+        place(incoming, work)  # tuples without a pair come between pairs
     sizes = len(incoming.r), len(incoming.s)
+    counters = {"tuples_r": sizes[0], "tuples_s": sizes[1], "comparisons": visible.pairs, "candidates": len(pairs[0]),
+                "matches": len(pairs[0])}
+    return TablePairs(*pairs, None, f"rows of whole tables, by lists of equal keys{work.text}", counters, work)
+
+
+def _all(incoming: Arrivals, groups: KeyGroups, most: int, work: Work) -> tuple[Rows, Rows] | None:
+    """The rows of R and S of all pairs; None if they are more than ``most``, or many for each tuple."""
+    assert work.loops is not None
+    if groups.count * _FEW < len(incoming.s):
+        return None
     times = [aligned(incoming.times(side)) if incoming.is_timed else _NONE for side in SIDES]
     heads = np.zeros(2 * groups.count + 2, np.int64)
-    met, before = ([np.empty(n, np.int64) for n in sizes] for _ in range(2))
+    met, before = ([np.empty(n, np.int64) for n in (len(incoming.r), len(incoming.s))] for _ in range(2))
     n = work.loops["count_in_order"](groups.r, groups.s, groups.least, groups.count, *times, heads, *met, *before)
     del heads, groups
-    if n > min(room, _FEW * len(incoming)):
+    if n > most:
         return None
     r, s = np.empty(n, np.int64), np.empty(n, np.int64)
     work.loops["pairs_in_order"](*times, *met, *before, r, s)
-    counters = {"tuples_r": sizes[0], "tuples_s": sizes[1], "comparisons": sizes[0] * sizes[1], "candidates": n,
-                "matches": n}
-    return TablePairs(r, s, None, f"rows of whole tables, by lists of equal keys{work.text}", counters, work)
+    return r, s
+
+
+def _in_time(incoming: Arrivals, groups: KeyGroups, visible: Spans, most: int,
+             work: Work) -> tuple[Rows, Rows] | None:
+    """The same of the pairs within the lengths of ``visible``."""
+    assert work.loops is not None
+    assert visible.lengths is not None
+    if visible.pairs > most * groups.count:  # if all keys are as many
+        return None
+    lengths = [np.uint64(min(length, 2**64 - 1)) for length in visible.lengths]
+    before = [np.empty(n, np.int64) for n in (len(incoming.r), len(incoming.s))]
+    r, s = (np.empty(most + 1, np.int64) for _ in SIDES)  # the system gives memory for what is written
+    n = work.loops["pairs_in_time"](groups.r, groups.s, groups.least, groups.count,
+                                    *(aligned(incoming.times(side)) for side in SIDES), *lengths,
+                                    np.zeros(2 * groups.count, np.int64), *before, r, s)
+    return (r[:n], s[:n]) if n <= most else None

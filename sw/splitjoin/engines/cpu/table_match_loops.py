@@ -17,7 +17,7 @@ from .jit import compiled
 from .table_loop import loop
 
 __all__ = ["count_in_order", "first_beyond", "first_rows", "fold_greatest", "group_sums", "mark_equal", "mark_late",
-           "mark_met", "pairs_in_order"]
+           "mark_met", "pairs_in_order", "pairs_in_time"]
 
 
 @compiled
@@ -200,6 +200,51 @@ def pairs_in_order(times_r: Any, times_s: Any, met_r: Any, met_s: Any, before_r:
     while j < end:
         at = _paired(j, met_s, before_r, at, s, r)
         j += 1
+
+
+@compiled
+def _paired_in_time(row: Any, time: Any, other: Any, before: Any, times: Any, length: Any, at: Any, mine: Any,
+                    theirs: Any) -> Any:
+    """Write the pairs of a row from ``at`` on, as far as there is room. Returns their end."""
+    first = at
+    while other and at < len(mine) and np.uint64(time) - np.uint64(times[other - 1]) <= length:
+        mine[at], theirs[at] = row, other - 1
+        at += 1
+        other = before[other - 1]
+    last = at - 1  # they were found from the last to the first
+    while first < last:
+        theirs[first], theirs[last] = theirs[last], theirs[first]
+        first += 1
+        last -= 1
+    return at
+
+
+@loop("iinniiwwIIIII")
+def pairs_in_time(keys_r: Any, keys_s: Any, least: Any, count: Any, times_r: Any, times_s: Any, early: Any, late: Any,
+                  heads: Any, before_r: Any, before_s: Any, r: Any, s: Any) -> Any:
+    """The pairs with equal keys in order of arrival, of which the tuple of S comes at most ``early`` ticks earlier than
+    that of R, or at most ``late`` ticks later. Returns how many there are; if ``r`` and ``s`` have no more room than
+    for these, there may be more.
+
+    ``heads`` (2 · count,), which are 0: for each group of R and of S one more than the last row. ``before_r`` and
+    ``before_s`` get one more than the row of the same group before each row, 0 for none.
+    """
+    at, j, end = 0, 0, len(times_s)
+    for i in range(len(times_r) + 1):
+        while j < end and (i == len(times_r) or times_s[j] < times_r[i]):
+            group, has = _group(j, keys_s, least, count)
+            if has:
+                at = _paired_in_time(j, times_s[j], heads[2 * group], before_r, times_r, late, at, s, r)
+                before_s[j], heads[2 * group + 1] = heads[2 * group + 1], j + 1
+            j += 1
+        if i < len(times_r):
+            group, has = _group(i, keys_r, least, count)
+            if has:
+                at = _paired_in_time(i, times_r[i], heads[2 * group + 1], before_s, times_s, early, at, r, s)
+                before_r[i], heads[2 * group] = heads[2 * group], i + 1
+        if at == len(r):
+            return at
+    return at
 
 
 @loop("inniIII")

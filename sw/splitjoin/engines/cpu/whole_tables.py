@@ -53,11 +53,10 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
         return None
     work.share(len(incoming) * _TUPLE)
     visible = Spans(query, incoming, work)
-    if not visible.limits:
-        if kind.needs_few_pairs and (matches := matches_of(query, incoming, work)) is not None:
-            return matches
-        if not kind.needs_few_pairs and (pairs := equal_pairs(query, incoming, room, work)) is not None:
-            return pairs
+    if not kind.needs_few_pairs and (pairs := equal_pairs(query, incoming, visible, room, work)) is not None:
+        return pairs
+    if kind.needs_few_pairs and not visible.limits and (matches := matches_of(query, incoming, work)) is not None:
+        return matches
     reach = Reach.of(query)
     condition = Condition(reach.query, incoming, work)
     groups = condition.groups()

@@ -95,7 +95,8 @@ def test_alternatives_give_each_pair_once(r: pa.Table, s: pa.Table, data: st.Dat
 @pytest.mark.parametrize("on", ["r.x = s.x", "r.x = s.x AND r.k = s.k", "r.wide = s.wide AND r.x = s.x"])
 def test_lists_of_equal_keys_give_the_rows_of_sorted_ones(on: str) -> None:
     r, s = rising(21), rising(22, 2000)
-    for call, how in ((call, how) for call in ({}, {"time": "ts"}) for how in ("inner", "left", "right", "full")):
+    calls: tuple[dict[str, Any], ...] = ({}, {"time": "ts"}, {"time": "ts", "window": ("RANGE 90", "RANGE 2000")})
+    for call, how in ((call, how) for call in calls for how in ("inner", "left", "right", "full")):
         found = []
         for loops in (LOOPS, None):
             with pytest.MonkeyPatch.context() as patch:
