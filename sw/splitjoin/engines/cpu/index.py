@@ -33,7 +33,8 @@ from .tickets import PHASE, STOP, make_control, resume
 from .timeline import ones
 from .tuning import DEFAULTS, Tuning
 
-__all__ = ["LEAST_SORTED", "MANY", "PARTS", "IndexFinder", "collect", "lay_out", "lay_out_for_one", "shared_step"]
+__all__ = ["LEAST_SORTED", "MANY", "PARTS", "IndexFinder", "collect", "lay_out", "lay_out_for_one", "ranges_for",
+           "shared_step"]
 
 #: Digests of these are part of what machine code here depends on.
 COMPILED_WITH = (timeline,)
@@ -51,6 +52,8 @@ _SHARED_STEP, MANY = 2, 8
 #: Parts of a step's probes of each stream for each thread; the least number of tuples in a part that is sorted by
 #: ranges of cells.
 PARTS, LEAST_SORTED = 2, 1024
+#: Streams of which none is so many times longer than the other are stored by a thread each.
+_ALIKE = 2
 #: Tuples whose levels are computed at once.
 _AT_ONCE = 4096
 
@@ -151,7 +154,7 @@ class IndexFinder(Finder):
             elif side not in self._grids or store.end - self._grids[side].first > self.tuning.grid_tuples:
                 self._build(side, self._live(batch, side, 0), self._ends[side])
         self._describe(batch, counts)
-        if batch.team.size > 1:
+        if ranges_for(batch.team.size, *(len(batch.windows[side][0]) for side in SIDES)) > 1:
             self._sort(batch, dict.fromkeys(SIDES, 0))
         control = make_control(limits, patient=batch.team.is_patient, reused=self._reused)
         return self.run(batch, tasks, control, limits, counts)
@@ -211,7 +214,7 @@ class IndexFinder(Finder):
             return tasks, np.array([len(tasks)])
         size = min(shared_step(longest, self.tuning.shared_arrivals, batch.team.size), n)
         parts = max(1, min(PARTS * batch.team.size, size // self.tuning.part_arrivals))
-        steps, ranges = -(-n // size), batch.team.size
+        steps, ranges = -(-n // size), ranges_for(batch.team.size, *(len(batch.windows[side][0]) for side in SIDES))
         tasks, limits = np.zeros((steps * 2 * (parts + ranges), 14), np.int64), np.empty(2 * steps, np.int64)
         lay_out(batch.stream, size, parts, ranges, tasks, limits)
         return tasks, limits
@@ -249,7 +252,7 @@ class IndexFinder(Finder):
         """Write the batch and the grids to the block of the compiled loops."""
         tests, put = len(self._plan.tests), self.block.put
         put("at_once", _AT_ONCE)
-        put("ranges", batch.team.size)
+        put("ranges", ranges_for(batch.team.size, *(len(batch.windows[side][0]) for side in SIDES)))
         for side in SIDES:
             arrays, (start, end), probes = self.stores[side].room, batch.windows[side], batch.probes[side]
             values: tuple[Any, ...] = (
@@ -306,7 +309,7 @@ class IndexFinder(Finder):
             until = int(task[2 + 2 * n])
             self._build(side, self._live(batch, side, int(task[3 - 2 * n])), self._ends[side] + until)
             self.describe_grid(side, batch.team.size)
-            if batch.team.size > 1:
+            if task[0] in (FILL_R, FILL_S):
                 self._sort(batch, {side: until})
             else:
                 task[5 + n] = until
@@ -399,6 +402,14 @@ def collect(tasks: Any, addresses: Any, merged: Any, pieces: Any) -> Any:
 
 
 @compiled
+def ranges_for(threads: Any, n_r: Any, n_s: Any) -> Any:
+    """The ranges of cells into which so many tuples of a batch are sorted for ``threads`` that store them. 1 for those
+    that are stored as they come: by one thread, or by two, of which each stores one stream, if neither is much longer.
+    """
+    return 1 if threads == 1 or (threads == 2 and max(n_r, n_s) <= _ALIKE * min(n_r, n_s)) else threads
+
+
+@compiled
 def lay_out(stream: Any, size: Any, parts: Any, ranges: Any, tasks: Any, limits: Any) -> None:
     """Write the ``tasks`` of several threads for arrivals ``stream`` (n,), in steps of ``size``, and the ``limits`` of
     their phases: for each stream ``ranges`` that store, and ``parts`` that look into its grid. R's grid is first, so
@@ -420,6 +431,8 @@ def lay_out(stream: Any, size: Any, parts: Any, ranges: Any, tasks: Any, limits:
             tasks[in_r, 4], tasks[in_s, 2] = s, r
         for at in range(task, task + 2 * ranges):
             tasks[at, 0], tasks[at, 8] = FILL_R if at < task + ranges else FILL_S, (at - task) % ranges
+            if ranges == 1:
+                tasks[at, 0] = STORE_R if at == task else STORE_S
             tasks[at, 1], tasks[at, 2], tasks[at, 5] = first_r, r, first_r
             tasks[at, 3], tasks[at, 4], tasks[at, 6] = first_s, s, first_s
         limits[2 * step] = task + 2 * ranges

@@ -262,7 +262,8 @@ class Linked:
     def _link_work(self, links: _Links, sorting: _Links, finding: _Links, size: int) -> None:
         """Link the tasks of the index, and those that sort tuples by ranges of cells if several threads share them."""
         block = self.finder.block
-        links.number(block, "ranges", Number.ZERO, constant=size)
+        for of in (sorting, finding):
+            of.number(block, "ranges", Number.RANGES)
         finding.fixed(block, "control", self.controls[2])
         finding.fixed(block, "tasks", self.tasks)
         finding.array(block, "limits", self.ends, Number.PHASES)

@@ -10,7 +10,7 @@ from numba import carray  # type: ignore[attr-defined]  # numba is not typed
 
 from . import handover, index, intrinsics, tickets
 from .handover import share
-from .index import LEAST_SORTED, PARTS, collect, lay_out, lay_out_for_one
+from .index import LEAST_SORTED, PARTS, collect, lay_out, lay_out_for_one, ranges_for
 from .intrinsics import call_entry, call_with, load_int64, pointer_to, store_int64
 from .jit import compiled
 from .tickets import STOP, reset
@@ -60,9 +60,11 @@ class Number(IntEnum):
     TABLE_R = auto()
     TABLE_S = auto()
     TOLD = auto()
-    #: The arrivals of a part whose windows are found together; the parts that are sorted; the phases of the tasks.
+    #: The arrivals of a part whose windows are found together; the parts that are sorted; the ranges of cells that they
+    #: are sorted by, 1 if none is; the phases of the tasks.
     PART = auto()
     SORTED = auto()
+    RANGES = auto()
     PHASES = auto()
     #: The first rows that this batch's probes may see, and later ones; pieces of matches; the items.
     BEGIN_R = auto()
@@ -83,7 +85,7 @@ _MOST, _STEP, _LEAST_STEP, _MOST_STEP, _LEAST_PART = (int(n) for n in (
 _TABLE, _END = int(Number.TABLE_R), int(Number.END)
 #: Places in a structure of Arrow's C data interface (`ArrowArray`).
 _LENGTH, _NULLS, _OFFSET, _BUFFERS, _CHILDREN, _RELEASE = 0, 1, 2, 5, 6, 8
-_PART, _SORTED, _PHASES = int(Number.PART), int(Number.SORTED), int(Number.PHASES)
+_PART, _SORTED, _RANGES, _PHASES = int(Number.PART), int(Number.SORTED), int(Number.RANGES), int(Number.PHASES)
 _BEGIN, _LIVE, _PIECES, _OUT, _ITEMS = (int(n) for n in (
     Number.BEGIN_R, Number.LIVE_R, Number.PIECES_R, Number.OUT, Number.ITEMS))
 #: A thread's matches and what it has looked at, among the addresses of its arrays (`region_source`).
@@ -167,6 +169,7 @@ def find_matches(numbers: Any, columns: Any, links: Any, jobs: Any, marks: Any, 
         return REFUSED, pairs, np.int64(0), np.int64(0), np.int64(0), starts[0], starts[1]
     numbers[_LIVE], numbers[_LIVE + 1] = starts[0], starts[1]
     stream = carray(pointer_to(numbers[_STREAM]), (n,), np.uint8)
+    ranges = numbers[_RANGES] = ranges_for(size, numbers[_N_R], numbers[_N_S])
     step = min(max(longest // numbers[_STEP], numbers[_LEAST_STEP]), numbers[_MOST_STEP])
     if size == 1:
         ends[0] = -(-n // step) * 4
@@ -178,9 +181,10 @@ def find_matches(numbers: Any, columns: Any, links: Any, jobs: Any, marks: Any, 
         step = min(step, n)
         probing, steps = max(1, min(PARTS * size, step // numbers[_LEAST_PART])), -(-n // step)
         numbers[_PHASES] = 2 * steps
-        mine = tasks[:steps * 2 * (probing + size)]
+        mine = tasks[:steps * 2 * (probing + ranges)]
         mine[:] = 0
-        lay_out(stream, step, probing, size, mine, ends[:2 * steps])
+        lay_out(stream, step, probing, ranges, mine, ends[:2 * steps])
+    if ranges > 1:
         numbers[_SORTED] = max(1, min(size, max(numbers[_N_R], numbers[_N_S]) // LEAST_SORTED))
         phases[-2], phases[-1] = 2 * numbers[_SORTED], 4 * numbers[_SORTED]
         _link(links[marks[0]:marks[1]], numbers)
