@@ -27,6 +27,7 @@ from splitjoin.rows.whole import WholeRows
 
 from .condition import Ranges, expression, fits
 from .nested_loop import Keys, matched_pairs
+from .reused import Reused
 
 __all__ = ["ExtensionTask", "load"]
 
@@ -46,7 +47,7 @@ def load(spec: str) -> tuple[Any, Any]:
     from pyspark.sql.types import StructType
 
     read = json.loads(spec)
-    return ExtensionTask(read), StructType.fromJson(read["type"])
+    return Reused(ExtensionTask(read)), StructType.fromJson(read["type"])
 
 
 class ExtensionTask:

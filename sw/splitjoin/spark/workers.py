@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession, functions as F  # noqa: N812  # the name a
 
 from splitjoin.base.errors import SplitJoinError
 from splitjoin.base.version import __version__
+from splitjoin.catalyst.reused import Reused
 
 from . import loader
 from .errors import rebuilt
-from .reused import Reused
 
 __all__ = ["check_workers", "cores", "in_a_task", "is_remote", "shipped", "task_cpus"]
 

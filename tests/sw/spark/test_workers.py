@@ -1,10 +1,12 @@
 """Python workers that have no splitjoin, or another one, are refused by name."""
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +52,7 @@ def test_workers_import_nothing_from_the_current_folder(spark: SparkSession) -> 
     ("__version__ = '9.9'", r"but this one has 9\.9 at .*other/splitjoin/__init__\.py"),
     ("", "but this one has another version at "),
     ("import surely_missing", "but this one cannot import it: No module named 'surely_missing'"),
-    (f"__version__ = {__version__!r}", "but this one cannot import all of it: No module named 'splitjoin.spark'"),
+    (f"__version__ = {__version__!r}", "but this one cannot import all of it: No module named 'splitjoin.catalyst'"),
 ])
 def test_the_first_join_is_refused(frames: tuple[DataFrame, DataFrame], use: Callable[[str | None], None],
                                    spark_log: Path, text: str | None, said: str) -> None:
@@ -106,3 +108,13 @@ def test_a_join_as_a_step_knows_its_arguments(frames: tuple[DataFrame, DataFrame
         joined_with(frames[1], on="r.x = s.x", window="RANGE 9", windows="RANGE 9")
     with pytest.raises(TypeError, match="missing a required argument: 'on'"):
         joined_with(frames[1], window="RANGE 9")
+
+
+def test_a_worker_that_has_joined_collects_little(spark: SparkSession, frames: tuple[DataFrame, DataFrame]) -> None:
+    def exempted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"n": [gc.get_freeze_count()] * len(batch)})
+
+    stream_join(*frames, on="r.x = s.x", window="ROWS 3", time="ts", device="golden").collect()
+    found = [row.n for row in spark.range(0, 8, 1, 8).mapInArrow(exempted, "n bigint").collect()]
+    assert max(found) > 50_000

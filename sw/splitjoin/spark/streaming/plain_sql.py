@@ -16,13 +16,13 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from splitjoin.catalyst.condition import expression
+from splitjoin.catalyst.reused import Reused
 from splitjoin.engines.registry import device as find_device
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.windows import Extent
 from splitjoin.rows.output import OutputColumn
 
-from ..reused import Reused
 from ..versions import arrow_type
 from .group import GroupJoin
 from .slots import Slots

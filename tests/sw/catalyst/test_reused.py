@@ -1,16 +1,15 @@
 """Python workers that Spark uses again exempt what they have loaded from the garbage collector."""
 
 import gc
+import json
 import sys
-from collections.abc import Iterator
 from types import ModuleType
 
-import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from splitjoin.spark import stream_join
-from splitjoin.spark.reused import Reused
+from splitjoin.catalyst.reused import Reused
+from splitjoin.catalyst.task import load
 
 
 def test_what_was_loaded_is_exempted_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,11 +30,10 @@ def test_what_was_loaded_is_exempted_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert done == 2 * ["collect", "freeze"]
 
 
-def test_a_worker_that_has_joined_collects_little(spark: SparkSession, frames: tuple[DataFrame, DataFrame]) -> None:
-    def exempted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield pa.RecordBatch.from_pydict({"n": [gc.get_freeze_count()] * len(batch)})
-
-    stream_join(*frames, on="r.x = s.x", window="ROWS 3", time="ts", device="golden").collect()
-    found = [row.n for row in spark.range(0, 8, 1, 8).mapInArrow(exempted, "n bigint").collect()]
-    assert max(found) > 50_000
+def test_joins_of_plain_sql_do_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(gc, "freeze", lambda: done.append("freeze"))
+    monkeypatch.setattr(Reused, "_loaded", 0)
+    work, _ = load(json.dumps({"type": StructType().jsonValue()}))
+    assert list(work(iter([]))) == []
+    assert done == ["freeze"]
