@@ -30,7 +30,7 @@ from .runs_of_keys import Groups, least_code
 from .table_work import Work, plain_work
 from .text_ranks import with_ranked_texts
 
-__all__ = ["Bounds", "Condition"]
+__all__ = ["Bounds", "Condition", "Planned"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -73,8 +73,28 @@ class Bounds:
                          if excludes)
 
 
+@dataclass(frozen=True)
+class Planned:
+    """A ``predicate`` over ``tables``, with columns for the ranks of texts, and its plan by ranges of all values."""
+
+    predicate: Expr
+    tables: Mapping[Side, pa.Table]
+    plan: Plan
+
+    @classmethod
+    def of(cls, predicate: Expr, incoming: Arrivals, work: Work) -> Planned:
+        """The plan of ``predicate`` over all ``incoming`` tuples."""
+        compared, tables = with_ranked_texts(predicate, {side: incoming.table(side) for side in SIDES})
+        return cls(compared, tables, make_plan(with_sums_inside(_measured(compared, tables, work))))
+
+    def slice(self, side: Side, at: int, rows: int) -> Planned:
+        """The same over so many rows of table ``side`` from row ``at`` on."""
+        return replace(self, tables={**self.tables, side: self.tables[side].slice(at, rows)})
+
+
 class Condition:
     """The condition of ``query`` over two whole tables: codes of equal keys, bounds on others, and the rest.
+    ``planned``: the same as it has been planned; by default it is planned here.
 
     Attributes:
         possible_r, possible_s: Tuples that may have a partner: bool (r,), (s,).
@@ -82,10 +102,11 @@ class Condition:
         decided: False if pairs that meet all of this must be verified.
     """
 
-    def __init__(self, query: Query, incoming: Arrivals, work: Work | None = None):
+    def __init__(self, query: Query, incoming: Arrivals, work: Work | None = None, planned: Planned | None = None):
         self._work = work or plain_work()
-        compared, self._tables = with_ranked_texts(query.predicate, {side: incoming.table(side) for side in SIDES})
-        self.plan = plan = make_plan(with_sums_inside(_measured(compared, self._tables, self._work)))
+        planned = planned or Planned.of(query.predicate, incoming, self._work)
+        compared, self._tables, self.plan = planned.predicate, planned.tables, planned.plan
+        plan = self.plan
         self._coder = Coder(plan)
         self._bounds: dict[str, list[Bounds]] = {}
         self._values: dict[str, list[Vector]] = {}

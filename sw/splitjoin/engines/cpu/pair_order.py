@@ -64,10 +64,12 @@ class PairOrder:
         self._is_sorted = query.order.kind != "none" or not query.is_pairs
         # Without times, the streams arrive by turns: loops compute positions.
         self._by_turns = not incoming.is_timed and not self._by_rows
-        if not self._by_turns:
-            place(incoming, work)
-        if not partners:
-            self._know_places()
+        self._has_places = not (self._by_rows and query.is_pairs)
+        if self._has_places:
+            if not self._by_turns:
+                place(incoming, work)
+            if not partners:
+                self._know_places()
 
     def _know_places(self) -> None:
         """Have `_places`, before threads ask for it."""
@@ -128,7 +130,8 @@ class PairOrder:
         return np.minimum(s + 1, self._sizes[0]) if self._by_turns else self._incoming.positions("s")[s] - s
 
     def unpacked(self, packed: list[Rows]) -> tuple[Rows, Rows, Rows]:
-        """The rows ``r`` and ``s`` of all pairs in order, and the position of the later one: (n,) each.
+        """The rows ``r`` and ``s`` of all pairs in order, and the position of the later one, which is meaningless where
+        the rows are all that is asked for, and tell the order: (n,) each.
 
         Empties ``packed``.
         """
@@ -152,12 +155,16 @@ class PairOrder:
         """Write the rows of the pairs ``packed`` (n,) and the position of the later one: (n,) each. ``at`` may be
         ``packed``.
         """
-        of_r, of_s, numbers, stream = self._places
         if self._work.loops is not None and not self._by_rows:
+            _, _, numbers, stream = self._places
             self._work.loops["unpack"](packed, self._bits, stream, numbers, min(self._sizes),
                                        int(self._sizes[1] > self._sizes[0]), r, s, at)
             return
         high, low = packed >> self._bits, packed & ((1 << self._bits) - 1)
+        if not self._has_places:
+            r[:], s[:] = high, low
+            return
+        of_r, of_s, numbers, stream = self._places
         if self._by_rows:
             r[:], s[:], at[:] = high, low, np.maximum(of_r[high], of_s[low])
         else:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from threading import Lock
 from typing import TypeVar
 
@@ -35,7 +35,7 @@ from .second_key import SecondKey
 from .spans import Spans
 from .table_work import Work, aligned
 
-__all__ = ["TooMany", "Way", "pairs_of", "ways"]
+__all__ = ["TooMany", "Way", "pairs_of", "way_of_kind", "ways"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -72,6 +72,14 @@ class _Search:
 
 
 @dataclass(frozen=True)
+class WayKind:
+    """A way by its ``name``, and the stored stream and the slots that are decided of each of its ``searches``."""
+
+    name: str
+    searches: tuple[tuple[Side, frozenset[int]], ...]
+
+
+@dataclass(frozen=True)
 class Way:
     """Searches that together hold each pair once.
 
@@ -83,6 +91,11 @@ class Way:
     name: str
     candidates: float = 0.0
     weight: float = 1.0
+
+    @property
+    def kind(self) -> WayKind:
+        """What it is, without keys."""
+        return WayKind(self.name, tuple((search.stored, search.decides) for search in self.searches))
 
     def left(self, condition: Condition) -> list[list[Bounds]]:
         """For each search, or the only range without one, the bounds that it does not decide."""
@@ -97,8 +110,7 @@ def ways(condition: Condition, groups: Groups, visible: Spans, work: Work) -> li
     if condition.decided and len(condition.bounds("s")) == 1:
         sides = ("s",)  # both ranges hold the pairs alone
     for side in sides:
-        found += [Way((_Search(side, b.keys, b.low, b.high, b.slots_s),), f"a range of {side}")
-                  for b in condition.bounds(side)]
+        found += _ranges(condition, side)
     found += _divided(condition, work)
     asked = [(side, most) for side in SIDES for most in (_PROBES, _STORED)]
     samples = dict(zip(asked, work.map_short(lambda of: _sample(groups, *of), asked), strict=True))
@@ -111,6 +123,20 @@ def ways(condition: Condition, groups: Groups, visible: Spans, work: Work) -> li
     if work.loops is not None and min(way.candidates for way in known) > sum(groups.sizes):
         known += work.map_short(counted, list(_two_keys(condition, work)))
     return sorted(known, key=lambda way: way.weight * way.candidates)
+
+
+def way_of_kind(kind: WayKind, condition: Condition, work: Work) -> Way:
+    """The way of this ``kind``, which one of the same plan over other tuples has."""
+    if not kind.searches:
+        return Way((), kind.name)
+    found = chain(_ranges(condition, kind.searches[0][0]), _divided(condition, work), _two_keys(condition, work))
+    return next(way for way in found if way.kind == kind)
+
+
+def _ranges(condition: Condition, side: Side) -> Iterator[Way]:
+    """The ranges of stream ``side`` by one of its keys."""
+    for b in condition.bounds(side):
+        yield Way((_Search(side, b.keys, b.low, b.high, b.slots_s),), f"a range of {side}")
 
 
 def _two_keys(condition: Condition, work: Slices) -> Iterator[Way]:

@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.lang.query import Query
+from splitjoin.lang.schema import SIDES, other_side
 
-from ..arrival import Arrivals
+from ..arrival import Arrivals, MergedTables
 from ..device import TableMatches, TableNeighbours, TablePairs
 from .alternatives import Alternative, alternatives_of
-from .condition import Condition
+from .condition import Condition, Planned
 from .equal_pairs import equal_pairs
 from .matches import matches_of
 from .pair_order import NO_PAIR, PairOrder, decided_by_times, place
@@ -25,7 +26,7 @@ from .partners import neighbours_of, partners_of
 from .reach import Reach
 from .spans import Spans
 from .table_work import Work
-from .ways import TooMany, Way, pairs_of, ways
+from .ways import TooMany, Way, pairs_of, way_of_kind, ways
 
 __all__ = ["suits_ranges", "table_neighbours", "table_pairs"]
 
@@ -42,6 +43,9 @@ _PLAIN_SESSION, _PLAIN_COMPARED = 30_000.0, 5.0
 _VERIFIED = 16
 #: Times as many candidates as a sample has told, from which on another way is looked for.
 _WRONG = 4
+#: Times that a table is longer than the other one from which on it is joined slice by slice, and slices of the usual
+#: size in each of these.
+_UNEVEN, _SLICES = 16, 2
 #: Nanoseconds of compiled loops: a tuple; a candidate, and its row.
 _TUPLE, _PAIR = 40.0, 60.0
 
@@ -57,6 +61,9 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
         return pairs
     if kind.needs_few_pairs and not visible.limits and (matches := matches_of(query, incoming, work)) is not None:
         return matches
+    if not kind.needs_few_pairs and not visible.limits and _is_uneven(incoming, work) and (
+            pairs := _in_slices(query, incoming, visible, room, work)) is not None:
+        return pairs
     reach = Reach.of(query)
     condition = Condition(reach.query, incoming, work)
     groups = condition.groups()
@@ -93,6 +100,51 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
         return _of_pairs(query, incoming, visible, alternatives, work, max(len(incoming), _WRONG * candidates),
                          _WRONG * room)
     return None
+
+
+def _is_uneven(incoming: Arrivals, work: Work) -> bool:
+    """True if one table is so much longer that to join the other one with each of its slices costs little."""
+    few, many = sorted((len(incoming.r), len(incoming.s)))
+    return many >= 2 * _SLICES * work.size and many >= _UNEVEN * few
+
+
+def _in_slices(query: Query, incoming: Arrivals, visible: Spans, room: int, work: Work) -> TablePairs | None:
+    """The pairs of the shorter table with each slice of the longer one, so that codes and partitions are those of a
+    slice. All are found in the way that suits the first one; None if there is none, or it turns out to have too many
+    candidates.
+    """
+    side = SIDES[len(incoming.s) > len(incoming.r)]
+    rows, few, least = len(incoming.table(side)), len(incoming.table(other_side(side))), _SLICES * work.size
+    size = max(least * min(work.threads, max(1, rows // (2 * least))), _UNEVEN // 4 * few)
+    every, order, way, most = Planned.of(query.predicate, incoming, work), PairOrder(query, incoming, work), None, 0.0
+    packed, tried = list[Rows](), 0
+
+    def find(at: int) -> bool:
+        """Find the pairs of a slice. Returns False if they are better found otherwise."""
+        nonlocal way, most, tried
+        planned = every.slice(side, at, size)
+        part = MergedTables(None, *(planned.tables[of] for of in SIDES))
+        shown, condition = Spans(query, part, work), Condition(query, part, work, planned)
+        groups = condition.groups()
+        if way is None:
+            mine = ways(condition, groups, shown, work)[0]
+            way, most = mine.kind, max(len(part), _WRONG * mine.candidates)
+            if not _fits(mine, condition, shown, room) or not suits_ranges(mine, condition, part, shown, work):
+                return False
+        else:
+            mine = way_of_kind(way, condition, work)
+        with suppress(TooMany):
+            made, seen = pairs_of(mine, condition, groups, shown, lambda r, s: order.packed(
+                r + at if side == "r" else r, s + at if side == "s" else s), work, most)
+            packed.extend(made)
+            tried += seen
+            return sum(map(len, packed)) <= room
+        return False
+
+    if not all(map(find, range(0, rows, size))) or way is None:
+        return None
+    r, s, at = order.unpacked(packed)
+    return _made(incoming, visible, r, s, None if query.is_pairs else at, _plan_of([way.name], work), tried, work)
 
 
 def _fits(way: Way, condition: Condition, visible: Spans, room: int) -> bool:
@@ -167,7 +219,7 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, alternatives: Se
     """The pairs of all ``alternatives``. Raises `TooMany` once one of them has more candidates than ``most``, or there
     are more pairs than ``room``.
     """
-    plan = f"rows of whole tables, by sorted keys, {' or '.join(one.way.name for one in alternatives)}{work.text}"
+    plan = _plan_of([one.way.name for one in alternatives], work)
     order = PairOrder(query, incoming, work)
 
     def each(take: Callable[[Rows, Rows], T]) -> tuple[list[T], int]:
@@ -204,6 +256,11 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, alternatives: Se
 
     _, tried = each(note)
     return _made(incoming, visible, *order.unpacked([first[first < NO_PAIR]]), plan, tried, work)
+
+
+def _plan_of(names: Sequence[str], work: Work) -> str:
+    """A plan by the ways with these ``names``, in words."""
+    return f"rows of whole tables, by sorted keys, {' or '.join(names)}{work.text}"
 
 
 def _made(incoming: Arrivals, visible: Spans, r: Rows, s: Rows, at: Rows | None, plan: str, tried: int,
