@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["FixedWidthColumn", "SlidingArray"]
+__all__ = ["FixedWidthColumn", "SlidingArray", "bitmap_of"]
 
 _MIN_CAPACITY = 1024
+
+#: Gives some values of an array, by number, which are from 0 on.
+Take = Callable[[npt.NDArray[Any], npt.NDArray[np.int64]], npt.NDArray[Any]]
 
 
 class SlidingArray:
@@ -97,18 +101,27 @@ class FixedWidthColumn:
         if self._valid is not None:
             self._valid.drop(n)
 
-    def gather(self, rows: npt.NDArray[np.int64] | slice, lacking: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    def gather(self, rows: npt.NDArray[np.int64] | slice, lacking: npt.NDArray[np.bool_] | None = None,
+               there: pa.Buffer | None = None, take: Take | None = None) -> pa.Array:
         """The values at ``rows``, counted from the first one that was not dropped; NULL where ``lacking``, (n,), says
-        so, whatever the row is there.
+        so, whatever the row is there. ``there``: the `bitmap_of` all others, made once for many columns. ``take``: is
+        faster than NumPy at values of up to 8 bytes.
         """
         if lacking is not None and not len(self._values):
             return pa.nulls(len(lacking), self._type)
-        values = np.ascontiguousarray(self._values.values[rows])
-        bitmap = None
-        if self._valid is not None or lacking is not None:
+        if take is None or isinstance(rows, slice) or self._dtype.kind != "u":
+            values = np.ascontiguousarray(self._values.values[rows])
+        else:
+            values = take(self._values.values, rows)
+        bitmap = there
+        if self._valid is not None or (lacking is not None and there is None):
             valid = np.ones(len(values), np.bool_) if self._valid is None else self._valid.values[rows]
-            valid = valid if lacking is None else valid & ~lacking
-            bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
+            bitmap = bitmap_of(valid if lacking is None else valid & ~lacking)
         if isinstance(rows, slice):
             values = values.copy()  # the array itself will change
         return pa.Array.from_buffers(self._type, len(values), [bitmap, pa.py_buffer(values)])
+
+
+def bitmap_of(valid: npt.NDArray[np.bool_]) -> pa.Buffer:
+    """The validity of an Arrow column that is NULL where ``valid`` (n,) is False."""
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))

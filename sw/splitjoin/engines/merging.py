@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +11,12 @@ import pyarrow as pa
 
 from .arrival import MergedSlices, R, S
 
-__all__ = ["merged_slices", "places_among"]
+__all__ = ["has_loops", "merged_slices", "places_among", "taken"]
 
 Ticks = npt.NDArray[np.int64]
+
+#: Rows for which the call of a loop pays.
+_FEW = 1 << 10
 
 
 def places_among(values: Ticks, keys: Ticks, *, after: bool = False, least: int = 4096) -> Ticks:
@@ -21,7 +25,7 @@ def places_among(values: Ticks, keys: Ticks, *, after: bool = False, least: int 
 
     A compiled loop does it under the conditions that `merged_slices` has for its own.
     """
-    if len(keys) < least or not _has_loops():
+    if len(keys) < least or not has_loops():
         return np.searchsorted(values, keys, side="right" if after else "left")
     from .cpu.handover import address_of
     from .cpu.merge_loops import find_places
@@ -31,8 +35,11 @@ def places_among(values: Ticks, keys: Ticks, *, after: bool = False, least: int 
     return places
 
 
-def _has_loops() -> bool:
-    return "splitjoin.engines.cpu.compiled_session" in sys.modules
+def has_loops(rows: int = _FEW) -> bool:
+    """True in a process that has loops of sessions, with which those of a gate and of kinds of joins are compiled, if
+    there are so many ``rows`` that their calls, of some microseconds, pay.
+    """
+    return rows >= _FEW and "splitjoin.engines.cpu.compiled_session" in sys.modules
 
 
 def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks, *, least: int = 256) -> MergedSlices:
@@ -44,7 +51,7 @@ def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks, *, l
     times_r, times_s = np.ascontiguousarray(times_r), np.ascontiguousarray(times_s)
     n = len(times_r) + len(times_s)
     stream, ts, s_before = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(len(times_r), np.int64)
-    if n >= least and _has_loops():
+    if n >= least and has_loops():
         from .cpu.handover import address_of  # which imports numba
         from .cpu.merge_loops import merge_times
 
@@ -55,3 +62,12 @@ def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks, *, l
         stream, ts = stream[order], np.concatenate([times_r, times_s])[order]
         s_before = np.flatnonzero(stream == R) - np.arange(len(times_r))
     return MergedSlices(stream, ts, r, s, times_r, times_s, s_before)
+
+
+def taken(values: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """The ``values`` at ``rows`` (n,), which are from 0 on, by a compiled loop (`has_loops`): unsigned numbers."""
+    from .cpu.merge_loops import take_rows
+
+    out = np.empty(len(rows), values.dtype)
+    take_rows(values, rows, out)
+    return out

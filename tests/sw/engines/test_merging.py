@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from splitjoin.engines.arrival import Arrivals, MergedSlices
-from splitjoin.engines.merging import merged_slices, places_among
+from splitjoin.engines.merging import merged_slices, places_among, taken
 
 COMPILED = "splitjoin.engines.cpu.compiled_session"
 
@@ -65,3 +65,12 @@ def test_places_among_values(monkeypatch: pytest.MonkeyPatch) -> None:
         for after, side in ((False, "left"), (True, "right")):
             found = places_among(values, keys[::2], after=after, least=0)
             assert found.tolist() == np.searchsorted(values, keys[::2], side=side).tolist()
+
+
+@pytest.mark.parametrize("kind", ["u1", "u2", "u4", "u8"])
+def test_taken_values(kind: str) -> None:
+    chance = np.random.default_rng(1)
+    values, rows = chance.integers(0, 256, 300).astype(kind), chance.integers(0, 300, 500)
+    found = taken(values, rows)
+    assert found.dtype == values.dtype
+    assert found.tolist() == values[rows].tolist()

@@ -37,7 +37,7 @@ from splitjoin.lang.serial import decode_query, encode_condition, encode_query
 from splitjoin.plan.passes.pipeline import make_plan
 
 from ..arrival import Arrivals
-from ..merging import merged_slices, places_among
+from ..merging import merged_slices, places_among, taken
 from .session import BatchSession
 from .suitable import suits_runs
 
@@ -193,6 +193,11 @@ def compile_query(query: Query, engine: str, coming: Arrivals, open_compiled: Op
         times = np.arange(1000)  # what a gate merges, and rows of kinds
         merged_slices(coming.r[:0], coming.s[:0], times, times)
         places_among(times, times, least=0)
+        for size in (1, 2, 4, 8):
+            taken(np.zeros(1, f"u{size}"), times[:1])
+        from .row_loops import prepare  # which imports numba
+
+        prepare()
         with suppress(NoCache):
             place(_marker(query, engine)).touch(mode=0o600)
             made()

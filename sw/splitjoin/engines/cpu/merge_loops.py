@@ -11,7 +11,7 @@ from . import intrinsics
 from .intrinsics import pointer_to
 from .jit import compiled
 
-__all__ = ["find_places", "merge_times"]
+__all__ = ["find_places", "merge_times", "take_rows"]
 
 #: Digests of these are part of what machine code here depends on.
 COMPILED_WITH = (intrinsics,)
@@ -72,3 +72,10 @@ def find_places(at_values: Any, n: Any, at_keys: Any, after: Any, places: Any) -
             else:
                 high = middle
         places[k] = place = low
+
+
+@compiled
+def take_rows(values: Any, rows: Any, out: Any) -> None:
+    """Write the ``values`` at ``rows`` (n,), from 0 on, to ``out`` (n,)."""
+    for i in range(len(rows)):
+        out[i] = values[np.uint64(rows[i])]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, joined_items, stars
+from splitjoin.engines.merging import has_loops
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
@@ -210,6 +211,8 @@ class KindOperator(RowOperator):
     def _process(self, items: Items, n: int) -> Items:
         """The rows of the next ``n`` arrivals, whose pairs are in ``items``."""
         base = sum(self._done)
+        if self._suits_loops and has_loops(n) and not self._ruled_out.values[:n].any():
+            return self._process_by_loops(items, n, base)
         stream, ruled_out = self._stream.values[:n].copy(), self._ruled_out.values[:n].copy()
         times = self._times.values[:n].copy() if self._timed else None
         self._stream.drop(n)
@@ -239,6 +242,43 @@ class KindOperator(RowOperator):
             given["s"][given["kind"] == PAIR] = NONE
         rows, waited = self._in_order(parts)
         return _merged(given, at[kept], rows, waited)
+
+    @property
+    def _suits_loops(self) -> bool:
+        """True if a tuple that has no pair is decided by its window alone, and all are kept that pairs may have."""
+        return not (self._bases or self._as_of or self._unbounded)
+
+    def _process_by_loops(self, items: Items, n: int, base: int) -> Items:
+        """As `_process`, where no tuple is ruled out by its own side."""
+        from splitjoin.engines.cpu.row_loops import note_items, spread, write_rows  # which imports numba
+
+        stream = self._stream.values[:n]
+        times = self._times.values[:n] if self._timed else np.arange(base, base + n)
+        of_s = int(np.count_nonzero(stream))
+        counts, tuples = (n - of_s, of_s), [self._undecided[side] for side in SIDES]
+        r, s = tuples
+        spread(stream, times, base, *r.added(n - of_s), *s.added(of_s))
+        closed = [one.closed(times if self._timed else None) for one in tuples]
+        waits = [self._waits(side) for side in SIDES]
+        opened = [one["open"] if waiting else np.empty(0, np.int64) for one, waiting in zip(tuples, waits, strict=True)]
+        positions = [one["position"][len(one) - new:] for one, new in zip(tuples, counts, strict=True)]
+        # One type in compiled loops.
+        items = np.ascontiguousarray(items) if items.flags.writeable else items.copy()
+        at = np.empty(len(items), np.int64)
+        kept, left_r, left_s = note_items(
+            items, positions[0], positions[1], self._done[0], self._done[1], r.first, s.first, opened[0], opened[1],
+            2 if self._kind.has_pairs else int(self._kind.how == "semi"), closed[0], closed[1], at)
+        gives = [self._kind.gives_unmatched(side) for side in SIDES]
+        out = np.empty(kept + left_r * gives[0] + left_s * gives[1], ITEM)
+        write_rows(items, at, self._kind.how == "semi", times, base,
+                   r.first, r["position"], r["time"], opened[0], closed[0], r.about(gives[0]),
+                   s.first, s["position"], s["time"], opened[1], closed[1], s.about(gives[1]), out)
+        for number, side in enumerate(SIDES):
+            self._drop(side, closed[number])
+            self._done[number] += counts[number]
+        for noted in (self._stream, self._ruled_out, *([self._times] if self._timed else [])):
+            noted.drop(n)
+        return out
 
     def _decide_before(self, now: int | None) -> Items:
         """The rows that event time ``now`` decides; None is the end of input."""

@@ -62,6 +62,22 @@ class Undecided:
         for name, values in given.items():
             self.numbers[name].added(len(position))[:] = values
 
+    def added(self, n: int) -> tuple[Ints, Ints]:
+        """Add ``n`` tuples at the end, and return views of their positions and times, to be filled before the next
+        change.
+        """
+        found = {name: numbers.added(n) for name, numbers in self.numbers.items()}
+        found["open"][:] = 1
+        for name, value in self._defaults.items():
+            found[name][:] = value
+        return found["position"], found["time"]
+
+    def about(self, gives: bool) -> Ints:
+        """What loops take of this stream (`row_loops`); ``gives``: True if its unmatched tuples are rows."""
+        length, rows = self.extent.length, self.extent.rows
+        long = np.array([min(length or 0, 2**64 - 1)], np.uint64).view(np.int64)
+        return np.array([gives, length is not None, long[0], min(rows or 0, NEVER // 2)], np.int64)
+
     def last_times(self, at: Ints | slice) -> Ints:
         """The last event time of an arrival that still finds the tuples ``at``; `NEVER` without a RANGE."""
         time = self["time"][at]

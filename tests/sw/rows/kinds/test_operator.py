@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -21,7 +22,7 @@ from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema
-from splitjoin.rows.kinds import KindOperator, OwnSide, reference_rows
+from splitjoin.rows.kinds import KindOperator, OwnSide, operator, reference_rows
 
 from ....support.conformance import run, slices
 from ....support.deciding import decide
@@ -46,27 +47,35 @@ def kinds(time: object) -> st.SearchStrategy[dict[str, Any]]:
     return st.sampled_from([kind for kind in KINDS if time is not None or kind.get("allow_exact", True)])
 
 
+@contextmanager
+def loops(used: bool) -> Iterator[None]:
+    """Rows of any batch are decided by compiled loops if ``used``, or by NumPy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operator, "has_loops", lambda _: used)
+        yield
+
+
 def in_parts(query: Query, case: Any, cuts: Sequence[int], lag: int, promise: bool) -> Items:
     """The rows from an operator that gets arrivals in slices, and the items of each slice ``lag`` slices later; with
     ``promise``, also the news that no earlier tuple will come.
     """
-    operator, found, late = KindOperator(query), [], []
+    decider, found, late = KindOperator(query), [], []
     counts = [0, 0]
     with GoldenDevice().open(query.pairs) as session:
         parts = slices(arrivals(query, case.r, case.s), cuts)
         for part, later in zip(parts, [*parts[1:], None], strict=True):
-            operator.arrive(part)
+            decider.arrive(part)
             session.push(part)
             counts = [counts[0] + len(part.r), counts[1] + len(part.s)]
             late.append((session.poll(), (counts[0], counts[1])))
             if len(late) > lag:
-                found.append(operator.take(*late.pop(0)).items)
+                found.append(decider.take(*late.pop(0)).items)
             if promise and later is not None and later.ts is not None and len(later):
-                found.append(operator.advance(int(later.ts[0])).items)
-            state = operator.state()
-            operator = KindOperator(query)
-            operator.restore(state)
-        found.append(operator.finish(np.concatenate([*(items for items, _ in late), session.flush()])).items)
+                found.append(decider.advance(int(later.ts[0])).items)
+            state = decider.state()
+            decider = KindOperator(query)
+            decider.restore(state)
+        found.append(decider.finish(np.concatenate([*(items for items, _ in late), session.flush()])).items)
     return np.concatenate(found)
 
 
@@ -95,8 +104,10 @@ def test_every_kind_of_every_scenario(kind: dict[str, Any]) -> None:
         query = made(case, kind, on=case.on, window=case.window)
         items = run(GoldenDevice(), query.pairs, case.r, case.s)
         expected = reference_rows(query, arrivals(query, case.r, case.s), items)
-        found = in_parts(query, case, [5 + n, 11 + n, 30, 31, 60 + n, 100], n % 3, n % 2 == 0)
-        assert found.tolist() == expected.tolist(), case
+        for compiled in (False, True):
+            with loops(compiled):
+                found = in_parts(query, case, [5 + n, 11 + n, 30, 31, 60 + n, 100], n % 3, n % 2 == 0)
+            assert found.tolist() == expected.tolist(), (case, compiled)
         rows += len(plain_rows(expected))
     assert rows > 100
 
@@ -108,7 +119,8 @@ def test_random_cuts(case: Scenario, data: st.DataObject) -> None:
     query = made(case, kind, on=case.on.sql, window=case.windows.spec)
     items = run(GoldenDevice(), query.pairs, case.r, case.s)
     cuts = data.draw(st.lists(st.integers(0, len(case.r) + len(case.s)), max_size=6))
-    found = in_parts(query, case, cuts, data.draw(st.integers(0, 3)), data.draw(st.booleans()))
+    with loops(data.draw(st.booleans())):
+        found = in_parts(query, case, cuts, data.draw(st.integers(0, 3)), data.draw(st.booleans()))
     assert found.tolist() == reference_rows(query, arrivals(query, case.r, case.s), items).tolist()
 
 
