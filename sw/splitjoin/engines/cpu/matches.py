@@ -37,6 +37,8 @@ _NONE = np.empty(0, np.int64)
 #: Times as many groups as S has rows, up to which a key is the number of its group.
 _SPREAD = 4
 _NAN = 2**63 - 1
+#: How values of R compare with the greatest one of S, by ``flip`` and ``equal``.
+_COMPARED = {(0, False): np.less, (0, True): np.less_equal, (-1, False): np.greater, (-1, True): np.greater_equal}
 _BY = {(False, True): "by the first key beyond each bound", (True, False): "by equal keys and time",
        (True, True): "by the first key beyond each bound, of equal keys"}
 
@@ -275,6 +277,11 @@ def _by_values(query: Query, incoming: Arrivals, values: _Values, groups: KeyGro
         room = np.empty(len(values.s), np.int64)  # of which the system gives what is written to
         n = loops["mark_met"](groups.r, groups.s, *keys, values.r, values.s, *way, *times, best, seen, met, room)
         risen = room[:n]
+    elif not len(groups.r) and not len(groups.s) and len(values.s):  # one group, without order: NumPy reads faster
+        extreme, compare = values.s.min() if values.flip else values.s.max(), _COMPARED[way]
+        count = sum(work.each(len(met), lambda mine: int(np.count_nonzero(compare(
+            values.r[mine], extreme, out=met[mine].view(np.bool_))))))
+        return _Found(met, count, _NONE, _NONE, 0)
     else:
         loops["fold_greatest"](groups.s, *keys, values.s, values.flip, best, seen)
     count = sum(work.each(len(met), lambda mine: int(loops["mark_late"](
