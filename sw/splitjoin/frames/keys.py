@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.base.errors import InputError, SchemaError, SplitJoinError
+from splitjoin.base.errors import InputError, SchemaError, SplitJoinError, first_line
 from splitjoin.joins.join import join
 from splitjoin.lang.schema import suggest
 
@@ -35,7 +35,11 @@ class Keys:
     def table(self, *, whole: bool) -> pa.Table:
         """The keys; ``whole``: and all columns of the frame."""
         made = {_TIME: self.time} | {_KEY.format(n): key for n, key in enumerate(self.equal)}
-        table = self.frame() if whole else pa.table({})
+        try:
+            table = self.frame() if whole else pa.table({})
+        except (pa.ArrowException, TypeError) as error:
+            raise InputError(f"a condition reads frames as Arrow tables, but a column has no type there: "
+                             f"{first_line(error)}; drop the column, or cast it") from error
         return pa.table({name: table.column(name) for name in table.column_names} | made)
 
 
@@ -60,6 +64,7 @@ def nearest_rows(left: Keys, right: Keys, condition: str | None, *, nulls_equal:
     except SplitJoinError as error:  # in the words of the user, who knows no such columns
         said = str(error)
         for side, frame in (("r", "left"), ("s", "right")):
+            said = said.replace(f"the time column {side}.{_TIME}", f"the time column of the {frame} frame")
             said = said.replace(f"{side}.{_TIME}", f"that of the {frame} frame")
         raise type(error)(said) from None
     rows: npt.NDArray[np.int64] = found.items["s"].astype(np.int64)

@@ -30,7 +30,8 @@ class PandasJoin(FrameJoin):
         """Append the columns of the row of ``right`` that is nearest to each row, as ``pandas.merge_asof`` does.
 
         Args:
-            right: A DataFrame; or a list of them, each of which gives the columns of its own nearest row.
+            right: A DataFrame, or a Series with a name; or a list of them, each of which gives the columns of its own
+                nearest row.
             on: The column of both frames by which rows are near, or an index level of this name: numbers, times,
                 durations or text, in any order, with NULL or without.
             left_on: In place of ``on``, the column of this frame, or an array with a value for each of its rows.
@@ -100,6 +101,8 @@ class _Frame:
     @classmethod
     def of(cls, frame: Any, time: Any, by: Sequence[Any], what: str) -> _Frame:
         """``time``: a name, or values; None for the index. ``what``: "left" or "right"."""
+        if not hasattr(frame, "columns") and getattr(frame, "name", None) is not None and hasattr(frame, "to_frame"):
+            frame = frame.to_frame()  # a Series, which pandas takes by its name
         if not hasattr(frame, "columns"):
             raise InputError(f"the {what} frame must be a DataFrame of pandas, not {type(frame).__name__}")
         twice = frame.columns[frame.columns.duplicated()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -113,11 +114,15 @@ def _keys(frame: Any, time: Any, by: list[str], what: str) -> tuple[Keys, str | 
 
 
 def _array(series: Any, what: str) -> pa.ChunkedArray | pa.Array:
+    if str(series.dtype) in ("Int128", "UInt128"):  # which Arrow lacks
+        polars = importlib.import_module("polars")
+        for narrow in (polars.Int64, polars.UInt64, polars.Decimal(38, 0)):
+            with suppress(polars.exceptions.PolarsError):
+                return pa.chunked_array(series.cast(narrow))
     try:
         return pa.chunked_array(series)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        to = " to Int64 or Decimal" if str(series.dtype) in ("Int128", "UInt128") else ""
-        raise InputError(f"the key {what}, {series.dtype}, has no such type in Arrow: {error}; cast it{to}") from error
+        raise InputError(f"the key {what}, {series.dtype}, has no such type in Arrow: {error}; cast it") from error
 
 
 def _column_name(expression: Any, what: str) -> str | None:

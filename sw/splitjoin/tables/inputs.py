@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Protocol, Union
 
 import numpy as np
@@ -41,6 +41,9 @@ class LazyRows(Protocol):
     def collect(self) -> Any:
         """The rows, as something that offers Arrow."""
 
+
+#: Types of NumPy's times that become days; those of all other units that Arrow lacks become seconds.
+_DAYS = [np.dtype(f"M8[{unit}]") for unit in "YMWD"]
 
 #: A table as users give it: anything that offers Arrow, a LazyFrame, columns by name, or the path of a Parquet, CSV or
 #: Arrow file, a pattern such as "day-*.parquet", or a list of those.
@@ -84,20 +87,41 @@ def table_or_files(data: Any, name: str, *, index: bool = False) -> pa.Table | T
     except InputError:
         raise
     except Exception as error:  # whatever the object itself raises
-        wide = [column for column, type_ in dict(getattr(made, "schema", None) or {}).items()
-                if str(type_) in ("Int128", "UInt128")]
+        schema = getattr(made, "schema", None) if type(made).__module__.startswith("polars.dataframe") else None
+        wide = [column for column, type_ in dict(schema or {}).items() if str(type_) in ("Int128", "UInt128")]
         if wide:
             raise InputError(f"stream {name} must have columns of types that Arrow has, but {wide[0]!r} has 128 bits; "
                              f"drop it, or cast it to Int64 or Decimal") from error
         raise InputError(f"stream {name} must be a table, but {type(data).__name__} does not give one: "
-                         f"{first_line(error)}") from error
-    rows = isinstance(data, list) and data and isinstance(data[0], Mapping)
-    tables = isinstance(data, (list, tuple)) and data and hasattr(data[0], "__arrow_c_stream__")
+                         f"{first_line(error)}{_remedy(data)}") from error
     raise InputError(f"stream {name} must be an Arrow table, a DataFrame, a dict of columns, the path of a file, or "
-                     f"offer __arrow_c_stream__, not {type(data).__name__}"
-                     + ("; pyarrow.Table.from_pylist makes a table of a list of rows" if rows else "")
-                     + ("; splitjoin.sql joins several tables, and frame.splitjoin.merge_asof and join_asof of "
-                        "splitjoin.frames take several DataFrames" if tables else ""))
+                     f"offer __arrow_c_stream__, not {type(data).__name__}{_remedy(data)}")
+
+
+def _remedy(data: Any) -> str:
+    """What makes a table of ``data``, which is none, behind a semicolon; nothing where that is not known."""
+    kind = type(data).__name__
+    if isinstance(data, (list, tuple)) and data:
+        if isinstance(data[0], Mapping):
+            return "; pyarrow.Table.from_pylist makes a table of a list of rows"
+        if hasattr(data[0], "__arrow_c_stream__"):
+            return ("; splitjoin.sql joins several tables, and frame.splitjoin.merge_asof and join_asof of "
+                    "splitjoin.frames take several DataFrames")
+    if isinstance(data, np.ndarray):
+        fields = data.dtype.names
+        return ("; give {name: a[name] for name in a.dtype.names}" if fields
+                else "; give its columns names, such as {'x': a}" if data.ndim == 1
+                else "; give its columns names, such as {'x': a[:, 0], 'y': a[:, 1]}")
+    if kind == "Series":
+        return "; to_frame() makes a table of one column of it"
+    if isinstance(data, Iterator):
+        return ("; pyarrow.RecordBatchReader.from_batches(schema, batches) makes a table of an iterator of record "
+                "batches")
+    if kind == "DuckDBPyConnection":
+        return "; give one of its relations, such as connection.table('name')"
+    if type(data).__module__.startswith("pandas") and data.columns.has_duplicates:
+        return f"; rename one of the columns {data.columns[data.columns.duplicated()][0]!r}"
+    return ""
 
 
 def as_table(data: Any, name: str) -> pa.Table:
@@ -180,14 +204,38 @@ def _is_same(value: Any, made: Any) -> bool:
 
 def _column(name: str, values: Any) -> Any:
     """``values`` of the column ``name`` of a dict as what Arrow makes a column of."""
-    if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise ValueError(f"the column {name!r} must be an array of one dimension, not of shape {values.shape}")
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise ValueError(f"the column {name!r} must be an array of one dimension, not of shape {values.shape}")
+        values = _native(name, values)
     if isinstance(values, (str, bytes, Mapping, Set)):  # of which Arrow takes letters and keys
         raise ValueError(f"the column {name!r} must be a list or an array of values, not {type(values).__name__}")
     try:
         return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise ValueError(f"the column {name!r} is none for Arrow: {first_line(error)}") from error
+
+
+def _native(name: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """``values`` with the byte order of this machine, and times in units that Arrow has.
+
+    Raises `ValueError` for numbers of types that Arrow lacks.
+    """
+    type_ = values.dtype
+    if type_.kind == "c" or (type_.kind == "f" and type_.itemsize > 8):
+        raise ValueError(f"the column {name!r} has the type {type_}, which Arrow lacks; "
+                         + ("give .real and .imag as two columns" if type_.kind == "c" else "make it float64"))
+    if type_.kind in "mM":
+        unit, count = np.datetime_data(type_)
+        known = unit in ("s", "ms", "us", "ns")
+        if not known or count != 1:  # Arrow takes steps of 25 s as seconds
+            made = values.astype(f"{type_.kind}8[{unit if known else 'D' if type_ in _DAYS else 's'}]")
+            if ((type_.kind == "m" and unit in ("Y", "M", "generic"))
+                    or not np.array_equal(made.astype(type_), values, equal_nan=True)):
+                raise ValueError(f"the column {name!r} has times of the type {type_}, which {made.dtype} of Arrow "
+                                 f"cannot hold; make it {type_.kind}8[ns]")
+            values = made
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 
 def as_batch(data: Any, side: Side, schema: pa.Schema) -> pa.Table:

@@ -107,7 +107,9 @@ WRONG: list[tuple[Any, dict[str, Any], type[SplitJoinError], str]] = [
     (FRAME, {"on": "t", "tolerance": "1mo"}, SplitJoinError, "1mo"),
     (FRAME, {"on": "t", "strategy": "last"}, InputError, "direction must be 'backward', 'forward' or 'nearest'"),
     ([], {"on": "t"}, InputError, "the list of them is empty"),
-    (FRAME, {"left_on": pl.col("t").cast(pl.Int128), "right_on": "t"}, InputError, "; cast it to Int64 or Decimal"),
+    (FRAME, {"left_on": pl.lit(pl.Series([2**100, 2], dtype=pl.Int128)), "right_on": "t"}, InputError,
+     "the time column of the left frame holds numbers that do not fit 64 bits"),
+    (FRAME.cast({"v": pl.Int128}), {"on": "t", "condition": "s.k = 1"}, InputError, "drop the column, or cast it"),
     ({"t": [1]}, {"on": "t"}, InputError, "the right frame must be a DataFrame or LazyFrame of Polars, not dict"),
 ]
 
@@ -116,3 +118,11 @@ WRONG: list[tuple[Any, dict[str, Any], type[SplitJoinError], str]] = [
 def test_refused(right: Any, how: dict[str, Any], error: type[SplitJoinError], message: str) -> None:
     with pytest.raises(error, match=message):
         FRAME.splitjoin.join_asof(right, **how)
+
+
+def test_keys_of_128_bits() -> None:
+    left = pl.DataFrame({"t": [5, 2**64 - 1], "k": [-2**100, 2**100]}, {"t": pl.UInt128, "k": pl.Int128})
+    right = pl.DataFrame({"t": [4, 6], "k": [-2**100, 2**100], "v": [1, 2]},
+                         {"t": pl.Int64, "k": pl.Int128, "v": pl.Int8})
+    found = left.splitjoin.join_asof(right, on="t", by="k")
+    assert_frame_equal(found, left.with_columns(v=pl.Series([1, 2], dtype=pl.Int8)))

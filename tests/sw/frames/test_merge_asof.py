@@ -96,6 +96,8 @@ def test_what_pandas_refuses() -> None:
                                      "a": [8.0, pytest.approx(np.nan, nan_ok=True), 9.0]}
     words = pd.DataFrame({"t": ["b", "d"]}).splitjoin.merge_asof(pd.DataFrame({"t": ["a", "c"], "x": [1, 2]}), on="t")
     assert words["x"].tolist() == [1, 2]
+    series = left.splitjoin.merge_asof(right["t"], left_on="t", right_on="t")  # a Series, which pandas takes, too
+    assert series["t"].equals(left["t"].reset_index(drop=True))
     values = left.splitjoin.merge_asof(right, left_on=np.array([8.0, 0.0, 1.0]), right_on="t")
     assert values["a"].fillna(0).tolist() == [8, 0, 9]
     assert [*values.columns] == ["t_x", "v", "t_y", "a"]

@@ -122,11 +122,29 @@ def test_columns_of_several_files_must_agree(tmp_path: Path, monkeypatch: pytest
     ({"x": "abc"}, "'x' must be a list or an array of values, not str"),
     ({"x": 5}, "the column 'x' is none for Arrow: 'int' object"),
     ([{"x": 1}], "not list; pyarrow.Table.from_pylist makes a table of a list of rows"),
+    (np.zeros(2), r"not ndarray; give its columns names, such as {'x': a}"),
+    (np.zeros(2, [("x", "i4")]), r"not ndarray; give {name: a\[name\] for name in a.dtype.names}"),
+    (pd.Series([1]), r"; to_frame\(\) makes a table"), (pl.Series([1]), r"; to_frame\(\) makes a table"),
+    (iter([R.to_batches()]), "not list_iterator; pyarrow.RecordBatchReader.from_batches"),
+    (duckdb.connect(), "; give one of its relations"),
+    (pd.DataFrame([[1, 2]], columns=["x", "x"]), "; rename one of the columns 'x'"),
+    (pl.LazyFrame({"x": [1]}).select("y"), "LazyFrame does not give one: unable to find column"),
+    (pa.RecordBatchReader.from_batches(R.schema, (1 / 0 for _ in "x")), "does not give one: .*division by zero"),
+    ({"x": np.array([1j])}, "'x' has the type complex128, which Arrow lacks; give .real and .imag"),
+    ({"x": np.array([2**62], "M8[h]")}, r"'x' has times of the type datetime64\[h\], which datetime64\[s\] of Arrow "
+                                        r"cannot hold; make it M8\[ns\]"),
 ])
 def test_what_gives_no_rows(given: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=said):
         splitjoin.join(given, S, on="TRUE", window="ROWS 1")
+
+
+@pytest.mark.parametrize("type_", [">i4", ">f8", "M8[h]", "M8[M]", "M8[25s]", ">M8[m]", "m8[D]"])
+def test_arrays_that_arrow_does_not_read_as_they_are(type_: str) -> None:
+    values = np.array([3, 5]).astype(type_)
+    made = as_table({"x": values[::-1]}, "r").column("x").to_numpy()
+    assert (made == values[::-1]).all()
 
 
 CATEGORIES: dict[str, Callable[[list[str | None]], Any]] = {
