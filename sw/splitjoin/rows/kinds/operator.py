@@ -245,8 +245,10 @@ class KindOperator(RowOperator):
 
     @property
     def _suits_loops(self) -> bool:
-        """True if a tuple that has no pair is decided by its window alone, and all are kept that pairs may have."""
-        return not (self._bases or self._as_of or self._unbounded)
+        """True if tuples are decided in the order of their row ids: by their window alone, or for a partner before
+        them.
+        """
+        return not (self._bases or self._unbounded or (self._as_of and self._kind.direction != "backward"))
 
     def _process_by_loops(self, items: Items, n: int, base: int) -> Items:
         """As `_process`, where no tuple is ruled out by its own side."""
@@ -265,20 +267,26 @@ class KindOperator(RowOperator):
         # One type in compiled loops.
         items = np.ascontiguousarray(items) if items.flags.writeable else items.copy()
         at = np.empty(len(items), np.int64)
-        kept, left_r, left_s = note_items(
+        exact, at_once = self._kind.allow_exact, self._as_of and not (self._timed and self._kind.allow_exact)
+        ends = (len(r), 0) if self._as_of else closed  # of those that may be decided
+        back = r["back"] if self._as_of else np.empty(0, np.int64)
+        kept, *left = note_items(
             items, positions[0], positions[1], self._done[0], self._done[1], r.first, s.first, opened[0], opened[1],
-            2 if self._kind.has_pairs else int(self._kind.how == "semi"), closed[0], closed[1], at)
-        gives = [self._kind.gives_unmatched(side) for side in SIDES]
-        out = np.empty(kept + left_r * gives[0] + left_s * gives[1], ITEM)
-        write_rows(items, at, self._kind.how == "semi", times, base,
-                   r.first, r["position"], r["time"], opened[0], closed[0], r.about(gives[0]),
-                   s.first, s["position"], s["time"], opened[1], closed[1], s.about(gives[1]), out)
+            2 if self._kind.has_pairs else int(self._kind.how == "semi"), ends[0], ends[1], back, r["time"], s["time"],
+            exact, at)
+        gives = [int(self._kind.gives_unmatched(side)) for side in SIDES]
+        if self._kind.how == "asof":
+            gives[0] = 2
+        out = np.empty(kept + sum(some for some, of in zip(left, gives, strict=True) if of), ITEM)
+        made = write_rows(items, at, self._kind.how == "semi", times, base, back,
+                          r.first, r["position"], r["time"], opened[0], ends[0], r.about(gives[0], at_once),
+                          s.first, s["position"], s["time"], opened[1], ends[1], s.about(gives[1], False), out)
         for number, side in enumerate(SIDES):
             self._drop(side, closed[number])
             self._done[number] += counts[number]
         for noted in (self._stream, self._ruled_out, *([self._times] if self._timed else [])):
             noted.drop(n)
-        return out
+        return out[:made]
 
     def _decide_before(self, now: int | None) -> Items:
         """The rows that event time ``now`` decides; None is the end of input."""

@@ -72,11 +72,13 @@ class Undecided:
             found[name][:] = value
         return found["position"], found["time"]
 
-    def about(self, gives: bool) -> Ints:
-        """What loops take of this stream (`row_loops`); ``gives``: True if its unmatched tuples are rows."""
+    def about(self, gives: int, at_once: bool) -> Ints:
+        """What loops take of this stream (`row_loops`). ``gives``: which of its decided tuples are rows: 0 none, 1 all,
+        2 those with a partner. ``at_once``: True if its tuples are decided as they arrive.
+        """
         length, rows = self.extent.length, self.extent.rows
         long = np.array([min(length or 0, 2**64 - 1)], np.uint64).view(np.int64)
-        return np.array([gives, length is not None, long[0], min(rows or 0, NEVER // 2)], np.int64)
+        return np.array([gives, length is not None, long[0], min(rows or 0, NEVER // 2), at_once], np.int64)
 
     def last_times(self, at: Ints | slice) -> Ints:
         """The last event time of an arrival that still finds the tuples ``at``; `NEVER` without a RANGE."""

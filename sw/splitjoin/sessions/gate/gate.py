@@ -77,7 +77,7 @@ class ScaleGate:
         self._late: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
         self._shed: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
         self._frontier: _Place | None = None
-        self._restored = False
+        self._restored = self._stale = False
         self._lock = RLock()
         self._sequence: ReadySequence | None = None
 
@@ -121,6 +121,7 @@ class ScaleGate:
             queue = SourceQueue(self._clock())
             queue.promise = self._floor(side, len(queues))
             queues.append(queue)
+            self._stale = True
             return Source(self, side, len(queues) - 1)
 
     def deliver(self, side: Side, index: int, data: Any, shed: Shed | None = None) -> None:
@@ -230,7 +231,9 @@ class ScaleGate:
 
     def _ready(self) -> Arrivals:
         with self._lock:
-            self._advance()  # a source may have become idle
+            if self._stale or self.rule.idle is not None:  # a source may have become idle
+                self._advance()
+                self._stale = False
             taken: list[tuple[int, Run]] = []
             for side in SIDES:
                 for index, queue in enumerate(self._queues[side]):
@@ -284,7 +287,7 @@ class ScaleGate:
     def restore(self, state: GateState) -> None:
         """Continue from ``state`` of a gate with the same arguments, instead of this one's."""
         with self._lock:
-            self._restored = True
+            self._restored = self._stale = True
             self._frontier, self._finished = state.frontier, dict(state.finished)
             self._began = self._clock() - state.silent
             for side in SIDES:
@@ -402,7 +405,7 @@ class ScaleGate:
         if not taken:
             return Arrivals(np.empty(0, np.uint8), np.empty(0, np.int64), tables["r"], tables["s"])
         times = {side: _joined([run.ts for run in runs]) for side, runs in parts.items()}
-        if all(map(rises, times.values())):
+        if all(len(runs) == 1 or rises(times[side]) for side, runs in parts.items()):  # each run rises
             return merged_slices(tables["r"], tables["s"], times["r"], times["s"])
         ts = np.concatenate([run.ts for _, run in taken])
         n = [sum(map(len, parts[side])) for side in SIDES]

@@ -110,7 +110,7 @@ class SourceQueue:
         """Add tuples that are not late, in the order of the source; ``in_order``: their times are known to rise."""
         if not len(ts):
             return
-        self.reach(ts)
+        self.reach(ts[-1:] if in_order else ts)
         self.waiting += len(ts)
         self._runs.append(Run(ts, table) if in_order else _sorted(ts, table))
         while len(self._runs) > 1:
