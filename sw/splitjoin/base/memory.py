@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -37,7 +38,11 @@ def available_memory() -> int:
 
 
 def _system() -> int:
-    import psutil  # here, as small results never ask
+    with suppress(OSError), open("/proc/meminfo") as file:  # Linux, where psutil reads no more
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    import psutil
 
     return int(psutil.virtual_memory().available)
 
