@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import splitjoin
 from bench.record import Recorder, options_of
-from bench.table_joins import JOINS
+from bench.table_cases import JOINS
 from splitjoin.base.processors import processors
 
 #: Join → rows a side.

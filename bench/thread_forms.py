@@ -21,7 +21,7 @@ import pyarrow as pa
 import splitjoin
 from bench.band import ON, streams
 from bench.record import Recorder, options_of
-from bench.table_joins import JOINS
+from bench.table_cases import JOINS
 from bench.threads import BETWEEN, CALLS, SHARED, cpu_seconds, intervals, noted
 from splitjoin.base.processors import processors
 

@@ -2,10 +2,10 @@
 Run: python -m bench.whole_tables
 
 ``--quick`` takes all joins with 20,000 rows a side, without the rivals that have an environment of their own.
-``--rows 10000000`` measures another size, ``--only TEXT`` the joins with one of these in their names, ``--engine NAME``
-one engine, beside the others' figures that are there; ``--threads 2`` time by the clock with two threads, beside the
-figures of one. ``--within 10 30`` leaves out joins that splitjoin is expected to take more than 10 s for, by the
-figures of fewer rows, and rivals that would take more than 30 s.
+``--rows 10000000`` measures another size, ``--only TEXT`` a join, or those with a text in their names;
+``--engine NAME`` one engine, beside the others' figures that are there; ``--threads 2`` time by the clock with two
+threads, beside the figures of one. ``--within 10 30`` leaves out joins that splitjoin is expected to take more than
+10 s for, by the figures of fewer rows, and rivals that would take more than 30 s.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 from bench.first_hour import run
 from bench.record import Recorder, committed, options_of
 from bench.rivals_environment import rival
-from bench.table_joins import ENGINES, JOINS, LIMIT, MEMORY, SPLITJOIN, has
+from bench.table_cases import JOINS
+from bench.table_joins import ENGINES, LIMIT, MEMORY, SHORT, SPLITJOIN, has
 from splitjoin.base.processors import processors
 from splitjoin.engines.cpu.table_compilation import compile_loops
 
@@ -58,7 +59,7 @@ def measure(out: Recorder, join: str, rows: int, engines: Sequence[str] = tuple(
             lines = [json.loads(line) for line in done.printed.splitlines() if line.startswith("{")]
             config = {"join": join, "rows": rows, "engine": engine}
             how = ("in a process of its own, from tables in memory to the result with all columns in memory, one "
-                   "thread, the least of the runs after the first")
+                   f"thread, the least of the runs after the first, of which each lasts {SHORT} s, by repetition")
             many = how.replace("one thread", f"{threads} threads")
             if lines[2:]:
                 if engine not in JOINS[join].ties:
@@ -86,8 +87,8 @@ def measure(out: Recorder, join: str, rows: int, engines: Sequence[str] = tuple(
 def main() -> None:
     """All figures, or those of some joins and sizes."""
     options = options_of(__doc__ or "")
-    options.add_argument("--only", metavar="TEXT", nargs="+", default=[""], help="measure the joins with one of these "
-                         "in their names")
+    options.add_argument("--only", metavar="TEXT", nargs="+", default=[""], help="measure these joins, or those with "
+                         "one of these texts in their names")
     options.add_argument("--engine", choices=list(ENGINES), help="measure one engine")
     options.add_argument("--rows", type=int, nargs="+", help="rows a side; 100,000 and 1,000,000 by default")
     options.add_argument("--threads", type=int, default=1, help="threads of each engine; 1 by default")
@@ -97,8 +98,8 @@ def main() -> None:
     compile_loops()
     for rows in chosen.rows or ((20_000,) if chosen.quick else ROWS):
         for join in JOINS:
-            if any(text in join for text in chosen.only):
-                if expected(join, rows, SPLITJOIN) > chosen.within[0]:
+            if any(text == join or (text in join and text not in JOINS) for text in chosen.only):
+                if rows > JOINS[join].most or expected(join, rows, SPLITJOIN) > chosen.within[0]:
                     continue
                 of = "" if chosen.threads == 1 else f", {chosen.threads} threads"
                 out = Recorder("whole_tables", quick=chosen.quick, part=f"{join}, {rows:,} rows{of}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -38,11 +37,7 @@ def available_memory() -> int:
 
 
 def _system() -> int:
-    with suppress(OSError), open("/proc/meminfo") as file:  # Linux, where psutil reads no more
-        for line in file:
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    import psutil
+    import psutil  # here, as small results never ask
 
     return int(psutil.virtual_memory().available)
 

@@ -98,12 +98,5 @@ def gathered(query: Query, tables: Mapping[Side, pa.Table], output: Output, rows
 
 def _row_bytes(columns: Sequence[OutputColumn], incoming: Arrivals) -> int:
     """About how many bytes a result row has: the mean of its columns' values."""
-    return sum(_value_bytes(incoming.table(c.side).column(c.source)) for c in columns)
-
-
-def _value_bytes(column: pa.ChunkedArray) -> int:
-    """The mean of the values of ``column``. To ask for its bytes makes Arrow load its functions, which take 4 MiB."""
-    try:
-        return max(int(column.type.bit_width) // 8, 1)
-    except ValueError:  # values of different sizes
-        return int(column.nbytes) // max(len(column), 1)
+    return sum(column.nbytes // max(len(column), 1)
+               for column in (incoming.table(c.side).column(c.source) for c in columns))

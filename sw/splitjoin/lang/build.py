@@ -443,10 +443,7 @@ def _comparable(a: Expr, b: Expr, at: str) -> tuple[Expr, Expr]:
     to = "BIGINT" if String in both and any(map(is_exact, (ta, tb))) else to
     more = f"; convert the text before the join, or in SQL over tables by CAST(… AS {to})" if to else ""
     if Bool in both and any(map(is_exact, (ta, tb))):
-        more = ("; a truth value is a condition itself, or a number as CAST(… AS INT); for a < b < c write "
-                "a < b AND b < c")
-    if both == {Binary, String}:
-        more = "; decode the bytes before the join, or in SQL over tables by decode(…)"
+        more = "; a truth value is a condition itself, or a number as CAST(… AS INT)"
     raise PredicateError(f"{at!r}: {ta} and {tb} cannot be compared{more}")
 
 

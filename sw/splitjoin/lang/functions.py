@@ -269,8 +269,7 @@ def _bit_type(a: Expr, b: Expr, op: str, at: str) -> Int:
         if not isinstance(t, Int):
             came = f"{a.type}" if a is b else f"{a.type} and {b.type}"
             raise PredicateError(f"{at!r}: {op!r} needs integer columns, bit operations on them, or integer literals, "
-                                 f"not {came}" + (f"; between conditions write {'AND' if op == '&' else 'OR'}"
-                                                  if op in "&|" and t == BOOL else ""))
+                                 f"not {came}")
         types.append(t)
     x, y = types
     if x.signed == y.signed:

@@ -235,17 +235,9 @@ def _with_times(condition: Expr, r: Schema, s: Schema, times: TimeColumns, windo
     return build.and_([condition, *more], "time") if more else condition
 
 
-def _equals(names: Sequence[object]) -> str:
-    """What to write for equal columns of these ``names``, behind a semicolon."""
-    plain = [name for name in names if isinstance(name, str) and name.isidentifier()] or ["k"]
-    return "; for equal columns write on='" + " AND ".join(f"r.{name} = s.{name}" for name in plain) + "'"
-
-
 def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
     """The typed IR of a join condition: SQL text, a Python function, IR, or a condition of a registered front end."""
     if isinstance(on, str):
-        if on in r.names and on in s.names:
-            raise PredicateError(f"on must be a condition over r and s, not the name of a column{_equals([on])}")
         made = parse_sql(on, r, s)
     elif isinstance(on, Expr):
         made = on
@@ -257,7 +249,7 @@ def predicate(on: Predicate, r: Schema, s: Schema) -> Expr:
         made = trace(on, r, s)
     else:
         kinds = ["an SQL text", "a function of (r, s)", *(f.kind for f in FRONT_ENDS.values())]
-        more = _equals(on) if isinstance(on, (list, tuple)) else ""
+        more = "; for equal columns write on='r.k = s.k'" if isinstance(on, (list, tuple)) else ""
         raise PredicateError(f"on must be {', '.join(kinds[:-1])} or {kinds[-1]}, not {type(on).__name__}{more}")
     check_depth(made)
     return without_order(build.condition(made, str(made)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -61,9 +61,6 @@ def output_columns(r: pa.Schema, s: pa.Schema, select: Iterable[str] | None = No
 def _names(select: Iterable[str]) -> list[str]:
     if isinstance(select, str):
         raise SchemaError(f"select must be a list of column names, not the text {select!r}; write [{select!r}]")
-    if isinstance(select, Mapping):  # a list of its keys
-        raise SchemaError(f"select must be a list of column names, not {type(select).__name__}; for new names and "
-                          f"computed columns write a SELECT for splitjoin.sql")
     if not isinstance(select, Iterable):
         raise SchemaError(f"select must be a list of column names, not {select!r}")
     names = list(select)

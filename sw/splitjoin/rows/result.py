@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -94,20 +94,6 @@ class JoinResult:
 
     def __len__(self) -> int:
         return self.num_rows
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.column_names
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The attributes, with the items, which a function of this process may be still to make."""
-        if callable(self._items):
-            self._items = self._items()
-        return self.__dict__
-
-    if not TYPE_CHECKING:  # which finds them by itself
-        def __getattr__(self, name: str) -> Any:
-            raise AttributeError(f"a JoinResult has no attribute {name!r}; result[name] is a column, and to_pandas(), "
-                                 f"to_polars() and to_arrow() give tables that do more", name=name, obj=self)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self.batches()

@@ -67,11 +67,6 @@ def test_ambiguous_select(r: list[str], name: str, message: str) -> None:
         output_columns(pa.schema([(n, pa.int8()) for n in r]), pa.schema([("x", pa.int8())]), [name])
 
 
-def test_new_names_are_no_selection() -> None:
-    with pytest.raises(SchemaError, match="a list of column names, not dict; for new names and computed columns write"):
-        names({"a": "r.x"})
-
-
 def test_no_rows_keep_the_schema() -> None:
     none = np.array([], np.int64)
     assert gather(output_columns(R.schema, S.schema), R, S, none, none).schema.names == names()

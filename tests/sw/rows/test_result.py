@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +66,6 @@ def test_a_result_is_a_table_for_every_library(result: JoinResult) -> None:
     assert result == WANT == result
     assert result != WANT.slice(1)
     assert result != 5
-    assert ("a" in result, "b" in result) == (True, False)
-    copied = pickle.loads(pickle.dumps(result))
-    assert copied == result
-    assert copied.path is not None or (copied.items == result.items).all()
-    with pytest.raises(AttributeError, match=r"a JoinResult has no attribute 'shape'; .* to_pandas\(\)"):
-        _ = result.shape  # type: ignore[attr-defined]  # wrong on purpose
     assert result.counters["matches"] == 2
     assert join(result, result, on="r.x = s.x", window="ROWS 9").num_rows == 2
     assert duckdb.sql("SELECT a FROM result WHERE x > 10").fetchall() == [(31,)]

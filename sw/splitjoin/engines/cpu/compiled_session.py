@@ -27,8 +27,6 @@ __all__ = ["CpuSession"]
 
 #: Several threads must save so many shares of one (`Tuning`): what they take for phases, and to be woken.
 _SAVED = 4
-#: Tuples of each stream whose keys two threads find in the interpreter sooner than one.
-_LONG = 1 << 15
 #: Nanoseconds for keys, bounds and window of an arrival, and for its result items.
 _ENCODE_NS, _GATHER_NS = 9.0, 6.0
 
@@ -120,9 +118,8 @@ class CpuSession(BatchSession):
         encoded = {side: self._search.deferred(side, part.table(side), jobs, team.size) for side in SIDES}
         arrived.phases[0] += jobs
         run_jobs(team, *arrived.phases)
-        most = None if min(len(part.r), len(part.s)) >= _LONG else 1
         stored, probes = zip(*team.map(lambda side: encoded[side] or self._search.encode(side, part.table(side)), SIDES,
-                                       most, stay=True) if None in encoded.values() else encoded.values(), strict=True)
+                                       stay=True) if None in encoded.values() else encoded.values(), strict=True)
         batch = Batch(stream, first, dict(zip(SIDES, stored, strict=True)), dict(zip(SIDES, probes, strict=True)),
                       arrived.windows, self._timeline.starts, team, MatchMemory(self._matches), arrived)
         pairs, _ = batch.extent

@@ -32,7 +32,7 @@ _MOST_ROWS, _MOST_GROUPS = 1 << 22, 1 << 16
 #: Partners of a tuple, on average, from which on partitions take less time; and within windows, up to which lists have
 #: been measured to take less.
 _FEW, _FEW_IN_TIME = 2, 8
-#: Threads that run at a time from which on partitions, which they share, take less time.
+#: Threads from which on partitions, which they share, take less time.
 _THREADS = 4
 
 
@@ -44,7 +44,7 @@ def equal_pairs(query: Query, incoming: Arrivals, visible: Spans, room: int, wor
     terms = terms_of(query.predicate)
     if terms is None or terms[1] is not None or query.order.kind == "left" or work.loops is None:
         return None
-    if min(work.team.size, work.team.awake) >= _THREADS or (visible.limits and visible.lengths is None):
+    if work.team.size >= _THREADS or (visible.limits and visible.lengths is None):
         return None
     groups = groups_of(terms[0], incoming, None, work)
     if groups is None or (len(incoming) > _MOST_ROWS and not (visible.limits and groups.count <= _MOST_GROUPS)):

@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
 #: Parts into which a batch is divided for each thread that runs, so that all end at about the same time.
-_PARTS = 2
+_PARTS = 4
 
 
 @dataclass(frozen=True)

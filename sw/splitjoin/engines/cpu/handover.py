@@ -39,9 +39,9 @@ LEAVING = 64
 _ENTRIES = 72
 #: Looks at the board before a helper that shares its processor gives it to others.
 _LOOKS = 64
-#: Looks without a job, some 60 microseconds, after which a helper sleeps between two looks; for how many microseconds,
+#: Looks without a job, some 250 microseconds, after which a helper sleeps between two looks; for how many microseconds,
 #: and the looks that it would have made meanwhile.
-_ALERT, _REST, _RESTED = 1500, 50, 2200
+_ALERT, _REST, _RESTED = 6000, 50, 2200
 
 
 def make_board() -> npt.NDArray[np.int64]:

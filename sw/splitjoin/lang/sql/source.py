@@ -72,7 +72,7 @@ def unreadable(text: str, error: ParseError, kind: str = "condition") -> str:
     if what.startswith("Required keyword"):
         problem = f"something must follow {token!r}" if token else "something is missing"
     elif what.startswith("Invalid expression"):
-        problem = f"{token!r} is not expected here" + ("; write AND" if token == "&&" else "")
+        problem = f"{token!r} is not expected here"
     elif what.startswith("Expected table name"):
         problem = f"a table's name is expected, not {token!r}"
     elif what.startswith("Expecting"):

@@ -176,8 +176,6 @@ def test_unsupported_parts_are_quoted(sql: str, part: str, what: str) -> None:
     ("x = a; d = b", "one condition is needed, not the 2 in 'x = a; d = b'; combine them with AND or OR"),
     ("r.x <", "the condition 'r.x <' cannot be read at line 1, column 5, after 'r.x': something must follow '<'"),
     ("r.x ** 2 > 9", r"at line 1, column 8, after 'r.x \*\*': SQL has no operator \*\*; multiply, as in r.x \* r.x"),
-    ("r.x = 5 && s.a = 5", "after 'r.x = 5': '&&' is not expected here; write AND"),
-    ("(r.x = 5) & (s.a = 5)", "not bool and bool; between conditions write AND"),
     ("r.x = 5L", "at line 1, column 8, after 'r.x = 5': 'L' is not expected here"),
     ("r.x =\n 1 AND AND r.x", "at line 2, column 8, after ' 1 AND': something must follow 'AND'"),
     ("(r.x = 1", r"at line 1, column 8, after '\(r.x =': '\)' is expected after '1'"),
@@ -213,7 +211,7 @@ def test_unsupported_parts_are_quoted(sql: str, part: str, what: str) -> None:
     ("r.x", "'r.x': a condition .* is needed here, but this is int32"),
     ("r.x AND r.ok", "'r.x': a condition"),
     ("r.x IS TRUE", "'r.x IS TRUE': a condition"),
-    ("r.x < s.a < 3", "'r.x < s.a < 3': bool and exact number cannot be compared; .* write a < b AND b < c"),
+    ("r.x < s.a < 3", "'r.x < s.a < 3': bool and exact number cannot be compared"),
 ])
 def test_errors(sql: str, message: str) -> None:
     with pytest.raises(PredicateError, match=message) as caught:
