@@ -12,7 +12,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
-from ..device import PAIR, Items, Session
+from ..device import PAIR, Items, Session, joined_items
 from .compilation import Compilation
 from .numpy_session import NumpySession
 from .session import BatchSession
@@ -69,7 +69,10 @@ class TieredSession(Session):
     def poll(self) -> Items:
         """The result items since the last call. Raises `CapacityError` if they do not fit into memory."""
         items = self._first.poll()
-        return items if self._second is None else np.concatenate([items, self._numbered(self._second.poll())])
+        if self._second is None:
+            return items
+        found = self._numbered(self._second.poll())
+        return joined_items([items, found]) if len(items) else found
 
     def settle(self) -> Items:
         """As `poll`, since a push returns after all its results are there."""
