@@ -47,6 +47,8 @@ def read_source(name: str) -> pa.Table:
 
 def _spooled() -> pa.Buffer:
     """The bytes of standard input, in a file without a name, as a table is read from it more than once."""
+    if sys.stdin is None:
+        raise InputError("standard input must hold a table, but it is closed; pipe a table into it, or give a file")
     try:
         with tempfile.TemporaryFile() as file:
             shutil.copyfileobj(sys.stdin.buffer, file)

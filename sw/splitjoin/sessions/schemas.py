@@ -122,7 +122,8 @@ def arrow_schema(side: Side, given: Any) -> Schema:
             given = as_table(given, side).schema
         else:
             raise SchemaError(f"the schema of stream {side} must be a pyarrow.Schema, or a table of Arrow, pandas or "
-                              f"Polars, not {type(given).__name__}")
+                              f"Polars, not {type(given).__name__}; pyarrow.schema([('x', pyarrow.int64()), …]) "
+                              f"makes one")
     return Schema.from_arrow(side, given)
 
 

@@ -76,6 +76,10 @@ def table_or_files(data: Any, name: str, *, index: bool = False) -> pa.Table | T
         elif isinstance(data, Mapping):
             return pa.table({column: _column(column, values) for column, values in data.items()})
         if hasattr(made, "__arrow_c_stream__") or hasattr(made, "__arrow_c_array__"):
+            for column, type_ in _polars_types(made).items():
+                if type_ == "Object":  # of which Polars gives addresses
+                    raise InputError(f"stream {name} must have columns of types that Arrow has, but {column!r} holds "
+                                     f"Python objects; drop it, or convert its values")
             table = pa.table(made)
             if type(made).__module__.partition(".")[0] == "duckdb":
                 return _with_enums(table, made)
@@ -87,8 +91,7 @@ def table_or_files(data: Any, name: str, *, index: bool = False) -> pa.Table | T
     except InputError:
         raise
     except Exception as error:  # whatever the object itself raises
-        schema = getattr(made, "schema", None) if type(made).__module__.startswith("polars.dataframe") else None
-        wide = [column for column, type_ in dict(schema or {}).items() if str(type_) in ("Int128", "UInt128")]
+        wide = [column for column, type_ in _polars_types(made).items() if type_ in ("Int128", "UInt128")]
         if wide:
             raise InputError(f"stream {name} must have columns of types that Arrow has, but {wide[0]!r} has 128 bits; "
                              f"drop it, or cast it to Int64 or Decimal") from error
@@ -128,6 +131,12 @@ def as_table(data: Any, name: str) -> pa.Table:
     """``data``, of the stream or table ``name``, as an Arrow table. Raises `InputError` unless it is of `Rows`."""
     found = table_or_files(data, name)
     return found.read() if isinstance(found, TableFiles) else found
+
+
+def _polars_types(frame: Any) -> dict[str, str]:
+    """The types of the columns of ``frame``, by their names, if it is a DataFrame of Polars."""
+    is_one = type(frame).__module__.startswith("polars.dataframe")
+    return {column: str(type_) for column, type_ in frame.schema.items()} if is_one else {}
 
 
 def _pandas_index(table: pa.Table) -> list[Any]:

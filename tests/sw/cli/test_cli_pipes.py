@@ -190,6 +190,9 @@ def test_standard_input_that_cannot_be_kept(files: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(pipes.shutil, "copyfileobj", full)
     assert run(monkeypatch, "join", "-", "S.csv", *QUERY, "-o", "O.csv", given=text(R))[0] == FAILURE
     assert "that failed: No space left on device; make room there, or set TMPDIR" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", None)  # as after <&-
+    assert main(["join", "-", "S.csv", *QUERY, "-o", "O.csv"]) == FAILURE
+    assert "standard input must hold a table, but it is closed" in capsys.readouterr().err
 
 
 class Short(io.RawIOBase):

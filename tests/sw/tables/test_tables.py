@@ -124,6 +124,7 @@ def test_columns_of_several_files_must_agree(tmp_path: Path, monkeypatch: pytest
     ([{"x": 1}], "not list; pyarrow.Table.from_pylist makes a table of a list of rows"),
     (np.zeros(2), r"not ndarray; give its columns names, such as {'x': a}"),
     (np.zeros(2, [("x", "i4")]), r"not ndarray; give {name: a\[name\] for name in a.dtype.names}"),
+    (pl.DataFrame({"o": [object()]}), "'o' holds Python objects; drop it, or convert its values"),
     (pd.Series([1]), r"; to_frame\(\) makes a table"), (pl.Series([1]), r"; to_frame\(\) makes a table"),
     (iter([R.to_batches()]), "not list_iterator; pyarrow.RecordBatchReader.from_batches"),
     (duckdb.connect(), "; give one of its relations"),
