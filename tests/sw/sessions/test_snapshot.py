@@ -363,7 +363,7 @@ def test_what_open_refuses() -> None:
     refused(InputError, "a lateness needs a query with a time column; without one, tuples arrive as they are pushed",
             lambda: splitjoin.open(query(window="ROWS 5", time=None), lateness=4))
     refused(SchemaError, "the schema of stream r must be a pyarrow.Schema, or a table of Arrow, pandas or Polars, not "
-            "str", lambda: splitjoin.query("x int", S, **WINDOW))
+            "str; pyarrow.schema([('x', pyarrow.int64()), …]) makes one", lambda: splitjoin.query("x int", S, **WINDOW))
     bare = Query.make(Schema("r", query().r.columns), Schema.from_arrow("s", S), **WINDOW)
     refused(SchemaError, "a session needs the Arrow schema of stream r, but the query was made without one; make it "
             "with splitjoin.query(r_schema, s_schema, on=…, window=…)", lambda: splitjoin.open(bare))
