@@ -5,7 +5,10 @@ Run: python -m bench.spark_sql; with ``--first`` each run has new workers and an
 
 from __future__ import annotations
 
+import math
 import os
+import re
+import statistics
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -20,8 +23,12 @@ from splitjoin.spark import local_session
 
 CORES = 2
 #: Each runs so often with and without the extension, in turns, as the JVM gets faster; the least counts. Those that
-#: stay with Spark run more often, as they are short.
-TURNS, MORE = 2, 5
+#: stay with Spark run more often, so many times for one figure: they are short, and the clock of CPU time is coarse.
+TURNS, MORE, TIMES = 3, 10, 5
+#: So often the first join runs before all others: a session that has only begun compiles most of Spark's own code.
+WARMING = 60
+#: Student's t of a 95 % confidence interval of 30 pairs.
+STUDENT = 2.045
 #: Pairs of rows for each that the rule may estimate, where it is to take joins of a quick run.
 PACKED = 32
 
@@ -66,20 +73,38 @@ def plan_of(spark: SparkSession, text: str) -> str:
     return str(spark.sql(text)._jdf.queryExecution().optimizedPlan().toString())
 
 
-def ran(spark: SparkSession, cpu: CpuTime, text: str, enabled: bool) -> tuple[float, list[str], bool]:
-    """CPU seconds, the rows sorted, and whether splitjoin ran a join of it."""
+def executed(spark: SparkSession, text: str, enabled: bool) -> str:
+    """The physical plan, without the numbers that each query has anew."""
     spark.conf.set("spark.splitjoin.sql.enabled", str(enabled))
-    frame = spark.sql(text)
+    plan = str(spark.sql(text)._jdf.queryExecution().executedPlan().toString())
+    return re.sub(r"(#|plan_id=)\d+", r"\1", plan)
+
+
+def interval(ratios: list[float]) -> tuple[float, float]:
+    """The 95 % confidence interval of the mean ratio of pairs of runs."""
+    logs = list(map(math.log, ratios))
+    middle, width = statistics.mean(logs), STUDENT * statistics.stdev(logs) / math.sqrt(len(logs))
+    return math.exp(middle - width), math.exp(middle + width)
+
+
+def ran(spark: SparkSession, cpu: CpuTime, text: str, enabled: bool, times: int = 1) -> tuple[float, list[str], bool]:
+    """The mean CPU seconds of so many runs, the rows sorted, and whether splitjoin ran a join of it."""
+    spark.conf.set("spark.splitjoin.sql.enabled", str(enabled))
+    frames = [spark.sql(text) for _ in range(times)]
     taken = "MapInArrow splitjoin[" in plan_of(spark, text)
     began = cpu.seconds()
-    rows = sorted(map(repr, frame.collect()))
-    return cpu.seconds() - began, rows, taken
+    rows = [frame.collect() for frame in frames]
+    return (cpu.seconds() - began) / times, sorted(map(repr, rows[0])), taken
 
 
-def handed_over(spark: SparkSession) -> DataFrame:
-    """A query that reads the rows of the first join, hands them to one task in Python, and joins nothing."""
+def read_rows(spark: SparkSession, in_python: bool) -> DataFrame:
+    """A query that reads and counts the rows of the first join, and joins nothing; ``in_python``: a task there gets
+    them all, and gives them back.
+    """
     rows = spark.sql("SELECT id, ip, cast(NULL AS bigint) high FROM events UNION ALL SELECT id, low, high FROM blocks")
-    return rows.repartition(1).mapInArrow(lambda batches: batches, rows.schema).selectExpr("count(*)", "sum(id)")
+    if in_python:
+        rows = rows.repartition(1).mapInArrow(lambda batches: batches, rows.schema)
+    return rows.selectExpr("count(*)", "sum(id)")
 
 
 def main() -> None:
@@ -115,7 +140,8 @@ def main() -> None:
             spark.sql(text.format(n=n, m=m)).repartition(CORES).write.parquet(path)
             spark.read.parquet(path).createOrReplaceTempView(table)
         if not options.first:
-            ran(spark, cpu, QUERIES[0][1], True)  # starts workers, and compiles what all need in the JVM
+            for _ in range(1 if options.quick else WARMING):
+                ran(spark, cpu, QUERIES[0][1], True)  # starts workers, too
         for query, text, expected in QUERIES:
             if options.queries and query not in options.queries:
                 continue
@@ -123,35 +149,46 @@ def main() -> None:
             for adaptive in (True, False) if options.both else (True,):
                 spark.conf.set("spark.sql.adaptive.enabled", str(adaptive))
                 seconds: dict[bool, list[float]] = {True: [], False: []}
-                often = turns if expected or turns == 1 else turns * MORE
+                often, times = (turns, 1) if expected or turns == 1 else (turns * MORE, TIMES)
                 if options.first:
                     end_workers(cpu)
                 if turns > 1:
                     for enabled in (True, False):
                         ran(spark, cpu, text, enabled)  # the JVM compiles the plan once
-                for _ in range(often):
-                    for enabled in (True, False):
-                        used, rows, taken = ran(spark, cpu, text, enabled)
+                if not expected and executed(spark, text, True) != executed(spark, text, False):
+                    wrong.append(f"{query}: another physical plan: {executed(spark, text, True)}")
+                for turn in range(often):
+                    for enabled in (turn % 2 == 0, turn % 2 == 1):
+                        used, rows, taken = ran(spark, cpu, text, enabled, times)
                         if taken != (enabled and expected):
                             wrong.append(f"{query}: replaced is {taken}: {plan_of(spark, text)}")
                         seconds[enabled].append(used)
                         answers.add(str(rows))
                 where = {"query": query, "rows": n, "other_rows": m, "adaptive": adaptive, "replaced": expected}
-                how = (f"the least of {often}, in turns; two cores, from Parquet"
+                how = (f"the least of {often}{f' means of {times}' * (times > 1)}, in turns; two cores, from Parquet"
                        f"{'; new workers and no compiled loops' if options.first else ''}")
                 for enabled, metric in ((True, "with_extension"), (False, "without_extension")):
                     out.add(metric, min(seconds[enabled]), "CPU s", where, how)
+                if not expected and times > 1:
+                    ends = interval([a / b for a, b in zip(seconds[True], seconds[False], strict=True)])
+                    for metric, end in zip(("least_ratio", "greatest_ratio"), ends, strict=True):
+                        out.add(metric, end, "with / without", where, f"95 % confidence, {often} pairs of {times} runs")
             if len(answers) > 1:
                 wrong.append(f"{query}: different rows: {answers}")
             out.write()  # after each, as all take an hour on a machine that has much else to do
         if not options.first and not options.queries:
-            seconds_alone = []
-            for _ in range(turns + 2):
-                began = cpu.seconds()
-                handed_over(spark).collect()
-                seconds_alone.append(cpu.seconds() - began)
-            out.add("rows_through_python", min(seconds_alone), "CPU s", {"query": QUERIES[0][0], "rows": n,
-                    "other_rows": m}, "the rows that this join reads, shuffled and handed to a task in Python, no join")
+            for adaptive in (True, False) if options.both else (True,):
+                spark.conf.set("spark.sql.adaptive.enabled", str(adaptive))
+                for metric, in_python, how in (
+                        ("rows_counted", False, "the rows that this join reads, counted, no join"),
+                        ("rows_through_python", True, "those, shuffled and handed to a task in Python, no join")):
+                    alone = []
+                    for _ in range(turns * MORE):
+                        began = cpu.seconds()
+                        read_rows(spark, in_python).collect()
+                        alone.append(cpu.seconds() - began)
+                    out.add(metric, min(alone), "CPU s", {"query": QUERIES[0][0], "rows": n, "other_rows": m,
+                                                          "adaptive": adaptive}, how)
             out.write()
         spark.stop()
     assert not wrong, "\n".join(wrong)

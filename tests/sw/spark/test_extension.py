@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import IllegalArgumentException, PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
 
 from ...support.sampling import at_length
@@ -171,6 +172,24 @@ def test_settings_and_hints(spark: SparkSession) -> None:
         with settings(spark, spark__sql__execution__pyspark__python="/no/python"):
             assert "left to Spark by splitjoin: the workers' Python, /no/python, does not run" in plan_of(
                 spark.sql(text.format("")))
+
+
+@pytest.mark.usefixtures("tables")
+def test_wrong_settings_and_names_in_hints(spark: SparkSession, spark_log: Path) -> None:
+    text = "SELECT {} l.id, r.id FROM l JOIN r ON l.x < r.x"
+    for name, value, said in (("enabled", "yes", "must be true or false, not yes"),
+                              ("explainOnly", "on", "must be true or false, not on"),
+                              ("minComparisons", "many", "must be a number of at least 0, not many"),
+                              ("rowsPerTask", "0", "must be a number of at least 1, not 0")):
+        setting = f"spark.splitjoin.sql.{name}"
+        with (settings(spark, **{_ENABLED: True}), settings(spark, **{setting: value}),
+              pytest.raises(IllegalArgumentException, match=f"{setting} {said}")):
+            plan_of(spark.sql(text.format("")))
+    before = spark_log.stat().st_size
+    spark.sparkContext.setLogLevel("WARN")
+    spark.sql(text.format("/*+ SPLITJOIN(elsewhere, L) */"))
+    spark.sparkContext.setLogLevel("ERROR")
+    assert b"the hint SPLITJOIN names elsewhere, but the SELECT has no such table" in spark_log.read_bytes()[before:]
 
 
 @pytest.mark.usefixtures("tables")

@@ -17,23 +17,10 @@ import org.slf4j.LoggerFactory;
 
 /** Finds the joins without a usable equality, and replaces those by splitjoin's operator that are worth it. */
 final class OffloadJoins extends Rule<LogicalPlan> {
-  static final String ENABLED = "spark.splitjoin.sql.enabled";
-  static final String EXPLAIN_ONLY = "spark.splitjoin.sql.explainOnly";
-  static final String MIN_COMPARISONS = "spark.splitjoin.sql.minComparisons";
-  static final String ROWS_PER_TASK = "spark.splitjoin.sql.rowsPerTask";
-  /**
-   * Spark compares 170 to 400 million pairs in a second of CPU time, and splitjoin takes a third of a second for what
-   * is not comparing; two new workers need two seconds more. With so many pairs none of 53 joins of
-   * {@code bench.spark_sql} is slower, in workers that are there.
-   */
-  private static final String DEFAULT_MIN = "200000000";
   /** Rows in compressed columns for each that Spark would have in as many bytes, at the least of usual tables. */
   private static final double PACKED = 2;
   /** A full join without an equality is one task. */
   private static final double MOST_ROWS_OF_FULL = 4e6;
-
-  /** A task with fewer rows takes more time to start and end than to join them. */
-  private static final String DEFAULT_ROWS = "100000";
 
   /** Of more pairs, rows through Python take longer than all comparisons in Spark. */
   private static final double MOST_SHARE = 0.1;
@@ -51,8 +38,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    SQLConf conf = SQLConf.get();
-    if (!conf.getConfString(ENABLED, "true").equalsIgnoreCase("true")) {
+    if (!Settings.isEnabled()) {
       return plan;
     }
     return plan.isStreaming() ? streamed(plan, null, new StreamedJoin.Query()) : replaced(plan, null);
@@ -75,7 +61,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
     String hint = SplitJoinHints.chosen(join.hint());
     boolean hasEquality = ExtractEquiJoinKeys.unapply(join).isDefined();
     if (hint.equals(SplitJoinHints.LEAVE) || hasEquality && !hint.equals(SplitJoinHints.TAKE)
-        || SQLConf.get().getConfString(EXPLAIN_ONLY, "false").equalsIgnoreCase("true")) {
+        || Settings.isExplainOnly()) {
       return made;
     }
     try {
@@ -183,8 +169,8 @@ final class OffloadJoins extends Rule<LogicalPlan> {
       if (worker.problem != null) {
         throw new ConditionWriter.Untranslated(worker.problem);
       }
-      if (SQLConf.get().getConfString(EXPLAIN_ONLY, "false").equalsIgnoreCase("true")) {
-        return noted(join, "splitjoin would run it, but " + EXPLAIN_ONLY + " is true");
+      if (Settings.isExplainOnly()) {
+        return noted(join, "splitjoin would run it, but " + Settings.EXPLAIN_ONLY + " is true");
       }
       int[] parts = parts(join, hasEquality);
       LogicalPlan plan = new JoinedPlan(made).plan(context, worker, parts[0], parts[1], hasEquality);
@@ -221,26 +207,22 @@ final class OffloadJoins extends Rule<LogicalPlan> {
       return stats.rowCount().get().doubleValue();
     }
     AttributeMap<ColumnStat> none = AttributeMap$.MODULE$.empty();
-    boolean isPacked = plan.exists(p -> p instanceof LeafNode && !(p instanceof LocalRelation || p instanceof Range));
+    boolean isPacked = plan.exists(p -> p instanceof LeafNode && !(p instanceof LocalRelation));
     return (isPacked ? PACKED : 1) * stats.sizeInBytes().doubleValue()
         / EstimationUtils.getSizePerRow(plan.output(), none).doubleValue();
-  }
-
-  private static double least() {
-    return Double.parseDouble(SQLConf.get().getConfString(MIN_COMPARISONS, DEFAULT_MIN));
   }
 
   private static void checkSize(Join join) throws ConditionWriter.Untranslated {
     double left = rows(join.left());
     double right = rows(join.right());
-    if (left * right < least()) {
+    if (left * right < Settings.minComparisons()) {
       throw new ConditionWriter.Untranslated(String.format("about %.0f x %.0f rows are few (%s is %.0f)", left, right,
-          MIN_COMPARISONS, least()));
+          Settings.MIN_COMPARISONS, Settings.minComparisons()));
     }
   }
 
   private static void checkWorth(Join join) throws ConditionWriter.Untranslated {
-    if (least() > 0
+    if (Settings.minComparisons() > 0
         && new ConditionShare(join.left().outputSet(), join.right().outputSet()).of(join.condition().get()) > MOST_SHARE) {
       throw new ConditionWriter.Untranslated("the condition seems to let a large part of all pairs through, of which "
           + "Spark makes rows sooner");
@@ -258,7 +240,7 @@ final class OffloadJoins extends Rule<LogicalPlan> {
     JoinType type = join.joinType();
     double left = rows(join.left());
     double right = rows(join.right());
-    double rowsOfTask = Double.parseDouble(SQLConf.get().getConfString(ROWS_PER_TASK, DEFAULT_ROWS));
+    double rowsOfTask = Settings.rowsPerTask();
     int cores = (int) Math.max(1, Math.min(context.defaultParallelism(), Math.ceil((left + right) / rowsOfTask)));
     if (hasEquality) {
       return new int[] {number(left + right, cores), 1};

@@ -4,6 +4,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -17,6 +18,7 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UnaryNode;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.slf4j.LoggerFactory;
 import scala.Option;
 
 /**
@@ -99,7 +101,13 @@ final class SplitJoinHints extends Rule<LogicalPlan> {
       relations.add(relation(parameter).toLowerCase(Locale.ROOT));
     }
     if (!relations.isEmpty()) {
-      return named(hint.child(), name, relations);
+      Set<String> missing = new HashSet<>(relations);
+      LogicalPlan found = named(hint.child(), name, relations, missing);
+      if (!missing.isEmpty()) { // as Spark says it of its own hints
+        LoggerFactory.getLogger(SplitJoinExtensions.class).warn("the hint " + name + " names "
+            + String.join(", ", new TreeSet<>(missing)) + ", but the SELECT has no such table");
+      }
+      return found;
     }
     LogicalPlan child = joins(hint.child(), name);
     // Spark warns of a hint that is at no operand of a join. That above a statement's SELECT is at none, whose joins
@@ -131,8 +139,8 @@ final class SplitJoinHints extends Rule<LogicalPlan> {
     return new Join(left, join.right(), join.joinType(), join.condition(), join.hint());
   }
 
-  /** The plan with the hint at the relations of these names. */
-  private LogicalPlan named(LogicalPlan plan, String name, Set<String> relations) {
+  /** The plan with the hint at the relations of these names; those that are there are not {@code missing}. */
+  private LogicalPlan named(LogicalPlan plan, String name, Set<String> relations, Set<String> missing) {
     String own = null;
     if (plan instanceof SubqueryAlias) {
       own = ((SubqueryAlias) plan).alias();
@@ -141,8 +149,9 @@ final class SplitJoinHints extends Rule<LogicalPlan> {
       own = parts.get(parts.size() - 1);
     }
     if (own != null) {
+      missing.remove(own.toLowerCase(Locale.ROOT));
       return relations.contains(own.toLowerCase(Locale.ROOT)) ? new ResolvedHint(plan, hint(name)) : plan;
     }
-    return (LogicalPlan) plan.mapChildren(child -> named((LogicalPlan) child, name, relations));
+    return (LogicalPlan) plan.mapChildren(child -> named((LogicalPlan) child, name, relations, missing));
   }
 }

@@ -102,11 +102,25 @@ final class StreamedJoin {
       throw new ConditionWriter.Untranslated("the " + name + " stream is joined rows, which were joined by another time "
           + "than " + other + "; bound that one");
     }
+    String marked = marked(side);
+    if (found.isEmpty() && marked != null) { // nothing reads it, so Spark has left it out
+      throw new ConditionWriter.Untranslated("the condition does not bound " + marked + ", the event time of the " + name
+          + " stream, from both sides by times of the other one");
+    }
     if (found.isEmpty()) {
       throw new ConditionWriter.Untranslated("the " + name + " stream has no watermark; call withWatermark for its "
           + "event time, and bound it in the condition");
     }
     return found;
+  }
+
+  /** A column below with a watermark, or null. */
+  private static String marked(LogicalPlan plan) {
+    if (plan instanceof EventTimeWatermark) {
+      return ((EventTimeWatermark) plan).eventTime().sql();
+    }
+    return Scala.<LogicalPlan>list(plan.children()).stream().map(StreamedJoin::marked).filter(m -> m != null).findFirst()
+        .orElse(null);
   }
 
   /** Rows that met nothing wait for the watermark, and that of joined rows may stand still while Spark's goes on. */
