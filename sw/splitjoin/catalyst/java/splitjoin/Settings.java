@@ -9,8 +9,8 @@ final class Settings {
   static final String MIN_COMPARISONS = "spark.splitjoin.sql.minComparisons";
   static final String ROWS_PER_TASK = "spark.splitjoin.sql.rowsPerTask";
   /**
-   * Spark compares 170 to 400 million pairs in a second of CPU time, and splitjoin takes a third of a second for what
-   * is not comparing; two new workers need two seconds more. With so many pairs none of 53 joins of
+   * Spark compares 170 to 400 million pairs in a second of CPU time, and splitjoin takes a tenth to a fifth of a second
+   * for what is not comparing; two new workers need two seconds more. With so many pairs none of 53 joins of
    * {@code bench.spark_sql} is slower, in workers that are there.
    */
   private static final String DEFAULT_MIN = "200000000";
