@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from contextlib import nullcontext
 from typing import Any
 
@@ -26,17 +27,20 @@ def progress_bar(total: int | None, what: str, unit: str) -> Any:
     """
     if not _is_watched():
         return nullcontext(_Quiet())
-    from tqdm.auto import tqdm  # here, as it takes 20 ms of a short process
-
-    return tqdm(total=total, desc=what, unit=f" {unit}", unit_scale=True, delay=_DELAY, leave=False)
+    return _tqdm()(total=total, desc=what, unit=f" {unit}", unit_scale=True, delay=_DELAY, leave=False)
 
 
 def tell(text: str) -> None:
     """Print a line on standard error, where somebody watches."""
     if _is_watched():
-        from tqdm.auto import tqdm
+        _tqdm().write(f"splitjoin: {text}", file=sys.stderr)  # above bars, if there are any
 
-        tqdm.write(f"splitjoin: {text}", file=sys.stderr)  # above bars, if there are any
+
+def _tqdm() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # in a notebook without widgets tqdm warns, and shows bars as text
+        from tqdm.auto import tqdm  # here, as it takes 20 ms of a short process
+    return tqdm
 
 
 def _is_watched() -> bool:

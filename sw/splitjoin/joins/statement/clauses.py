@@ -227,7 +227,7 @@ def item_names(select: Clauses, names: Sequence[str]) -> list[str]:
     if [t.token_type for t in inside[:2]] == [T.DISTINCT, T.ON]:
         return list(names)
     outer, items = {id(t) for t in outer_tokens(inside)[0]}, list_items(select)
-    if len(items) != len(names) or any(item[-1].token_type == T.STAR for item in items if item):
+    if len(items) != len(names) or any(map(_stands_for_columns, items)):
         return list(names)
     texts = []
     for item, name in zip(items, names, strict=True):
@@ -239,6 +239,13 @@ def item_names(select: Clauses, names: Sequence[str]) -> list[str]:
         else:
             texts.append(written(item, select.text))
     return texts
+
+
+def _stands_for_columns(item: Sequence[Token]) -> bool:
+    """True for an item such as ``*``, ``r.* EXCLUDE (x)`` or ``COLUMNS(…)``, which may stand for one column, too."""
+    kinds = [token.token_type for token in item]
+    return bool(item) and (T.STAR in (kinds[0], kinds[-1]) or kinds[1:3] == [T.DOT, T.STAR]
+                           or (item[0].text.lower() == "columns" and kinds[1:2] == [T.L_PAREN]))
 
 
 def words(tokens: Sequence[Token]) -> dict[str, list[tuple[Any, Any]]]:

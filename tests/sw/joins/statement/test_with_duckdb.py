@@ -160,6 +160,8 @@ def test_names_are_those_of_a_select() -> None:
     assert found.column_names == ["k_r", "k_s", "count(*)", "min(x + a)", "t", "y"]
     star = splitjoin.sql("SELECT * FROM r, s WHERE x < a ORDER BY x + a", r=R, s=S)
     assert star.column_names == ["id_r", "k_r", "x", "t", "d", "ok", "id_s", "k_s", "a", "due"]
+    for items in ("r.* EXCLUDE (id, k, t, d, ok)", "COLUMNS('^x$')", "r.* LIKE 'x%'"):  # one column is left
+        assert splitjoin.sql(f"SELECT {items} FROM r, s WHERE x < a", r=R, s=S).column_names == ["x"]
 
 
 def test_files_and_devices(tmp_path: Path) -> None:
