@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from splitjoin.circuit.tuner import Proposal, tune
     from splitjoin.joins.circuit_component import component
+    from splitjoin.joins.explained import explain
     from splitjoin.joins.join import join
     from splitjoin.joins.statement import MultiwaySelect, Select, sql
     from splitjoin.lang.field import field, measured, parquet_schema
@@ -64,8 +65,8 @@ __all__ = ["AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "I
            "MultiwayJoin", "MultiwaySelect", "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate",
            "Schema", "SchemaError", "Select", "SharedQuery", "SharedStreams", "Shedding", "SnapshotError",
            "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError",
-           "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "field",
-           "fixed", "function", "greatest", "join", "least", "measured", "open_async", "open_multiway",
+           "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "explain",
+           "field", "fixed", "function", "greatest", "join", "least", "measured", "open_async", "open_multiway",
            "open_unsorted", "parquet_schema", "predicate", "query", "share", "signed", "sql", "tune",
            "unsigned", "where"]
 
@@ -78,6 +79,7 @@ _MODULES = {name: f"splitjoin.{module}" for module, names in {
                    "SnapshotError SplitJoinError StatementError ToolError UnsupportedError WindowError WindowOverflow",
     "circuit.tuner": "Proposal tune",
     "joins.circuit_component": "component",
+    "joins.explained": "explain",
     "joins.join": "join",
     "joins.statement": "MultiwaySelect Select sql",
     "lang.field": "field measured parquet_schema",

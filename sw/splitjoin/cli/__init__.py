@@ -113,6 +113,9 @@ def command_parser() -> argparse.ArgumentParser:
     join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
     run_options(join)
     output_options(join)
+    join.add_argument("--explain", action="store_true", help="run nothing, but say how the tables would be joined")
+    join.add_argument("--analyze", action="store_true", help="join, but write nothing, and say how: the pairs looked "
+                                                             "at beside the expected ones, and the time")
 
     select = _command(commands, "sql", "run a SELECT over two tables as streams", run_sql)
     select.add_argument("text", metavar="TEXT", help="the statement: SELECT … FROM t JOIN q ON … WHERE …; the first "

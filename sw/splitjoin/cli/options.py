@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from splitjoin.base.errors import SchemaError, WindowError
 from splitjoin.circuit.parameters import CircuitParameters, offered
@@ -84,13 +84,21 @@ def run_options(parser: argparse.ArgumentParser) -> None:
                         help="how matches are found: by an index, by sorted runs, by nested loops, or by what is "
                              "cheapest (auto); of aggregates by equal keys, how they are folded without pairs: "
                              "sliding (auto), key-oij, scale-oij")
-    engine.add_argument("--threads", type=int, metavar="T", help="threads that share a batch, at most (as many as "
-                                                                 "pay); of gpu too")
+    engine.add_argument("--threads", type=_threads, metavar="T", help="threads that share a batch, at most (auto: as "
+                                                                      "many as pay); of gpu too")
     circuit_options(parser)
     parser.add_argument("--mask", metavar="CORES", help="numbers of cores, with commas between them, that take no "
                                                         "part: the pairs stored in them are lost (none)")
     parser.add_argument("--trace", metavar="FILE", help="the waveforms of the run, a .fst or .vcd file; of the device "
                                                         "sim, and .vcd of pysim")
+
+
+def _threads(text: str) -> int | Literal["auto"]:
+    """A number of threads, or "auto"."""
+    return "auto" if text == "auto" else int(text)
+
+
+_threads.__name__ = "number or 'auto'"  # in argparse's message
 
 
 def hertz(text: str) -> int:

@@ -8,11 +8,12 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from splitjoin.base.errors import DeviceError, SchemaError
+from splitjoin.base.errors import DeviceError, OptionError, SchemaError
 from splitjoin.circuit.registers import REGION_COUNTERS
 from splitjoin.engines.device import Device
 from splitjoin.engines.effectiveness import effectiveness_text
 from splitjoin.engines.registry import device
+from splitjoin.joins.explained import explain
 from splitjoin.joins.join import join
 from splitjoin.joins.statement import explain_sql, sql
 from splitjoin.lang.kind import Kind
@@ -31,19 +32,49 @@ _HOST = ("cpu", "golden", "gpu")
 
 
 def run_join(args: argparse.Namespace) -> None:
-    """Write the result of a join, or of ``sql``'s statement, over tables, and print the counters of the run."""
+    """Write the result of a join, or of ``sql``'s statement, over tables, and print the counters of the run. With
+    ``--explain`` or ``--analyze``, only print how the tables are joined.
+    """
+    if args.run is run_join and (args.explain or args.analyze):
+        if args.output is not None:
+            raise OptionError("--explain and --analyze write no rows; leave -o out")
+        print(_explained(args))
+        return
     if args.output is None:
-        explained = "; or write --explain to see what would be done" if args.run is run_sql else ""
-        raise SchemaError(f"the result needs a file, -o OUT (.parquet, .csv or .arrow), or -o - for standard output"
-                          f"{explained}")
+        raise SchemaError("the result needs a file, -o OUT (.parquet, .csv or .arrow), or -o - for standard output; or "
+                          "write --explain to see what would be done")
     with reporting(args.output) as out:
         _run(args, out)
 
 
 def _run(args: argparse.Namespace, out: IO[str]) -> None:
     """`run_join` with the result, if it is for standard output, to ``out``."""
-    window, time = window_argument(args), pair(args, "time")
     check_target(args.output, args.format, out)
+    result = _result(args, window_argument(args), pair(args, "time"), _device(args))
+    if args.output == STANDARD:
+        write_target(result.table, args.format, out)
+    name = "pairs" if args.run is run_sql or (args.how == "inner" and not args.aggregate) else "rows"
+    print(f"{name:22} {result.num_rows:,}")
+    counters = result.counters
+    if counters.get("cycles"):
+        print(f"cycles                 {counters['cycles']:,}")
+    print(f"comparisons            {counters['comparisons']:,}")
+    if result.plan:
+        print(f"engine                 {result.plan}")
+    if "candidates" in counters:
+        print(f"pairs looked at        {counters['candidates']:,}")
+    if (share := result.effectiveness) is not None:
+        print(f"results per comparison {effectiveness_text(share)}")
+    if counters.get("cycles"):
+        print(f"comparisons per cycle  {counters['comparisons'] / counters['cycles']:.3f}")
+        print(f"cycles input waited    {counters['input_stalls']:,}")
+        print(f"cycles output waited   {counters['output_stalls']:,}")
+    if counters.get("cycles") and result.region_counters is not None:
+        print("\n".join(_region_table(result.region_counters)))
+
+
+def _device(args: argparse.Namespace) -> Device:
+    """The device that the options choose, with those of them that are its own."""
     options: dict[str, Any] = circuit_arguments(args)
     mine = {name: getattr(args, name) for name in ("engine", "threads") if getattr(args, name) is not None}
     kind = args.device.partition(":")[0]
@@ -81,27 +112,7 @@ def _run(args: argparse.Namespace, out: IO[str]) -> None:
             raise DeviceError(f"the design has the parameters of the circuit; leave out "
                               f"{', '.join(f'--{name}' for name in options)}, or --design")
         options["design"] = args.design
-    result = _result(args, window, time, device(args.device, **options))
-    if args.output == STANDARD:
-        write_target(result.table, args.format, out)
-    name = "pairs" if args.run is run_sql or (args.how == "inner" and not args.aggregate) else "rows"
-    print(f"{name:22} {result.num_rows:,}")
-    counters = result.counters
-    if counters.get("cycles"):
-        print(f"cycles                 {counters['cycles']:,}")
-    print(f"comparisons            {counters['comparisons']:,}")
-    if result.plan:
-        print(f"engine                 {result.plan}")
-    if "candidates" in counters:
-        print(f"pairs looked at        {counters['candidates']:,}")
-    if (share := result.effectiveness) is not None:
-        print(f"results per comparison {effectiveness_text(share)}")
-    if counters.get("cycles"):
-        print(f"comparisons per cycle  {counters['comparisons'] / counters['cycles']:.3f}")
-        print(f"cycles input waited    {counters['input_stalls']:,}")
-        print(f"cycles output waited   {counters['output_stalls']:,}")
-    if counters.get("cycles") and result.region_counters is not None:
-        print("\n".join(_region_table(result.region_counters)))
+    return device(args.device, **options)
 
 
 def run_sql(args: argparse.Namespace) -> None:
@@ -131,17 +142,34 @@ def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) ->
         tables = {name: read_source(path) if path == STANDARD else path for name, path in names.items()}
         return sql(args.text, tables=tables, window=window, time=time, order=args.order, device=chosen,
                    sort=args.sort, to=to)
-    select = None if args.select is None else [name.strip() for name in args.select.split(",")]
-    once([args.r, args.s])
-    r, s = read_source(args.r), read_source(args.s)
+    r, s, select = _sources(args)
     kind = Kind.make(**kind_arguments(args), k=args.k, ties=args.ties, order=parse_order(args.order),
                      timed=time is not None)
     aggregates = aggregate_argument(args)
     chosen_s = pa.schema([]) if aggregates else s.schema
     check_schema(output_schema(output_columns(r.schema, chosen_s, select, kind)), args.output, args.format)
-    return join(r, s, on=args.on, window=window, time=time, order=args.order, select=select, device=chosen,
-                sort=args.sort, to=to, **kind_arguments(args), k=args.k, ties=args.ties, tolerance=args.tolerance,
-                aggregate=aggregates)
+    return join(r, s, window=window, time=time, select=select, device=chosen, to=to, aggregate=aggregates,
+                **_arguments(args))
+
+
+def _explained(args: argparse.Namespace) -> str:
+    """How the tables of ``join`` are joined."""
+    r, s, select = _sources(args)
+    return explain(r, s, analyze=args.analyze, window=window_argument(args), time=pair(args, "time"), select=select,
+                   device=_device(args), aggregate=aggregate_argument(args), **_arguments(args))
+
+
+def _sources(args: argparse.Namespace) -> tuple[Any, Any, list[str] | None]:
+    """The tables of ``join``, and the columns to select; None for all."""
+    once([args.r, args.s])
+    select = None if args.select is None else [name.strip() for name in args.select.split(",")]
+    return read_source(args.r), read_source(args.s), select
+
+
+def _arguments(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of ``join`` that are its arguments, as they are."""
+    return {"on": args.on, "order": args.order, "sort": args.sort, **kind_arguments(args), "k": args.k,
+            "ties": args.ties, "tolerance": args.tolerance}
 
 
 def _tables(given: Sequence[str]) -> dict[str, str]:

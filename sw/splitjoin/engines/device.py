@@ -7,7 +7,7 @@ both streams at any time and gives back result items in the query's order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import ClassVar, Self
@@ -23,8 +23,8 @@ from .arrival import Arrivals
 from .slices import Slices
 
 __all__ = ["ITEM", "PAIR", "STAR", "Device", "Fault", "Items", "Session", "TableMatches", "TableNeighbours",
-           "TablePairs", "check_inner", "check_masked", "checked_precision", "chosen_items", "joined_items", "pairs",
-           "stars"]
+           "TablePairs", "TableWay", "Tell", "check_inner", "check_masked", "checked_precision", "chosen_items",
+           "joined_items", "pairs", "stars", "untold"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -35,6 +35,29 @@ ITEM = np.dtype([("kind", "u1"), ("side", "u1"), ("r", "i8"), ("s", "i8")])
 
 #: An array of `ITEM`.
 Items = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True)
+class TableWay:
+    """A way to join whole tables, before it looks at pairs.
+
+    Attributes:
+        plan: The way in words.
+        candidates: How many pairs it is expected to look at; None where it looks rows up.
+        threads: How many threads share the work, and why, in words; empty where a device has no choice.
+    """
+
+    plan: str
+    candidates: float | None = None
+    threads: str = ""
+
+
+#: Gets a way to join whole tables. May raise an exception to end the join.
+Tell = Callable[[TableWay], None]
+
+
+def untold(way: TableWay) -> None:
+    """Of ways that nobody asks for."""
 
 
 @dataclass(frozen=True)
@@ -255,13 +278,15 @@ class Device(ABC):
         """
         return None
 
-    def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | TableMatches | None:
+    def table_pairs(self, query: Query, arrivals: Arrivals, room: int,
+                    tell: Tell = untold) -> TablePairs | TableMatches | None:
         """The pairs that decide the rows of ``query`` over ``arrivals``, which are whole tables, found at once; None
-        where a session is expected to take less, or where more than ``room`` may come.
+        where a session is expected to take less, or where more than ``room`` may come. ``tell`` gets each way that is
+        begun.
         """
         return None
 
-    def table_neighbours(self, query: Query, arrivals: Arrivals) -> TableNeighbours | None:
+    def table_neighbours(self, query: Query, arrivals: Arrivals, tell: Tell = untold) -> TableNeighbours | None:
         """The nearest partners over ``arrivals``, which are whole tables, found at once; None where pairs tell them."""
         return None
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from splitjoin.base.errors import SchemaError, SplitJoinError
-from splitjoin.engines.device import Device
+from splitjoin.engines.device import Device, Tell, untold
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
@@ -28,7 +28,7 @@ from .computed import make_query, with_computed
 from .execution import Output, run
 from .in_parts import join_in_parts, suits_parts
 
-__all__ = ["join", "result_columns"]
+__all__ = ["join", "result_columns", "told_join"]
 
 
 def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, time: TimeSpec | None = None,
@@ -88,6 +88,19 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
     Raises:
         SplitJoinError: With what must hold, what came and what to do.
     """
+    return told_join(r, s, untold, on=on, window=window, time=time, order=order, select=select, device=device,
+                     device_options=device_options, how=how, direction=direction, allow_exact=allow_exact, k=k,
+                     ties=ties, tolerance=tolerance, by=by, aggregate=aggregate, sort=sort, to=to, **options)
+
+
+def told_join(r: Rows, s: Rows, tell: Tell, *, on: Predicate, window: WindowSpec | None = None,
+              time: TimeSpec | None = None, order: str | Order | None = None, select: Sequence[str] | None = None,
+              device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None, how: str = "inner",
+              direction: str | None = None, allow_exact: bool | None = None, k: int | None = None,
+              ties: str | None = None, tolerance: Tolerance | None = None, by: str | None = None,
+              aggregate: Mapping[str, Any] | None = None, sort: bool = False,
+              to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
+    """`join`, where ``tell`` gets each way that is begun, and may raise an exception to end it."""
     chosen = find_device(device, **merged_options(device_options, options, device, join))
     left = table_or_files(r, "r", index=time == "index")
     right = left if s is r else table_or_files(s, "s", index=time == "index")  # a reader gives its rows only once
@@ -120,7 +133,7 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
     query.r.check(tr)
     query.s.check(ts)
     tr, ts = with_computed(query, "r", tr), with_computed(query, "s", ts)
-    return run(query, arranged(query, tr, ts, sort=sort), output, chosen, path)
+    return run(query, arranged(query, tr, ts, sort=sort), output, chosen, path, tell=tell)
 
 
 def result_columns(query: Query, r: pa.Schema, s: pa.Schema,

@@ -13,7 +13,20 @@ from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES
-from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, TableMatches, TablePairs, joined_items
+from splitjoin.engines.device import (
+    ITEM,
+    PAIR,
+    STAR,
+    Device,
+    Items,
+    Session,
+    TableMatches,
+    TablePairs,
+    TableWay,
+    Tell,
+    joined_items,
+    untold,
+)
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
@@ -40,6 +53,8 @@ __all__ = ["WholeRows"]
 _FIRST = 1 << 10
 #: No bounds: the rows of all times.
 _EVERY = (0, None, None)
+#: Pairs by a session of the device.
+_SESSION = TableWay("a session, to which the tuples come in their order of arrival")
 #: Bytes of columns that are worth giving freed memory back for.
 _LARGE = 1 << 24
 #: Bytes of a row that is found at once, beside its values.
@@ -59,6 +74,7 @@ class WholeRows:
         watch: Gets the number of arrivals pushed and of pairs so far; may raise an exception to end it.
         facts: What the device tells of itself, as arguments of `JoinResult`: there after the last row.
         row_bytes: What the caller makes of a row, while all rows are in memory.
+        tell: Gets each way that is begun; may raise an exception to end it.
         room: The most pairs that may be found at once; None is what free memory has room for.
     """
 
@@ -71,6 +87,7 @@ class WholeRows:
     facts: dict[str, Any] = field(default_factory=lambda: {"counters": {}})
     row_bytes: int = 0
     room: int | None = None
+    tell: Tell = untold
     _folds: list[SortedFolds | None] = field(default_factory=list, init=False, repr=False)
 
     def table(self) -> TableRows:
@@ -101,7 +118,7 @@ class WholeRows:
             return None if folds is None else TableRows(
                 folds.bases, np.broadcast_to(np.int64(-1), len(folds.bases)), folds.values, lambda: folds.items)
         free = available_memory() // (_FOUND_BYTES + self.row_bytes) // 2
-        pairs = self.device.table_pairs(query, incoming, free if self.room is None else min(free, self.room))
+        pairs = self.device.table_pairs(query, incoming, free if self.room is None else min(free, self.room), self.tell)
         if pairs is None:
             return None
         if isinstance(pairs, TablePairs) and not query.kind.needs_few_pairs and (
@@ -119,11 +136,12 @@ class WholeRows:
         """The rows of an as-of join that chooses by distance."""
         query, incoming = self.query, self.arrivals
         check_memory(len(incoming.r), len(incoming.r) * min(query.kind.k, len(incoming.s)) * _NEIGHBOUR_BYTES)
-        nearest = self.device.table_neighbours(query, incoming)
+        nearest = self.device.table_neighbours(query, incoming, self.tell)
         if nearest is not None:
             self.facts = {"plan": nearest.plan, "counters": nearest.counters}
             rows = neighbour_rows(query, incoming, nearest)
         else:
+            self.tell(_SESSION)
             with self.device.open(query.pairs) as session:
                 items = self._items(self.device, session)
                 self._note(session)
@@ -159,6 +177,7 @@ class WholeRows:
                 self.between == _EVERY and self.groups is None and query.aggregates) else None)
         folds = self._folds[0]
         if folds is not None:
+            self.tell(TableWay(folds.plan))
             self.facts = {"plan": folds.plan, "counters": folds.counters}
         return folds
 
@@ -172,11 +191,13 @@ class WholeRows:
             mine = decider.between(self.arrivals, np.empty(0, ITEM), *self.between).items["r"]  # they follow each other
             first, end = (int(mine[0]), int(mine[-1]) + 1) if len(mine) else (0, 0)
         self.facts["plan"] = str(choice)
+        self.tell(TableWay(str(choice)))
         return fold_slices(self._arriving, choice, self.arrivals, self._gather, first, end, self.facts)
 
     def _of_states(self, device: CircuitDevice, circuit: QueryCircuit) -> RowBatch:
         """The rows by the ``circuit`` of ``device`` that folds the aggregates itself."""
         assert circuit.folding is not None
+        self.tell(TableWay("aggregates that the circuit folds"))
         operator = state_operator(self._arriving, circuit.folding, lambda: ((0, 0), self.arrivals), self._gather)
         with device.start(circuit) as session:
             items = self._items(device, session)
@@ -187,6 +208,7 @@ class WholeRows:
     def _of_pairs(self, device: Device) -> RowBatch:
         """The rows by pairs, all at once."""
         query, incoming = self._arriving, self.arrivals
+        self.tell(_SESSION)
         with device.open_deciding(query) as session:
             items = self._items(device, session)
             self._note(session)
@@ -217,6 +239,7 @@ class WholeRows:
         """The rows by pairs, part by part."""
         operator = operator_of_pairs(self._arriving, self._gather)
         held, settled = np.empty(0, ITEM), [0, 0]
+        self.tell(_SESSION)
         with device.open_deciding(self._arriving) as session:
             for part, items in self._slices(device, session, min(_FIRST, device.most_arrivals), rows):
                 if self._arriving.is_pairs:

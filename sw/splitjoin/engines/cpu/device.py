@@ -14,7 +14,7 @@ from splitjoin.lang.query import Query
 from splitjoin.plan.passes.pipeline import make_plan
 
 from ..arrival import Arrivals
-from ..device import Device, Session, TableMatches, TableNeighbours, TablePairs, check_inner
+from ..device import Device, Session, TableMatches, TableNeighbours, TablePairs, Tell, check_inner, untold
 from .compilation import Compilation, compile_query, compile_sample
 from .compiler import has_numba, needs_numba
 from .helpers import Team
@@ -107,18 +107,19 @@ class CpuDevice(Device):
                                    f"looks its partners up by keys; leave engine out, or give a window")
         return LatestSession(query)
 
-    def table_pairs(self, query: Query, arrivals: Arrivals, room: int) -> TablePairs | TableMatches | None:
+    def table_pairs(self, query: Query, arrivals: Arrivals, room: int,
+                    tell: Tell = untold) -> TablePairs | TableMatches | None:
         """As `Device.table_pairs`, unless the user asks for an engine."""
-        return None if self._is_asked else table_pairs(query, arrivals, room, self.table_work(len(arrivals)))
+        return None if self._is_asked else table_pairs(query, arrivals, room, self.table_work(len(arrivals), tell))
 
-    def table_neighbours(self, query: Query, arrivals: Arrivals) -> TableNeighbours | None:
+    def table_neighbours(self, query: Query, arrivals: Arrivals, tell: Tell = untold) -> TableNeighbours | None:
         """As `Device.table_neighbours`, unless the user asks for an engine."""
-        return None if self._is_asked else table_neighbours(query, arrivals, self.table_work(len(arrivals)))
+        return None if self._is_asked else table_neighbours(query, arrivals, self.table_work(len(arrivals), tell))
 
-    def table_work(self, rows: int) -> Work:
-        """The threads and loops for whole tables of so many rows in all."""
+    def table_work(self, rows: int, tell: Tell = untold) -> Work:
+        """The threads and loops for whole tables of so many rows in all. ``tell``: as of `Device.table_pairs`."""
         return Work(self.workers, Team(self.workers), _table_loops.for_rows(rows, self._compile_time),
-                    self.tuning)
+                    self.tuning, tell)
 
     @property
     def _is_asked(self) -> bool:

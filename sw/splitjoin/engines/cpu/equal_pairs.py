@@ -56,9 +56,11 @@ def equal_pairs(query: Query, incoming: Arrivals, visible: Spans, room: int, wor
     if visible.limits and not query.is_pairs:
         place(incoming, work)  # tuples without a pair come between pairs
     sizes = len(incoming.r), len(incoming.s)
+    plan = f"rows of whole tables, by lists of equal keys{work.text}"
+    work.begin(plan, len(pairs[0]))
     counters = {"tuples_r": sizes[0], "tuples_s": sizes[1], "comparisons": visible.pairs, "candidates": len(pairs[0]),
                 "matches": len(pairs[0])}
-    return TablePairs(*pairs, None, f"rows of whole tables, by lists of equal keys{work.text}", counters, work)
+    return TablePairs(*pairs, None, plan, counters, work)
 
 
 def _all(incoming: Arrivals, groups: KeyGroups, most: int, work: Work) -> tuple[Rows, Rows] | None:

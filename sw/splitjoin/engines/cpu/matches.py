@@ -56,14 +56,15 @@ def matches_of(query: Query, incoming: Arrivals, work: Work) -> TableMatches | N
     groups = None if bound is not None and values is None else groups_of(equalities, incoming, values, work)
     if groups is None:
         return None
+    plan = f"rows without pairs, {_BY[bool(equalities), bound is not None]}{work.text}"
+    work.begin(plan)
     found = _by_keys(query, incoming, groups, work) if values is None else (
         _by_values(query, incoming, values, groups, work))
     sizes = len(incoming.r), len(incoming.s)
     rows, partner, before = (_NONE, _NONE, _NONE) if not len(found.late) else _in_order(incoming, found)
     counters = {"tuples_r": sizes[0], "tuples_s": sizes[1], "comparisons": sizes[0] * sizes[1],
                 "candidates": found.tried, "matches": found.count}
-    how = _BY[bool(equalities), bound is not None]
-    return TableMatches(found.met, rows, partner, before, f"rows without pairs, {how}{work.text}", counters, work)
+    return TableMatches(found.met, rows, partner, before, plan, counters, work)
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..device import TableWay, Tell, untold
 from ..slices import Slices
 from .helpers import Team
 from .sorting import counts_below
@@ -26,25 +27,35 @@ B = TypeVar("B")
 _AT_ONCE, _SHORT = 8, 4
 
 
-@dataclass(frozen=True)
+@dataclass
 class Work(Slices):
     """A team of up to ``threads``, and the functions of `table_loops` by name; None where NumPy does the work.
-    Sizes are those of ``tuning``.
+    Sizes are those of ``tuning``. ``tell`` gets each way that is begun. ``expected``: nanoseconds of the work, as far
+    as is known.
     """
 
     threads: int
     team: Team
     loops: Mapping[str, Any] | None = None
     tuning: Tuning = DEFAULTS
+    tell: Tell = untold
+    expected: float = 0.0
 
     def share(self, nanoseconds: float) -> None:
         """Have as many threads as so much work pays for."""
+        self.expected = nanoseconds
         self.team.size = max(1, min(self.threads, int(nanoseconds / self.tuning.table_share)))
 
     @property
     def text(self) -> str:
         """How many threads there are, in words, behind a plan; empty of one that is all."""
         return "" if self.threads == 1 else f"; {self.team.size} of {self.threads} threads"
+
+    def begin(self, plan: str, candidates: float | None = None) -> None:
+        """Tell that the way ``plan`` is begun, with so many candidates, if it has some."""
+        self.tell(TableWay(plan, candidates, f"{self.team.size} of {self.threads}; the work is expected to take "
+                           f"{self.expected / 1e6:,.0f} ms, and each further thread pays from "
+                           f"{self.tuning.table_share / 1e6:g} ms on"))
 
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> list[B]:
         """As `Slices.map`, by threads."""

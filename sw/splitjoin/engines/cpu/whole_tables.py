@@ -69,6 +69,8 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
     groups = condition.groups()
     found = None if not kind.needs_few_pairs else partners_of(kind, incoming, visible, condition, groups, work)
     if found is not None:
+        plan = f"rows without pairs, {found.how}{work.text}"
+        work.begin(plan)
         if kind.how != "asof" or (kind.direction == "nearest" and not decided_by_times(query, incoming)):
             place(incoming, work)  # the order of rows depends on it
         partner = reach.within(incoming, found.partner)
@@ -77,8 +79,7 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
             partner = partner[mine[0]:mine[-1] + 1]
         else:
             partner = work.taken(partner, mine)
-        return _of_partners(query, incoming, visible, mine, partner,
-                            f"rows without pairs, {found.how}{work.text}", found.tried, work)
+        return _of_partners(query, incoming, visible, mine, partner, plan, found.tried, work)
     if kind.is_asof:
         return None
     left = [way for way in ways(condition, groups, visible, work) if _fits(way, condition, visible, room)]
@@ -131,6 +132,7 @@ def _in_slices(query: Query, incoming: Arrivals, visible: Spans, room: int, work
             way, most = mine.kind, max(len(part), _WRONG * mine.candidates)
             if not _fits(mine, condition, shown, room) or not suits_ranges(mine, condition, part, shown, work):
                 return False
+            work.begin(_plan_of([way.name], work), mine.candidates * rows / min(size, rows))
         else:
             mine = way_of_kind(way, condition, work)
         with suppress(TooMany):
@@ -182,6 +184,8 @@ def _allowed(way: Way, others: list[Way], condition: Condition, incoming: Arriva
 def table_neighbours(query: Query, incoming: Arrivals, work: Work) -> TableNeighbours:
     """As `Device.table_neighbours`."""
     work.share(len(incoming) * _TUPLE)
+    plan = "rows without pairs, by the nearest partners"
+    work.begin(plan)
     visible = Spans(query, incoming, work)
     reach = Reach.of(query)
     condition = Condition(reach.query, incoming, work)
@@ -190,7 +194,7 @@ def table_neighbours(query: Query, incoming: Arrivals, work: Work) -> TableNeigh
     back, fore = (reach.within(incoming, partners) for partners in (found.back, found.fore))
     counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
                 "candidates": found.tried, "matches": sum(int((f >= 0).sum()) for f in (back, fore))}
-    return TableNeighbours(back, fore, "rows without pairs, by the nearest partners", counters)
+    return TableNeighbours(back, fore, plan, counters)
 
 
 def suits_ranges(way: Way, condition: Condition, incoming: Arrivals, visible: Spans, work: Work) -> bool:
@@ -220,6 +224,7 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, alternatives: Se
     are more pairs than ``room``.
     """
     plan = _plan_of([one.way.name for one in alternatives], work)
+    work.begin(plan, sum(one.way.candidates for one in alternatives))
     order = PairOrder(query, incoming, work)
 
     def each(take: Callable[[Rows, Rows], T]) -> tuple[list[T], int]:

@@ -1,0 +1,89 @@
+"""`explain`: how a query maps onto engines and circuits, or how `join` joins two tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from splitjoin.base.errors import OptionError, plural
+from splitjoin.base.memory import size_text
+from splitjoin.engines.device import TableWay
+from splitjoin.lang.query import Query
+from splitjoin.rows.result import JoinResult
+from splitjoin.tables.inputs import Rows
+
+from .explain import explain as explain_query
+from .join import told_join
+
+__all__ = ["explain"]
+
+
+class _Known(Exception):
+    """The way is known: the join need not go on."""
+
+
+def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **arguments: Any) -> str:
+    """Tell how `join` joins two tables: the way, how many threads share it and why, and how many pairs it is expected
+    to look at. Or tell how a `Query` maps onto the engines, and onto a circuit and its resources.
+
+    Args:
+        r: The first table, as of `join`; or a query, and no second table.
+        s: The second table.
+        analyze: Of tables, True to run the join as well, and tell the pairs it looked at beside the expected ones, the
+            rows, their size and the CPU time. A way that turned out to have too many candidates is told too.
+        arguments: Of tables, those of `join` but ``to``. Of a query, ``passes=True`` to print the condition after each
+            pass of the compiler that changed it, ``family="ecp5"``, the FPGA family that costs are of, and the
+            parameters of a circuit, such as ``cores=8``.
+
+    Returns:
+        A line for each of the things told, which begins with its name.
+
+    Raises:
+        SplitJoinError: As of `join`; for a query, with parameters that no circuit can have.
+    """
+    if isinstance(r, Query):
+        if s is not None or analyze:
+            raise OptionError("a query is explained alone, without tables to join; give explain two tables and the "
+                              "arguments of join, or leave the second table and analyze out")
+        return explain_query(r, **arguments)
+    if s is None:
+        raise OptionError(f"explain needs two tables and the arguments of join, or a query, but got "
+                          f"{type(r).__name__} alone; give it the second table, and on=")
+    if "to" in arguments:
+        raise OptionError("explain writes no rows; leave to out")
+    begun: list[TableWay] = []
+
+    def tell(way: TableWay) -> None:
+        begun.append(way)
+        if not analyze:
+            raise _Known
+
+    started = time.process_time()
+    try:
+        result = told_join(r, s, tell, **arguments)
+        seconds = time.process_time() - started
+    except _Known:
+        return "\n".join(_lines(begun[-1]))
+    counted = f"{result.counters['candidates']:,} looked at" if "candidates" in result.counters else ""
+    given_up = [line for way in begun[:-1] for line in _lines(way, "given up, as it has many more")]
+    return "\n".join([*given_up, *_lines(begun[-1], counted), *_told(result, begun[-1], seconds)])
+
+
+def _lines(way: TableWay, counted: str = "") -> Iterator[str]:
+    """What is told of a way; ``counted``: behind the expected candidates."""
+    yield f"way         {way.plan}"
+    if way.threads:
+        yield f"threads     {way.threads}"
+    expected = "" if way.candidates is None else f"about {way.candidates:,.0f} pairs expected"
+    if expected or counted:
+        yield f"candidates  {'; '.join(filter(None, [expected, counted]))}"
+
+
+def _told(result: JoinResult, way: TableWay, seconds: float) -> Iterator[str]:
+    """What is told of a result that was found in a ``way``."""
+    if result.plan and result.plan != way.plan:
+        yield f"engine      {result.plan}"
+    rows = result.num_rows
+    yield f"rows        {rows:,} {plural(rows, 'row')}, {size_text(result.table.nbytes)}"
+    yield f"took        {seconds:.3f} s of CPU time, with reading both tables"
