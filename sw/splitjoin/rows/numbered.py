@@ -195,6 +195,10 @@ class NumberedSession:
         """The device's counters since its session began."""
         return self._session.counters()
 
+    def plan(self) -> str:
+        """The way in which the device answers the query, in words."""
+        return self._session.plan()
+
     def close(self) -> None:
         """Close the device session."""
         self._session.close()

@@ -157,6 +157,10 @@ class RowOperator(ABC):
         """The device's counters since ``session`` began."""
         return session.counters()
 
+    def plan(self, session: NumberedSession) -> str:
+        """The way in which rows are found at present, in words."""
+        return session.plan()
+
 
 class PairOperator(RowOperator):
     """Gives the pairs as they come from the device."""

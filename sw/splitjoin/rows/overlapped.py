@@ -101,6 +101,10 @@ class OverlappedSession(NumberedSession):
         """Those of the new session."""
         return self._new.counters()
 
+    def plan(self) -> str:
+        """That of the new session."""
+        return self._new.plan()
+
     def close(self) -> None:
         self._old.close()
         self._new.close()

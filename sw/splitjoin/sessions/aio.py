@@ -126,6 +126,10 @@ class AsyncStreamJoin:
         """Counters of the session (see `StreamJoin.counters`)."""
         return await self._change(self._session.counters)
 
+    async def plan(self) -> str:
+        """The way in which rows are found at present (see `StreamJoin.plan`)."""
+        return await self._change(self._session.plan)
+
     @property
     def faults(self) -> tuple[Fault, ...]:
         """The cores that the device has left out (see `StreamJoin.faults`)."""

@@ -178,6 +178,10 @@ class Pipeline(Generic[Gate]):
         out |= self.gate.counters()
         return out | {f"device_{name}": n for name, n in of_device.items()}
 
+    def plan(self) -> str:
+        """As of `StreamJoin.plan`."""
+        return "" if self.failure is not None else self._operator.plan(self.device_session)
+
     def snapshot(self) -> bytes:
         """The bytes of `StreamJoin.snapshot`."""
         self._collect()

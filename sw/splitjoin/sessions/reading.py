@@ -54,6 +54,7 @@ class ResultSource(Protocol):
 
     def work(self, *, unlimited: bool = False) -> None: ...
     def counters(self) -> dict[str, int]: ...
+    def plan(self) -> str: ...
     def restart(self, device: Device) -> None: ...
     def mask(self, cores: Collection[int], of: int) -> tuple[int, int]: ...
     def precision(self, n: int) -> tuple[int, int]: ...
@@ -156,6 +157,13 @@ class ReadingSession(ABC, Generic[Results]):
         """
         with self._lock:
             return self._pipeline.counters()
+
+    def plan(self) -> str:
+        """The way in which rows are found at present, and how many threads share the work, and why, in words; empty
+        where the device has no choice, and after it failed.
+        """
+        with self._lock:
+            return self._pipeline.plan()
 
     @property
     def effectiveness(self) -> float | None:

@@ -73,6 +73,9 @@ class IntervalOperator(KindOperator):
     def counters(self, session: NumberedSession) -> dict[str, int]:
         return self._folder.counters()
 
+    def plan(self, session: NumberedSession) -> str:
+        return str(self._choice)
+
     def close(self) -> None:
         self._folder.close()
 

@@ -125,6 +125,10 @@ class ChosenPairs:
             if over or self._scan.pipeline.ended:
                 self._end()
 
+    def plan(self) -> str:
+        """That of the scan."""
+        return self._scan.pipeline.plan()
+
     def counters(self) -> dict[str, int]:
         """``tuples_r``, ``tuples_s`` (joined since the query was added), ``rows``, ``unread_rows``, ``unread_bytes``,
         and ``waiting``, the ready tuples that it has not read. `CommonJoin.counters` has the others.
