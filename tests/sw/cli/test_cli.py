@@ -373,7 +373,7 @@ def test_sql_gives_the_rows_of_the_join(folder: Path, capsys: pytest.CaptureFixt
 def test_join_says_where_its_result_may_go(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["join", "R.parquet", "S.parquet", "--on", ON]) == USAGE
     assert capsys.readouterr().err == ("splitjoin: the result needs a file, -o OUT (.parquet, .csv or .arrow), or -o - "
-                                       "for standard output\n")
+                                       "for standard output; or write --explain to see what would be done\n")
 
 
 def test_sql_with_tables_in_the_circuit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
