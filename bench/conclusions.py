@@ -128,31 +128,7 @@ them.
             yield f"| {join} | {count:,} | " + " | ".join(cells) + " |"
     yield (f"\nOf {sizes(files)[-1]:,} rows a side ([all sizes](figures/first_hour.csv)), the second run in a process; "
            f"in brackets the MiB that the join took. *time* or *memory*: the first run reached {LIMIT} s of CPU time "
-           f"or {MEMORY >> 30} GiB; –: the engine has no such join.")
-    yield from hour_conclusion(files)
-
-
-def hour_conclusion(files: Files) -> Iterator[str]:
-    """In words, join by join at the largest size that was measured: which engine is next, or before."""
-    lines = []
-    for join in JOINS:
-        size = max(row["config"]["rows"] for row in pick(files, "first_hour", "join_cpu_seconds", join=join))
-        own = second(files, join, size, SPLITJOIN)
-        rivals = {engine: took for engine in NAMES if engine != SPLITJOIN
-                  and (took := second(files, join, size, engine)) is not None}
-        best = min(rivals, key=lambda engine: rivals[engine], default="")
-        if own is None:
-            lines.append("splitjoin reached its limit")
-        elif not best:
-            lines.append("only splitjoin ended within the limits")
-        elif rivals[best] >= own:
-            lines.append(f"{NAMES[best]} is next, with {rivals[best] / own:.1f} times the CPU time")
-        else:
-            lines.append(f"{NAMES[best]} is faster, by a factor of {own / rivals[best]:.1f}")
-    yield f"""
-**Conclusion.** Row by row: {"; ".join(lines)}. splitjoin holds its compiler in memory: some 150 MiB, however small
-the join is.
-"""
+           f"or {MEMORY >> 30} GiB; –: no such join. splitjoin's compiler takes some 150 MiB in each.\n")
 
 
 def engines(files: Files) -> Iterator[str]:
@@ -411,6 +387,7 @@ TOPICS = {"first_hour": "first hour", "cpu": "CPU engine", "threads": "its threa
           "pairs_at_once": "pairs at once",
           "shared": "shared streams", "moves": "changes of a session", "multiway": "three streams",
           "whole_tables": "whole tables", "writings": "equivalent conditions", "table_threads": "their threads",
+          "large_files": "large files",
           "gpu": "GPU", "latency": "latency of a session", "soak": "an hour of it", "spark": "Spark",
           "spark_skew": "skew in Spark", "spark_sql": "plain Spark SQL", "spark_paths": "Spark's rows through Python",
           "circuits": "circuits", "stages": "latency by stage", "evaluation": "architectures", "routed": "their cells",

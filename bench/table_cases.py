@@ -87,7 +87,7 @@ CHROMOSOMES = (248, 242, 198, 190, 182, 171, 159, 145, 138, 134, 135, 133, 114, 
 
 
 def genome(n: int) -> Tables:
-    """6/5 n and 2 n intervals of 2,500 on average on chromosomes of uneven lengths, sorted as in BED files, of which
+    """1.2 n and 2 n intervals of 2,500 on average on chromosomes of uneven lengths, sorted as in BED files, of which
     four million pairs overlap if n is a million; and the key folded into the position.
     """
     rng = np.random.default_rng(n)
@@ -358,7 +358,7 @@ JOINS: dict[str, Join] = {
     "overlap, the key folded by hand": Join(
         intervals, {"on": "r.st_at < s.hi_at AND s.lo_at < r.en_at"},
         duckdb=_ROWS + "r.st_at < s.hi_at AND s.lo_at < r.en_at", polars_bio=_overlap),
-    "overlap by key of 6/5 and 2 as many intervals": Join(
+    "overlap by key, 1.2 and 2 times the rows": Join(
         genome, {"on": f"r.c = s.d AND {_OVERLAP}"}, duckdb=_ROWS + "r.st_at < s.hi_at AND s.lo_at < r.en_at",
         polars=lambda pl, r, s: r.join_where(s, pl.col("st_at") < pl.col("hi_at"), pl.col("lo_at") < pl.col("en_at")),
         polars_bio=_overlap),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bench.charts import Files, pick
 
-__all__ = ["lost_tables", "tables_by_threads", "whole_tables"]
+__all__ = ["large_files", "lost_tables", "tables_by_threads", "whole_tables"]
 
 NAMES = {"splitjoin": "splitjoin", "duckdb": "DuckDB", "polars": "Polars", "pandas": "pandas",
          "polars_bio": "polars-bio", "chdb": "chdb"}
@@ -18,16 +18,22 @@ NOT_IN_TABLE = ("overlap, the key folded by hand", "left, equal keys within 1,00
                 "left, overlap by key", "anti, overlap by key", "anti, a band", "anti, equal keys",
                 "anti, equal keys within 1,000 of time", "anti, equal keys and one inequality", "semi, overlap by key",
                 "point in interval by key", "as-of by key, forward", "anti, one inequality",
-                "3 points a row in 13 intervals")
+                "3 points a row in 13 intervals", "as-of, forward", "as-of, nearest", "left, one inequality",
+                "right, a band", "semi, equal keys and one inequality", "semi, equal keys", "two inequalities",
+                "inner, one band, order left", "inner, one band, order none", "as-of by key, order none",
+                "full, equal keys", "sum by equal keys", "containment by key", "semi, one inequality",
+                "as-of by key, nearest within 5,000")
 
 
 def whole_tables(files: Files) -> Iterator[str]:
     """Joins of whole tables on each engine."""
     yield "## Whole tables beside other engines\n"
-    yield ("CPU seconds of one thread, from tables in memory to the result in memory, the least of the runs after the "
-           "first; in brackets the MiB of that. Tables have a million rows. All results are the same. Rivals are "
-           "written as their documentation recommends, or faster. *time*: the engine took a minute or 8 GiB; –: it has "
-           "no such join. [All joins and sizes, pandas, polars-bio and chdb](figures/whole_tables.csv):\n")
+    ended = any("ended" in row["config"] and row["config"]["rows"] == MOST
+                for row in pick(files, "whole_tables", "table_cpu_seconds"))
+    yield (f"CPU seconds of one thread from tables in memory, of a million rows, to the result in memory, the least of "
+           f"the runs after the first; in brackets the MiB of that. All results are the same. Rivals are written as "
+           f"their documentation recommends, or faster. {'*time*: a minute or 8 GiB; ' if ended else ''}–: no such "
+           f"join. [All joins and sizes, pandas, polars-bio and chdb](figures/whole_tables.csv):\n")
     yield "| join | " + " | ".join(NAMES[engine] for engine in IN_TABLE) + " |\n" + "|---" * (1 + len(IN_TABLE)) + "|"
     for join, (rows, found) in _largest(files, MOST).items():
         if rows != MOST or join in NOT_IN_TABLE:
@@ -40,23 +46,19 @@ def whole_tables(files: Files) -> Iterator[str]:
             took = f"{found[engine]:.2g} ({peaks[0]:,.0f})" if peaks else "–"
             cells.append("time" if any(ended) and not peaks else took)
         yield f"| {join} | " + " | ".join(cells) + " |"
-    few = {join: found["duckdb"] / found["splitjoin"] for join, (rows, found) in _largest(files, MOST).items()
-           if rows != MOST and "duckdb" in found}
-    if few:
-        yield (f"\nOver 100,000 rows, DuckDB takes {min(few.values()):.2f} to {max(few.values()):.1f} times as long as "
-               f"splitjoin: {'; '.join(few)}.")
     beyond = sorted(found["splitjoin"] / min(seconds for engine, seconds in found.items() if engine != "splitjoin")
                     for rows, found in _largest(files).values() if rows > MOST and len(found) > 1)
     if beyond:
         yield (f"\nIn {len(beyond)} joins of ten million rows, splitjoin takes {beyond[0]:.1f} to {beyond[-1]:.1f} "
                f"times the CPU time of the fastest rival.")
+    yield from _orders(files)
     if "writings" in files:
         most = {row["config"]["condition"] + row["config"]["how"]: row["value"]
                 for row in pick(files, "writings", "writing_seconds_most")}
         times = max(most[row["config"]["condition"] + row["config"]["how"]] / row["value"]
                     for row in pick(files, "writings", "writing_seconds_least"))
-        yield (f"\nEquivalent writings of a condition, such as BETWEEN and two comparisons, take the same way, and at "
-               f"most {times:.1f} times as long ([figures](figures/writings.csv)).")
+        yield (f"\nEquivalent writings of a condition take at most {times:.1f} times as long "
+               f"([figures](figures/writings.csv)).")
     yield ""
 
 
@@ -70,11 +72,9 @@ def tables_by_threads(files: Files) -> Iterator[str]:
     gains = {engine: sorted(clock[join, engine, 1] / clock[join, engine, cores] for join in joins)
              for engine in ("splitjoin", "duckdb")}
     ahead = [join for join in joins if clock[join, "duckdb", cores] > clock[join, "splitjoin", cores]]
-    yield (f"By the clock, {cores} threads on as many processors make splitjoin {gains['splitjoin'][0]:.1f} to "
-           f"{gains['splitjoin'][-1]:.1f} times as fast as one thread, and DuckDB {gains['duckdb'][0]:.1f} to "
-           f"{gains['duckdb'][-1]:.1f} times: the plan, the choice of a way and Python's part of each task are not "
-           f"shared. splitjoin is then faster in {len(ahead)} of {len(joins)} joins "
-           f"([figures](figures/table_threads.csv)).\n")
+    ours, theirs = (f"{gains[engine][0]:.1f} to {gains[engine][-1]:.1f} times" for engine in ("splitjoin", "duckdb"))
+    yield (f"By the clock, {cores} threads make splitjoin {ours} as fast as one, and DuckDB {theirs}; splitjoin is "
+           f"then faster in {len(ahead)} of {len(joins)} joins ([figures](figures/table_threads.csv)).\n")
 
 
 def lost_tables(files: Files) -> Iterator[str]:
@@ -82,12 +82,35 @@ def lost_tables(files: Files) -> Iterator[str]:
     lines = []
     for join, (rows, found) in _largest(files).items():
         best = min(found, key=lambda engine: found[engine])
-        if found[best] < 0.8 * found.get("splitjoin", 0) and join not in NOT_IN_TABLE:
+        if found[best] < 0.8 * found.get("splitjoin", 0):
             size = "" if rows == MOST else f"{rows:,} rows: "
             lines.append(f"{join} ({size}{found['splitjoin']:.2g}, {NAMES[best]} {found[best]:.2g})")
     if lines:
         yield (f"- *[Whole tables](#whole-tables-beside-other-engines)* of a million rows, in brackets CPU seconds of "
                f"splitjoin and of that tool: {'; '.join(lines)}.")
+
+
+def large_files(files: Files) -> str:
+    """A list of joins of files that are read in parts, by their sizes and forms, for docs/tables.md."""
+    sizes: dict[int, list[str]] = {}
+    for row in pick(files, "large_files", "large_file_cpu_seconds", in_parts=True):
+        config = row["config"]
+        peak = pick(files, "large_files", "large_file_memory", form=config["form"], rows=config["rows"])[0]["value"]
+        sizes.setdefault(config["rows"], []).append(f"{config['form']}: {row['value']:.3g} s, {peak:,.0f} MiB")
+    return "".join(f"- {rows:,} rows each: {'; '.join(found)}.\n" for rows, found in sorted(sizes.items()))
+
+
+def _orders(files: Files) -> Iterator[str]:
+    """A sentence on what the orders of rows cost."""
+    lines = []
+    for join, orders in (("inner, one band", ("total", "left", "none")), ("as-of by key", ("left", "none"))):
+        took = []
+        for number, order in enumerate(orders):
+            name = join if number == 0 else f"{join}, order {order}"
+            found = pick(files, "whole_tables", "table_cpu_seconds", join=name, rows=MOST, engine="splitjoin")
+            took += [f"`{order}` {row['value']:.2g} s" for row in found]
+        lines.append(f"{join}: {', '.join(took)}")
+    yield f"\n[Orders](language.md#orders) cost: {'; '.join(lines)}."
 
 
 def _largest(files: Files, most: float = float("inf")) -> dict[str, tuple[int, dict[str, float]]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench import against, charts, conclusions, evaluation_pages
+from bench import against, charts, conclusions, evaluation_pages, table_pages
 
 BENCH = Path(__file__).parent
 DOCS = BENCH.parent / "docs"
@@ -79,6 +79,9 @@ def topics(files: dict[str, dict[str, Any]]) -> dict[Path, str]:
     if "evaluation" in files:
         page = DOCS / "architectures.md"
         texts[page] = between(page, evaluation_pages.section(files))
+    if "large_files" in files:
+        page = DOCS / "tables.md"
+        texts[page] = between(page, table_pages.large_files(files))
     return texts
 
 

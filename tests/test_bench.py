@@ -18,6 +18,7 @@ from bench import (
     evaluation,
     first_hour,
     hour_joins,
+    large_files,
     latency,
     link_schedules,
     link_soak,
@@ -280,6 +281,19 @@ def test_whole_tables_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     whole_tables.measure(out, "overlap by key", 2000, ("duckdb", "polars"))
     rows = json.loads(out.write().read_text())["rows"]
     assert [row["metric"] for row in rows] == 2 * ["table_cpu_seconds", "table_first_cpu_seconds", "table_memory"]
+
+
+def test_large_files_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any order on the disk, with the rows that all pairs give."""
+    folders(tmp_path, monkeypatch)
+    monkeypatch.setattr(large_files, "FEW", 500)
+    out = record.Recorder("large_files", quick=True)
+    large_files.measure(out, 1000, ("sorted first",))
+    index = np.arange(1000, dtype=np.uint64)
+    x, a = (large_files.drawn(index, column) for column in (0, 8))
+    near = abs(np.subtract.outer(np.arange(1000), np.arange(1000))) <= 250
+    expected = np.count_nonzero(near & (abs(np.subtract.outer(x, a)) <= 10))
+    assert [row["config"]["result"] for row in out.rows] == [expected, expected]
 
 
 def test_threads_give_the_same_rows_of_whole_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
