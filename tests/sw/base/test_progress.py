@@ -22,4 +22,4 @@ print(type(bar).__name__)
 def test_a_notebook_without_widgets_has_bars_of_text_and_no_warning() -> None:
     done = subprocess.run([sys.executable, "-W", "error", "-c", NOTEBOOK], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "tqdm_asyncio\n"), done.stderr
-    assert done.stderr.startswith("splitjoin: as text")
+    assert "splitjoin: as text" in done.stderr
