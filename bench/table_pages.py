@@ -22,7 +22,7 @@ NOT_IN_TABLE = ("overlap, the key folded by hand", "left, equal keys within 1,00
                 "right, a band", "semi, equal keys and one inequality", "semi, equal keys", "two inequalities",
                 "inner, one band, order left", "inner, one band, order none", "as-of by key, order none",
                 "full, equal keys", "sum by equal keys", "containment by key", "semi, one inequality",
-                "as-of by key, nearest within 5,000")
+                "as-of by key, nearest within 5,000", "Hamming distance of 3, equal parts by hand")
 
 
 def whole_tables(files: Files) -> Iterator[str]:
