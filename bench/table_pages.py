@@ -79,15 +79,16 @@ def tables_by_threads(files: Files) -> Iterator[str]:
 
 def lost_tables(files: Files) -> Iterator[str]:
     """A line on the joins that the fastest rival does in less than 4/5 of the time, at their largest sizes."""
-    lines = []
+    lines: dict[str, list[str]] = {}
     for join, (rows, found) in _largest(files).items():
         best = min(found, key=lambda engine: found[engine])
         if found[best] < 0.8 * found.get("splitjoin", 0):
             size = "" if rows == MOST else f"{rows:,} rows: "
-            lines.append(f"{join} ({size}{found['splitjoin']:.2g}, {NAMES[best]} {found[best]:.2g})")
+            lines.setdefault(best, []).append(f"{join} ({size}{found['splitjoin']:.2g}, {found[best]:.2g})")
     if lines:
+        text = "; ".join(f"{NAMES[engine]}: {', '.join(joins)}" for engine, joins in lines.items())
         yield (f"- *[Whole tables](#whole-tables-beside-other-engines)* of a million rows, in brackets CPU seconds of "
-               f"splitjoin and of that tool: {'; '.join(lines)}.")
+               f"splitjoin and of that tool: {text}.")
 
 
 def large_files(files: Files) -> str:
