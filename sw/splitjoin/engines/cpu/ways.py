@@ -125,12 +125,14 @@ def ways(condition: Condition, groups: Groups, visible: Spans, work: Work) -> li
     return sorted(known, key=lambda way: way.weight * way.candidates)
 
 
-def way_of_kind(kind: WayKind, condition: Condition, work: Work) -> Way:
-    """The way of this ``kind``, which one of the same plan over other tuples has."""
+def way_of_kind(kind: WayKind, condition: Condition, work: Work) -> Way | None:
+    """The way of this ``kind``, which one of the same plan over other tuples has; None where bounds of these tuples
+    rule out nothing, so that they have no such way.
+    """
     if not kind.searches:
         return Way((), kind.name)
     found = chain(_ranges(condition, kind.searches[0][0]), _divided(condition, work), _two_keys(condition, work))
-    return next(way for way in found if way.kind == kind)
+    return next((way for way in found if way.kind == kind), None)
 
 
 def _ranges(condition: Condition, side: Side) -> Iterator[Way]:

@@ -134,7 +134,7 @@ def _in_slices(query: Query, incoming: Arrivals, visible: Spans, room: int, work
                 return False
             work.begin(_plan_of([way.name], work), mine.candidates * rows / min(size, rows))
         else:
-            mine = way_of_kind(way, condition, work)
+            mine = way_of_kind(way, condition, work) or ways(condition, groups, shown, work)[0]
         with suppress(TooMany):
             made, seen = pairs_of(mine, condition, groups, shown, lambda r, s: order.packed(
                 r + at if side == "r" else r, s + at if side == "s" else s), work, most)
@@ -143,7 +143,7 @@ def _in_slices(query: Query, incoming: Arrivals, visible: Spans, room: int, work
             return sum(map(len, packed)) <= room
         return False
 
-    if not all(map(find, range(0, rows, size))) or way is None:
+    if not all(find(at) for at in range(0, rows, size)) or way is None:
         return None
     r, s, at = order.unpacked(packed)
     return _made(incoming, visible, r, s, None if query.is_pairs else at, _plan_of([way.name], work), tried, work)

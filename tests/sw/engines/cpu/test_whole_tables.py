@@ -42,6 +42,18 @@ RANGES = (
     "least(r.x, s.x) - greatest(r.k, s.k) >= 1", "3 - greatest(r.x - s.k, s.x) < least(r.k, s.u) + r.k")
 
 
+def test_a_slice_that_lacks_the_way_of_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the second slice no bound of the two ranges excludes a key, so it has no two ranges."""
+    monkeypatch.setattr(whole_tables, "_UNEVEN", 1)
+    monkeypatch.setattr(whole_tables, "suits_ranges", lambda *_: True)
+    monkeypatch.setattr(TableCompilation, "for_rows", lambda *_: None)
+    r = pa.table({"x": [None, None, -3, 0], "u": [None, None, 0, 0]})
+    s = pa.table({"x": [-3] * 5 + [0] + [-3] * 7, "u": [0] * 12 + [1 << 61]})
+    found = join(r, s, on="r.x < s.u AND s.x < r.u", device=CpuDevice(threads=1, tuning=Tuning(table_rows=3)))
+    assert found.plan == "rows of whole tables, by sorted keys, two ranges"
+    assert rows_of(found.table) == rows_of(join(r, s, on="r.x < s.u AND s.x < r.u", device="golden").table)
+
+
 @settings(max_examples=examples(150), deadline=None)
 @given(tables(), tables(), st.data())
 def test_every_way_gives_goldens_rows_in_its_order(r: pa.Table, s: pa.Table, data: st.DataObject) -> None:
