@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from functools import cache
 
 import duckdb
+import pyarrow as pa
 
-__all__ = ["database"]
+__all__ = ["database", "wanted"]
 
 
 @contextmanager
@@ -22,6 +23,15 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
         finally:
             for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall():
                 db.execute(f'DROP TABLE "{name}"')
+
+
+def wanted(relation: duckdb.DuckDBPyRelation) -> pa.Table:
+    """The rows of ``relation`` as `splitjoin.sql` gives them: HUGEINTs, such as sums of integers, are int64."""
+    table = relation.to_arrow_table()
+    for at, type_ in enumerate(relation.types):
+        if type_.id == "hugeint":
+            table = table.set_column(at, table.field(at).with_type(pa.int64()), table.column(at).cast(pa.int64()))
+    return table
 
 
 @cache

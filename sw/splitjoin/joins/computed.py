@@ -76,6 +76,8 @@ def _with_statement(refused: PredicateError) -> PredicateError:
     if _UNKNOWN not in said:
         return refused
     said = said.split("; it may hold ")[0]
+    if " (did you mean " in said:
+        return PredicateError("\n".join([said, *mark]))
     prefix = ", and starts_with(x, y) finds prefixes" if "LIKE" in said else ""
     return PredicateError("\n".join([f"{said}; over tables, splitjoin.sql has DuckDB compute it, on the pairs that the "
                                      f"other terms let through{prefix}", *mark]))

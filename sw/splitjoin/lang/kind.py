@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -53,14 +54,15 @@ class Kind:
             if value is not None and not asof:
                 raise OptionError(f"{name} belongs to how='asof' and 'asof_left', but how is {how!r}; leave {name} out")
         if direction is not None and direction not in get_args(Direction):
-            raise OptionError(f"direction must be 'backward', 'forward' or 'nearest', not {direction!r}")
+            raise OptionError(f"direction must be 'backward', 'forward' or 'nearest', not {direction!r}"
+                              f"{suggest(str(direction), get_args(Direction))}")
         if allow_exact is not None and not isinstance(allow_exact, bool):
             raise OptionError(f"allow_exact must be True or False, not {allow_exact!r}")
         if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
             raise OptionError(f"k must be a whole number from 1 on, the most partners of a row, not {k!r}")
         if ties is not None and ties not in get_args(Ties):
             raise OptionError(f"ties must be 'backward' (of equally near partners the one before the row) or 'last' "
-                              f"(the one that came last), not {ties!r}")
+                              f"(the one that came last), not {ties!r}{suggest(str(ties), get_args(Ties))}")
         if ties is not None and direction != "nearest":
             raise OptionError(f"ties chooses among equally near partners, which direction='nearest' alone has, but the "
                               f"direction is {direction or 'backward'!r}; leave ties out")
@@ -121,7 +123,10 @@ def _hint(how: str) -> str:
     if direction in get_args(Direction):
         return f"; write how='asof', direction={direction!r}"
     known = _OTHER_NAMES | {kind.replace("_", ""): kind for kind in get_args(How)}
-    return f"; write {known[plain]!r}" if plain in known else suggest(how, get_args(How))
+    near = difflib.get_close_matches(plain, known, n=1)
+    if plain in known or (near and near[0] in _OTHER_NAMES):
+        return f"; write {known[plain if plain in known else near[0]]!r}"
+    return suggest(how, get_args(How))
 
 
 #: The kind whose rows are the pairs.

@@ -8,6 +8,8 @@ from typing import Literal
 
 from splitjoin.base.errors import OrderError
 
+from .schema import suggest
+
 __all__ = ["Order", "parse_order"]
 
 
@@ -47,4 +49,5 @@ def parse_order(text: str | Order) -> Order:
 
 
 def _must_be(came: object) -> str:
-    return f"order must be 'none', 'outer(N)', 'inner(n)' or 'total', or of whole tables 'left', not {came!r}"
+    hint = suggest(came.lower(), ("none", "total", "left", "outer(1)", "inner(1)")) if isinstance(came, str) else ""
+    return f"order must be 'none', 'outer(N)', 'inner(n)' or 'total', or of whole tables 'left', not {came!r}{hint}"

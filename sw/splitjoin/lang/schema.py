@@ -124,14 +124,16 @@ class Schema:
         return column
 
 
-def suggest(word: str, words: Iterable[str]) -> str:
+def suggest(word: str, words: Iterable[str], *, likeness: float = 0.6) -> str:
     """`` (did you mean 'x'?)`` when one of ``words`` is close to ``word``, else the empty string. If the only word is a
     row of names that something else than a comma separates, with ``word`` among them, the text says so instead.
+
+    ``likeness``: how close it must be, from 0 to 1, as `difflib.get_close_matches` measures it.
     """
     words = list(words)
     if len(words) == 1:
         for separator in ";\t|":
             if word in (name.strip() for name in words[0].split(separator)) and separator in words[0]:
                 return f" (the values of a CSV file must be separated by commas, not by {separator!r})"
-    close = difflib.get_close_matches(word, words, n=1)
+    close = difflib.get_close_matches(word, words, n=1, cutoff=likeness)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import time as clocks
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Never
 
-from splitjoin.base.errors import InputError
+from splitjoin.base.errors import InputError, OptionError
 from splitjoin.engines.cpu.compiler import has_numba, needs_numba
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
@@ -14,6 +15,7 @@ from splitjoin.joins.computed import make_query
 from splitjoin.joins.statement import MultiwaySelect, Select
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
+from splitjoin.lang.schema import suggest
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import Tolerance, WindowSpec, parse_tolerance
 
@@ -38,7 +40,7 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | N
           time: TimeSpec | None = None, order: str | Order = "total", how: str = "inner", direction: str | None = None,
           allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
           tolerance: Tolerance | None = None, by: str | None = None,
-          aggregate: Mapping[str, Any] | None = None) -> Query:
+          aggregate: Mapping[str, Any] | None = None, **others: Never) -> Query:
     """Make a checked query over two streams of these Arrow schemas.
 
     ``r_schema`` and ``s_schema`` are each a `pyarrow.Schema`, anything with ``__arrow_c_schema__``, or a DataFrame
@@ -51,11 +53,22 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | N
 
     Raises a `SplitJoinError` that names the part that is wrong.
     """
+    if others:
+        raise _no_argument(next(iter(others)))
     if window is None and tolerance is not None and how in ("asof", "asof_left"):
         window = str(parse_tolerance(tolerance))
     return make_query(arrow_schema("r", r_schema), arrow_schema("s", s_schema), on=on, window=window, time=time,
                       order=order, how=how, direction=direction, allow_exact=allow_exact, k=k, ties=ties,
                       tolerance=tolerance, by=by, aggregate=aggregate)
+
+
+def _no_argument(name: str) -> OptionError:
+    """The error for an argument ``name`` that `query` does not have."""
+    taken = [n for n in inspect.signature(query).parameters if n != "others"]
+    if name in inspect.signature(open).parameters:
+        return OptionError(f"splitjoin.query has no argument {name!r}; give it to splitjoin.open")
+    return OptionError(f"splitjoin.query has no argument {name!r}{suggest(name, taken)}; its arguments are "
+                       f"{', '.join(taken)}")
 
 
 def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called

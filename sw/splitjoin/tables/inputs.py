@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import re
@@ -70,11 +71,13 @@ def table_or_files(data: Any, name: str, *, index: bool = False) -> pa.Table | T
         made = data.rename_axis("index")
     try:
         if type(data).__name__ == "LazyFrame":
-            made = data.collect()
+            made = _with_decimals(data.collect())
         elif type(data).__module__ == "pyarrow._dataset":  # which imports pandas, so it is not imported here
             return data.to_table()
         elif isinstance(data, Mapping):
             return pa.table({column: _column(column, values) for column, values in data.items()})
+        elif type(data).__module__ == "polars.dataframe.frame":
+            made = _with_decimals(data)
         if hasattr(made, "__arrow_c_stream__") or hasattr(made, "__arrow_c_array__"):
             for column, type_ in _polars_types(made).items():
                 if type_ == "Object":  # of which Polars gives addresses
@@ -91,14 +94,26 @@ def table_or_files(data: Any, name: str, *, index: bool = False) -> pa.Table | T
     except InputError:
         raise
     except Exception as error:  # whatever the object itself raises
-        wide = [column for column, type_ in _polars_types(made).items() if type_ in ("Int128", "UInt128")]
-        if wide:
-            raise InputError(f"stream {name} must have columns of types that Arrow has, but {wide[0]!r} has 128 bits; "
-                             f"drop it, or cast it to Int64 or Decimal") from error
         raise InputError(f"stream {name} must be a table, but {type(data).__name__} does not give one: "
                          f"{first_line(error)}{_remedy(data)}") from error
     raise InputError(f"stream {name} must be an Arrow table, a DataFrame, a dict of columns, the path of a file, or "
                      f"offer __arrow_c_stream__, not {type(data).__name__}{_remedy(data)}")
+
+
+def _with_decimals(frame: Any) -> Any:
+    """``frame``, of Polars, with decimals where its columns hold integers of 128 bits, which Arrow does not have: of 38
+    digits, or where these do not hold the values, of 39, which no condition takes.
+    """
+    wide = [name for name, type_ in _polars_types(frame).items() if type_ in ("Int128", "UInt128")]
+    if not wide:
+        return frame
+    decimal = importlib.import_module("polars").Decimal(38, 0)
+    fits = [name for name in wide if frame[name].cast(decimal, strict=False).null_count() == frame[name].null_count()]
+    table = pa.table(frame.drop([name for name in wide if name not in fits]).cast(dict.fromkeys(fits, decimal)))
+    for at, name in enumerate(frame.columns):
+        if name in wide and name not in fits:
+            table = table.add_column(at, name, pa.array(frame[name].to_list(), pa.decimal256(39, 0)))
+    return table
 
 
 def _remedy(data: Any) -> str:
@@ -108,8 +123,9 @@ def _remedy(data: Any) -> str:
         if isinstance(data[0], Mapping):
             return "; pyarrow.Table.from_pylist makes a table of a list of rows"
         if hasattr(data[0], "__arrow_c_stream__"):
-            return ("; splitjoin.sql joins several tables, and frame.splitjoin.merge_asof and join_asof of "
-                    "splitjoin.frames take several DataFrames")
+            return ("; splitjoin.sql joins several tables, as in FROM r JOIN s ON … JOIN t ON …, and after import "
+                    "splitjoin.frames a DataFrame of pandas has frame.splitjoin.merge_asof([a, b], on='ts'), one of "
+                    "Polars frame.splitjoin.join_asof([a, b], on='ts')")
     if isinstance(data, np.ndarray):
         fields = data.dtype.names
         return ("; give {name: a[name] for name in a.dtype.names}" if fields

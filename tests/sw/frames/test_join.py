@@ -50,5 +50,5 @@ def test_the_index_of_pandas_is_a_time() -> None:
 
 
 def test_a_list_of_tables_is_told_where_it_goes() -> None:
-    with pytest.raises(InputError, match=r"splitjoin\.sql joins several tables, and frame\.splitjoin\.merge_asof"):
+    with pytest.raises(InputError, match=r"splitjoin\.sql joins .* has frame\.splitjoin\.merge_asof\(\[a, b\]"):
         splitjoin.join(R, [pd.DataFrame(S), pd.DataFrame(S)], on="TRUE", time="t", how="asof")

@@ -22,6 +22,8 @@ def test_wrong_orders(text: str) -> None:
     with pytest.raises(OrderError, match=r"order must be 'none', 'outer\(N\)', 'inner\(n\)' or 'total', or of whole "
                                          r"tables 'left', not "):
         parse_order(text)
+    with pytest.raises(OrderError, match=r"not 'lft' \(did you mean 'left'\?\)"):
+        parse_order("lft")
 
 
 @pytest.mark.parametrize("n", [0, 2**31])

@@ -7,7 +7,8 @@ from types import ModuleType
 import pyarrow as pa
 import pytest
 
-from splitjoin import PredicateError, Schema
+import splitjoin
+from splitjoin import InputError, PredicateError, Schema
 from splitjoin.lang import front_ends, query
 from splitjoin.lang.sql.parser import parse_sql
 
@@ -34,3 +35,11 @@ def test_splitjoin_reads_columns_of_spark_without_importing_spark() -> None:
     code = ("import sys, splitjoin, splitjoin.lang.query as q; assert 'pyspark' in q.FRONT_ENDS; "
             "assert not {'pyspark', 'splitjoin.spark'} & set(sys.modules)")
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_arguments_that_a_query_does_not_have() -> None:
+    schema = pa.schema([("x", pa.int64())])
+    with pytest.raises(InputError, match=r"no argument 'windw' \(did you mean 'window'\?\); its arguments are r_"):
+        splitjoin.query(schema, schema, on="r.x = s.x", windw="ROWS 2")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"no argument 'lateness'; give it to splitjoin\.open"):
+        splitjoin.query(schema, schema, on="r.x = s.x", window="ROWS 2", lateness=3)  # type: ignore[arg-type]

@@ -63,10 +63,13 @@ def test_tables_in_memory(kind: str) -> None:
     assert found.to_pylist() == [{"x": 10, "a": 12}, {"x": 30, "a": 31}]
 
 
-def test_numbers_of_128_bits_are_named() -> None:
-    frame = pl.DataFrame({"x": [1], "big": pl.Series([1], dtype=pl.Int128)})
-    with pytest.raises(InputError, match="stream r must have columns of types that Arrow has, but 'big' has 128 bits"):
-        splitjoin.join(frame, S, on="x = a")
+def test_numbers_of_128_bits_are_decimals() -> None:
+    frame = pl.DataFrame({"x": [12], "big": [-12], "huge": [2**127], "y": [7]}, {"big": pl.Int128, "huge": pl.UInt128})
+    found = splitjoin.join(frame, S, on="x = a AND big = -a", select=["x", "big", "huge", "y"]).to_arrow()
+    assert found.to_pylist() == [{"x": 12, "big": -12, "huge": 2**127, "y": 7}]
+    assert found.schema.types[1:3] == [pa.decimal128(38, 0), pa.decimal256(39, 0)]
+    text = "SELECT DISTINCT upper('y') AS u, r.x FROM r JOIN s ON ln(r.x) = ln(s.a)"
+    assert splitjoin.sql(text, r=frame.lazy(), s=S).to_pylist() == [{"u": "Y", "x": 12}]
 
 
 def write(table: pa.Table, path: str) -> None:

@@ -28,7 +28,7 @@ from splitjoin.tables.inputs import ArrowSchema, Rows, table_or_files
 from ..arranged import arranged, sorts, whole_window
 from ..execution import Output, run
 from .checks import SeveralTables
-from .clauses import named_columns, selected_tables, table_names
+from .clauses import common_tables, named_columns, select_first, selected_tables, table_names
 from .computed_select import make_select
 from .inputs import bind_tables, check_named, check_options, is_schema, read_columns, schema_of
 from .join_order import JoinOrder
@@ -244,6 +244,7 @@ class _Rest:
         wrong = [n for n in options if n not in option_names(self._device)]
         wrong += [n for n in given if n.lower() not in names]
         if wrong:
+            common_tables(select_first(self._text))  # which refuses recursion
             raise InputError(f"{wrong[0]!r} is given, but the statement has no such table, nor the device such an "
                              f"option; leave it out")
         device = find_device(self._device, **merged_options(self._device_options, options, self._device, sql))

@@ -15,7 +15,7 @@ from splitjoin.lang.sql.source import sql_tokens, untokenizable
 from .checks import StatementText
 from .parts import is_distinct, outer_tokens, written
 
-__all__ = ["Clauses", "CommonTable", "boolean_terms", "clauses", "common_tables", "conjuncts", "item_names",
+__all__ = ["Clauses", "CommonTable", "boolean_terms", "clauses", "common_tables", "conjuncts", "has_star", "item_names",
            "list_items", "named_columns", "quoted", "says_from", "select_first", "selected_tables", "set_operands",
            "table_names", "tokens_of", "words"]
 
@@ -217,6 +217,12 @@ def list_items(select: Clauses) -> list[list[Token]]:
     return items
 
 
+def has_star(item: Sequence[Token]) -> bool:
+    """True if ``item``, of the SELECT list, is a star, or a table's, perhaps with EXCLUDE, REPLACE or RENAME behind."""
+    kinds = [t.token_type for t in item]
+    return kinds[:1] == [T.STAR] or kinds[1:3] == [T.DOT, T.STAR]
+
+
 def item_names(select: Clauses, names: Sequence[str]) -> list[str]:
     """``names`` of the columns that DuckDB gives for the SELECT list, made those of a SELECT without it: an expression
     without AS has its text for its name, and columns of one name in both tables that of their table behind it.
@@ -243,9 +249,8 @@ def item_names(select: Clauses, names: Sequence[str]) -> list[str]:
 
 def _stands_for_columns(item: Sequence[Token]) -> bool:
     """True for an item such as ``*``, ``r.* EXCLUDE (x)`` or ``COLUMNS(…)``, which may stand for one column, too."""
-    kinds = [token.token_type for token in item]
-    return bool(item) and (T.STAR in (kinds[0], kinds[-1]) or kinds[1:3] == [T.DOT, T.STAR]
-                           or (item[0].text.lower() == "columns" and kinds[1:2] == [T.L_PAREN]))
+    called = len(item) > 1 and item[0].text.lower() == "columns" and item[1].token_type == T.L_PAREN
+    return has_star(item) or called
 
 
 def words(tokens: Sequence[Token]) -> dict[str, list[tuple[Any, Any]]]:

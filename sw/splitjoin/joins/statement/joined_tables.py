@@ -188,7 +188,7 @@ class TableJoin(OneTableTerms):
         views = {f"splitjoin_{side}": self.tables[side] for side in SIDES}
         types = ask(self._db, "SELECT " + ", ".join(
             f"(SELECT typeof({texts[side]}) FROM {self.named(side)})" for side in SIDES), {
-            name: row_of_nulls(table.schema) for name, table in views.items()})
+            name: row_of_nulls(table) for name, table in views.items()})
         of_r, of_s = (column[0].as_py() for column in types.columns)
         if not (of_r == of_s or all(map(_is_number, (of_r, of_s))) or (
                 {of_r.split("_")[0], of_s.split("_")[0]} == {"DATE", "TIMESTAMP"})):
@@ -362,13 +362,17 @@ def names_only(condition: str, tables: Mapping[str, pa.Table], labels: set[str])
     return bool(columns) and tree.find(exp.Query) is None
 
 
-def coalesced(db: Any, r: pa.ChunkedArray, s: pa.ChunkedArray, how: str) -> pa.ChunkedArray:
-    """A column of USING: R's value, or S's where rows may lack R."""
+def coalesced(db: Any, r: pa.Table, s: pa.Table, how: str) -> tuple[pa.ChunkedArray, pa.Field]:
+    """A column of USING, and its field, of the tables ``r`` and ``s`` of one column: R's value, or S's where rows may
+    lack R.
+    """
     if how.removeprefix("asof_") not in ("right", "full"):
-        return r
-    both = pa.table({"r": r, "s": s})
-    return ask(db, f"SELECT coalesce({'s, r' if how.endswith('right') else 'r, s'}) AS c FROM splitjoin_both",
-               {"splitjoin_both": both}).column(0)
+        return r.column(0), r.schema.field(0)
+    both = pa.table([r.column(0), s.column(0)], schema=pa.schema([r.schema.field(0).with_name("r"),
+                                                                 s.schema.field(0).with_name("s")]))
+    made = ask(db, f"SELECT coalesce({'s, r' if how.endswith('right') else 'r, s'}) AS c FROM splitjoin_both",
+               {"splitjoin_both": both})
+    return made.column(0), made.schema.field(0).with_name(r.column_names[0])
 
 
 def conjunction(conditions: Sequence[exp.Expr]) -> exp.Expr | None:

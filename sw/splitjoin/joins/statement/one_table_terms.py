@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,11 +23,11 @@ from splitjoin.base.errors import (
     ToolError,
     first_line,
 )
-from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.schema import SIDES, Schema, Side, suggest
 from splitjoin.lang.sql.parser import parse_tree
-from splitjoin.rows.exports import to_duckdb
 
 from .clauses import quoted
+from .duckdb_columns import create_view, taken, with_enum_literals
 from .parts import Statement
 from .reader import Tables, TreeReader, read_condition
 
@@ -190,16 +191,21 @@ def ask(db: Any, text: str, tables: Mapping[str, pa.Table], said: str | None = N
     given = f"{_GIVEN}{' '.join((text if said is None else said).split())}"
     try:
         for name, table in tables.items():
-            to_duckdb(table, db).create_view(name, replace=True)
-        made: pa.Table = db.sql(text).to_arrow_table()
-        return made
+            create_view(db, name, table, text)
+        return taken(db.sql(with_enum_literals(text, tables)), tables)
     except duckdb.ParserException as error:
         raise PredicateError(f"DuckDB does not read it: {first_line(error)}") from None
     except (duckdb.BinderException, duckdb.CatalogException) as error:
-        raise StatementError(f"{REFUSED}: {first_line(error)}{given}") from None
+        raise StatementError(f"{REFUSED}: {first_line(error)}{_meant(str(error))}{given}") from None
     except duckdb.Error as error:
         raise InputError(f"DuckDB, which computes what is no join in a statement, gives no rows: {first_line(error)}"
                          f"{given}") from None
+
+
+def _meant(error: str) -> str:
+    """The name that DuckDB takes a misspelled one for, in its text ``error``, if they are alike."""
+    found = re.search(r'with name "?(\w+)"? does not exist!\s+Did you mean "(\w+)"', error)
+    return "" if found is None else suggest(found[1], [found[2]])
 
 
 def refused_twice(refused: SplitJoinError, error: SplitJoinError) -> SplitJoinError:
@@ -209,7 +215,7 @@ def refused_twice(refused: SplitJoinError, error: SplitJoinError) -> SplitJoinEr
     if not isinstance(refused, PredicateError) or not str(error).startswith(REFUSED):
         return refused
     said, *mark = str(refused).split("\n")
-    said = said.split("; it may hold ")[0]  # what the language has is not what it was to have
+    said = said.split("; it may hold ")[0].split(" (did you mean ")[0]  # neither is what it was to have
     reason = str(error).removeprefix(f"{REFUSED}: ").split(_GIVEN)[0].removeprefix("Binder Error: ").removeprefix(
         "Catalog Error: ")
     return type(refused)("\n".join([f"{said}; DuckDB, which computes other functions, says: {reason}", *mark]))
@@ -224,7 +230,7 @@ def asked_term(db: Any, text: str, source: str, tables: Mapping[str, pa.Table], 
     try:
         return ask(db, f"SELECT {', '.join((text, *others))} FROM {source}", tables, text)
     except InputError as failed:
-        empty = {name: row_of_nulls(table.schema) for name, table in tables.items()}
+        empty = {name: row_of_nulls(table) for name, table in tables.items()}
         try:
             ask(db, f"SELECT {text} FROM {source}", empty)
         except InputError:
@@ -233,9 +239,14 @@ def asked_term(db: Any, text: str, source: str, tables: Mapping[str, pa.Table], 
         raise
 
 
-def row_of_nulls(schema: pa.Schema) -> pa.Table:
-    """A table of one row, in which all columns are NULL."""
-    return pa.table({field.name: pa.nulls(1, field.type) for field in schema})
+def row_of_nulls(like: pa.Schema | pa.Table) -> pa.Table:
+    """A table of one row with the columns of ``like``, all NULL, and the categories of these if it has rows."""
+    made = [pa.nulls(1, field.type) for field in (like if isinstance(like, pa.Schema) else like.schema)]
+    for at, column in enumerate(like.columns if isinstance(like, pa.Table) else ()):
+        if pa.types.is_dictionary(column.type) and column.chunks:
+            made[at] = pa.DictionaryArray.from_arrays(pa.nulls(1, column.type.index_type), column.chunk(0).dictionary,
+                                                      ordered=column.type.ordered)
+    return pa.table(made, schema=like if isinstance(like, pa.Schema) else like.schema)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from splitjoin.base.errors import PredicateError, StatementError
 
-from .clauses import Clauses, list_items, quoted, tokens_of, words
+from .clauses import Clauses, has_star, list_items, quoted, tokens_of, words
+from .duckdb_columns import check_order
 
 __all__ = ["NotDuckDBs", "Remainder"]
 
@@ -30,7 +32,7 @@ class Remainder:
 
     def __init__(self, found: Clauses, tables: Mapping[str, pa.Table], *, nested: bool):
         self._found, self._tables, self._nested = found, tables, nested
-        self._hidden = set[tuple[str, str]]()
+        self._hidden, self._written = set[tuple[str, str]](), dict[str, str]()
 
     def texts(self, where: str) -> tuple[str, str, str]:
         """The SELECT list, ``where`` and what is behind it, with hidden columns under their names."""
@@ -56,6 +58,7 @@ class Remainder:
     def hide(self, label: str, name: str) -> str:
         """The name under which a column, which USING merges with another one, stays for those who name its table."""
         self._hidden.add((label.lower(), name.lower()))
+        self._written[self._hidden_name(name)] = name
         return self._hidden_name(name)
 
     def shown(self, text: str) -> str:
@@ -98,22 +101,26 @@ class Remainder:
         """The names of the result columns, ``found`` by DuckDB: where the SELECT list has stars, a column's name that
         occurs more than once has its table's behind it.
         """
-        items = list_items(self._found)
-        if self._nested or not any(item and item[-1].token_type == T.STAR for item in items):
+        items, found = list_items(self._found), [self._written.get(n, n) for n in found]
+        if self._nested or not any(map(has_star, items)):
             return found
         made = list[tuple[str, str | None]]()
         for item in items:
             kinds, label = [t.token_type for t in item], item[0].text.lower() if item else ""
-            if kinds == [T.STAR]:
-                made += [(n, of) for of, part in parts.items() for n in part.column_names]
-            elif kinds[1:] == [T.DOT, T.STAR]:
-                made += [(n, of) for of, part in parts.items() if of.lower() == label for n in part.column_names]
+            if has_star(item):
+                out, again = _excluded(item), _replaced(item)
+                for of, part in parts.items():
+                    for n in part.column_names if kinds[0] == T.STAR or of.lower() == label else ():
+                        if not out & {n.lower(), f"{of}.{n}".lower()}:
+                            made.append((n, of))
+                            out |= again & {n.lower()}  # REPLACE leaves the first column of a name
             elif kinds[1:2] == [T.DOT] and len(item) == 3:
                 made.append((item[2].text, item[0].text))
             else:
                 made.append((found[len(made)] if len(made) < len(found) else "", None))
-        if len(made) != len(found):
-            return found
+        if len(made) != len(found) or any(n.lower() != of.lower() for (n, label), of in zip(made, found, strict=True)
+                                          if label is not None):
+            return found  # as RENAME and LIKE behind a star make them
         small = [n.lower() for n, _ in made]
         return [f"{n}_{label}" if label is not None and small.count(n.lower()) > 1 else n for n, label in made]
 
@@ -169,11 +176,35 @@ class Remainder:
         if len(set(small)) < len(small):
             raise StatementError(f"{label} has columns whose names differ in case alone, which DuckDB does not tell "
                                  f"apart; rename one of them")
-        for field in part.schema:
-            if pa.types.is_dictionary(field.type) and field.type.ordered:
-                raise StatementError(f"{label}.{field.name} has ordered categories, whose order DuckDB is not told; "
-                                     f"give the column as text")
+        check_order(label, part)
 
     @staticmethod
     def _hidden_name(name: str) -> str:
         return f"splitjoin_{name.lower()}"
+
+
+def _replaced(item: Sequence[Token]) -> set[str]:
+    """The names that REPLACE behind the star of ``item`` gives, in lower case."""
+    at = next((n for n, t in enumerate(item) if t.text.upper() == "REPLACE"), len(item))
+    return {name.text.lower() for before, name in pairwise(item[at:]) if before.token_type == T.ALIAS}
+
+
+def _excluded(item: Sequence[Token]) -> set[str]:
+    """The columns in EXCLUDE behind the star of ``item``, in lower case as they are written, perhaps with tables."""
+    star = next(n for n, t in enumerate(item) if t.token_type == T.STAR)
+    if star + 1 >= len(item) or item[star + 1].text.upper() not in ("EXCLUDE", "EXCEPT"):
+        return set()
+    names, begin = set[str](), star + 2
+    if begin < len(item) and item[begin].token_type == T.L_PAREN:
+        end = next((n for n in range(begin, len(item)) if item[n].token_type == T.R_PAREN), len(item))
+        begin += 1
+    else:
+        end = next((n for n in range(begin, len(item)) if item[n].text.upper() in ("REPLACE", "RENAME")), len(item))
+    word = ""
+    for token in item[begin:end]:
+        if token.token_type == T.COMMA:
+            names.add(word)
+            word = ""
+        else:
+            word += "." if token.token_type == T.DOT else token.text.lower()
+    return {*names, word} - {""}

@@ -145,8 +145,9 @@ def subquery_value(text: str, outer: Parts, db: Database) -> SubqueryValue | Non
                          value.sql("duckdb"), folds)
 
 
-def value_column(value: SubqueryValue, join: TableJoin, run: RunJoin, db: object, rows: int) -> pa.ChunkedArray:
-    """The values of ``rows`` rows; ``join`` is the inner one with the table of ``value`` by its conditions.
+def value_column(value: SubqueryValue, join: TableJoin, run: RunJoin, db: object, rows: int) -> pa.Table:
+    """The values of ``rows`` rows, as a column; ``join`` is the inner one with the table of ``value`` by its
+    conditions.
 
     Raises `InputError` where a value would be of several rows.
     """
@@ -164,8 +165,8 @@ def value_column(value: SubqueryValue, join: TableJoin, run: RunJoin, db: object
     none = ask(db, f"SELECT {listed} AS v FROM {source} WHERE false", {"splitjoin_met": met}, value.value)
     at = np.zeros(rows, np.int64)
     at[found.column("n").to_numpy()] = 1 + np.arange(len(found))
-    return take(pa.chunked_array([*none.column(0).chunks, *found.column("v").chunks], found.column("v").type),
-                pa.array(at))
+    both = pa.chunked_array([*none.column(0).chunks, *found.column("v").chunks], found.column("v").type)
+    return pa.table([take(both, pa.array(at))], schema=pa.schema([found.schema.field("v").with_nullable(True)]))
 
 
 def with_named_stars(select: Clauses, label: str) -> str:

@@ -25,6 +25,7 @@ from .clauses import (
     tokens_of,
     words,
 )
+from .duckdb_columns import finished
 from .from_clause import FromItem, FromJoin, FromTree, from_trees
 from .inner_joins import InnerJoins, RunSeveral
 from .join_order import JoinOrder
@@ -89,6 +90,7 @@ class Surroundings:
         """
         with connection() as db:
             rows = self._select(db, text, dict(self.tables), nested=False)
+        rows = finished(rows)
         twice = [n for at, n in enumerate(rows.column_names) if n in rows.column_names[:at]]
         if twice:
             raise StatementError(f"result columns must have distinct names, but {twice[0]!r} would occur more than "
@@ -277,11 +279,12 @@ class _Joins:
             if to is None:
                 continue  # SEMI and ANTI
             at, own = parts[label].column_names.index(name), parts[label].column(name)
-            made = coalesced(self._db, own, parts[to].column(other), join.how)
+            made, field = coalesced(self._db, parts[label].select([name]), parts[to].select([other]), join.how)
             parts[to] = parts[to].rename_columns([self._rest.hide(to, other) if n == other else n
                                                   for n in parts[to].column_names])
             if made is not own:
-                parts[label] = parts[label].set_column(at, name, made).append_column(self._rest.hide(label, name), own)
+                hidden = parts[label].schema.field(at).with_name(self._rest.hide(label, name))
+                parts[label] = parts[label].set_column(at, field, made).append_column(hidden, own)
         return JoinedTables(parts)
 
     def _each_row(self, left: JoinedTables, join: FromJoin) -> JoinedTables:
@@ -383,7 +386,7 @@ class _Joins:
         """``rows``, of one table, with a column for each SELECT that is a value and names columns of them, and for each
         test on the rows of one; the SELECT around it has this column in its place. None where there is none.
         """
-        found, (label,), pieces, values = self._found, rows.parts, list[tuple[slice, str]](), dict[str, Any]()
+        found, (label,), pieces, values = self._found, rows.parts, list[tuple[slice, str]](), dict[str, pa.Table]()
         for piece in value_pieces(found):
             value = subquery_value(found.text[piece.start + 1:piece.stop - 1], rows.parts, self._database)
             if value is None:
@@ -397,12 +400,14 @@ class _Joins:
             truth = self._truth_of(found.text[piece], rows)
             if truth is not None:
                 name = f"{_VALUES} {len(values)}"
-                values[name] = truth
+                values[name] = pa.table({name: truth})
                 pieces.append((piece, f"{quoted(_VALUES)}.{quoted(name)}"))
         if not values or "columns" in words(found.tokens):
             return None
         self._found = clauses(with_named_stars(clauses(with_pieces(found.text, pieces)), label))
-        return JoinedTables({**rows.parts, _VALUES: pa.table(values)})
+        fields = [table.schema.field(0).with_name(name) for name, table in values.items()]
+        made = pa.table([table.column(0) for table in values.values()], schema=pa.schema(fields))
+        return JoinedTables({**rows.parts, _VALUES: made})
 
     @property
     def _database(self) -> Database:

@@ -50,7 +50,7 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.ILike: "ILIKE", exp.SimilarTo: "SIMILAR TO", exp.RegexpLike: "a regular expression",
     exp.Escape: "LIKE with ESCAPE",
     exp.Cast: "a cast to this type (cast the column before the join)", exp.TryCast: "TRY_CAST",
-    exp.Subquery: "a subquery", exp.Select: "a subquery", exp.Exists: "a subquery", exp.Any: "ANY", exp.All: "ALL",
+    exp.Subquery: "a subquery", exp.Select: "a subquery", exp.Any: "ANY", exp.All: "ALL",
     exp.In: "IN with anything but a list of values",
     exp.Window: "a window function", exp.Placeholder: "a parameter", exp.Parameter: "a parameter",
     exp.Tuple: "a tuple", exp.Bracket: "an element by index", exp.Dot: "a nested field", exp.Star: "*",
@@ -302,11 +302,17 @@ class Reader:
         return build.and_([a if what.this else build.not_(a, at), known], at)
 
     def unsupported(self, e: exp.Expr) -> PredicateError:
-        name = _NAMES.get(type(e))
+        if isinstance(e, exp.Exists) or e.args.get("query") is not None:
+            return PredicateError(f"{self.quote(e)!r}: a SELECT within a condition is not supported; a join by the "
+                                  f"condition on r and s, such as on='r.x = s.a', with how='semi' gives the rows of r "
+                                  f"that have a partner in s, and with how='anti' those that have none")
+        name, hint = _NAMES.get(type(e)), ""
         if name is None and isinstance(e, exp.Func):
             name = f"function {(e.name if isinstance(e, exp.Anonymous) else e.sql_name()).upper()}"
-        return PredicateError(f"{self.quote(e)!r}: {name or type(e).__name__.upper()} is not supported in a condition; "
-                              f"it may hold {SUPPORTED}")
+            if isinstance(e, exp.Anonymous) and e.name.lower() not in _CALLED:
+                hint = suggest(e.name.lower(), _CALLED, likeness=0.8)
+        return PredicateError(f"{self.quote(e)!r}: {name or type(e).__name__.upper()} is not supported in a condition"
+                              f"{hint}; it may hold {SUPPORTED}")
 
     def quote(self, e: exp.Expr) -> str:
         """The user's own text of ``e`` where it can be found, else equivalent SQL; without ``quoting``, none."""
@@ -331,6 +337,9 @@ _AMOUNT = r"[+-]?[0-9]{1,20}(?:\.[0-9]{1,20})?"
 #: Functions of times by their names in SQL: each with its first name, and the number of its operands.
 _OF_TIMES = {"date_diff": ("date_diff", 3), "datediff": ("date_diff", 3), "date_trunc": ("date_trunc", 2),
              "datetrunc": ("date_trunc", 2)}
+#: Functions that conditions may call, in the order in which a misspelled one is taken for them.
+_CALLED = ("abs", "least", "greatest", "coalesce", "nullif", "sqrt", "floor", "ceil", "round", "starts_with",
+           *_OF_TIMES, *OPERATIONS)
 
 
 def number(text: str) -> Lit:

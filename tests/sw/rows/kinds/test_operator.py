@@ -193,7 +193,8 @@ def test_the_state_is_what_is_undecided() -> None:
 @pytest.mark.parametrize(("given_", "error", "message"), [
     *(({"how": how}, InputError,
        f"how must be 'inner', 'left', 'right', 'full', 'semi', 'anti', 'asof' or 'asof_left', not {how!r}{hint}")
-      for how, hint in (("outer", "; write 'full'"), ("FULL OUTER", "; write 'full'"), ("left_semi", "; write 'semi'"),
+      for how, hint in (("outer", "; write 'full'"), ("outr", "; write 'full'"), ("FULL OUTER", "; write 'full'"),
+                        ("left_semi", "; write 'semi'"),
                         ("cross", "; for all pairs write how='inner' with on='TRUE'"),
                         ("LEFT", "; write 'left'"), ("asof_nearest", "; write how='asof', direction='nearest'"),
                         ("ful", " (did you mean 'full'?)"), ("all", ""))),
@@ -203,6 +204,8 @@ def test_the_state_is_what_is_undecided() -> None:
      "direction belongs to how='asof' and 'asof_left', but how is 'left'; leave direction out"),
     ({"how": "asof", "direction": "up"}, InputError,
      "direction must be 'backward', 'forward' or 'nearest', not 'up'"),
+    ({"how": "asof", "direction": "backwards"}, InputError,
+     "direction must be 'backward', 'forward' or 'nearest', not 'backwards' (did you mean 'backward'?)"),
     ({"how": "asof", "allow_exact": 1}, InputError, "allow_exact must be True or False, not 1"),
     ({"how": "asof", "allow_exact": False}, InputError,
      "allow_exact=False excludes equal times, so it needs a time column; name it with time=…"),
