@@ -64,7 +64,8 @@ def test_tables_in_memory(kind: str) -> None:
 
 
 def test_numbers_of_128_bits_are_decimals() -> None:
-    frame = pl.DataFrame({"x": [12], "big": [-12], "huge": [2**127], "y": [7]}, {"big": pl.Int128, "huge": pl.UInt128})
+    frame = pl.DataFrame({"x": [12], "big": [-12], "huge": [2**127], "y": [7]},
+                         schema_overrides={"big": pl.Int128, "huge": pl.UInt128})
     found = splitjoin.join(frame, S, on="x = a AND big = -a", select=["x", "big", "huge", "y"]).to_arrow()
     assert found.to_pylist() == [{"x": 12, "big": -12, "huge": 2**127, "y": 7}]
     assert found.schema.types[1:3] == [pa.decimal128(38, 0), pa.decimal256(39, 0)]
