@@ -330,6 +330,14 @@ class IndexFinder(Finder):
         self._grids = {}
         self._ends = {side: store.end for side, store in stores.items()}
 
+    def take_back(self, ends: dict[str, int]) -> None:
+        """Forget the tuples from the row ids ``ends`` on, of a batch that could not be processed to its end."""
+        self._count()
+        for side, store in self.stores.items():
+            store.end = ends[side]
+        self._ends, self._grids, self._described = dict(ends), {}, {}
+        self._rooms, self._reserved = [], 0
+
     def _slot(self, side: str, test: int) -> int:
         return self._plan.tests[test].r if side == "r" else self._plan.tests[test].s
 

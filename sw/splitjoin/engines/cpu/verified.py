@@ -17,6 +17,7 @@ from .atoms import AtomLanes
 from .expression import ExpressionFinder
 from .expression_kernel import Kernel
 from .finder import Batch, Finder, Found
+from .index import IndexFinder
 from .tuning import DEFAULTS, Tuning
 
 __all__ = ["VerifiedFinder", "slice_of"]
@@ -28,6 +29,8 @@ _Piece = tuple[int, int, Rows]
 
 #: Arrivals in a part at most.
 _MOST = 1 << 15
+#: Parts that an index may give up, and how many times shorter the next try is: each time its grids are built anew.
+_FAILURES, _SHORTER = 4, 16
 
 
 def slice_of(batch: Batch, start: int, stop: int) -> Batch:
@@ -51,6 +54,24 @@ def slice_of(batch: Batch, start: int, stop: int) -> Batch:
         starts=starts, team=batch.team, memory=batch.memory)
 
 
+class _TooMany(Exception):
+    """A part has more candidates than memory should hold."""
+
+
+class _Limited(MatchMemory):
+    """Counts candidates; raises `_TooMany` once there are more than ``most``."""
+
+    def __init__(self, most: int):
+        super().__init__(size=0)
+        self._most = most
+
+    def add(self, matches: int) -> None:
+        """Count ``matches`` more."""
+        super().add(matches)
+        if self._matches > self._most:
+            raise _TooMany
+
+
 class VerifiedFinder(ExpressionFinder):
     """Has another finder, ``tests``, find candidates, and keeps those for which ``residual`` is true.
 
@@ -70,6 +91,7 @@ class VerifiedFinder(ExpressionFinder):
         self.check: Kernel | None = None
         self.tested = self.passed = 0
         self._size = tuning.verified_first
+        self._failures = 0
         self._own = {side: 2 * len(of) + lanes.count(side) for side, of in self._columns.items()}
 
     def for_tests(self, batch: Batch) -> Batch:
@@ -94,12 +116,24 @@ class VerifiedFinder(ExpressionFinder):
 
     def _candidates(self, tests: Finder, keys: Batch, own: Batch) -> Iterator[tuple[Batch, dict[str, Found]]]:
         longest = max((int((end - start).max()) for start, end in keys.windows.values() if len(start)), default=0)
-        most = max(1, self.tuning.verified_limit // max(longest, 1))
+        limit = self.tuning.verified_limit
+        few = max(1, limit // max(longest, 1))  # which have no more, even if tests let everything through
         at, n = 0, len(keys.stream)
         while at < n or at == 0:
-            stop = min(at + min(self._size, most), n)
+            # An index gives up a part that has too many, so it may have as long ones as others had few candidates.
+            may_fail = isinstance(tests, IndexFinder) and self._failures < _FAILURES
+            stop = min(at + (self._size if may_fail else min(self._size, few)), n)
             whole = (at, stop) == (0, n)
-            found = tests.process(keys if whole else slice_of(keys, at, stop))
+            ends = {side: store.end for side, store in tests.stores.items()}
+            try:
+                found = tests.process(replace(keys if whole else slice_of(keys, at, stop), memory=_Limited(
+                    limit if may_fail and stop - at > few else 2**62)))
+            except _TooMany:
+                assert isinstance(tests, IndexFinder)
+                tests.take_back(ends)
+                self._failures += 1
+                self._size = max(few, (stop - at) // _SHORTER)
+                continue
             passed = sum(of.matches for of in found.values())
             self.passed += passed
             part = own if whole else slice_of(own, at, stop)

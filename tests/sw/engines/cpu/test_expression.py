@@ -19,6 +19,7 @@ from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.exact_source import NotCompiled, TooWide
 from splitjoin.engines.cpu.expression_source import compile_pair
 from splitjoin.engines.cpu.finder import Batch
+from splitjoin.engines.cpu.index import IndexFinder
 from splitjoin.engines.cpu.search import ExpressionSearch, Search, VerifiedSearch, make_search
 from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.cpu.verified import slice_of
@@ -229,6 +230,25 @@ def test_candidates_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
         assert max(sizes) <= 14
         assert sizes[-2:] == [1, 1]
         assert limit > 33 * 3 or max(sizes) <= first
+
+
+@pytest.mark.parametrize(("limit", "fails"), [at_length(70, False), at_length(2, True)])  # of own loops
+def test_parts_of_an_index_are_as_long_as_earlier_ones_had_few_candidates(
+        limit: int, fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part that turns out to have too many is done again, shorter; after some, the limit holds beforehand."""
+    gave_up: list[dict[str, int]] = []
+    take_back = IndexFinder.take_back
+
+    def spy(finder: IndexFinder, ends: dict[str, int]) -> None:
+        gave_up.append(ends)
+        take_back(finder, ends)
+
+    monkeypatch.setattr(IndexFinder, "take_back", spy)
+    r, s = tables(2, nulls=0)
+    query = query_of(r, s, NEAR, "ROWS 33")
+    compare(query, make_search(query, "index", True, replace(TINY, verified_limit=limit)), r, s, [20, 50])
+    assert bool(gave_up) == fails
+    assert len(gave_up) <= 4
 
 
 def test_tests_with_many_candidates_are_bypassed_for_a_while() -> None:
