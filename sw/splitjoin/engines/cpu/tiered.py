@@ -23,6 +23,9 @@ __all__ = ["TieredSession"]
 #: Arrivals of a batch by NumPy at most; the seconds that it may take, so that a change is soon possible.
 _MOST = 1 << 16
 _SECONDS = 0.2
+#: Seconds that NumPy has taken, and would take for the rest of a push, from which on this process compiles the loops
+#: itself: the one that compiles them has a low priority, and may get no processor where others are busy.
+_PATIENCE = 5.0
 
 
 class TieredSession(Session):
@@ -127,7 +130,8 @@ class TieredSession(Session):
     def _is_compiled(self, rest: Arrivals) -> bool:
         """True if the loops are compiled; has them compiled if that is due."""
         pays = not self._compiling or self._compilation.is_known or self._takes(self._compiling, len(rest))
-        return pays and self._compilation.is_done(rest)
+        return (pays and self._compilation.is_done(rest)) or (
+            self._spent > _PATIENCE and self._spent / self._joined * len(rest) > _PATIENCE)
 
     def _takes(self, seconds: float, coming: int) -> bool:
         """True if NumPy takes longer than so many ``seconds``, with the next ``coming`` arrivals."""

@@ -359,6 +359,17 @@ def test_loops_are_compiled_when_numpy_takes_long(monkeypatch: pytest.MonkeyPatc
         assert (session._compilation.left, plan in session.plan()) == (-asked, True)
 
 
+@pytest.mark.parametrize(("patience", "plan"), [(1e9, "NumPy"), (0.0, "an index")])
+def test_a_long_push_does_not_wait_for_another_process(
+        patience: float, plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiered, "_PATIENCE", patience)
+    r, s = tables(1_000)
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on="r.x = s.a", window="ROWS 500")
+    session = tiers(query, 1 << 30, tuning=Tuning(first_batch=900))
+    assert_conforms(answer(session, [arrivals(query, r, s)]), run(GoldenDevice(), query, r, s), query.order)
+    assert plan in session.plan()
+
+
 def test_wrong_times_of_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeviceError, match="compiling must be 'background' or 'first', not 'never'"):
         CpuDevice(compiling="never")  # type: ignore[arg-type]
