@@ -258,6 +258,10 @@ class Condition:
             self.points = [(_NO_CODES, _NO_CODES) for _ in self.points]
         return self._groups
 
+    def forget_groups(self) -> None:
+        """Have `groups` made anew, of `points` that have changed."""
+        self._groups = None
+
     def _grouped(self) -> Groups:
         if self._ranged and not self.points and not self._has_units and bool(self.possible_s.all()):
             # The intervals of tuples that can have no partner hold no key; but the ends of one that is empty, as S has

@@ -18,6 +18,7 @@ from splitjoin.lang.schema import SIDES, other_side
 from ..arrival import Arrivals, MergedTables
 from ..device import TableMatches, TableNeighbours, TablePairs
 from .alternatives import Alternative, alternatives_of
+from .buckets import in_buckets
 from .condition import Condition, Planned
 from .equal_pairs import equal_pairs
 from .matches import matches_of
@@ -91,6 +92,14 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
         with suppress(TooMany):  # the sample told too little: the next way, from the beginning
             return _of_pairs(query, incoming, visible, [Alternative(way, condition, groups)], work,
                              _allowed(way, left, condition, incoming, visible, work), _WRONG * room)
+    halves = in_buckets(condition, visible, work)
+    candidates = sum(one.way.candidates for one in halves)
+    if halves and candidates * _CANDIDATE < _session(incoming, work) and all(
+            _fits(one.way, one.condition, visible, room) for one in halves):
+        work.share(len(incoming) * _TUPLE + candidates * _PAIR)
+        with suppress(TooMany):
+            return _of_pairs(query, incoming, visible, halves, work, max(len(incoming), _WRONG * candidates),
+                             _WRONG * room)
     alternatives = alternatives_of(reach.query, incoming, visible, work)
     candidates = sum(one.way.candidates for one in alternatives)
     if not alternatives or not _suit(alternatives, incoming, visible, work) or not all(
@@ -223,7 +232,7 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, alternatives: Se
     """The pairs of all ``alternatives``. Raises `TooMany` once one of them has more candidates than ``most``, or there
     are more pairs than ``room``.
     """
-    plan = _plan_of([one.way.name for one in alternatives], work)
+    plan = _plan_of(list(dict.fromkeys(one.way.name for one in alternatives)), work)
     work.begin(plan, sum(one.way.candidates for one in alternatives))
     order = PairOrder(query, incoming, work)
 

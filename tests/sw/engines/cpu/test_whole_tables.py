@@ -17,7 +17,7 @@ from bench.writings import WRITINGS, forms
 from hypothesis import given, settings, strategies as st
 
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.cpu import CpuDevice, whole_tables
+from splitjoin.engines.cpu import CpuDevice, buckets, whole_tables
 from splitjoin.engines.cpu.condition import Condition
 from splitjoin.engines.cpu.spans import Spans
 from splitjoin.engines.cpu.table_compilation import TableCompilation
@@ -40,6 +40,42 @@ RANGES = (
     "r.x - s.x < 2 AND r.t >= s.t",
     "r.f < s.x AND s.f < r.x", "r.x BETWEEN s.k AND s.x AND r.k <> s.x",
     "least(r.x, s.x) - greatest(r.k, s.k) >= 1", "3 - greatest(r.x - s.k, s.x) < least(r.k, s.u) + r.k")
+
+
+BUCKETS = ("r.x BETWEEN s.x - 1 AND s.x + 1 AND r.k BETWEEN s.k AND s.k + 2",
+           "s.x BETWEEN r.x AND r.x + 1 AND abs(r.f - s.f) <= 2",
+           "abs(r.x - s.x) <= 1 AND r.k - s.k <= 1 AND r.u <> s.x")
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(tables(), tables(), st.sampled_from(WINDOWS), st.sampled_from(["inner", "full", "semi", "anti"]),
+       st.sampled_from(BUCKETS), st.sampled_from([1, 3]), st.booleans())
+def test_buckets_give_goldens_rows(r: pa.Table, s: pa.Table, window: Any, how: str, on: str, threads: int,
+                                   has_loops: bool) -> None:
+    call: dict[str, Any] = {"on": on, "window": window, "how": how, "time": "ts" if "RANGE" in str(window) else None}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TableCompilation, "for_rows", lambda *_: LOOPS if has_loops else None)
+        patch.setattr(whole_tables, "suits_ranges", lambda *_: False)
+        patch.setattr(whole_tables, "partners_of", lambda *_: None)
+        patch.setattr(buckets, "_FEWEST", 0)
+        found = join(r, s, device=CpuDevice(threads=threads, tuning=Tuning(table_share=1)), **call)
+    expected = join(r, s, device="golden", **call)
+    assert rows_of(found.table) == rows_of(expected.table)
+    assert found.items.tolist() == expected.items.tolist()
+
+
+def test_two_bands_are_joined_by_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole_tables, "suits_ranges", lambda *_: False)
+    random = np.random.default_rng(1)
+    r, s = (pa.table({name: random.integers(0, 3000, 4000) for name in names}) for names in ("xy", "ab"))
+    call: dict[str, Any] = {"on": "abs(r.x - s.a) <= 9 AND abs(r.y - s.b) <= 9", "order": "left"}
+    found = join(r, s, device=CpuDevice(threads=1, compiling="first"), **call)
+    assert found.plan.endswith("in buckets of another key")
+    near = (np.abs(np.subtract.outer(r["x"].to_numpy(), s["a"].to_numpy())) <= 9) & (
+        np.abs(np.subtract.outer(r["y"].to_numpy(), s["b"].to_numpy())) <= 9)
+    assert [list(row.values()) for row in found.to_pylist()] == [
+        [*r.slice(int(i), 1).to_pylist()[0].values(), *s.slice(int(j), 1).to_pylist()[0].values()]
+        for i, j in np.argwhere(near)]
 
 
 def test_a_slice_that_lacks_the_way_of_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
