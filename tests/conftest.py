@@ -7,6 +7,7 @@ import importlib
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +27,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 # them a second to compile, and workers the same tests, whose assertions pytest rewrites.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     sys.dont_write_bytecode = False
+
+# Spark gives times in the machine's zone, which tests compare with those of UTC.
+os.environ["TZ"] = "UTC"
+time.tzset()
 
 # The models and kernels of tests run for moments: less of the compiler's time is worth more to them. `make test-long`
 # has kernels compiled as they are for users.

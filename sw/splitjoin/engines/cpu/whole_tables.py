@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import groupby
 from threading import Lock
 from typing import TypeVar
 
@@ -232,7 +233,7 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, alternatives: Se
     """The pairs of all ``alternatives``. Raises `TooMany` once one of them has more candidates than ``most``, or there
     are more pairs than ``room``.
     """
-    plan = _plan_of(list(dict.fromkeys(one.way.name for one in alternatives)), work)
+    plan = _plan_of([name for name, _ in groupby(one.way.name for one in alternatives)], work)
     work.begin(plan, sum(one.way.candidates for one in alternatives))
     order = PairOrder(query, incoming, work)
 
