@@ -36,8 +36,10 @@ def run_join(args: argparse.Namespace) -> None:
     ``--explain`` or ``--analyze``, only print how the tables are joined.
     """
     if args.run is run_join and (args.explain or args.analyze):
-        if args.output is not None:
-            raise OptionError("--explain and --analyze write no rows; leave -o out")
+        if args.output is not None or args.format is not None:
+            raise OptionError("--explain and --analyze write no rows; leave -o and --format out")
+        if args.explain and args.analyze:
+            raise OptionError("--explain runs nothing, and --analyze runs the join; leave one of them out")
         print(_explained(args))
         return
     if args.output is None:

@@ -50,6 +50,8 @@ def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **
     if s is None:
         raise OptionError(f"explain needs two tables and the arguments of join, or a query, but got "
                           f"{type(r).__name__} alone; give it the second table, and on=")
+    if "on" not in arguments:
+        raise OptionError("explain of two tables needs the condition; give it on=")
     if "to" in arguments:
         raise OptionError("explain writes no rows; leave to out")
     begun: list[TableWay] = []
@@ -66,7 +68,7 @@ def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **
     except _Known:
         return "\n".join(_lines(begun[-1]))
     counted = f"{result.counters['candidates']:,} looked at" if "candidates" in result.counters else ""
-    given_up = [line for way in begun[:-1] for line in _lines(way, "given up, as it has many more")]
+    given_up = [line for way in begun[:-1] for line in _lines(way, "given up: more than expected, or than fit")]
     return "\n".join([*given_up, *_lines(begun[-1], counted), *_told(result, begun[-1], seconds)])
 
 

@@ -43,8 +43,8 @@ class LazyRows(Protocol):
         """The rows, as something that offers Arrow."""
 
 
-#: Types of NumPy's times that become days; those of all other units that Arrow lacks become seconds.
-_DAYS = [np.dtype(f"M8[{unit}]") for unit in "YMWD"]
+#: Units of NumPy's times that become days; all others that Arrow lacks become seconds.
+_DAYS = ("Y", "M", "W", "D")
 
 #: A table as users give it: anything that offers Arrow, a LazyFrame, columns by name, or the path of a Parquet, CSV or
 #: Arrow file, a pattern such as "day-*.parquet", or a list of those.
@@ -254,7 +254,8 @@ def _native(name: str, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         unit, count = np.datetime_data(type_)
         known = unit in ("s", "ms", "us", "ns")
         if not known or count != 1:  # Arrow takes steps of 25 s as seconds
-            made = values.astype(f"{type_.kind}8[{unit if known else 'D' if type_ in _DAYS else 's'}]")
+            arrows = unit if known else "D" if type_.kind == "M" and unit in _DAYS else "s"
+            made = values.astype(f"{type_.kind}8[{arrows}]")
             if ((type_.kind == "m" and unit in ("Y", "M", "generic"))
                     or not np.array_equal(made.astype(type_), values, equal_nan=True)):
                 raise ValueError(f"the column {name!r} has times of the type {type_}, which {made.dtype} of Arrow "

@@ -65,8 +65,8 @@ def test_a_way_that_is_given_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None
     r, s = tables()
     monkeypatch.setattr(whole_tables, "_allowed", lambda way, others, *rest: 0 if others else math.inf)
     text = splitjoin.explain(r, s, analyze=True, on="abs(r.x - s.a) <= 9 AND r.k = s.k", threads=2)
-    assert [line.split()[-1] for line in text.splitlines() if line.startswith("candidates")] == ["more", "at"]
-    assert "given up, as it has many more" in text
+    assert [line.split()[-1] for line in text.splitlines() if line.startswith("candidates")] == ["fit", "at"]
+    assert "given up: more than expected" in text
     assert " of 2; the work is expected to take " in text
 
 
@@ -78,6 +78,8 @@ def test_queries_and_wrong_use() -> None:
         splitjoin.explain(query, s)
     with pytest.raises(splitjoin.SplitJoinError, match="explain needs two tables"):
         splitjoin.explain(r)
+    with pytest.raises(splitjoin.SplitJoinError, match="give it on="):
+        splitjoin.explain(r, s)
     with pytest.raises(splitjoin.SplitJoinError, match="leave to out"):
         splitjoin.explain(r, s, on="TRUE", to="x.csv")
     with pytest.raises(splitjoin.SplitJoinError, match="how must be"):
@@ -95,7 +97,9 @@ def test_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> 
     assert main([*join, "--analyze"]) == DONE
     assert "looked at" in capsys.readouterr().out
     assert main([*join, "--explain", "-o", "x.csv"]) == USAGE
-    assert "leave -o out" in capsys.readouterr().err
+    assert "leave -o and --format out" in capsys.readouterr().err
+    assert main([*join, "--explain", "--analyze"]) == USAGE
+    assert "leave one of them out" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([*join[:4], "some", *names])
     assert "invalid number or 'auto' value: 'some'" in capsys.readouterr().err

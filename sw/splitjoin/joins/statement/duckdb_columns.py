@@ -22,6 +22,8 @@ _HUGE = {b"splitjoin.duckdb": b"HUGEINT"}
 _LESS = {T.LT, T.LTE, T.GT, T.GTE}
 #: What makes another value of the column or the constant beside it.
 _BINDS = {T.DPIPE, T.DCOLON, T.PLUS, T.DASH, T.L_PAREN, T.L_BRACKET, T.COLLATE, T.DOT}
+#: Functions that give one of their arguments, or compare them.
+_MIXING = {"coalesce", "greatest", "ifnull", "least"}
 Categories = tuple[str, ...]
 
 
@@ -95,16 +97,18 @@ def with_enum_literals(text: str, tables: Mapping[str, pa.Table]) -> str:
     """``text`` with ENUMs in place of constants that are compared by < with ordered categories of ``tables``, as DuckDB
     compares those as text.
 
-    Raises `StatementError` for a constant that is none of the categories, and where it is not known which column is
-    meant.
+    Raises `StatementError` for a constant that is none of the categories, where it is not known which column is meant,
+    and where a statement that names such a column compares a constant with more than a column.
     """
     orders = {name: {n.lower(): _own_order(column) for n, column in zip(table.column_names, table.columns, strict=True)}
               for name, table in tables.items()}
     if not any(found for columns in orders.values() for found in columns.values()):
         return text
     tokens = tokens_of(text)
-    labels = _labels(tokens, orders)
-    for at, column in reversed(list(_compared(tokens))):
+    labels, compared = _labels(tokens, orders), list(_compared(tokens))
+    known = {at for at, column in compared if any(column[-1].text.lower() in columns for columns in orders.values())}
+    _check_plain(tokens, known, {name for columns in orders.values() for name, found in columns.items() if found})
+    for at, column in reversed(compared):
         name, label = column[-1].text.lower(), column[0].text.lower() if len(column) > 1 else None
         found = {columns[name] for columns in (labels.get(label, orders.values()) if label else orders.values())
                  if name in columns}
@@ -122,6 +126,37 @@ def with_enum_literals(text: str, tables: Mapping[str, pa.Table]) -> str:
                                  f"CAST(… AS VARCHAR)")
         text = f"{text[:token.start]}CAST({_literal(token.text)} AS {_enum(categories)}){text[token.end + 1:]}"
     return text
+
+
+def _check_plain(tokens: Sequence[Token], known: set[int], ordered: set[str]) -> None:
+    """Raise `StatementError` for a constant text that is compared by order, but not with a column as those at the
+    places ``known``, or is beside others in such as ``least``, if ``tokens`` name a column of ``ordered`` categories:
+    DuckDB would compare these as text.
+    """
+    lower = [t.text.lower() for t in tokens]
+    named = next((name for name in lower if name in ordered), None)
+    if named is None:
+        return
+    kinds = [None, *(t.token_type for t in tokens), None, None]
+    mixed = {n for at, name in enumerate(lower) if name in _MIXING and kinds[at + 2] == T.L_PAREN
+             for n in _arguments(kinds, at + 1) if ordered & {lower[m] for m in _arguments(kinds, at + 1)}}
+    for at, kind in enumerate(kinds[1:-2]):
+        if kind != T.STRING or at in known or kinds[at + 2] in (T.DCOLON, T.COLLATE):
+            continue
+        between = kinds[at] == T.AND and at > 2 and kinds[at - 1] == T.STRING and kinds[at - 2] == T.BETWEEN
+        if at in mixed or between or kinds[at] in _LESS | {T.BETWEEN} or kinds[at + 2] in _LESS:
+            raise StatementError(f"{tokens[at].text!r} must stand beside a column alone, as the statement names "
+                                 f"{named!r}, whose categories have an order, and DuckDB would compare their texts; "
+                                 f"write {_literal(tokens[at].text)}::VARCHAR for a text, or compare the column itself")
+
+
+def _arguments(kinds: Sequence[T | None], at: int) -> range:
+    """The places between the parenthesis at place ``at`` and its end."""
+    depth, end = 1, at + 1
+    while depth and end + 1 < len(kinds):
+        depth += (kinds[end + 1] == T.L_PAREN) - (kinds[end + 1] == T.R_PAREN)
+        end += 1
+    return range(at + 1, end - 1)
 
 
 def _compared(tokens: Sequence[Token]) -> Iterator[tuple[int, Sequence[Token]]]:

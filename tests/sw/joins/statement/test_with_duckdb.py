@@ -249,6 +249,12 @@ def test_ordered_categories_keep_their_order_and_type(text: str, want: list[str 
 
 @pytest.mark.parametrize(("text", "said"), [
     ("SELECT DISTINCT level FROM r, s WHERE r.level > 'middle' OR s.n = 9", "one of 'low', 'high', not 'middle'"),
+    ("SELECT r.n FROM r JOIN s USING (n) GROUP BY r.n HAVING max(r.level) > 'high'", "must stand beside a column"),
+    ("SELECT DISTINCT (r.level) > 'high' AS g FROM r, s", "must stand beside a column alone"),
+    ("SELECT DISTINCT coalesce(r.level, 'low') > 'low' AS g FROM r, s", "'low' must stand beside a column alone"),
+    ("SELECT max(least(r.level, 'low')) AS g FROM r, s", "'low'::VARCHAR for a text, or compare the column itself"),
+    ("SELECT EXISTS (SELECT 1 FROM (SELECT level AS d FROM r) z WHERE z.d > 'high') AS g FROM r JOIN s USING (n)",
+     "must stand beside a column alone"),
     ("SELECT DISTINCT one FROM r, s", r"r\.one has ordered categories, whose order DuckDB takes only of text"),
 ])
 def test_categories_without_a_place_in_the_order_are_refused(text: str, said: str) -> None:
