@@ -155,7 +155,7 @@ def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) ->
 
 
 def _explained(args: argparse.Namespace) -> str:
-    """How the tables of ``join`` are joined."""
+    """The text of `splitjoin.explain` for the tables and options of ``join``."""
     r, s, select = _sources(args)
     return explain(r, s, analyze=args.analyze, window=window_argument(args), time=pair(args, "time"), select=select,
                    device=_device(args), aggregate=aggregate_argument(args), **_arguments(args))

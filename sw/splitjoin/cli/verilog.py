@@ -36,7 +36,8 @@ _HIDDEN = "(not shown)"
 _MOST_TUPLES = 100_000
 #: The random tuples of a testbench are a function of this.
 _SEED = 1
-#: Circuits with at least so many cores take seconds, which a terminal is told; the cores that are written in a second.
+#: The number of cores from which on writing a circuit takes seconds, so that a terminal is told how long; and how many
+#: cores are written in a second.
 _MANY_CORES, _CORES_A_SECOND = 64, 15
 
 

@@ -31,7 +31,8 @@ def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **
         r: The first table, as of `join`; or a query, and no second table.
         s: The second table.
         analyze: Of tables, True to run the join as well, and tell the pairs it looked at beside the expected ones, the
-            rows, their size and the CPU time. A way that turned out to have too many candidates is told too.
+            rows, their size and the CPU time. A way that the join began and gave up, as it had more candidates than
+            expected or more pairs than fit into memory, is told as well.
         arguments: Of tables, those of `join` but ``to``. Of a query, ``passes=True`` to print the condition after each
             pass of the compiler that changed it, ``family="ecp5"``, the FPGA family that costs are of, and the
             parameters of a circuit, such as ``cores=8``.
@@ -73,7 +74,7 @@ def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **
 
 
 def _lines(way: TableWay, counted: str = "") -> Iterator[str]:
-    """What is told of a way; ``counted``: behind the expected candidates."""
+    """The lines for a way; ``counted``: the text behind the number of expected candidates."""
     yield f"way         {way.plan}"
     if way.threads:
         yield f"threads     {way.threads}"
@@ -83,7 +84,7 @@ def _lines(way: TableWay, counted: str = "") -> Iterator[str]:
 
 
 def _told(result: JoinResult, way: TableWay, seconds: float) -> Iterator[str]:
-    """What is told of a result that was found in a ``way``."""
+    """The lines for a ``result`` that was found in a ``way``: the engine where that is another, rows, size and time."""
     if result.plan and result.plan != way.plan:
         yield f"engine      {result.plan}"
     rows = result.num_rows

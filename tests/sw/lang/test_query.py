@@ -40,6 +40,6 @@ def test_splitjoin_reads_columns_of_spark_without_importing_spark() -> None:
 def test_arguments_that_a_query_does_not_have() -> None:
     schema = pa.schema([("x", pa.int64())])
     with pytest.raises(InputError, match=r"no argument 'windw' \(did you mean 'window'\?\); its arguments are r_"):
-        splitjoin.query(schema, schema, on="r.x = s.x", windw="ROWS 2")  # type: ignore[arg-type]
+        splitjoin.query(schema, schema, on="r.x = s.x", windw="ROWS 2")  # type: ignore[arg-type]  # no such argument
     with pytest.raises(InputError, match=r"no argument 'lateness'; give it to splitjoin\.open"):
-        splitjoin.query(schema, schema, on="r.x = s.x", window="ROWS 2", lateness=3)  # type: ignore[arg-type]
+        splitjoin.query(schema, schema, on="r.x = s.x", window="ROWS 2", lateness=3)  # type: ignore[arg-type]  # one of open

@@ -57,7 +57,7 @@ def _width(bounds: Bounds, condition: Condition) -> int:
 
 
 def _buckets(bounds: Bounds, condition: Condition, width: int) -> int:
-    """How many buckets of this ``width`` the keys are in."""
+    """The number of buckets of this ``width`` between the least and the greatest key of S; 0 without a width."""
     if width < 1 or width >= 2**63 or not condition.possible_s.any():
         return 0
     least = int(bounds.keys.min(initial=2**64 - 1, where=condition.possible_s))

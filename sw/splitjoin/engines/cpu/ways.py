@@ -94,7 +94,7 @@ class Way:
 
     @property
     def kind(self) -> WayKind:
-        """What it is, without keys."""
+        """The name, the stored streams and the slots of this way, by which `way_of_kind` finds it over other tuples."""
         return WayKind(self.name, tuple((search.stored, search.decides) for search in self.searches))
 
     def left(self, condition: Condition) -> list[list[Bounds]]:

@@ -89,8 +89,7 @@ class Surroundings:
         `ToolError` without DuckDB.
         """
         with connection() as db:
-            rows = self._select(db, text, dict(self.tables), nested=False)
-        rows = finished(rows)
+            rows = finished(self._select(db, text, dict(self.tables), nested=False))
         twice = [n for at, n in enumerate(rows.column_names) if n in rows.column_names[:at]]
         if twice:
             raise StatementError(f"result columns must have distinct names, but {twice[0]!r} would occur more than "
