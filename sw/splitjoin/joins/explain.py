@@ -46,7 +46,8 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         query: The query.
         parameters: The circuit's parameters; None to take them from ``options``.
         passes: True to also print the condition after each compiler pass that changed it.
-        windowed: False if the user gave no window, so that those of ``query`` are only what a circuit holds.
+        windowed: False if the user gave no window, so that those of ``query`` are only what a circuit holds, and its
+            parts are shown only where an option of circuits is given.
         family: The FPGA family for which costs are printed, of `splitjoin.circuit.cost.FAMILIES`.
         options: Parameters of the circuit by name (see `CircuitParameters`).
 
@@ -106,14 +107,17 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         return "\n".join(_shortened([*lines, "circuits    no: " + str(error), *others]))
     if plan.clock is not None:
         lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
-    state = _state(config, family, "" if few is None else str(few), folding)
-    return "\n".join(_shortened([*lines, *_circuit(config, plan), *state, *cost_lines(config, family), *others]))
+    circuit = [*_circuit(config, plan), *_state(config, family, "" if few is None else str(few), folding),
+               *cost_lines(config, family)]
+    if not windowed and chosen == CircuitParameters():  # whole tables: nobody asks for a circuit
+        circuit = ["circuits    yes; with a window, or an option such as cores, their parts and cost are shown here"]
+    return "\n".join(_shortened([*lines, *circuit, *others]))
 
 
 def _windows(query: Query, windowed: bool) -> str:
     """The windows in words; where none was given, those of tables and of the circuit."""
     said = f"R {window_text(query, 'r')}; S {window_text(query, 's')}"
-    return said if windowed else f"none given: joins of whole tables compare all rows; in a circuit as below {said}"
+    return said if windowed else f"none given: joins of whole tables compare all rows; a circuit would hold {said}"
 
 
 def _folded(query: Query) -> list[str]:

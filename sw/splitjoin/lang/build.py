@@ -459,7 +459,8 @@ def find_column(schemas: Mapping[str, Schema], name: str, stream: str | None, at
         return column(found[0], name)
     if found:
         raise SchemaError(f"column {name!r} is ambiguous: it could be r.{found[0].find(name).name} or "
-                          f"s.{found[1].find(name).name}; write which")
+                          f"s.{found[1].find(name).name}; write which, such as r.{found[0].find(name).name} = "
+                          f"s.{found[1].find(name).name} for equal ones")
     names = [f"{c.side}.{n}" for c in schemas.values() for n in c.names]
     raise SchemaError(f"neither stream has a column {name!r}{suggest(name, [n[2:] for n in names])}; the columns are "
                       f"{', '.join(names) or '(none)'}")

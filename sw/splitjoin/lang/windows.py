@@ -154,7 +154,8 @@ def parse_window(text: str | Span) -> Window:
         kind, number, word = match[1].upper(), match[2], match[3].strip().upper()
         fraction = kind == "RANGE" and not word and re.fullmatch(r"[+-]?\d*\.\d+", number)
         if not fraction and not re.fullmatch(r"[+-]?\d+", number):
-            raise WindowError(f"the window {text!r} needs a whole number after {kind}, not {number!r}")
+            raise WindowError(f"the window {text!r} needs a whole number after {kind}, not {number!r}"
+                              f"{_with_unit(kind, number, word)}")
         if len(number) > _MAX_DIGITS:
             raise WindowError(f"a window's numbers must have at most {_MAX_DIGITS} digits, but the one after {kind} "
                               f"has {len(number)}; give a smaller window")
@@ -182,6 +183,21 @@ def parse_window(text: str | Span) -> Window:
     if rows is None and length is None:
         raise WindowError("the window is empty; write 'ROWS 4096', 'RANGE 15 MINUTES' or both")
     return Window(rows, length, unit)
+
+
+#: Units as others abbreviate them. "m" is a minute in pandas and a month in Polars' "mo": it is not guessed.
+_SHORT = {"ns": "NANOSECONDS", "us": "MICROSECONDS", "ms": "MILLISECONDS", "s": "SECONDS", "sec": "SECONDS",
+          "min": "MINUTES", "h": "HOURS", "d": "DAYS", "w": "WEEKS"}
+
+
+def _with_unit(kind: str, number: str, word: str) -> str:
+    """The way to write a RANGE whose ``number`` has a unit in short, or is the word INTERVAL; else nothing."""
+    if kind != "RANGE":
+        return ""
+    short = re.fullmatch(r"(\d+)(\w+)", number)
+    if short and short[2].lower() in _SHORT:
+        return f"; write 'RANGE {short[1]} {_SHORT[short[2].lower()]}'"
+    return "; write number and unit alone, such as 'RANGE 2 SECONDS'" if number.upper() == "INTERVAL" else ""
 
 
 def parse_tolerance(tolerance: Any) -> Window:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 
 from splitjoin.base.errors import InputError, OptionError
 from splitjoin.engines.cpu.compiler import has_numba, needs_numba
+from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.computed import make_query
@@ -145,14 +146,16 @@ def share(r_schema: Any, s_schema: Any, *, time: TimeSpec | None = None, names: 
 
 def open_unsorted(query: Query, *, lateness: Lateness, watermark: Watermark | None = None,
                   engine: Literal["key-oij", "scale-oij"] = "scale-oij", threads: int | Literal["auto"] = "auto",
-                  select: Sequence[str] | None = None) -> UnsortedJoin:
+                  select: Sequence[str] | None = None, tuning: Tuning = DEFAULTS) -> UnsortedJoin:
     """Start a query with aggregates over streams out of order by at most ``lateness``, without sorting them first.
 
-    The rows are those of `open` with the same lateness and watermark. ``engine`` and ``threads`` are those of the
-    device ``"cpu"``; docs/aggregates.md says which queries the engines run. Raises `UnsupportedError` for others.
+    The rows are those of `open` with the same lateness and watermark. ``engine``, ``threads`` and ``tuning`` are
+    those of the device ``"cpu"``; docs/aggregates.md says which queries the engines run. Raises `UnsupportedError` for
+    others.
     """
     if not has_numba():
         raise needs_numba("open_unsorted", "use open with the same lateness")
     from .unsorted import UnsortedJoin  # here, as numba takes a third of a second to import
 
-    return UnsortedJoin(query, lateness=lateness, watermark=watermark, engine=engine, threads=threads, select=select)
+    return UnsortedJoin(query, lateness=lateness, watermark=watermark, engine=engine, threads=threads, select=select,
+                        tuning=tuning)

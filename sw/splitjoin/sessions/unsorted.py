@@ -13,6 +13,7 @@ from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.cpu.device import CpuDevice
 from splitjoin.engines.cpu.helpers import Team
+from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import aggregate_fields
@@ -55,14 +56,14 @@ class UnsortedJoin:
     def __init__(self, query: Query, *, lateness: Lateness, watermark: Watermark | None = None,
                  engine: Literal["key-oij", "scale-oij"] = "scale-oij",
                  threads: int | Literal["auto"] = "auto",
-                 select: Sequence[str] | None = None):
+                 select: Sequence[str] | None = None, tuning: Tuning = DEFAULTS):
         if engine not in ("key-oij", "scale-oij"):
             raise InputError(f"engine must be 'key-oij' or 'scale-oij', which need no order, not {engine!r}; others "
                              f"run in splitjoin.open, whose gate sorts")
         if not query.aggregates:
             raise InputError("a join of unsorted streams gives aggregates, but the query gives pairs; use "
                              "splitjoin.open with a lateness")
-        choice = interval_choice(query, CpuDevice(engine=engine, threads=threads))
+        choice = interval_choice(query, CpuDevice(engine=engine, threads=threads, tuning=tuning))
         assert choice is not None, "these engines are chosen or refused"
         assert query.time is not None, "the engines need times"
         self._query, self._form = query, choice.form
@@ -76,7 +77,7 @@ class UnsortedJoin:
         self._rows = {side: RetainedRows(self._schemas.kept_schema(side), query.window(side), in_order=False)
                       for side in SIDES}
         self.engine: KeyOijEngine | ScaleOijEngine = (
-            ScaleOijEngine(self._form, choice.workers) if engine == "scale-oij" else
+            ScaleOijEngine(self._form, choice.workers, period=tuning.schedule_arrivals) if engine == "scale-oij" else
             KeyOijEngine(self._form, choice.workers, in_order=False))
         self._threads, self._team = choice.workers, Team(choice.workers)
         none = np.empty(0, np.int64)

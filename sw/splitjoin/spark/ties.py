@@ -32,7 +32,11 @@ def tie_breakers(query: Query, side: Side, schema: StructType, ties: Ties, alway
         given = given.get(side, ())
     if not isinstance(given, (str, Sequence)):
         raise SchemaError(f"ties must be column names, or a mapping with 'r' and 's', not {ties!r}")
-    names = [query.schema(side).find(name).name for name in ([given] if isinstance(given, str) else given)]
+    given = [given] if isinstance(given, str) else given
+    if not all(isinstance(name, str) for name in given):
+        raise SchemaError(f"ties must be column names, or a mapping with 'r' and 's', not {ties!r}; for columns "
+                          f"of each stream write ties={{'r': …, 's': …}}")
+    names = [query.schema(side).find(name).name for name in given]
     for name in names:
         if not _orderable(schema[name].dataType):
             raise SchemaError(f"column {side}.{name} cannot break ties: {schema[name].dataType.simpleString()} has no "

@@ -58,6 +58,11 @@ class CsvSource:
             except pa.ArrowInvalid as error:
                 block = _longer(block, error)
 
+    def head(self, size: int) -> bytes:
+        """The first bytes, at most ``size``."""
+        with pa.input_stream(self._open()) as stream:
+            return bytes(stream.read(size))
+
     def _open(self) -> Any:
         return str(self.data) if isinstance(self.data, Path) else pa.BufferReader(self.data)
 

@@ -15,7 +15,18 @@ IPC = (".arrow", ".feather")
 _SUFFIXES = (".parquet", ".csv", *IPC)
 #: What to do with files of other formats.
 _INSTEAD = {
-    ".gz": "; unpack it, or on the command line pipe it: gunzip -c FILE | splitjoin … -",
+    **{suffix: f"; unpack it, or on the command line pipe it: {tool} FILE | splitjoin … -" for suffix, tool in (
+        (".gz", "gunzip -c"), (".bz2", "bunzip2 -c"), (".xz", "xz -dc"), (".zst", "zstd -dc"), (".zip", "unzip -p"))},
+    **dict.fromkeys((".parq", ".pq", ".snappy"), "; name it .parquet if it is Parquet"),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "; give pandas.read_excel(FILE)"),
+    ".orc": "; give pyarrow.orc.read_table(FILE)",
+    ".avro": "; give polars.read_avro(FILE)",
+    **dict.fromkeys((".sqlite", ".sqlite3"), "; give pandas.read_sql('SELECT * FROM NAME', sqlite3.connect(FILE))"),
+    **dict.fromkeys((".duckdb", ".ddb"), "; give duckdb.connect(FILE, read_only=True).table('NAME')"),
+    ".db": "; give a table of it: of SQLite pandas.read_sql('SELECT * FROM NAME', sqlite3.connect(FILE)), of DuckDB "
+           "duckdb.connect(FILE, read_only=True).table('NAME')",
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), "; give pandas.read_hdf(FILE, 'KEY')"),
+    **dict.fromkeys((".pkl", ".pickle"), "; give pandas.read_pickle(FILE), if you trust the file: it may run code"),
     ".arrows": "; name it .arrow, which may be a stream of Arrow IPC too",
     **dict.fromkeys((".tsv", ".txt"), "; write it with commas, as .csv, or give pandas.read_csv(FILE, sep='\\t')"),
     **dict.fromkeys((".json", ".ndjson", ".jsonl"), "; pyarrow.json.read_json makes a table of a file with an object "

@@ -18,6 +18,7 @@ from splitjoin.lang.types import Binary, String, Timestamp, finer, from_arrow
 
 from .csv_source import CsvSource
 from .csv_values import read_csv
+from .csv_words import csv_cure
 from .names import IPC, is_url, known, short
 from .parquet_batches import parquet_batches
 
@@ -127,8 +128,9 @@ def read_piped(data: pa.Buffer, name: str) -> pa.Table:
     try:
         return read_ipc_stream(data) if is_stream else _read_csv(CsvSource(data, name))
     except (pa.ArrowException, OSError) as error:
+        cure = "it must be an Arrow IPC stream or CSV" if is_stream else csv_cure(CsvSource(data, name), name)
         raise InputError(f"{name} cannot be read as {'an Arrow IPC stream' if is_stream else 'CSV'}: "
-                         f"{first_line(error)}; it must be an Arrow IPC stream or CSV") from None
+                         f"{first_line(error)}; {cure}") from None
 
 
 def _read_csv(source: CsvSource) -> pa.Table:
@@ -147,7 +149,8 @@ def _reading(path: Path) -> Iterator[None]:
         with translated():
             yield
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {first_line(error)}") from None
+        cure = f"; {csv_cure(CsvSource.of_file(path), 'FILE')}" if path.suffix.lower() == ".csv" else ""
+        raise InputError(f"{path} cannot be read as {path.suffix[1:].upper()}: {first_line(error)}{cure}") from None
 
 
 @dataclass(frozen=True)

@@ -87,3 +87,10 @@ def test_testbenches_have_a_bound(tmp_path: Path) -> None:
                    "-o", str(tmp_path / "made"))
     assert "--testbench-tuples must be 1 to 100000, not 1000000000" in made.stderr
     assert not (tmp_path / "made").exists()
+
+
+def test_without_a_window_parts_of_a_circuit_are_left_out() -> None:
+    query = splitjoin.query(INT, INT, on="r.x = s.x", window="ROWS 64")
+    assert not any(word in explain(query, windowed=False) for word in ("LUT", "flip-flops", "link"))
+    for options in {"windowed": True}, {"windowed": False, "cores": 2}:
+        assert "LUT4" in explain(query, **options)

@@ -40,6 +40,8 @@ def test_the_text_of_a_window_is_read_back(rows: int, length: int, unit: str | N
     ("ROWS -3", "ROWS must be at least 1, not -3"),
     ("RANGE -1", "RANGE must be at least 0, not -1"),
     ("ROWS ten", "the window 'ROWS ten' needs a whole number after ROWS, not 'ten'"),
+    ("RANGE 2s", "needs a whole number after RANGE, not '2s'; write 'RANGE 2 SECONDS'"),
+    ("RANGE INTERVAL 2 SECONDS", "; write number and unit alone, such as 'RANGE 2 SECONDS'"),
     ("RANGE 1.5 HOURS", "needs a whole number after RANGE, not '1.5'"),
     ("RANGE '15' MINUTE", "needs a whole number after RANGE"),
     ("ROWS 1 ROWS 2", "has ROWS twice"),

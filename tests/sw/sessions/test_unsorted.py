@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import InputError, UnsupportedError
+from splitjoin.engines.cpu.tuning import Tuning
 
 from ...support.sampling import examples
 from ...support.statements import exactly
@@ -94,3 +95,18 @@ def test_refused(how: dict[str, Any], error: type[Exception], message: str) -> N
     query = splitjoin.query(R, S, **asked | {key: how[key] for key in how if key != "engine"})
     with pytest.raises(error, match=message):
         splitjoin.open_unsorted(query, lateness=3, **chosen)
+
+
+def test_teams_of_a_short_job_form_after_fewer_tuples() -> None:
+    query = splitjoin.query(R, S, on="r.x = s.a", window=("RANGE 2", "RANGE 5"), time="ts", how="left",
+                            aggregate={"n": "count(*)"})
+    made = {}
+    for arrivals in 64, 1 << 16:
+        with splitjoin.open_unsorted(query, lateness=0, threads=3,
+                                     tuning=Tuning(schedule_arrivals=arrivals)) as direct:
+            for at in range(0, 2000, 50):
+                direct.push_s(pa.table([range(at, at + 50), [1] * 50, [0.0] * 50, range(50)], schema=S))
+                direct.push_r(pa.table([range(at, at + 50), [1] * 50, range(50)], schema=R))
+                direct.poll()
+            made[arrivals] = direct.engine.counters()["replications"]
+    assert made[64] > made[1 << 16] == 0

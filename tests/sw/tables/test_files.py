@@ -16,6 +16,7 @@ import pytest
 from splitjoin import InputError
 from splitjoin.tables import TableFiles, check_output, read_schema, read_table, write_table
 from splitjoin.tables.parquet_batches import parquet_batches
+from splitjoin.tables.reading import read_piped
 from splitjoin.tables.schema_text import parse_schema
 
 TABLE = pa.table({"x": [1, 2]})
@@ -240,3 +241,33 @@ def test_parts_of_arrow_files_have_the_columns_that_are_asked_for(folder: Path) 
     parts = list(TableFiles.find("t.arrow").batches(["z", "x"], 2))
     assert pa.concat_tables(parts).equals(table.select(["z", "x"]))
     assert list(map(len, parts)) == [2, 1]
+
+
+@pytest.mark.parametrize(("data", "cure"), [
+    (b"a;b\n1;2,5\n", r"separated by ';', not by commas; give pandas.read_csv(FILE, sep=';'), with decimal=','"),
+    (b"a\tb,c\td\n1\t2,5\t3,4,5\n", r"separated by '\t', not by commas; give pandas.read_csv(FILE, sep='\t')"),
+    ("a,b\n1,2\n".encode("utf-16"), "it is in UTF-16, not in UTF-8; save it as UTF-8, or give pandas.read_csv(FILE"),
+    ("a,b\n1,2\n".encode("utf-16-le"), "it is in UTF-16, not in UTF-8"),
+    (b"# made by x, y, z\na,b\n1,2\n", "it has comments, which CSV does not have; drop the lines that begin with '#'"),
+    (b"a,b\n1,2\n# end\n", "pandas.read_csv(FILE, comment='#')"),
+    (b"a,b\n1,2\n3\n", "a table in CSV has a header and rows of equally many values, separated by commas, in UTF-8"),
+    (b"", "a table without rows has its header"),
+])
+def test_what_is_no_csv_says_what_to_do(folder: Path, data: bytes, cure: str) -> None:
+    Path("odd.csv").write_bytes(data)
+    for call in (lambda: read_table("odd.csv"), lambda: read_schema("odd.csv")):
+        said = refused(call)
+        assert said.startswith("odd.csv cannot be read as CSV: ")
+        assert cure in said
+    if data:
+        assert cure.replace("FILE", "stdin") in refused(lambda: read_piped(pa.py_buffer(data), "stdin"))
+
+
+@pytest.mark.parametrize(("suffix", "cure"), [
+    (".xlsx", "pandas.read_excel"), (".orc", "pyarrow.orc.read_table"), (".avro", "polars.read_avro"),
+    (".sqlite", "sqlite3.connect"), (".duckdb", "duckdb.connect(FILE, read_only=True).table('NAME')"),
+    (".h5", "pandas.read_hdf"), (".csv.bz2", "bunzip2 -c FILE | splitjoin"), (".csv.gz", "gunzip -c FILE | splitjoin"),
+    (".parq", "name it .parquet")])
+def test_other_formats_say_what_reads_them(folder: Path, suffix: str, cure: str) -> None:
+    Path(f"t{suffix}").write_bytes(b"x")
+    assert cure in refused(lambda: read_table(f"t{suffix}"))

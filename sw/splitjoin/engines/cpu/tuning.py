@@ -42,6 +42,8 @@ class Tuning:
         verified: Candidates in a part of a batch whose residual is evaluated together; from 1 on.
         verified_first: Arrivals of the first such part; from 1 on.
         verified_limit: Candidates that a part may have at most, if tests let everything through; from 1 on.
+        schedule_arrivals: Tuples of S after which engine "scale-oij" divides the keys among its threads anew; fewer
+            for a job with fewer tuples; from 1 on.
         range_rows: Rows of a table whose least and greatest values are kept together; from 1 on.
         first_batch: Arrivals of the first batch that NumPy joins while loops are compiled; from 1 on.
         table_share: Nanoseconds of work of a join of whole tables for each further thread; above 0.
@@ -75,6 +77,7 @@ class Tuning:
     verified: int = 1 << 20
     verified_first: int = 1024
     verified_limit: int = 1 << 27
+    schedule_arrivals: int = 1 << 16
     range_rows: int = 4096
     first_batch: int = 4096
     table_share: float = 1_000_000.0

@@ -223,7 +223,8 @@ def _check_two(tree: Any, source: StatementText) -> None:
         raise source.at(f"two tables must be joined, but FROM names only one; {SEMI}", (T.WHERE,))
     if not joins and isinstance(first, exp.Table):
         raise source.on("two tables must be joined, but there is only one; to join a table with itself, name it "
-                        "twice, such as FROM t a JOIN t b ON …", first)
+                        "twice, such as FROM t a JOIN t b ON …; what reads one table, window functions among it, is "
+                        "a statement for duckdb.sql, whose result is a table to give", first)
 
 
 def joined(tree: Any) -> tuple[list[Any], Any]:

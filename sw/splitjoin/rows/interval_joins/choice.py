@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.base.processors import processors
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES, CpuDevice
+from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
 from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
 
@@ -20,21 +21,21 @@ from .sliding import SlidingEngine
 
 __all__ = ["IntervalChoice", "interval_choice"]
 
-_ENGINES: dict[str, Callable[[IntervalForm, int], Engine]] = {
-    engine.name: engine for engine in (SlidingEngine, KeyOijEngine, ScaleOijEngine)}
+_ENGINES: dict[str, Callable[[IntervalForm, int, Tuning], Engine]] = {
+    SlidingEngine.name: lambda form, workers, _: SlidingEngine(form, workers),
+    KeyOijEngine.name: lambda form, workers, _: KeyOijEngine(form, workers),
+    ScaleOijEngine.name: lambda form, workers, tuning: ScaleOijEngine(form, workers, period=tuning.schedule_arrivals)}
 assert tuple(_ENGINES) == INTERVAL_ENGINES
 
 
 @dataclass(frozen=True)
 class IntervalChoice:
-    """An engine by its ``name``, for a query of this ``form``, with this number of ``workers``, which notes
-    ``batch`` arrivals at once.
-    """
+    """An engine by its ``name``, for a query of this ``form``, with this number of ``workers`` and these sizes."""
 
     name: str
     form: IntervalForm
     workers: int
-    batch: int = 1 << 16
+    tuning: Tuning = DEFAULTS
 
     def folder(self) -> IntervalFolder:
         """A fresh folder."""
@@ -42,7 +43,7 @@ class IntervalChoice:
 
     def engine(self) -> Engine:
         """A fresh engine."""
-        return _ENGINES[self.name](self.form, self.workers)
+        return _ENGINES[self.name](self.form, self.workers, self.tuning)
 
     def __str__(self) -> str:
         shared = "one worker, as all tuples have one key" if not self.form.keys else (
@@ -66,7 +67,7 @@ def interval_choice(query: Query, device: Device) -> IntervalChoice | None:
         raise UnsupportedError(f"engine={name!r} keeps tuples by time, but {reason}; use engine='auto'")
     assert name == "auto" or name in INTERVAL_ENGINES
     name = "sliding" if name == "auto" else name
-    return IntervalChoice(name, form, _workers(form, name, device.workers), device.tuning.batch)
+    return IntervalChoice(name, form, _workers(form, name, device.workers), device.tuning)
 
 
 def _workers(form: IntervalForm, name: str, most: int) -> int:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.jit import compiled
+from splitjoin.engines.cpu.tuning import DEFAULTS
 
 from .form import IntervalForm
 from .rows import StoredRows
@@ -39,7 +40,6 @@ class ScaleOijEngine:
 
     Attributes:
         incremental: False folds each interval anew, for comparison.
-        period: S tuples from one schedule to the next.
         block: Operations that a worker notes before it carries them out, at least.
         schedule: The teams.
         work: Operations of each worker.
@@ -47,11 +47,11 @@ class ScaleOijEngine:
 
     name = "scale-oij"
     incremental: bool = True
-    period: int = 1 << 16
     block: int = 1 << 16
 
-    def __init__(self, form: IntervalForm, workers: int = 1, *, delta: float = 0.01, decay: float = 0.5):
-        self._form = form
+    def __init__(self, form: IntervalForm, workers: int = 1, *, period: int = DEFAULTS.schedule_arrivals,
+                 delta: float = 0.01, decay: float = 0.5):
+        self._form, self._period = form, period  # S tuples from one schedule to the next
         self._pre, self._follow = interval_lengths(form.query)
         self.schedule = Schedule(workers, delta, decay)
         self._index = TimeTravelIndex(workers)
@@ -112,7 +112,7 @@ class ScaleOijEngine:
         if len(self._states) > 1:
             self.schedule.note(keys)
             self._noted += len(keys)
-            if self._noted >= self.period:
+            if self._noted >= self._period:
                 self._noted = 0
                 self.schedule.update()
 

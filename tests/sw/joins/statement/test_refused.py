@@ -64,7 +64,8 @@ CASES: list[tuple[str, type[SplitJoinError], str, str]] = [
      "a JOIN needs ON and a condition, such as ON r.x = s.a; without a condition write CROSS JOIN", ""),
     ("SELECT x FROM |r|", StatementError,
      "two tables must be joined, but there is only one; to join a table with itself, name it twice, such as FROM t a "
-     "JOIN t b ON …", ""),
+     "JOIN t b ON …; what reads one table, window functions among it, is a statement for duckdb.sql, whose "
+     "result is a table to give", ""),
     ("SELECT x FROM |r| QUALIFY x = 1", StatementError, "two tables must be joined, but there is only one; ", "*"),
     ("SELECT |x|", StatementError,
      "a statement must say FROM which two tables its rows come, such as FROM r JOIN s ON r.x = s.a", "SELECT"),

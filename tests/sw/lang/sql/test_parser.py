@@ -265,7 +265,8 @@ def test_functions_and_operators(sql: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(("sql", "message"), [
-    ("t = 1", "column 't' is ambiguous: it could be r.t or s.t; write which"),
+    ("t = 1", "column 't' is ambiguous: it could be r.t or s.t; write which, such as r.t = s.t for equal "
+     "ones"),
     ("ID = 1", "column 'ID' is ambiguous: it could be r.id or s.id"),
     ("nane = 'a'", r"neither stream has a column 'nane' \(did you mean 'name'\?\); the columns are r.x, .* s.order"),
     ("r.nope = 1", "stream r has no column 'nope'; its columns are x, y,"),

@@ -114,7 +114,6 @@ def test_long_streams_in_small_slices(monkeypatch: pytest.MonkeyPatch, engine: A
     """Rings go round, buffers move, old tuples are evicted, teams grow; the rows stay those folded from pairs."""
     from splitjoin.rows.interval_joins.scale_oij import ScaleOijEngine
 
-    monkeypatch.setattr(ScaleOijEngine, "period", 1000)
     monkeypatch.setattr(ScaleOijEngine, "incremental", incremental)
     if threads > 1:  # fewer operations at once than a base tuple has
         monkeypatch.setattr(ScaleOijEngine, "block", 4)
@@ -130,7 +129,8 @@ def test_long_streams_in_small_slices(monkeypatch: pytest.MonkeyPatch, engine: A
                                          "low": "min(s.v)", "high": "argmax(s.i, s.v)", "f": "first(s.v)",
                                          "l": "last(s.i)"}}
     expected = splitjoin.join(r, s, **how, device=CpuDevice(engine="index", threads=1))
-    made = splitjoin.join(r, s, **how, device=CpuDevice(engine=engine, threads=threads, tuning=Tuning(batch=700)))
+    made = splitjoin.join(r, s, **how, device=CpuDevice(engine=engine, threads=threads, tuning=Tuning(batch=700,
+                                                                                                          schedule_arrivals=1000)))
     assert plain(made.to_arrow()) == plain(expected.to_arrow())
 
 
