@@ -9,51 +9,75 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from .control_groups import GROUPS, OWN, control_groups
 from .errors import CapacityError
 
-__all__ = ["MATCH_BYTES", "MatchMemory", "available_memory", "check_memory", "check_window", "give_back", "size_text",
-           "too_large", "window_bytes"]
+__all__ = ["MATCH_BYTES", "MatchMemory", "available_memory", "check_memory", "check_window", "give_back", "room_for",
+           "size_text", "too_large", "too_many", "window_bytes"]
 
 #: Bytes that are asked for without looking at how many there are.
 _SMALL = 1 << 27
+#: The share of each limit that is not given out, as other processes and what is not counted here take some, and the
+#: most bytes of it.
+_RESERVED, _MOST_RESERVED = 16, 1 << 31
+#: Files of a control group: its limit, what it has, and in memory.stat the part of this that files may give up. Version
+#: 2 has two limits; version 1 writes a huge one for none.
+_LIMITS = (("memory.max", "memory.current", "inactive_file"), ("memory.high", "memory.current", "inactive_file"),
+           ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
 #: Bytes of a match while its batch is gathered: its row id once more, and its result item.
 MATCH_BYTES = 8 + 18
+_REMEDY = ("write it to a file with to='OUT.parquet', use a shorter window or a tighter condition, or take the result "
+           "in parts: open the join with splitjoin.open, push smaller batches and poll after each")
 #: Bytes of a stored tuple: keys of two conditions, their places in an index, and room to grow.
 _STORED = 64
 
 
 def available_memory() -> int:
-    """Bytes that this process can get without swapping; `sys.maxsize` where the system does not tell.
+    """Bytes that this process may take; `sys.maxsize` where the system does not tell.
 
-    The least of what the system has free, and of what its control group and its limit of address space leave.
+    The least of what the system has free without swapping, and of what the process's control groups, those around them
+    and its limit of address space leave, each but for a reserve.
     """
     found = [sys.maxsize]
-    for limit in (_system, _control_group, _address_space):
+    for limits in (_system, _control_groups, _address_space):
         try:
-            found.append(limit())
+            found += [free - min(most // _RESERVED, _MOST_RESERVED) for free, most in limits()]
         except (OSError, ValueError, ImportError):  # not on this system, or no limit
             continue
     return max(0, min(found))
 
 
-def _system() -> int:
+def _system() -> list[tuple[int, int]]:
+    """The bytes that are free, and those of the system."""
     import psutil  # here, as small results never ask
 
-    return int(psutil.virtual_memory().available)
+    memory = psutil.virtual_memory()
+    return [(int(memory.available), int(memory.total))]
 
 
-def _control_group() -> int:
-    folder = Path("/sys/fs/cgroup")
-    return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
+def _control_groups(groups: Path = GROUPS, own: Path = OWN) -> list[tuple[int, int]]:
+    """The bytes that each control group leaves, and those that it may have."""
+    found = []
+    for folder in control_groups("memory", groups, own):
+        for limit, used, cached in _LIMITS:
+            try:
+                most, taken = (int((folder / name).read_text()) for name in (limit, used))
+                stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+            except (OSError, ValueError):  # of the other version, or without a limit
+                continue
+            # Pages of files that nobody uses now count as taken, but are given up as soon as memory is asked for.
+            found.append((most - taken + int(stat.get(cached, 0)), most))
+    return found
 
 
-def _address_space() -> int:
+def _address_space() -> list[tuple[int, int]]:
+    """The bytes of addresses that the process's limit leaves, and the limit."""
     import resource  # not on Windows
 
     import psutil
 
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return sys.maxsize if soft == resource.RLIM_INFINITY else soft - int(psutil.Process().memory_info().vms)
+    return [] if soft == resource.RLIM_INFINITY else [(soft - int(psutil.Process().memory_info().vms), soft)]
 
 
 def check_memory(pairs: int, need: int) -> None:
@@ -62,6 +86,13 @@ def check_memory(pairs: int, need: int) -> None:
         free = available_memory()
         if need > free:
             raise too_large(pairs, f"it needs {size_text(need)} more and {size_text(free)} are free")
+
+
+def room_for(most: int, size: int) -> int:
+    """How many of at most ``most`` rows of ``size`` bytes there is memory for; `sys.maxsize` where they take so little
+    that nobody looks.
+    """
+    return sys.maxsize if most * size <= _SMALL else available_memory() // size
 
 
 def window_bytes(rows: int) -> int:
@@ -79,10 +110,14 @@ def check_window(rows: int) -> None:
 
 def too_large(pairs: int, why: str = "memory ran out") -> CapacityError:
     """The error for a result of ``pairs`` pairs so far that does not fit into memory, and why."""
-    return CapacityError(
-        f"the result must fit into memory, but at {pairs:,} pairs {why}; write it to a file with to='OUT.parquet', use "
-        f"a shorter window or a tighter condition, or take the result in parts: open the join with splitjoin.open, "
-        f"push smaller batches and poll after each")
+    return CapacityError(f"the result must fit into memory, but at {pairs:,} pairs {why}; {_REMEDY}")
+
+
+def too_many(pairs: int, need: int, *, is_rows: bool) -> CapacityError:
+    """The error for a result of so many ``pairs`` in all, which need so many bytes. ``is_rows``: each is a row."""
+    made = f"it has {pairs:,} rows" if is_rows else f"its rows are made of {pairs:,} pairs"
+    return CapacityError(f"the result must fit into memory, but {made}, which take about {size_text(need)}, and "
+                         f"{size_text(available_memory())} are free; {_REMEDY}")
 
 
 def give_back() -> None:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
+
+from .control_groups import GROUPS, OWN, control_groups
 
 __all__ = ["processors"]
 
-#: Where Linux shows control groups, and where it tells those of a process: a line ``number:controllers:/path`` for each
-#: hierarchy, of which that of version 2 has number 0 and no controllers.
-_GROUPS, _OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
-
-def processors(groups: Path = _GROUPS, own: Path = _OWN) -> int:
+def processors(groups: Path = GROUPS, own: Path = OWN) -> int:
     """The number of processors that this process may use, at least 1: those that it may run on (affinity), and no more
-    than its control group and those around it, such as a container or a service of systemd, have time for.
-
-    ``groups``: the folder of control groups; ``own``: the file that names those of the process.
+    than its control group and those around it have time for. ``groups``, ``own``: as of `control_groups`.
     """
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    for folder in _folders(groups, own):
+    for folder in control_groups("cpu", groups, own):
         try:
             quota, period = _quota(folder)
         except (OSError, ValueError):  # no such group, or no limit
@@ -28,29 +23,6 @@ def processors(groups: Path = _GROUPS, own: Path = _OWN) -> int:
         if quota > 0 and period > 0:
             found = min(found, -(-quota // period))
     return max(1, found)
-
-
-def _folders(groups: Path, own: Path) -> Iterator[Path]:
-    """The folders of the process's control groups and of those around them, of both versions."""
-    yield groups
-    yield groups / "cpu"
-    try:
-        lines = own.read_text().splitlines()
-    except (OSError, ValueError):
-        return
-    for line in lines:
-        number, controllers, path = (*line.split(":", 2), "", "")[:3]
-        if number == "0" and not controllers:
-            top = groups
-        elif "cpu" in controllers.split(","):
-            top = groups / "cpu"
-        else:
-            continue
-        # Seen from inside a container, a path may lead out of it, to groups that are not shown.
-        parts = [part for part in path.split("/") if part]
-        if ".." not in parts:
-            for n in range(len(parts)):
-                yield top.joinpath(*parts[:n + 1])
 
 
 def _quota(folder: Path) -> tuple[int, int]:

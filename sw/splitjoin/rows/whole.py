@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from splitjoin.base.memory import available_memory, check_memory, give_back, too_large
+from splitjoin.base.memory import check_memory, give_back, room_for, too_large, too_many
 from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES
+from splitjoin.engines.cpu.pair_count import counted_pairs
 from splitjoin.engines.device import (
     ITEM,
     PAIR,
@@ -57,8 +59,10 @@ _EVERY = (0, None, None)
 _SESSION = TableWay("a session, to which the tuples come in their order of arrival")
 #: Bytes of columns that are worth giving freed memory back for.
 _LARGE = 1 << 24
-#: Bytes of a row that is found at once, beside its values.
-_FOUND_BYTES = 64
+#: Bytes of a pair that is found at once, beside the values of its row; where rows are then put into order ``left``.
+_FOUND_BYTES, _ORDERED_BYTES = 32, 64
+#: Bytes of memory for each pair of a part of the rows, of which a slice may have several times as many as expected.
+_PART_BYTES = 512
 #: Bytes of a partner among the nearest ones of a tuple.
 _NEIGHBOUR_BYTES = 64
 
@@ -117,8 +121,8 @@ class WholeRows:
             folds = self._by_ranges(self._arriving) if self._timeless else None
             return None if folds is None else TableRows(
                 folds.bases, np.broadcast_to(np.int64(-1), len(folds.bases)), folds.values, lambda: folds.items)
-        free = available_memory() // (_FOUND_BYTES + self.row_bytes) // 2
-        pairs = self.device.table_pairs(query, incoming, free if self.room is None else min(free, self.room), self.tell)
+        room = self._most_pairs
+        pairs = self.device.table_pairs(query, incoming, room if self.room is None else min(room, self.room), self.tell)
         if pairs is None:
             return None
         if isinstance(pairs, TablePairs) and not query.kind.needs_few_pairs and (
@@ -131,6 +135,28 @@ class WholeRows:
         if isinstance(rows, SegmentedOrder):
             return SegmentedRows(rows.segments, lambda: rows.items(query, incoming), pairs.work)
         return TableRows(rows.r, rows.s, (), lambda: rows.items(query, incoming), pairs.work)
+
+    @cached_property
+    def _most_pairs(self) -> int:
+        """The most pairs that memory has room for at once."""
+        return room_for(self._all_pairs, self._pair_bytes)
+
+    @property
+    def _pair_bytes(self) -> int:
+        return (_ORDERED_BYTES if self.query.order.kind == "left" else _FOUND_BYTES) + self.row_bytes
+
+    @property
+    def _all_pairs(self) -> int:
+        return len(self.arrivals.r) * len(self.arrivals.s)
+
+    def _check_count(self) -> None:
+        """Raise `CapacityError` if memory has no room for all pairs, where these can be counted without making them."""
+        query, room = self.query, self._most_pairs
+        if room >= self._all_pairs or query.needs_few_pairs or query.chooses_by_distance or self.between != _EVERY:
+            return
+        pairs = counted_pairs(query, self.arrivals, room, CpuDevice().table_work(len(self.arrivals)))
+        if pairs is not None and pairs > room:
+            raise too_many(pairs, pairs * self._pair_bytes, is_rows=query.is_pairs)
 
     def _nearest(self) -> TableRows:
         """The rows of an as-of join that chooses by distance."""
@@ -208,6 +234,7 @@ class WholeRows:
     def _of_pairs(self, device: Device) -> RowBatch:
         """The rows by pairs, all at once."""
         query, incoming = self._arriving, self.arrivals
+        self._check_count()
         self.tell(_SESSION)
         with device.open_deciding(query) as session:
             items = self._items(device, session)
@@ -221,7 +248,9 @@ class WholeRows:
     def _items(self, device: Device, session: Session) -> Items:
         """All items of the query's pairs."""
         parts, matches, done = list[Items](), 0, 0
-        for part, items in self._slices(device, session, device.most_arrivals, 0):
+        # Where all pairs may not fit, small slices first tell whether they do.
+        first = device.most_arrivals if self._most_pairs >= self._all_pairs else min(_FIRST, device.most_arrivals)
+        for part, items in self._slices(device, session, first, 0):
             parts.append(items)
             matches += int(np.count_nonzero(items["kind"] == PAIR))
             done += len(part)
@@ -236,7 +265,8 @@ class WholeRows:
             raise too_large(matches) from error
 
     def _parts(self, device: Device, rows: int) -> Iterator[RowBatch]:
-        """The rows by pairs, part by part."""
+        """The rows by pairs, part by part: about ``rows`` of them, or fewer where memory is small."""
+        rows = min(rows, max(_FIRST, room_for(self._all_pairs, _PART_BYTES)))
         operator = operator_of_pairs(self._arriving, self._gather)
         held, settled = np.empty(0, ITEM), [0, 0]
         self.tell(_SESSION)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from splitjoin import CapacityError, join, open as open_stream, query
 from splitjoin.base import memory
 from splitjoin.engines.cpu import CpuDevice, compiled_session, session as sessions
 from splitjoin.engines.cpu.tuning import Tuning
+from splitjoin.rows import whole
 
 N = 2000
 T = pa.table({"x": pa.array(np.arange(N) % 7, pa.int32()), "y": pa.array(np.arange(N) % 3, pa.int32())})
@@ -31,8 +33,9 @@ CONDITIONS = {
 
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A megabyte is left, and everything is worth looking."""
+    """A megabyte is left, everything is worth looking, and no pairs can be counted beforehand."""
     monkeypatch.setattr(memory, "_SMALL", 1000)
+    monkeypatch.setattr(whole, "counted_pairs", lambda *_: None)
     monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
 
 
@@ -73,7 +76,7 @@ def test_result_rows_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch
     wide = T.slice(0, 100).append_column("t", pa.array(["x" * 1000] * 100))
     monkeypatch.setattr(memory, "_SMALL", 2**20)
     monkeypatch.setattr(memory, "available_memory", lambda: 2**21)
-    with pytest.raises(CapacityError, match="at 10,000 pairs it needs 19 MiB more and 2 MiB are free"):
+    with pytest.raises(CapacityError, match="it has 10,000 rows, which take about 20 MiB, and 2 MiB are free"):
         join(wide, wide, on="r.x >= s.x - 9", window="ROWS 100")
     assert len(join(wide, wide, on="r.x >= s.x - 9", window="ROWS 100", select=["x_r"])) == 10_000
 
@@ -94,9 +97,81 @@ def test_memory_errors_of_numpy_are_translated(where: str, monkeypatch: pytest.M
 def test_available_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 2**20 < memory.available_memory() <= sys.maxsize
     used = int(Path("/proc/self/statm").read_text().split()[0]) * 4096
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (used + 2**24, -1))
-    assert 0 < memory.available_memory() <= 2**25
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2 * used, -1))
+    assert 0 < memory.available_memory() <= used * 7 // 8
     monkeypatch.setattr(memory, "_system", lambda: int("none"))
-    monkeypatch.setattr(memory, "_control_group", lambda: int("max"))
-    monkeypatch.setattr(memory, "_address_space", lambda: sys.maxsize)
+    monkeypatch.setattr(memory, "_control_groups", lambda: int("max"))
+    monkeypatch.setattr(memory, "_address_space", list)
     assert memory.available_memory() == sys.maxsize
+    monkeypatch.setattr(memory, "_system", lambda: [(2**20, 2**24), (2**40, 2**41)])
+    assert memory.available_memory() == 0
+    monkeypatch.setattr(memory, "_system", lambda: [(2**23, 2**24), (2**40, 2**41)])
+    assert memory.available_memory() == 2**23 - 2**20
+    monkeypatch.setattr(memory, "_system", lambda: [(2**40, 2**41)])
+    assert memory.available_memory() == 2**40 - 2**31
+
+
+def group(folder: Path, **files: str) -> None:
+    """A control group with these ``files``, whose names have _ in place of a dot."""
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name.replace("_", ".", 1)).write_text(text)
+
+
+def test_memory_of_control_groups(tmp_path: Path) -> None:
+    """Each group around the process leaves its limit but for what it has, and files may give up some of this."""
+    own = tmp_path / "own"
+    own.write_text("4:memory:/docker/a\n0::/user.slice/job\n")
+    assert memory._control_groups(tmp_path, own) == []
+    group(tmp_path / "user.slice", memory_max="max\n", memory_high="5000\n", memory_current="2000\n",
+          memory_stat="anon 10\ninactive_file 500\n")
+    group(tmp_path / "user.slice/job", memory_max="4000\n", memory_current="3000\n", memory_stat="anon 10\n")
+    group(tmp_path / "user.slice/other", memory_max="1\n", memory_current="1\n", memory_stat="\n")
+    assert memory._control_groups(tmp_path, own) == [(3500, 5000), (1000, 4000)]
+    stat = "total_inactive_file 30\n"
+    group(tmp_path / "memory", memory_limit_in_bytes=f"{2**63 - 4096}", memory_usage_in_bytes="96", memory_stat=stat)
+    group(tmp_path / "memory/docker", memory_limit_in_bytes="900", memory_usage_in_bytes="800", memory_stat=stat)
+    assert memory._control_groups(tmp_path, own) == [
+        (2**63 - 4096 - 66, 2**63 - 4096), (130, 900), (3500, 5000), (1000, 4000)]
+
+
+@pytest.mark.parametrize("limit", [2, 3, 8])
+def test_a_result_far_too_large_is_refused_with_its_size(limit: int) -> None:
+    """In a process whose address space has so many GiB; before any pair is made, as that would fail otherwise."""
+    code = f"""
+import resource, splitjoin
+from splitjoin.engines.cpu import whole_tables
+from splitjoin.rows.whole import WholeRows
+def no_pairs(*_, **__):
+    raise AssertionError
+whole_tables.pairs_of = WholeRows._items = no_pairs
+resource.setrlimit(resource.RLIMIT_AS, ({limit << 30}, {limit << 30}))
+try:
+    splitjoin.join({{"a": range(300000)}}, {{"b": range(300000)}}, on="r.a < s.b")
+except splitjoin.CapacityError as error:
+    print(error)
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert told.stdout.startswith("the result must fit into memory, but it has 44,999,850,000 rows, which take about "
+                                  "2,011.7 GiB, and "), told.stderr
+
+
+def test_a_result_too_large_for_memory_is_written_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_SMALL", 1000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**25)
+    made = list[int]()
+    parts = whole.operator_of_pairs
+
+    def noted(*args: Any) -> Any:
+        made.append(1)
+        return parts(*args)
+
+    monkeypatch.setattr(whole, "operator_of_pairs", noted)
+    n = 1500
+    table = {"x": np.arange(n)}
+    with pytest.raises(CapacityError, match="1,124,250 rows, which take about"):
+        join(table, table, on="r.x < s.x")
+    assert not made
+    found = join(table, table, on="r.x < s.x", to=tmp_path / "out.parquet")
+    assert made
+    assert len(found) == n * (n - 1) // 2

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from splitjoin.base import processors as module
 from splitjoin.base.processors import processors
 
 
@@ -49,8 +48,8 @@ def test_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system has no affinity")
 def test_one_processor_of_this_machine() -> None:
     """As under ``taskset``, in a process of its own."""
-    code = f"import os; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}}); exec(open({module.__file__!r})" \
-           ".read()); print(processors())"
+    code = f"import os; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}}); " \
+           "from splitjoin.base.processors import processors; print(processors())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "1\n"
 
 

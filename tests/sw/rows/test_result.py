@@ -203,8 +203,9 @@ def test_a_result_that_cannot_fit_is_told_with_its_size(monkeypatch: pytest.Monk
     n = 4000
     table = {"x": np.arange(n) % 2}
     monkeypatch.setattr(expected_size, "_LEAST", 1000)
-    for module in (whole_rows, expected_size):
-        monkeypatch.setattr(module, "available_memory", lambda: 1 << 20)
+    monkeypatch.setattr(whole_rows, "counted_pairs", lambda *_: None)
+    monkeypatch.setattr(whole_rows, "room_for", lambda *_: 1)
+    monkeypatch.setattr(expected_size, "available_memory", lambda: 1 << 20)
     with pytest.raises(CapacityError, match=(
             r"12% of the input gave 125,000 rows, so about 8,000,000 are expected, which take about \d+ MiB, and 1 "
             r"MiB are free; write it to a file with to='OUT\.parquet'")):

@@ -92,7 +92,7 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
         work.share(len(incoming) * _TUPLE + way.candidates * _PAIR)
         with suppress(TooMany):  # the sample told too little: the next way, from the beginning
             return _of_pairs(query, incoming, visible, [Alternative(way, condition, groups)], work,
-                             _allowed(way, left, condition, incoming, visible, work), _WRONG * room)
+                             _allowed(way, left, condition, incoming, visible, work), room)
     halves = in_buckets(condition, visible, work)
     candidates = sum(one.way.candidates for one in halves)
     if halves and candidates * _CANDIDATE < _session(incoming, work) and all(
@@ -100,7 +100,7 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
         work.share(len(incoming) * _TUPLE + candidates * _PAIR)
         with suppress(TooMany):
             return _of_pairs(query, incoming, visible, halves, work, max(len(incoming), _WRONG * candidates),
-                             _WRONG * room)
+                             room)
     alternatives = alternatives_of(reach.query, incoming, visible, work)
     candidates = sum(one.way.candidates for one in alternatives)
     if not alternatives or not _suit(alternatives, incoming, visible, work) or not all(
@@ -109,7 +109,7 @@ def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
     work.share(len(incoming) * _TUPLE + candidates * _PAIR)
     with suppress(TooMany):
         return _of_pairs(query, incoming, visible, alternatives, work, max(len(incoming), _WRONG * candidates),
-                         _WRONG * room)
+                         room)
     return None
 
 

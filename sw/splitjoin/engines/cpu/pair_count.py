@@ -1,0 +1,125 @@
+"""The number of pairs of whole tables, counted from sorted keys without making one.
+
+A tuple's partners are a range of the other stream, sorted by equal keys, then by another key or by arrival, so its
+length is their number. Where two keys, or a key and the windows, limit them, a wavelet matrix counts the positions of
+each range whose other key lies in an interval (Claude and Navarro, The wavelet matrix, 2012). Of alternatives (OR),
+those of several at once are counted once by inclusion and exclusion; pairs of different values are all of which neither
+is NULL, but those of equal ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from splitjoin.lang.ir import And, Cmp, Expr, IsNull, Not, sides
+from splitjoin.lang.query import Query
+from splitjoin.lang.types import BOOL
+from splitjoin.plan.keys import Codes
+
+from ..arrival import Arrivals
+from .alternatives import disjuncts
+from .condition import Condition
+from .key_order import KeyOrder
+from .spans import Spans
+from .table_work import Work
+
+__all__ = ["counted_pairs"]
+
+Rows = npt.NDArray[np.int64]
+
+#: The most alternatives, as each set of some is counted.
+_MOST = 3
+
+
+def counted_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> int | None:
+    """The number of pairs of ``query`` over ``incoming``, which are whole tables.
+
+    None where there cannot be more than ``room``, or they cannot be counted without comparing pairs: where more than
+    two keys besides equal ones limit a tuple's partners, or an expression must be verified.
+    """
+    visible = Spans(query, incoming, work)
+    if visible.pairs <= room:
+        return None
+    terms = disjuncts(query.predicate)
+    if len(terms) > _MOST:
+        return None
+    total = 0
+    for n in range(1, len(terms) + 1):
+        for some in combinations(terms, n):
+            for sign, predicate in _equalities(_conjuncts(some)):
+                found = _counted(replace(query, predicate=predicate), incoming, visible, work)
+                if found is None:
+                    return None
+                total += sign * (found if n % 2 else -found)
+    return total
+
+
+def _conjuncts(terms: Sequence[Expr]) -> list[Expr]:
+    """``terms``, all of which are to be true, as conditions without AND."""
+    return [e for term in terms for e in (_conjuncts(term.args) if isinstance(term, And) else [term])]
+
+
+def _equalities(terms: list[Expr]) -> Iterator[tuple[int, Expr]]:
+    """Conditions without ``<>``, whose pairs added up by their signs are those of which all ``terms`` are true."""
+    for at, term in enumerate(terms):
+        match term:
+            case Cmp(op="<>", a=a, b=b) | Not(a=Cmp(op="=", a=a, b=b)) if len(sides(term)) > 1:
+                others = terms[:at] + terms[at + 1:]
+                yield from _equalities([*others, *(Not(BOOL, IsNull(BOOL, e)) for e in (a, b))])
+                yield from ((-sign, e) for sign, e in _equalities([*others, Cmp(BOOL, "=", a, b)]))
+                return
+    yield 1, terms[0] if len(terms) == 1 else And(BOOL, tuple(terms))
+
+
+def _counted(query: Query, incoming: Arrivals, visible: Spans, work: Work) -> int | None:
+    """The number of pairs of a query without OR; None if too many keys limit them."""
+    condition = Condition(query, incoming, work)
+    bounds = [(b.keys, b.low, b.high) for b in condition.bounds("s")]
+    if not visible.hold_all:
+        bounds.append((np.arange(len(incoming.s), dtype=np.uint64), *visible.intervals))
+    if not condition.decided or len(bounds) > 2:
+        return None
+    groups = condition.groups()
+    if groups.is_one and not bounds:
+        return visible.pairs
+    r, s = groups.of("r"), groups.of("s")
+    if not bounds:
+        zeros = np.zeros(len(s), np.uint64), np.zeros(len(r), np.uint64), np.zeros(len(r), np.uint64)
+        return KeyOrder(s, groups.count, zeros[0]).ranges(r, *zeros[1:]).pairs
+    (keys, low, high), *others = bounds
+    ranges = KeyOrder(s, groups.count, keys).ranges(r, low, high)
+    for other_keys, other_low, other_high in others:
+        return _within(other_keys[ranges.order], ranges.start, ranges.end, other_low, other_high)
+    return ranges.pairs
+
+
+def _within(keys: Codes, start: Rows, end: Rows, low: Codes, high: Codes) -> int:
+    """How many positions from each ``start`` to before ``end`` (m,) have ``keys`` (n,) from ``low`` to ``high`` (m,):
+    the sum.
+    """
+    some = np.flatnonzero((end > start) & (low <= high))
+    start, end, ordered = start[some], end[some], np.sort(keys)
+    ranks = np.searchsorted(ordered, keys)
+    first, behind = np.searchsorted(ordered, low[some]), np.searchsorted(ordered, high[some], side="right")
+    return _below(ranks, start, end, behind) - _below(ranks, start, end, first)
+
+
+def _below(ranks: Rows, start: Rows, end: Rows, limit: Rows) -> int:
+    """How many positions from each ``start`` to before ``end`` (m,) have ``ranks`` (n,) below ``limit`` (m,), which is
+    at most n: the sum. Bit by bit, from the highest on, the ranks are parted into those with 0 and with 1.
+    """
+    total = 0
+    for bit in reversed(range(len(ranks).bit_length())):
+        zero = (ranks >> bit & 1) == 0
+        zeros = np.concatenate([[0], np.cumsum(zero)])
+        ones, left, right = (limit >> bit & 1).astype(np.bool_), zeros[start], zeros[end]
+        total += int((right - left)[ones].sum())
+        start = np.where(ones, zeros[-1] + start - left, left)
+        end = np.where(ones, zeros[-1] + end - right, right)
+        ranks = np.concatenate([ranks[zero], ranks[~zero]])
+    return total
