@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -16,7 +17,7 @@ from .aggregate import Aggregate, parse_aggregates
 from .categories import without_order
 from .equalities import Equalities
 from .front_ends import FRONT_ENDS
-from .ir import Expr, check_depth, text
+from .ir import Expr, Lit, check_depth, text
 from .kind import INNER, Kind
 from .order import Order, parse_order
 from .python.decorator import TypedPredicate
@@ -24,7 +25,7 @@ from .python.trace import trace
 from .schema import Schema, Side
 from .sql.parser import parse_sql
 from .time_columns import TimeColumns, TimeSpec, has_no_type, time_columns
-from .types import Float, Timestamp, is_text
+from .types import FLOAT64, Float, Timestamp, is_text
 from .windows import Extent, Tolerance, Window, WindowSpec, of_tolerance, parse_tolerance, parse_windows
 
 __all__ = ["ComputedColumn", "Predicate", "Query", "predicate"]
@@ -222,16 +223,20 @@ def _tolerance(tolerance: Tolerance, how: str) -> Window:
 
 def _with_times(condition: Expr, r: Schema, s: Schema, times: TimeColumns, windows: Sequence[Window]) -> Expr:
     """``condition``, and that both times are there; and for floats, that they are within the RANGE of ``windows``, R's
-    and S's in turn.
+    and S's in turn: equal times are, also infinite ones, but NaN never is.
     """
     columns = {"r": build.column(r, times.r), "s": build.column(s, times.s)}
     more = [build.not_(build.is_null(columns[schema.side], "time"), "time") for schema in (r, s)
             if schema.find(times.name(schema.side)).nullable]
-    for n, window in enumerate(windows):
-        if window.length is not None and isinstance(times.type, Float):
-            early, late = columns["r" if n % 2 == 0 else "s"], columns["s" if n % 2 == 0 else "r"]
-            apart = build.arith("-", late, early, "RANGE")
-            more.append(build.compare("<=", apart, build.literal(window.length, "RANGE"), "RANGE"))
+    limits = [(n, window.length) for n, window in enumerate(windows)
+              if window.length is not None and isinstance(times.type, Float)]
+    for n, length in limits:  # for equal infinite times it is NaN, which is greater than all numbers
+        early, late = columns["r" if n % 2 == 0 else "s"], columns["s" if n % 2 == 0 else "r"]
+        later = build.arith("-", early, late, "RANGE")
+        more.append(build.compare(">=", later, build.literal(-length, "RANGE"), "RANGE"))
+    if limits:
+        more += [build.compare("<=", time, Lit(FLOAT64, math.inf), "RANGE") for time in columns.values()
+                 if isinstance(time.type, Float)]
     return build.and_([condition, *more], "time") if more else condition
 
 

@@ -84,19 +84,20 @@ def nearest(r: Any, times: list[Any], direction: str, exact: bool, limit: float 
     if r is None:
         return []
     allowed = [(t, n) for n, t in enumerate(times) if t is not None and (exact or t != r)
-               and (limit is None or abs(t - r) <= limit)]
+               and (limit is None or t == r or abs(t - r) <= limit)]
     back = sorted([(t, n) for t, n in allowed if t <= r], reverse=True)
     fore = sorted([(t, n) for t, n in allowed if t > r or (t == r and direction == "forward")])
     if direction == "nearest":
         some = sorted(allowed, key=lambda one: -one[1]) if ties == "last" else [*back, *fore]
-        found = sorted(some, key=lambda one: abs(one[0] - r))
+        found = sorted(some, key=lambda one: 0 if one[0] == r else abs(one[0] - r))
     else:
         found = back if direction == "backward" else fore
     return [n for _, n in found[:k]]
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(times=st.tuples(*[st.lists(st.none() | st.floats(-9, 9) | st.integers(-3, 3).map(float), max_size=8)] * 2),
+@given(times=st.tuples(*[st.lists(st.none() | st.floats(-9, 9) | st.integers(-3, 3).map(float)
+                                  | st.sampled_from([INF, -INF]), max_size=8)] * 2),
        direction=st.sampled_from(["backward", "forward", "nearest"]), exact=st.booleans(),
        limit=st.none() | st.floats(0, 5), k=st.integers(1, 4), ties=st.sampled_from(["backward", "last"]))
 def test_partners_by_floats(times: Any, direction: Any, exact: bool, limit: float | None, k: int, ties: str) -> None:
@@ -111,6 +112,20 @@ def test_partners_by_floats(times: Any, direction: Any, exact: bool, limit: floa
         want += [(n, order[at]) for at in mine] or [(n, None)]
     rows = [tuple(row.values()) for row in found.to_pylist()]
     assert rows == want
+
+
+@pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
+def test_equal_infinite_times_are_near_as_pandas_has_it(direction: str) -> None:
+    """Although their difference is NaN; which NaN times, that pandas refuses, are not."""
+    r, s = {"t": [-INF, -4.0, 1.0, INF]}, {"t": [-INF, 0.5, INF], "n": [0, 1, 2]}
+    want = pd.merge_asof(pd.DataFrame(r), pd.DataFrame(s), on="t", tolerance=1.0, direction=direction)
+    for device in ("cpu", "golden"):
+        found = splitjoin.join(r, s, on="TRUE", time="t", how="asof_left", tolerance=1.0, direction=direction,
+                               select=["n"], device=device, order="left").to_pandas()
+        assert found.n.equals(want.n)
+        some = {"t": np.array([-INF, 1.0, INF, NAN])}
+        found = splitjoin.join(some, some, on="TRUE", time="t", window="RANGE 1", select=["r.t"], device=device)
+        assert found.to_pydict() == {"t_r": [-INF, 1.0, INF]}
 
 
 @pytest.mark.parametrize("by", [None, "k"])
