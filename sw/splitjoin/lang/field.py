@@ -13,7 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitjoin.base.errors import InputError, SchemaError
+from splitjoin.base.errors import InputError, SchemaError, first_line
+from splitjoin.base.ipc import translated
+from splitjoin.base.parquet import ParquetSource
 
 from .types import Date, Decimal, Duration, Int, Timestamp, Type, from_arrow, plain
 
@@ -74,13 +76,11 @@ def parquet_schema(path: str | Path) -> pa.Schema:
 
     Raises `InputError` if the file cannot be read.
     """
-    import pyarrow.parquet as pq  # where a Parquet file is used: it takes 10 MiB
-
     try:
-        with pq.ParquetFile(path) as file:
-            schema, metadata = file.schema_arrow, file.metadata
+        with translated(), ParquetSource(path) as source:
+            schema, metadata = source.schema, source.metadata
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{path} cannot be read as Parquet: {first_line(error)}") from None
     groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
     at = {groups[0].column(n).path_in_schema: n for n in range(groups[0].num_columns)} if groups else {}
     fields = []

@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from splitjoin.base.errors import InputError, SplitJoinError, plural
+from splitjoin.base.parquet import ParquetSource
 from splitjoin.lang.schema import SIDES, Side, suggest
 from splitjoin.sessions import SharedStreams
 from splitjoin.sessions.epochs import EpochWriter, epoch_files
@@ -294,11 +294,11 @@ def _known_queries(folder: Path) -> list[str]:
 
 
 def _batches(file: Path, number: int, row: int) -> Iterator[tuple[pa.RecordBatch, dict[str, int]]]:
-    with pq.ParquetFile(file) as source:
+    with ParquetSource(file) as source:
         at = int(json.loads(source.metadata.metadata[b"splitjoin.epoch"])["first_row"])
         if at + source.metadata.num_rows <= row:
             return
-        for batch in source.iter_batches(_BATCH):
+        for batch in source.batches(_BATCH):
             skip = min(max(row - at, 0), len(batch))
             if skip < len(batch):
                 yield batch.slice(skip), {"epoch": number, "row": at + skip}

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from splitjoin.base.errors import InputError, SchemaError, first_line
+from splitjoin.base.parquet import ParquetSource
+from splitjoin.tables.names import check_no_log
 
 __all__ = ["Files", "Options", "event_times", "opened"]
 
@@ -86,6 +87,8 @@ class Files:
         if not found:
             raise InputError(f"there is no Parquet file at {self.options.path!r}; give a file, a folder of files "
                              f"that end in .parquet, or a glob")
+        for folder in {Path(one).parent for one in found}:
+            check_no_log(folder.absolute())
         return found
 
     @cached_property
@@ -94,10 +97,10 @@ class Files:
         groups, schema, at = list[_Group](), self.schema, 0
         for path in self.paths:
             file = opened(path)
-            if not file.schema_arrow.equals(schema):
+            if not file.schema.equals(schema):
                 raise SchemaError(f"all files must have the columns of {self.paths[0]!r}, but {path!r} has "
-                                  f"{', '.join(f'{f.name} {f.type}' for f in file.schema_arrow)}")
-            for number in range(file.num_row_groups):
+                                  f"{', '.join(f'{f.name} {f.type}' for f in file.schema)}")
+            for number in range(file.metadata.num_row_groups):
                 rows = file.metadata.row_group(number).num_rows
                 groups.append(_Group(path, number, at, at + rows))
                 at += rows
@@ -106,7 +109,7 @@ class Files:
     @cached_property
     def schema(self) -> pa.Schema:
         """The schema of the files."""
-        schema = opened(self.paths[0]).schema_arrow.remove_metadata()
+        schema = opened(self.paths[0]).schema.remove_metadata()
         if self.options.time not in schema.names:
             raise SchemaError(f"{self.paths[0]!r} has no column {self.options.time!r}; its columns are "
                               f"{', '.join(schema.names)}")
@@ -130,7 +133,7 @@ class Files:
     def times(self, group: _Group) -> npt.NDArray[np.int64]:
         """The event times of a row group, as `_number` gives them."""
         name = self.options.time
-        return event_times(opened(group.file).read_row_group(group.number, columns=[name]), name)
+        return event_times(opened(group.file).row_group(group.number, [name]), name)
 
     def time_of(self, row: int) -> int:
         """The event time of ``row``."""
@@ -156,9 +159,9 @@ def event_times(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
     return times
 
 
-def opened(path: str) -> pq.ParquetFile:
+def opened(path: str) -> ParquetSource:
     """The Parquet file at ``path``. Raises `InputError` if it cannot be read."""
     try:
-        return pq.ParquetFile(path)
+        return ParquetSource(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{path!r} cannot be read as Parquet: {first_line(error)}") from error

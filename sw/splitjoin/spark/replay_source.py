@@ -96,7 +96,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             first, end = max(partition.first, group.first), min(partition.last, group.last)
             if first >= end:
                 continue
-            table = opened(group.file).read_row_group(group.number).slice(first - group.first, end - first)
+            table = opened(group.file).row_group(group.number).slice(first - group.first, end - first)
             times = event_times(table, self._files.options.time)
             falls = np.flatnonzero(np.diff(times, prepend=times[0] if last is None else last) < 0)
             if len(falls):

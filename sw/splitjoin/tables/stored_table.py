@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.csv
 
 from splitjoin.base.errors import InputError, first_line
-from splitjoin.base.ipc import ipc_batches, read_ipc_file, translated, validated
+from splitjoin.base.ipc import ipc_batches, read_ipc_file, translated
+from splitjoin.base.parquet import ParquetSource, parquet_batches
 
 from .csv_source import CsvSource
 from .names import IPC
-from .parquet_batches import parquet_batches
 from .stored import csv_read_types, from_stored, stored_schema
 
 __all__ = ["StoredTable", "merged", "signature"]
@@ -41,10 +41,8 @@ class StoredTable:
         """The table. Raises `InputError` if the file is gone, or is another one by now."""
         with self._reading():
             if self._suffix == ".parquet":
-                from pyarrow import parquet  # where a Parquet file is used: it takes 10 MiB
-
-                with parquet.ParquetFile(self.path) as file:
-                    found = validated(file.read())
+                with ParquetSource(self.path) as source:
+                    found = source.read()
             elif self._suffix in IPC:
                 found = read_ipc_file(self.path)
             else:

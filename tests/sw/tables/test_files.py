@@ -14,8 +14,8 @@ import pyarrow.parquet
 import pytest
 
 from splitjoin import InputError
+from splitjoin.base.parquet import parquet_batches
 from splitjoin.tables import TableFiles, check_output, read_schema, read_table, write_table
-from splitjoin.tables.parquet_batches import parquet_batches
 from splitjoin.tables.reading import read_piped
 from splitjoin.tables.schema_text import parse_schema
 
