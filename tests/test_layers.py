@@ -28,12 +28,12 @@ MAY_IMPORT = {
     "tables": "base lang",
     "rows": "base lang engines circuit tables",
     "joins": "base lang plan engines circuit hw tables rows",
-    "frames": "base lang rows joins",
+    "frames": "base lang tables rows joins",
     "sessions": "base lang plan engines tables rows joins",
     "server": "base lang tables sessions",
     "qualify": "base lang plan",
     "catalyst": "base lang engines rows",
-    "spark": "base lang plan engines circuit link rows joins sessions catalyst",
+    "spark": "base lang plan engines circuit link tables rows joins sessions catalyst",
     "cli": "base lang engines circuit link hw sim boards tables rows joins server qualify catalyst",
 }
 #: The front of the package, the command ``python -m splitjoin``, and names that users know.

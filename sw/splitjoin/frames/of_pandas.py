@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError
 from splitjoin.rows.result import JoinResult
+from splitjoin.tables.inputs import as_table
+from splitjoin.tables.values import check_objects
 
 from .keys import Keys, found_column, frames_of, names, nearest_rows, one_name, pair_of
 from .methods import FrameJoin
@@ -125,13 +127,15 @@ class _Frame:
         if len(times) != len(frame):
             raise InputError(f"{what}_on must have a value for each of the {len(frame)} rows, not {len(times)}")
         keys = Keys(_array(times, f"{what} time"), [_array(made[name], repr(name)) for name in by],
-                    lambda: pa.Table.from_pandas(made, preserve_index=False))
+                    lambda: as_table(made.reset_index(drop=True), what))
         return cls(made, time if named else None, times, keys)
 
 
 def _array(values: Any, what: str) -> pa.Array | pa.ChunkedArray:
     try:
-        return pa.array(values, from_pandas=True)
+        made = pa.array(values, from_pandas=True)
+        check_objects(what, list(values) if getattr(values, "dtype", None) == np.object_ else [], made)
+        return made
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise InputError(f"the key {what} must hold values of one type: {error}") from error
 

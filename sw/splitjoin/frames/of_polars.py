@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError
 from splitjoin.rows.result import JoinResult
+from splitjoin.tables.inputs import as_table
+from splitjoin.tables.peers import collected
 
 from .keys import Keys, found_column, frames_of, names, nearest_rows, one_name, pair_of
 from .methods import FrameJoin
@@ -94,7 +96,7 @@ class PolarsJoin(FrameJoin):
 
 
 def _collected(frame: Any, what: str) -> Any:
-    made = frame.collect() if type(frame).__name__ == "LazyFrame" else frame
+    made = collected(frame)
     if not hasattr(made, "get_columns"):
         raise InputError(f"the {what} frame must be a DataFrame or LazyFrame of Polars, not {type(frame).__name__}")
     return made
@@ -110,7 +112,7 @@ def _keys(frame: Any, time: Any, by: list[str], what: str) -> tuple[Keys, str | 
     if times.width != 1 or times.height != frame.height:
         raise InputError(f"{what}_on must give one value for each of the {frame.height} rows")
     return Keys(_array(times.to_series(), f"{what} time"), [_array(frame[one], repr(one)) for one in by],
-                lambda: pa.table(frame)), name
+                lambda: as_table(frame, what)), name
 
 
 def _array(series: Any, what: str) -> pa.ChunkedArray | pa.Array:

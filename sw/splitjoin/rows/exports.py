@@ -6,13 +6,14 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitjoin.base.errors import InputError, ToolError, first_line
 from splitjoin.lang.layouts import decoded
 
-__all__ = ["to_duckdb", "to_pandas", "to_polars"]
+__all__ = ["in_microseconds", "to_duckdb", "to_pandas", "to_polars"]
 
 #: Whole numbers up to this one have no neighbours among floats of 64 bits that are equal to them.
 _FLOAT_WHOLE = 2**53
@@ -63,13 +64,27 @@ def to_duckdb(table: pa.Table, connection: Any = None) -> Any:
     """
 
     def fitting(type_: pa.DataType) -> pa.DataType | None:
+        if pa.types.is_interval(type_):
+            return type_
         type_ = _common(type_)
         if type_ is not None and pa.types.is_duration(type_):
             return pa.duration("us")  # DuckDB cuts off nanoseconds
         return pa.float32() if type_ is not None and pa.types.is_float16(type_) else type_
 
     duckdb = _package("duckdb")
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if pa.types.is_interval(field.type) and not in_microseconds(column):
+            raise _refused("DuckDB", field)
     return (duckdb if connection is None else connection).from_arrow(_fitted(table, fitting, "DuckDB"))
+
+
+def in_microseconds(column: pa.ChunkedArray) -> bool:
+    """True if no interval of ``column``, of months, days and nanoseconds, has parts of a microsecond, which DuckDB cuts
+    off.
+    """
+    ns = (np.frombuffer(chunk.buffers()[1], np.int64)[1::2][chunk.offset:chunk.offset + len(chunk)][
+        chunk.is_valid().to_numpy(zero_copy_only=False)] for chunk in column.chunks if len(chunk))
+    return all(not (part % 1000).any() for part in ns)
 
 
 def _common(type_: pa.DataType) -> pa.DataType | None:
@@ -92,11 +107,15 @@ def _fitted(table: pa.Table, fitting: Callable[[pa.DataType], pa.DataType | None
         except pa.ArrowInvalid:
             made = None
         if made is None:
-            raise InputError(f"{library} does not hold the values of column {field.name!r} of type {field.type}; take "
-                             f"the rows with to_arrow(), or cast the column before the join")
+            raise _refused(library, field)
         if made is not table.column(at):
             table = table.set_column(at, field.with_type(made.type), made)
     return table
+
+
+def _refused(library: str, field: pa.Field) -> InputError:
+    return InputError(f"{library} does not hold the values of column {field.name!r} of type {field.type}; take the "
+                      f"rows with to_arrow(), or cast the column before the join")
 
 
 def _rounded(column: pa.ChunkedArray) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from splitjoin.base.errors import InputError
 
-__all__ = ["IPC", "has_format", "is_url", "known", "short"]
+__all__ = ["IPC", "check_no_log", "has_format", "is_url", "known", "short"]
 
 #: Suffixes of Arrow IPC, as a file or as a stream.
 IPC = (".arrow", ".feather")
@@ -32,6 +32,15 @@ _INSTEAD = {
     **dict.fromkeys((".json", ".ndjson", ".jsonl"), "; pyarrow.json.read_json makes a table of a file with an object "
                                                     "in each line, which pyarrow.parquet.write_table writes"),
 }
+#: The marks of folders of tables with a log: a pattern, the kind of table, and how to read one.
+_LOGS = (
+    ("_delta_log", "Delta", "give deltalake.DeltaTable(FOLDER), of the package deltalake, or what its "
+                            "to_pyarrow_dataset() gives"),
+    ("metadata/*.metadata.json", "Iceberg", "give the table that a catalog of the package pyiceberg loads, or "
+                                            "pyiceberg.table.StaticTable.from_metadata(FILE)"),
+    (".hoodie", "Hudi", "read it with the package hudi or with Spark, and give the rows"),
+    ("_versions/*.manifest", "Lance", "give lance.dataset(FOLDER), of the package pylance"),
+)
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
@@ -52,6 +61,17 @@ def known(path: Path, *, read: bool = False) -> Path:
                          f".feather, but {path} has {path.suffix or 'none'}"
                          + _INSTEAD.get(path.suffix.lower() if read else "", ""))
     return path
+
+
+def check_no_log(path: Path) -> None:
+    """Raise `InputError` if the folder ``path`` is one of a table whose log tells which of its files count, or is in
+    one: others were replaced or deleted.
+    """
+    for folder in (path, *path.parents):
+        kind, instead = next((found for mark, *found in _LOGS if any(folder.glob(mark))), (None, ""))
+        if kind is not None:
+            raise InputError(f"the files of {short(folder)} must be chosen by the log of its {kind} table, as some may "
+                             f"have been replaced; {instead}")
 
 
 def short(path: Path) -> str:

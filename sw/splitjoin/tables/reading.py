@@ -12,15 +12,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError, first_line
-from splitjoin.base.ipc import ipc_batches, ipc_schema, read_ipc_file, read_ipc_stream, translated, validated
+from splitjoin.base.ipc import ipc_batches, ipc_schema, read_ipc_file, read_ipc_stream, translated
+from splitjoin.base.parquet import ParquetSource, parquet_batches
 from splitjoin.lang.layouts import decoded, is_encoded
 from splitjoin.lang.types import Binary, String, Timestamp, finer, from_arrow
 
 from .csv_source import CsvSource
 from .csv_values import read_csv
 from .csv_words import csv_cure
-from .names import IPC, is_url, known, short
-from .parquet_batches import parquet_batches
+from .names import IPC, check_no_log, is_url, known, short
 
 __all__ = ["TableFiles", "common_type", "read_piped", "read_schema", "read_table"]
 
@@ -93,9 +93,8 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Tab
     with _reading(path):
         if path.suffix.lower() in IPC:
             return read_ipc_file(path, columns)
-        from pyarrow import parquet  # where a Parquet file is used: it takes 10 MiB
-
-        return validated(parquet.read_table(path, columns=columns))
+        with ParquetSource(path) as source:
+            return source.read(columns)
 
 
 def read_schema(path: str | Path) -> pa.Schema:
@@ -110,11 +109,8 @@ def read_schema(path: str | Path) -> pa.Schema:
     with _reading(path):
         if path.suffix.lower() in IPC:
             return ipc_schema(path)
-        from pyarrow import parquet  # where a Parquet file is used: it takes 10 MiB
-
-        schema = parquet.read_schema(path)
-        _ = schema.names  # raises for names that are not in UTF-8
-        return schema
+        with ParquetSource(path) as source:
+            return source.schema  # names that are not in UTF-8 have raised
 
 
 def read_piped(data: pa.Buffer, name: str) -> pa.Table:
@@ -177,6 +173,8 @@ class TableFiles:
                 found = tuple(Path(path) for path in sorted(glob.glob(name, recursive=True)))
                 if not found:
                     raise InputError(f"no file fits the pattern {name}")
+                for folder in {one.parent for one in found}:
+                    check_no_log(folder.absolute())
                 return cls(found, name)
             return cls((_input(name),), name)
         parts = [cls.find(one) for one in given]
@@ -206,10 +204,8 @@ class TableFiles:
                 if path.suffix.lower() in IPC:
                     found += path.stat().st_size * len(columns) // max(len(ipc_schema(path)), 1)
                     continue
-                from pyarrow import parquet  # where a Parquet file is used: it takes 10 MiB
-
-                with parquet.ParquetFile(path) as file:
-                    groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
+                with ParquetSource(path) as source:
+                    groups = [source.metadata.row_group(n) for n in range(source.metadata.num_row_groups)]
                 found += sum(max(column.total_uncompressed_size, 4 * group.num_rows) for group in groups
                              for column in map(group.column, range(group.num_columns))
                              if column.path_in_schema.partition(".")[0] in columns)
@@ -272,6 +268,7 @@ def _input(path: str | Path) -> Path:
     path = Path(path)
     try:
         if path.is_dir():
+            check_no_log(path.absolute())
             raise InputError(f"the input must be one file, but {path} is a folder; give a pattern for the files "
                              f"in it, such as '{path}/*.parquet'")
         if not known(path, read=True).is_file():

@@ -90,6 +90,9 @@ def test_a_condition_besides() -> None:
     assert found["size"].to_list() == [9, 60, 60]
     assert trades.splitjoin.join_asof(quotes, on="t", strategy="nearest", tolerance=1,
                                       ties="backward")["size"].to_list() == [2, 60, 0]
+    wide = quotes.with_columns(big=pl.Series([2**100] * 4, dtype=pl.Int128))
+    found = trades.splitjoin.join_asof(wide, on="t", condition="s.big > r.qty")
+    assert found["big"].to_list() == [2**100] * 3
 
 
 FRAME = pl.DataFrame({"t": [1, 2], "k": [1, 1], "v": [1, 2]})
@@ -109,7 +112,8 @@ WRONG: list[tuple[Any, dict[str, Any], type[SplitJoinError], str]] = [
     ([], {"on": "t"}, InputError, "the list of them is empty"),
     (FRAME, {"left_on": pl.lit(pl.Series([2**100, 2], dtype=pl.Int128)), "right_on": "t"}, InputError,
      "the time column of the left frame holds numbers that do not fit 64 bits"),
-    (FRAME.cast({"v": pl.Int128}), {"on": "t", "condition": "s.k = 1"}, InputError, "drop the column, or cast it"),
+    (FRAME.with_columns(v=pl.Series([object()] * 2, dtype=pl.Object)), {"on": "t", "condition": "s.k = 1"}, InputError,
+     "'v' holds Python objects; drop it, or convert its values"),
     ({"t": [1]}, {"on": "t"}, InputError, "the right frame must be a DataFrame or LazyFrame of Polars, not dict"),
 ]
 

@@ -1,4 +1,6 @@
-"""Columns on their way to DuckDB and back: ordered categories as its ENUMs, integers of 128 bits as its HUGEINTs."""
+"""Columns on their way to DuckDB and back: ordered categories as its ENUMs, integers of 128 bits and bit strings as
+what they were there.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,16 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from splitjoin.base.errors import InputError, StatementError
 from splitjoin.lang.types import Opaque, OrderedText, column_type
-from splitjoin.rows.exports import to_duckdb
+from splitjoin.rows.exports import in_microseconds, to_duckdb
+from splitjoin.tables.peers import of_duckdb
 
 from .clauses import quoted, tokens_of, words
 
 __all__ = ["check_order", "create_view", "finished", "taken", "with_enum_literals"]
 
 T = TokenType
-#: The metadata of a field of decimals that DuckDB has as a HUGEINT.
-_HUGE = {b"splitjoin.duckdb": b"HUGEINT"}
+#: The key of the metadata of a field that DuckDB has as another type than what Arrow has; and these types.
+_KEY, _THERE = b"splitjoin.duckdb", ("hugeint", "uhugeint", "bit")
 _LESS = {T.LT, T.LTE, T.GT, T.GTE}
 #: What makes another value of the column or the constant beside it.
 _BINDS = {T.DPIPE, T.DCOLON, T.PLUS, T.DASH, T.L_PAREN, T.L_BRACKET, T.COLLATE, T.DOT}
@@ -38,10 +41,10 @@ def create_view(db: Any, name: str, table: pa.Table, text: str) -> None:
         found = _categories(column)
         if found is None and _has_own_order(field.type) and field.name.lower() in words(tokens_of(text)):
             check_order(name, table.select([field.name]))
-        huge = (field.metadata or {}).items() >= _HUGE.items()
-        if found or huge:
-            casts.append(f"CAST({quoted(field.name)} AS {_enum(found) if found else 'HUGEINT'}) AS "
-                         f"{quoted(field.name)}")
+        there = (field.metadata or {}).get(_KEY, b"")
+        if found or there:
+            type_ = _enum(found) if found else str(there, "ascii")
+            casts.append(f"CAST({quoted(field.name)} AS {type_}) AS {quoted(field.name)}")
     given = to_duckdb(_holdable(table, text), db)
     (given.project(f"* REPLACE ({', '.join(casts)})") if casts else given).create_view(name, replace=True)
 
@@ -58,12 +61,12 @@ def check_order(label: str, table: pa.Table) -> None:
 
 def taken(relation: Any, tables: Mapping[str, pa.Table]) -> pa.Table:
     """The rows of DuckDB's ``relation`` over ``tables``, in which ENUMs have the type of their columns in these."""
-    made: pa.Table = relation.to_arrow_table()
+    made = of_duckdb(relation)
     known = dict[Categories, pa.Field]()
     for at, type_ in enumerate(relation.types):
         field = made.schema.field(at)
-        if type_.id == "hugeint":
-            made = made.set_column(at, field.with_metadata(_HUGE), made.column(at))
+        if type_.id in _THERE:
+            made = made.set_column(at, field.with_metadata({_KEY: type_.id.upper()}), made.column(at))
         elif type_.id == "enum":
             known = known or {found: of for table in tables.values()
                               for of, column in zip(table.schema, table.columns, strict=True)
@@ -83,7 +86,10 @@ def finished(table: pa.Table) -> pa.Table:
     Raises `InputError` for a number that does not fit.
     """
     for at, field in enumerate(table.schema):
-        if (field.metadata or {}).items() >= _HUGE.items():
+        there = (field.metadata or {}).get(_KEY)
+        if there not in (None, b"HUGEINT"):
+            table = table.set_column(at, field.remove_metadata(), table.column(at))
+        elif there:
             try:
                 made = table.column(at).cast(pa.int64())
             except pa.ArrowInvalid:
@@ -197,8 +203,9 @@ def _labels(tokens: Sequence[Token], orders: Mapping[str, Any]) -> dict[str, lis
 
 def _holdable(table: pa.Table, text: str) -> pa.Table:
     """``table`` without columns that DuckDB cannot hold and ``text`` does not name."""
-    lost = [f.name for f in table.schema if pa.types.is_interval(f.type) or (
-        pa.types.is_decimal(f.type) and f.type.precision - min(f.type.scale, 0) > 38)]
+    lost = [f.name for f, column in zip(table.schema, table.columns, strict=True)
+            if (pa.types.is_interval(f.type) and not in_microseconds(column)) or (
+                pa.types.is_decimal(f.type) and f.type.precision - min(f.type.scale, 0) > 38)]
     said = words(tokens_of(text)) if lost else {}
     star = any((before, after) != (T.L_PAREN, T.R_PAREN) for before, after in said.get("*", ()))
     return table.drop_columns([name for name in lost if not star and name.lower() not in said])

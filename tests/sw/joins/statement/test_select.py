@@ -17,6 +17,7 @@ import pytest
 
 import splitjoin
 from splitjoin import InputError, SplitJoinError
+from splitjoin.base.parquet import ParquetSource
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device
 from tests.support.sampling import at_length
@@ -193,9 +194,8 @@ def test_files_and_readers(tmp_path: Path) -> None:
 def test_of_a_parquet_file_only_what_is_needed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pyarrow.parquet.write_table(R, tmp_path / "r.parquet")
     read: list[Any] = []
-    whole = pyarrow.parquet.read_table
-    monkeypatch.setattr(pyarrow.parquet, "read_table",
-                        lambda path, columns=None: read.append(columns) or whole(path, columns=columns))
+    whole = ParquetSource.read
+    monkeypatch.setattr(ParquetSource, "read", lambda self, columns: read.append(columns) or whole(self, columns))
     found = splitjoin.sql(f"SELECT r.id + 1 AS n {NEAR}", r=tmp_path / "r.parquet", s=S, window="RANGE 4", time="ts")
     assert found.table.to_pydict() == {"n": [2, 3, 4]}
     assert read == [["ts", "x", "id"]]
