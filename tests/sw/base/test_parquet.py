@@ -54,14 +54,6 @@ def test_every_place_that_opens_parquet_reads_them(spark: Path) -> None:
     assert ParquetSource(spark).int96 == {"to", "many", "of"}
 
 
-def test_parts_of_large_files(spark: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("splitjoin.joins.in_parts.LARGE", 0)
-    how: dict[str, Any] = {"on": "TRUE", "time": "to", "window": "RANGE 1 DAY", "select": ["r.n", "r.to"]}
-    found = splitjoin.join(spark, spark, to=tmp_path / "o.parquet", **how)
-    assert "in parts" in str(found.plan)
-    assert found.to_pydict() == {"n_r": [0, 1, 2, 3], "to_r": TIMES} == splitjoin.join(spark, spark, **how).to_pydict()
-
-
 def test_parts_of_a_microsecond_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path, {"n": [1, 2, 3], "t": pa.array([10**18, None, 10**18 + 1], pa.timestamp("ns"))})
     reads: list[Any] = [lambda: splitjoin.join(path, {"x": [1]}, on="TRUE"), lambda: list(parquet_batches(path, 2)),

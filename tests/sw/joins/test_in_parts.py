@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +138,14 @@ def test_no_room_for_the_rows_to_be_sorted(tmp_path: Path, monkeypatch: pytest.M
         splitjoin.join(tmp_path / "r.parquet", tmp_path / "s.parquet", on="r.x = s.a", window="RANGE 3", time="ts",
                        sort=True, to=tmp_path / "out.parquet")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.parquet", "s.parquet"]
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_int96_times_of_spark(tmp_path: Path) -> None:
+    times = [dt.datetime(1, 1, 1), dt.datetime(2020, 1, 1), dt.datetime(9999, 12, 31)]
+    rows = pa.table({"n": [0, 1, 2], "to": pa.array(times, pa.timestamp("us"))})
+    pq.write_table(rows, tmp_path / "r.parquet", use_deprecated_int96_timestamps=True)
+    found = splitjoin.join(tmp_path / "r.parquet", tmp_path / "r.parquet", on="TRUE", time="to", window="RANGE 1 DAY",
+                           select=["r.n", "r.to"], to=tmp_path / "o.parquet", device="golden")
+    assert "in parts" in str(found.plan)
+    assert found.to_pydict() == {"n_r": [0, 1, 2], "to_r": times}
