@@ -77,6 +77,8 @@ class PairTerms:
         found = np.zeros(len(counts), values.dtype)
         if len(values):
             found[present] = ufunc.reduceat(values, starts[present])
+        if values.dtype.kind == "f":
+            _take_first_zeros(found, present & (found == 0), values, starts)
         return Vector(found, present, of.denominator)
 
     def whole(self, aggregate: Aggregate) -> Vector:
@@ -102,6 +104,14 @@ def _taken(v: Vector, at: Ints, present: Mask) -> Vector:
         return Vector(np.zeros(len(at), v.values.dtype), np.zeros(len(at), np.bool_), v.denominator)
     at = np.where(present, at, 0)
     return Vector(v.values[at], v.valid[at] & present, v.denominator)
+
+
+def _take_first_zeros(found: Array, zero: Mask, values: Array, starts: Ints) -> None:
+    """Replace the least or greatest values ``found`` that are ``zero`` by the first zero of their ``values``, which
+    begin at ``starts``: −0.0 equals 0.0, and NumPy gives either.
+    """
+    zeros = np.flatnonzero(values == 0)
+    found[zero] = values[zeros[np.searchsorted(zeros, starts[zero])]]
 
 
 def _distinct(values: Array, group: Ints, n: int) -> Ints:

@@ -104,6 +104,28 @@ def test_variances_of_whole_numbers_are_exact(values: list[int]) -> None:
     assert made == [{"v": wanted, "d": math.sqrt(wanted)}]
 
 
+def test_of_equal_zeros_the_first_is_chosen() -> None:
+    """−0.0 equals 0.0; groups as long as vector registers and longer, with other values between and NULL."""
+    chance = random.Random(5)
+    rows = [(key, chance.choice([0.0, -0.0, -0.0, None, *[-1.0, 1.0, math.nan][:key % 4]]), chance.choice([0.0, -0.0]))
+            for key in range(40) for _ in range(2 * key)]
+    k, v, w = zip(*rows, strict=True)
+    r, s = pa.table({"x": range(40)}), pa.table({"k": k, "v": pa.array(v), "w": pa.array(w)})
+    texts = ["max(s.v)", "min(s.v)", "max(s.w)", "min(s.w)", "argmax(s.w, s.w)", "argmin(s.w, s.v)",
+             "quantile(s.w, 0.5)", "median(s.w)", "mode(s.v)", "max(s.v) FILTER (WHERE s.w = 0)", "max(-s.v)",
+             "count(DISTINCT s.w)"]
+
+    def found(**options: Any) -> list[list[str]]:
+        joined = splitjoin.join(r, s, aggregate={f"v{n}": text for n, text in enumerate(texts)}, **HOW, **options)
+        return [[repr(x) for x in column.to_pylist()] for column in joined.to_arrow().columns]
+
+    golden = found(device="golden")
+    firsts = [repr(next((x for key, x in zip(k, w, strict=True) if key == of), None)) for of in range(40)]
+    assert golden[2] == golden[3] == golden[4] == firsts
+    for engine in ("auto", "nested", "index", "sorted"):
+        assert found(engine=engine) == golden
+
+
 def test_the_mode_is_the_first_of_the_most_frequent() -> None:
     r, s = pa.table({"x": [1]}), pa.table({"k": [1] * 6, "a": [5, 3, 3, 5, 9, None], "f": [1.0, math.nan, math.nan,
                                                                                          None, None, 2.0]})
