@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from splitjoin.base.errors import PredicateError
 
 from .eval.scalar import Evaluator, compile_condition
@@ -151,9 +153,10 @@ class Runner:
     def __call__(self, state: Mapping[str, Any], incoming: Mapping[str, Any]) -> list[Any]:
         """The outputs, by the values of the columns of *r* and *s*."""
         row = dict(incoming)
-        for name, evaluate in self._steps:
-            row[name] = evaluate(state, row)
-        return [evaluate(state, row) for evaluate in self._outputs]
+        with np.errstate(all="ignore"):  # IEEE 754: x / 0 is infinity or NaN, and no mistake
+            for name, evaluate in self._steps:
+                row[name] = evaluate(state, row)
+            return [evaluate(state, row) for evaluate in self._outputs]
 
 
 @dataclass(frozen=True)

@@ -419,14 +419,32 @@ def rebuilt(e: Expr, children: Sequence[Expr]) -> Expr:
 MAX_DEPTH = 100
 
 
+#: The most nodes that the IR of a condition may have with shared nodes written out, if these make it so many times as
+#: large: compilers pass over each use of a shared node.
+_MOST_NODES, _SHARED = 100_000, 4
+
+
 def check_depth(e: Expr) -> None:
-    """Raise `PredicateError` if ``e`` has more than `MAX_DEPTH` levels."""
+    """Raise `PredicateError` if ``e`` has more than `MAX_DEPTH` levels, or values that it uses again and again, each
+    with others in it, make it too large to be compiled.
+    """
     levels, level = 0, [e]
     while level:
         # A node may occur several times in a level, as front ends share nodes: it is followed once.
         levels, level = levels + 1, list({id(child): child for node in level for child in node.children}.values())
         if levels > MAX_DEPTH:
             raise too_deep()
+    sizes: dict[int, int] = {}
+
+    def size(node: Expr) -> int:
+        if id(node) not in sizes:
+            sizes[id(node)] = 1 + sum(map(size, node.children))
+        return sizes[id(node)]
+
+    if size(e) > max(_MOST_NODES, _SHARED * len(sizes)):
+        raise PredicateError(f"the condition must not have more than {_MOST_NODES:,} operations with each value "
+                             f"written out where it is used, but has {size(e):,}, as each step of a computation uses "
+                             f"the one before more than once; compute the value as a column of the table first")
 
 
 def too_deep() -> PredicateError:

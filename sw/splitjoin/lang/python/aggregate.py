@@ -14,14 +14,15 @@ from splitjoin.base.errors import PredicateError
 
 from .. import build
 from ..conversions import to_float
-from ..fold import AggregateCall, Argument, Fold, Program, Slot, Width, scaled
+from ..fold import AggregateCall, Argument, Fold, Program, Slot, Width, scaled, signed, unsigned
 from ..fold_laws import check_laws
 from ..ir import Arith, Case, Col, Expr, Lit, check_depth, columns
 from ..properties import denominator, may_be_null, value_range
 from ..types import EXACT, FLOAT64, Bool, Float, Int, is_exact
 from .source import Source
-from .statements import Execution, StateRecord, Variables, is_traced
+from .statements import Execution
 from .values import Value, lift
+from .variables import StateRecord, Variables, is_traced
 
 __all__ = ["AggregateClass", "aggregate", "function"]
 
@@ -105,9 +106,9 @@ class _Steps(Variables):
         self.steps: list[tuple[Col, Expr]] = []
         self._known: dict[Expr, Expr] = {}
 
-    def kept(self, value: Value) -> Value:
-        """``value`` as a column, or that times a constant."""
-        return Value(self.column(value.expr), value.text, atom=True)
+    def stored(self, e: Expr) -> Expr:
+        """``e`` as a column, or that times a constant."""
+        return self.column(e)
 
     def whole(self, value: Value) -> Value:
         """``value`` with an integer type. Raises `PredicateError` for fractions and more than 64 bits."""
@@ -215,10 +216,11 @@ class _Compiler:
             except NameError as error:
                 raise PredicateError(f"the annotation of {name} must be known where it is defined: {error}") from None
         if typing.get_origin(hint) is typing.Annotated:
-            hint = next((x for x in typing.get_args(hint)[1:] if isinstance(x, (Width, tuple))), hint)
+            hint = next((x for x in typing.get_args(hint)[1:] if isinstance(_declared(x), (Width, tuple))), hint)
+        hint = _declared(hint)
         if many and isinstance(hint, (tuple, list)) and hint and all(h == hint[0] for h in hint) and isinstance(
-                hint[0], Width):
-            return hint[0], len(hint)
+                _declared(hint[0]), Width):
+            return _declared(hint[0]), len(hint)
         if not isinstance(hint, Width):
             raise PredicateError(f"{name} must be annotated with splitjoin.signed(bits), unsigned(bits) or fixed(bits, "
                                  f"fraction){', or a tuple of one of them' * many}, not {hint!r}")
@@ -321,7 +323,7 @@ class _Compiler:
         if result is None or isinstance(result, (list, tuple, StateRecord)):
             raise PredicateError(f"{source.name} must return one number")
         e = lift(result, source.name)
-        hint = inspect.signature(source.fn).return_annotation
+        hint = _declared(inspect.signature(source.fn).return_annotation)
         if isinstance(hint, str) and hint not in ("float", "int", "bool"):
             hint = self._width(f"the result of {source.name}", hint)
         width = None
@@ -351,6 +353,16 @@ class _Compiler:
             raise PredicateError(f"{name} is to return {width}, but what it returns may have a fraction; write // 1, "
                                  f"which rounds down")
         return steps.raw(e, width)
+
+
+def _declared(hint: Any) -> Any:
+    """``hint``, or the width that it is as a shape of Amaranth, as ``amaranth.unsigned(16)`` gives."""
+    if type(hint).__module__.partition(".")[0] != "amaranth":
+        return hint
+    bits, is_signed = getattr(hint, "width", None), getattr(hint, "signed", None)
+    if type(bits) is not int or type(is_signed) is not bool:  # an enumeration, a layout
+        return hint
+    return signed(bits) if is_signed else unsigned(bits)
 
 
 def _slot(state: StateRecord, name: str) -> Value:

@@ -26,8 +26,9 @@ from ..types import EXACT, Bool, is_exact
 from .choices import greatest, least, where
 from .source import Source
 from .values import Value, lift
+from .variables import StateRecord, Variables, is_traced
 
-__all__ = ["Execution", "StateRecord", "Variables", "is_traced"]
+__all__ = ["Execution"]
 
 #: Functions that call each other are followed so deep.
 _CALLS = 20
@@ -52,33 +53,6 @@ _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 _CONSTANT = {builtins.len, builtins.range, builtins.round, builtins.int, builtins.float, builtins.tuple, builtins.list,
              builtins.enumerate, builtins.zip, builtins.reversed, builtins.sum, builtins.min, builtins.max,
              builtins.abs, builtins.bool, Fraction}
-
-
-class Variables:
-    """Keeps values of assignments; this one leaves them as they are."""
-
-    def kept(self, value: Value) -> Value:
-        """``value`` in the form in which it is used from now on."""
-        return value
-
-    def whole(self, value: Value) -> Value:
-        """``value`` in the form in which bit operations take it."""
-        return value
-
-
-class StateRecord:
-    """The stand-in for ``self``, or for another state: attributes that hold values, or lists of values.
-
-    ``assign(name, value, at)`` returns what attribute ``name`` has once ``value`` is assigned; None: read only.
-    """
-
-    def __init__(self, name: str, values: Mapping[str, Any], assign: Callable[[str, Any, str], Value] | None = None):
-        self.name, self.values, self.assign = name, dict(values), assign
-
-
-def is_traced(value: Any) -> bool:
-    """True if ``value`` depends on the tuples."""
-    return isinstance(value, Value) or (isinstance(value, (list, tuple)) and any(map(is_traced, value)))
 
 
 class Execution:
@@ -188,26 +162,28 @@ class Execution:
             x, y = a[name], b[name]
             if isinstance(x, StateRecord) and isinstance(y, StateRecord):
                 record = StateRecord(x.name, {}, x.assign)
-                record.values = {n: self._chosen(condition, x.values[n], y.values[n]) for n in x.values}
+                record.values = {n: self._chosen(condition, x.values[n], y.values[n], f"{x.name}.{n}")
+                                 for n in x.values}
                 merged[name] = record
             elif x is y:
                 merged[name] = x
             else:
                 try:
-                    merged[name] = self._chosen(condition, x, y)
+                    merged[name] = self._chosen(condition, x, y, name)
                 except SplitJoinError as error:
                     raise self._located(error, node) from None
         return merged
 
-    def _chosen(self, condition: Value, a: Any, b: Any) -> Any:
-        """``a`` where ``condition`` is true, else ``b``."""
+    def _chosen(self, condition: Value, a: Any, b: Any, name: str = "") -> Any:
+        """``a`` where ``condition`` is true, else ``b``; ``name``: of what has it from now on."""
         if a is b:
             return a
         if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
             if len(a) != len(b):
                 raise PredicateError(f"both branches of an if must give tuples of one length, not {len(a)} and "
                                      f"{len(b)}")
-            return [self._chosen(condition, x, y) for x, y in zip(a, b, strict=True)]
+            return [self._chosen(condition, x, y, f"{name}[{n}]" if name else "")
+                    for n, (x, y) in enumerate(zip(a, b, strict=True))]
         if not is_traced(a) and not is_traced(b) and type(a) is type(b) and a == b:
             return a
         if any(isinstance(x, (list, tuple, StateRecord)) for x in (a, b)):
@@ -217,15 +193,15 @@ class Execution:
             null = Value(Lit(EXACT, None), "None", atom=True)
             then, other = (null if x is None else x for x in (a, b))
             choice = case([condition.expr], [_lifted(then, at)], _lifted(other, at), at)
-            return self._places.kept(Value(choice, at, atom=True))
+            return self._places.kept(Value(choice, at, atom=True), name)
         if _is_condition(a) and _is_condition(b):
-            return self._places.kept((condition & a) | (~condition & b))
-        return self._places.kept(where(condition, a, b))
+            return self._places.kept((condition & a) | (~condition & b), name)
+        return self._places.kept(where(condition, a, b), name)
 
     def _assign(self, target: ast.expr, value: Any) -> None:
         match target:
             case ast.Name():
-                self._env[target.id] = self._places.kept(value) if isinstance(value, Value) else value
+                self._env[target.id] = self._places.kept(value, target.id) if isinstance(value, Value) else value
             case ast.Tuple() | ast.List():
                 items = list(value) if isinstance(value, (list, tuple)) else None
                 if items is None or len(items) != len(target.elts):

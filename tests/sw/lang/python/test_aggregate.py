@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import linecache
+import math
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pytest
@@ -172,3 +173,102 @@ def test_values_that_an_aggregate_cannot_take_are_refused(call: tuple[Any, ...],
     schema = pa.schema({"a": pa.int64(), "f": pa.float64(), "t": pa.string()})
     with pytest.raises(splitjoin.SplitJoinError, match=re.escape(message)):
         splitjoin.query(pa.schema({"x": pa.int64()}), schema, on="TRUE", window="ROWS 1", aggregate={"v": count(*call)})
+
+
+def rooted(rounds: int, statement: str = "if") -> str:
+    """A class whose result is the square root of the sum, digit by digit in so many ``rounds``."""
+    step = {"if": """            if rest >= root + bit:
+                rest = rest - (root + bit)
+                root = (root >> 1) + bit
+            else:
+                root = root >> 1
+""", "choice": """            fits = rest >= root + bit
+            rest, root = (rest - root - bit if fits else rest), ((root >> 1) + bit if fits else root >> 1)
+"""}[statement]
+    return f"""class Made:
+    n: unsigned(62)
+    def add(self, x: unsigned(62)):
+        self.n += x
+    def result(self) -> unsigned(62):
+        rest, root, bit = self.n, 0, 1 << 60
+        for _ in range({rounds}):
+{step}            bit = bit >> 2
+        return min(max(root, 0), 2**62 - 1)
+"""
+
+
+@pytest.mark.parametrize("statement", ["if", "choice"])
+def test_a_loop_of_choices_is_as_long_as_its_rounds(statement: str) -> None:
+    """Each round uses the values of the one before several times."""
+    fold = made(rooted(31, statement)).fold
+    sizes = [len(made(rooted(rounds, statement)).fold.digest_text) for rounds in (8, 16, 31)]
+    assert sizes[2] < 5 * sizes[0]
+    for value in (0, 1, 3, 4, 10**9, 10**18, 2**62 - 1):
+        assert fold.result.evaluator()({"n": value}, {}) == [math.isqrt(value)]
+    whole = made(rooted(256, statement))
+    r, s = pa.table({"k": [1, 2]}), pa.table({"a": [1, 1, 2], "v": [100, 2000, 5]})
+    for device in ("golden", "cpu"):
+        found = splitjoin.join(r, s, on="r.k = s.a", by="r", aggregate={"m": whole("s.v")}, device=device)
+        assert found.to_pydict()["m"] == [0, 0]  # halved in every round
+
+
+def test_errors_call_long_values_by_name() -> None:
+    lines = ["y = x", "for _ in range(9):", "    if y > self.n:", "        y = y * 3 - self.n", "self.t[y] = 1"]
+    with pytest.raises(PredicateError, match=r"an index must lie within 0 and 2") as caught:
+        made(add("self.n += 1", *lines))
+    assert len(str(caught.value)) < 1000
+    with pytest.raises(PredicateError, match=r"'y' is not supported|y \*\* 2"):
+        made(add("self.n += 1", *lines[:4], "self.n = y ** 2"))
+
+
+def test_a_condition_whose_steps_double_is_refused() -> None:
+    text = """def root(n):
+    rest = n
+    r = 0
+    bit = 1 << 30
+    for i in range(16):
+        if rest >= r + bit:
+            rest = rest - (r + bit)
+            r = r // 2 + bit
+        else:
+            r = r // 2
+        bit = bit // 4
+    return r
+"""
+    file = "<doubling>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    names: dict[str, Any] = {}
+    exec(compile(text, file, "exec", dont_inherit=True), names)
+    root = splitjoin.function(names["root"])
+    schema = pa.schema([("x", pa.int64())])
+    with pytest.raises(PredicateError, match=r"must not have more than 100,000 operations .* but has 37,7\d\d,\d\d\d,"):
+        splitjoin.query(schema, schema, on=lambda r, s: root(r.x) == s.x, window="ROWS 9")
+
+
+def test_a_result_divided_by_a_sum_does_not_warn() -> None:
+    """Warnings are errors in tests; laws are checked with states whose sums are 0."""
+    made("""class Made:
+    n: signed(32)
+    def add(self, x: signed(8)):
+        self.n += x
+    def merge(self, other):
+        self.n += other.n
+    def result(self):
+        return 1 / self.n
+""")
+
+
+def test_shapes_of_amaranth() -> None:
+    amaranth = pytest.importorskip("amaranth")
+    text = """class Made:
+    n: {0}unsigned(12)
+    t: ({0}signed(4),) * 3
+    def add(self, x: Annotated[int, {0}signed(8)]):
+        self.n += x
+    def result(self) -> {0}unsigned(12):
+        return self.n
+"""
+    NAMES.update(amaranth=amaranth, Annotated=Annotated)
+    assert made(text.format("amaranth.")).fold == made(text.format("")).fold
+    with pytest.raises(PredicateError, match=r"unsigned\(bits\) must have 1 to 64 bits, not 65"):
+        made(text.format("amaranth.").replace("12", "65"))

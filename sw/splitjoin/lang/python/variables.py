@@ -1,0 +1,49 @@
+"""Values that a compiled Python function assigns, and the states that hold some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..ir import Expr
+from .values import Value
+
+__all__ = ["StateRecord", "Variables", "is_traced"]
+
+#: Letters of a text by which errors call a kept value.
+_TEXT = 80
+
+
+class Variables:
+    """Keeps values of assignments; this one leaves them as they are."""
+
+    def kept(self, value: Value, name: str = "") -> Value:
+        """``value`` in the form in which it is used from now on; ``name``: of what is assigned to.
+
+        Errors call it by its text, or, where that is long, by its name: texts that hold others grow without end.
+        """
+        text = value.text if len(value.text) <= _TEXT else name or f"{value.text[:_TEXT]}…"
+        return Value(self.stored(value.expr), text, atom=True)
+
+    def stored(self, e: Expr) -> Expr:
+        """``e`` in the form in which it is used from now on."""
+        return e
+
+    def whole(self, value: Value) -> Value:
+        """``value`` in the form in which bit operations take it."""
+        return value
+
+
+class StateRecord:
+    """The stand-in for ``self``, or for another state: attributes that hold values, or lists of values.
+
+    ``assign(name, value, at)`` returns what attribute ``name`` has once ``value`` is assigned; None: read only.
+    """
+
+    def __init__(self, name: str, values: Mapping[str, Any], assign: Callable[[str, Any, str], Value] | None = None):
+        self.name, self.values, self.assign = name, dict(values), assign
+
+
+def is_traced(value: Any) -> bool:
+    """True if ``value`` depends on the tuples."""
+    return isinstance(value, Value) or (isinstance(value, (list, tuple)) and any(map(is_traced, value)))
