@@ -105,6 +105,7 @@ spark-cluster: $(STAMP) ## Joins on a standalone cluster of two workers on this 
 
 fuzz: $(STAMP) ## 100,000 damaged files, snapshots, states, messages, and 25,000 random joins against golden (two hours).
 	$(BIN)/python -m tests.fuzz
+	$(BIN)/python -m tests.sw.server.hostile
 
 wheel-test: $(STAMP) ## Build wheel and sdist, install both where there is no compiler, and run all examples of docs (minutes).
 	$(BIN)/python -m tests.wheel

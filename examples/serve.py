@@ -35,19 +35,19 @@ window = "RANGE 60"
 """
 
 
-def put(client, stream, column, rows):
+def put(client, options, stream, column, rows):
     """Put the rows that the server does not have yet: after a crash of either side, nothing is lost or doubled."""
     body = json.dumps({"stream": stream}).encode()
-    (answer,) = client.do_action(flight.Action("position", body))
+    (answer,) = client.do_action(flight.Action("position", body), options)
     first = json.loads(answer.body.to_pybytes())["delivered"]
     schema = pa.schema([pa.field("ts", pa.int64(), False), pa.field(column, pa.int32(), False)])
     command = json.dumps({"stream": stream, "from": first}).encode()
-    writer, _ = client.do_put(flight.FlightDescriptor.for_command(command), schema)
+    writer, _ = client.do_put(flight.FlightDescriptor.for_command(command), schema, options)
     for at in range(first, rows, 100):
         values = [at + i for i in range(min(100, rows - at))]
         writer.write_batch(pa.record_batch([values, [v * 7 % 50 for v in values]], schema=schema))
     writer.close()
-    client.do_action(flight.Action("finish", body))
+    client.do_action(flight.Action("finish", body), options)
 
 
 def main(rows):
@@ -57,14 +57,16 @@ def main(rows):
         command = [sys.executable, "-m", "splitjoin", "serve", str(file)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
             port = re.search(r"serves on .*:(\d+), with", server.stderr.readline())[1]
+            token = (Path(folder) / "results/_token").read_text().strip()  # which the server has made
+            options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())])
             with flight.connect(f"grpc://127.0.0.1:{port}") as client:
-                put(client, "orders", "price", rows)
-                put(client, "offers", "ask", rows)
+                put(client, options, "orders", "price", rows)
+                put(client, options, "offers", "ask", rows)
                 # A follower gets rows as they are committed; both streams end here, so this one ends too.
-                batches = client.do_get(flight.Ticket(b'{"query": "near"}'))
+                batches = client.do_get(flight.Ticket(b'{"query": "near"}'), options)
                 print(f"{sum(len(chunk.data) for chunk in batches):,} rows followed")
                 ask = flight.Ticket(b'{"sql": "SELECT max(price) AS price FROM near"}')
-                print(client.do_get(ask).read_all().to_pylist())
+                print(client.do_get(ask, options).read_all().to_pylist())
             server.terminate()
 
 

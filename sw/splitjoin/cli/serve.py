@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -28,11 +29,12 @@ def serve_options(parser: argparse.ArgumentParser) -> None:
 
 def run_serve(args: argparse.Namespace) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises `InputError` for a file that is wrong, `ToolError` without Arrow Flight."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # strangers would write its log, a line for each refusal
     try:
         from splitjoin.server.flight import FlightServer
     except ImportError as error:
-        raise ToolError(f"a server needs Arrow Flight, which this pyarrow does not have: {first_line(error)}; install "
-                        f"pyarrow from PyPI") from None
+        raise ToolError(f"a server needs grpcio, and a pyarrow with Arrow Flight, as that of PyPI: "
+                        f"{first_line(error)}; pip install 'splitjoin[serve]'") from None
     from splitjoin.server import JoinService, check_config, read_config
 
     config = read_config(args.file)
@@ -47,6 +49,7 @@ def run_serve(args: argparse.Namespace) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    _take_many_files()
     service = JoinService(config, _log)
     try:
         server = FlightServer(service)
@@ -56,19 +59,32 @@ def run_serve(args: argparse.Namespace) -> None:
             raise InputError(f"the server must listen on {config.host}:{config.port}, but {first_line(error)}; stop "
                              f"what listens there, or choose another port") from None
         raise
-    _log(f"serves on {config.host}:{server.port}, with {service.epochs()} epochs in {config.folder}")
+    _log(f"serves on {config.host}:{server.port}, with {service.epochs()} epochs in {config.folder}; the token that "
+         f"calls need is in {config.token_file}")
     while not stop.wait(0.5):  # short, as a signal before the wait does not end it
         pass
     service.stop()
     _log(f"stopped, with {service.epochs()} epochs")
-    # Calls that wait for their clients would hold up the end for ever; what they put is committed already.
-    ending = threading.Thread(target=server.shutdown, daemon=True)
+    # Calls that wait for their clients would hold up the end for ever; what they put is committed already. They are not
+    # cancelled: pyarrow's clients take that for a Ctrl-C of their own.
+    ending = threading.Thread(target=server.shutdown, args=(10 * _GRACE,), daemon=True)
     ending.start()
     ending.join(_GRACE)
     if ending.is_alive():
         sys.stderr.flush()
         sys.stdout.flush()
         os._exit(0)
+
+
+def _take_many_files() -> None:
+    """Raise the limit of open files to the highest: a thousand silent connections must not stop epochs."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):  # macOS has a lower one than it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _log(line: str) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,13 @@ from splitjoin.base.errors import InputError, first_line
 from splitjoin.lang.schema import suggest
 from splitjoin.tables.schema_text import parse_schema
 
+from .token import token_in
+
 __all__ = ["Limits", "QueryConfig", "ServerConfig", "StreamConfig", "read_config"]
 
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+):(\d{1,5})")
-#: The least length of a token.
-_TOKEN = 16
+_SIZE = re.compile(r"(\d{1,6}) ?([KMGT])(i?)B")
+_UNITS = {"K": 1, "M": 2, "G": 3, "T": 4}
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,10 @@ class Limits:
         subscriptions: Clients that may follow queries at once.
         statements: One-time statements that may run at once.
         statement_seconds: Seconds that one may take, with what its client takes to read it.
-        statement_memory: Memory of one, as DuckDB has it: ``"1GB"``.
+        statement_memory: Memory of one, beside that of an interpreter with DuckDB: ``"1GB"``.
         unread: Tuples that the slowest query may have to join before clients' puts wait.
+        put_rows: Rows of one batch of a put.
+        put_bytes: Bytes of one, on the wire and once it is unpacked: ``"64MB"``.
     """
 
     subscriptions: int = 64
@@ -62,6 +66,18 @@ class Limits:
     statement_seconds: float = 30.0
     statement_memory: str = "1GB"
     unread: int = 1 << 20
+    put_rows: int = 1 << 20
+    put_bytes: str = "64MB"
+
+    @property
+    def statement_size(self) -> int:
+        """``statement_memory`` in bytes."""
+        return _bytes(self.statement_memory)
+
+    @property
+    def put_size(self) -> int:
+        """``put_bytes`` in bytes."""
+        return _bytes(self.put_bytes)
 
 
 @dataclass(frozen=True)
@@ -73,7 +89,7 @@ class ServerConfig:
     folder: Path
     streams: tuple[StreamConfig, StreamConfig]
     queries: tuple[QueryConfig, ...]
-    token: str | None = field(default=None, repr=False)
+    token_file: Path
     certificate: bytes | None = field(default=None, repr=False)
     key: bytes | None = field(default=None, repr=False)
     limits: Limits = Limits()
@@ -105,11 +121,9 @@ class _Reader:
         tls = _table("tls", found.get("tls", {}))
         if tls:
             _keys("[tls]", tls, {"certificate", "key"}, set())
-        token = self._token(found["token_file"]) if "token_file" in found else None
-        if not _is_loopback(host) and (token is None or not tls):
-            raise InputError(f"a server that other machines reach needs a token_file and [tls], but listen = "
-                             f"'{host}:{port}' lacks {'token_file' if token is None else '[tls]'}; add it, or listen "
-                             f"on 127.0.0.1")
+        if not _is_loopback(host) and not tls:
+            raise InputError(f"a server that other machines reach needs [tls], but the file with listen = "
+                             f"'{host}:{port}' has none; add it, or listen on 127.0.0.1")
         streams = _table("streams", found["streams"])
         if len(streams) != 2:
             raise InputError(f"a server joins two streams, [streams.NAME] each, but the file has {len(streams)}")
@@ -117,8 +131,12 @@ class _Reader:
         queries = tuple(self._query(name, value) for name, value in _table("queries", found["queries"]).items())
         if not queries:
             raise InputError("a server needs a query, [queries.NAME], but the file has none")
+        folder = self._folder / _text("folder", found["folder"])
+        token_file = self._folder / _text("token_file", found.get("token_file", str(folder.absolute() / "_token")))
+        if token_file.exists():
+            token_in(token_file)  # raises; it is made when the server starts
         return ServerConfig(
-            host, port, self._folder / _text("folder", found["folder"]), (first, second), queries, token,
+            host, port, folder, (first, second), queries, token_file,
             self._bytes("tls.certificate", tls["certificate"]) if tls else None,
             self._bytes("tls.key", tls["key"]) if tls else None, _limits(_table("limits", found.get("limits", {}))),
             _some("input", found, {"lateness", "watermark", "idle", "retain"}),
@@ -141,17 +159,6 @@ class _Reader:
         return QueryConfig(name, _text(f"{what} sql", value["sql"]), value["window"],
                            _text(f"{what} device", value.get("device", "cpu")),
                            _table(f"queries.{name}.options", value.get("options", {})))
-
-    def _token(self, value: Any) -> str:
-        path = self._folder / _text("token_file", value)
-        text = self._bytes("token_file", value).decode("utf-8", "replace").strip()
-        if len(text) < _TOKEN or not text.isprintable() or not text.isascii() or " " in text:
-            raise InputError(f"a token must be one line of at least {_TOKEN} ASCII characters without blanks, but "
-                             f"{path} has another text; write a random one, as of `openssl rand -hex 32`")
-        if os.name == "posix" and path.stat().st_mode & 0o077:
-            raise InputError(f"only its owner may read a token, but {path} has the mode "
-                             f"{path.stat().st_mode & 0o777:03o}; run chmod 600 on it")
-        return text
 
     def _bytes(self, what: str, value: Any) -> bytes:
         path = self._folder / _text(what, value)
@@ -188,18 +195,25 @@ def _some(what: str, found: Mapping[str, Any], names: set[str]) -> dict[str, Any
 
 
 def _limits(found: dict[str, Any]) -> Limits:
-    known = {name: type(getattr(Limits, name)) for name in ("subscriptions", "statements", "statement_seconds",
-                                                            "statement_memory", "unread")}
+    known = {one.name: type(getattr(Limits, one.name)) for one in fields(Limits)}
     _keys("[limits]", found, set(), set(known))
     for name, value in found.items():
         kinds = (int, float) if known[name] is float else (known[name],)
         if isinstance(value, bool) or not isinstance(value, kinds) or (not isinstance(value, str) and value <= 0):
             raise InputError(f"[limits] {name} must be a {'text' if known[name] is str else 'number'} above 0, not "
                              f"{value!r}")
-    memory = found.get("statement_memory", Limits.statement_memory)
-    if not re.fullmatch(r"\d{1,6} ?[KMGT]i?B", memory):
-        raise InputError(f"[limits] statement_memory must be like '500MB', not {memory!r}")
+    for name, (least, most) in {"statement_memory": ("16MB", "999999TB"), "put_bytes": ("64KB", "1GB")}.items():
+        text = found.get(name, getattr(Limits, name))
+        if not _SIZE.fullmatch(text) or not _bytes(least) <= _bytes(text) <= _bytes(most):
+            raise InputError(f"[limits] {name} must be like '500MB', from {least} to {most}, not {text!r}")
     return Limits(**found)
+
+
+def _bytes(text: str) -> int:
+    """The bytes of a size such as ``"500MB"`` or ``"2GiB"``."""
+    match = _SIZE.fullmatch(text)
+    assert match is not None
+    return int(match[1]) * int((1024 if match[3] else 1000) ** _UNITS[match[2]])
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -1,32 +1,49 @@
-"""`FlightServer`: a `JoinService` behind Arrow Flight (pyarrow.flight), whose clients are plain Flight clients.
+"""`FlightServer`: a `JoinService` behind Arrow Flight, whose clients are plain Flight clients.
 
 Clients put to streams, get the rows of queries and of statements, and call actions; docs/server.md describes each.
+gRPC's own server for Python carries the messages, as pyarrow's unpacks what clients put before anybody can look at it.
 """
 
 from __future__ import annotations
 
 import hmac
+import io
 import json
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import grpc
 import pyarrow as pa
 import pyarrow.flight as fl
+import pyarrow.ipc
 
 from splitjoin.base.errors import InputError, SplitJoinError
 from splitjoin.base.json_text import parsed_json
 from splitjoin.lang.schema import suggest
 
+from .messages import FlightData, action_type, data_message, put_result, split, stated
+from .puts import Put
 from .service import JoinService
 from .statements import Statements
+from .token import token_in
 
 __all__ = ["FlightServer"]
 
 #: The most bytes of a ticket, a descriptor or an action's body.
 _MOST = 1 << 16
+#: Bytes of a put's message beside those of its batch: its header, and the descriptor.
+_BESIDE = 1 << 21
+#: Calls beside those that put, follow and ask: actions, schemas and lists.
+_SHORT_CALLS = 32
+#: The most bytes of an error's text, which gRPC carries in a header.
+_MOST_SAID = 2000
+#: Milliseconds after which a client is asked whether it is there, that it has to answer, and after which a connection
+#: without calls is closed.
+_KEEPALIVE, _ANSWER, _IDLE = 30_000, 20_000, 300_000
+_PATH = "/arrow.flight.protocol.FlightService/"
 _ACTIONS = {
     "position": 'how many tuples of a source are delivered, and committed: {"stream": …, "source": …}',
     "heartbeat": 'promise that a stream delivers nothing below a time: {"stream": …, "time": …}',
@@ -39,132 +56,167 @@ _BODIES: dict[str, tuple[str, ...]] = {"position": ("stream", "source"), "heartb
                                        "idle": ("stream",), "finish": ("stream",), "status": ()}
 
 
-class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight is untyped
-    """Serves ``service`` at the address of its configuration; ``port`` says which one if that was 0."""
+class FlightServer:
+    """Serves ``service`` at the address of its configuration; ``port`` says which one if that was 0. Each call must
+    have the header ``authorization: Bearer TOKEN``. Raises OSError where it cannot listen there, and `InputError`.
+    """
 
     def __init__(self, service: JoinService):
-        config = service.config
-        self._service, self._statements = service, Statements(config.limits)
-        self._followers = threading.Semaphore(config.limits.subscriptions)
-        options: dict[str, Any] = {}
-        if config.certificate is not None:
-            options["tls_certificates"] = [(config.certificate, config.key)]
-        if config.token is not None:
-            options["middleware"] = {"token": _TokenCheck(config.token)}
-        scheme = "grpc" if config.certificate is None else "grpc+tls"
-        super().__init__(f"{scheme}://{config.host}:{config.port}", **options)
+        config, limits = service.config, service.config.limits
+        self._service = service
+        self._wanted = f"Bearer {token_in(config.token_file)}".encode()
+        self._statements = Statements(limits)
+        self._followers = threading.Semaphore(limits.subscriptions)
+        calls = limits.subscriptions + limits.statements + _SHORT_CALLS + sum(
+            len(one.sources) for one in config.streams)
+        self._methods: dict[str, Callable[[Iterator[bytes], Any], Iterator[bytes]]] = {
+            _PATH + name: method for name, method in (
+                ("DoPut", self._put), ("DoGet", self._get), ("DoAction", self._act), ("GetFlightInfo", self._info),
+                ("GetSchema", self._schema), ("ListActions", self._list_actions), ("ListFlights", self._list_flights))}
+        self._server = grpc.server(
+            ThreadPoolExecutor(calls, "splitjoin call"), handlers=[_Handlers(self._handler)],
+            maximum_concurrent_rpcs=calls, options=[
+                ("grpc.max_receive_message_length", limits.put_size + _BESIDE),
+                ("grpc.compression_enabled_algorithms_bitset", 1),  # none: what it unpacks has no limit
+                ("grpc.so_reuseport", 0),  # a second server is refused
+                ("grpc.keepalive_time_ms", _KEEPALIVE), ("grpc.keepalive_timeout_ms", _ANSWER),
+                ("grpc.max_connection_idle_ms", _IDLE)])
+        address = f"{config.host}:{config.port}"
+        try:
+            self.port = self._server.add_insecure_port(address) if config.certificate is None else (
+                self._server.add_secure_port(address, grpc.ssl_server_credentials([(config.key, config.certificate)])))
+        except RuntimeError as error:
+            raise OSError(str(error)) from None
+        self._server.start()
 
-    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+    def shutdown(self, grace: float = 0.0) -> None:
+        """Take no more calls, and wait until those that run end; cancel them after ``grace`` seconds."""
+        self._statements.close()
+        self._server.stop(grace).wait()
+
+    def _handler(self, path: str) -> Any:
+        """The handler of the method ``path``; None if there is none. All take streams: a message is read, and takes
+        memory, only once the token was seen.
+        """
+        method = self._methods.get(path)
+
+        def call(requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
+            given = [value for name, value in context.invocation_metadata() if name == "authorization"]
+            sent = given[0] if len(given) == 1 else ""
+            if not hmac.compare_digest(sent.encode() if isinstance(sent, str) else sent, self._wanted):
+                context.abort(grpc.StatusCode.UNAUTHENTICATED, "the call must have the header 'authorization: Bearer "
+                                                               "TOKEN' with the server's token, which is in its "
+                                                               "token_file")
+            assert method is not None
+            code, said = grpc.StatusCode.UNKNOWN, ""
+            try:
+                yield from method(requests, context)
+                return
+            except SplitJoinError as error:
+                said = str(error)
+            except Exception:
+                if not context.is_active():  # the client is gone
+                    return
+                traceback.print_exc()
+                code, said = grpc.StatusCode.INTERNAL, "the server failed at this call; its log says why"
+            context.abort(code, said.encode()[:_MOST_SAID].decode("utf-8", "ignore"))
+
+        return None if method is None else grpc.stream_stream_rpc_method_handler(call)
+
+    def _put(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
         """Deliver a client's batches to a source of a stream."""
-        with _told():
-            asked = _command(descriptor)
-            stream, source = _text(asked, "stream"), _text(asked, "source", "main")
-            at = None if asked.get("from") is None else _number(asked["from"], "from")
-            acknowledge = _flag(asked, "acknowledge", False)
-            to = self._service.source(stream, source)
-            try:
-                have = self._service.position(stream, source)["delivered"]
-                if at is not None and at != have:
-                    raise InputError(f"a put must go on where the source {stream}/{source} stands, at tuple {have}, "
-                                     f"but it goes on from {at}; ask for the position, and put from there on")
-                while True:
-                    try:
-                        chunk = reader.read_chunk()
-                    except StopIteration:
-                        return
-                    if self._service.stopping:
-                        raise InputError("the server stops; ask for the position when it runs again, and put from "
-                                         "there on")
-                    if chunk.data is not None:
-                        with self._service.naming(stream, source):
-                            to.push(chunk.data)
-                    if acknowledge:
-                        writer.write(pa.py_buffer(json.dumps(self._service.position(stream, source)).encode()))
-            finally:
-                self._service.release(stream, source)
+        put = Put(requests, self._service.config.limits)
+        asked = _command(_of_bytes(fl.FlightDescriptor, put.descriptor, "the descriptor of a put"))
+        stream, source = _text(asked, "stream"), _text(asked, "source", "main")
+        at = None if asked.get("from") is None else _number(asked["from"], "from")
+        acknowledge = _flag(asked, "acknowledge", False)
+        to = self._service.source(stream, source)
+        try:
+            have = self._service.position(stream, source)["delivered"]
+            if at is not None and at != have:
+                raise InputError(f"a put must go on where the source {stream}/{source} stands, at tuple {have}, "
+                                 f"but it goes on from {at}; ask for the position, and put from there on")
+            for batch in put:
+                if self._service.stopping:
+                    raise InputError("the server stops; ask for the position when it runs again, and put from there on")
+                if batch is not None:
+                    with self._service.naming(stream, source):
+                        to.push(batch)
+                if acknowledge:
+                    yield put_result(json.dumps(self._service.position(stream, source)).encode())
+        finally:
+            self._service.release(stream, source)
 
-    def do_get(self, context: Any, ticket: Any) -> Any:
+    def _get(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
         """The rows of a query as they are committed, or of a statement."""
-        with _told():
-            asked = _object(ticket.ticket, "a ticket")
-            if "sql" in asked:
-                _known(asked, "a ticket with a statement", "sql")
-                return self._answer(_text(asked, "sql"))
-            _known(asked, "a ticket", "query", "epoch", "row", "follow")
-            query = _text(asked, "query")
-            epoch = asked.get("epoch", 0)
-            epoch = self._service.epochs() if epoch == "now" else _number(epoch, "epoch")
-            row, follow = _number(asked.get("row", 0), "row"), _flag(asked, "follow", True)
-            if query not in self._service.schemas:
-                next(self._service.rows(query), None)  # raises
-            if not self._followers.acquire(blocking=False):
-                raise InputError(f"{self._service.config.limits.subscriptions} clients may get rows at once, and so "
-                                 f"many do; try again later")
-            rows = self._service.rows(query, epoch=epoch, row=row, follow=follow, gone=context.is_cancelled)
-            return fl.GeneratorStream(self._service.schemas[query], _Released(rows, self._followers.release))
+        asked = _object(_of_bytes(fl.Ticket, _first(requests), "a ticket").ticket, "a ticket")
+        if "sql" in asked:
+            _known(asked, "a ticket with a statement", "sql")
+            yield from self._statements.answer(_text(asked, "sql"), self._service.tables())
+            return
+        _known(asked, "a ticket", "query", "epoch", "row", "follow")
+        query = _text(asked, "query")
+        epoch = asked.get("epoch", 0)
+        epoch = self._service.epochs() if epoch == "now" else _number(epoch, "epoch")
+        row, follow = _number(asked.get("row", 0), "row"), _flag(asked, "follow", True)
+        if query not in self._service.schemas:
+            next(self._service.rows(query), None)  # raises
+        if not self._followers.acquire(blocking=False):
+            raise InputError(f"{self._service.config.limits.subscriptions} clients may get rows at once, and so "
+                             f"many do; try again later")
+        try:
+            rows = self._service.rows(query, epoch=epoch, row=row, follow=follow, gone=lambda: not context.is_active())
+            yield from _messages(self._service.schemas[query], (
+                (batch, json.dumps(place).encode()) for batch, place in rows))
+        finally:
+            self._followers.release()
 
-    def _answer(self, sql: str) -> Any:
-        running = self._statements.answer(sql, self._service.tables())
-        reader = running.__enter__()
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            try:
-                yield from reader
-            except (pa.ArrowException, OSError) as error:
-                raise fl.FlightServerError(f"the statement failed: {self._statements.reason(error)}") from None
-
-        def end() -> None:
-            running.__exit__(None, None, None)
-
-        return fl.GeneratorStream(reader.schema, _Released(batches(), end))
-
-    def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
+    def _list_flights(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
         """A flight for each query to get, and each stream to put to."""
         for name in self._service.schemas:
-            yield self._flight(name)
+            yield self._flight(name).serialize()
         for stream in self._service.config.streams:
-            yield fl.FlightInfo(stream.schema, fl.FlightDescriptor.for_path(stream.name), [], -1, -1)
+            yield fl.FlightInfo(stream.schema, fl.FlightDescriptor.for_path(stream.name), [], -1, -1).serialize()
 
-    def get_flight_info(self, context: Any, descriptor: Any) -> Any:
+    def _info(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
         """The flight of the query that is the descriptor's path."""
-        with _told():
-            return self._flight(_name(descriptor))
+        yield self._flight(_name(_first(requests))).serialize()
 
-    def get_schema(self, context: Any, descriptor: Any) -> Any:
+    def _schema(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
         """The schema of the query or the stream that is the descriptor's path."""
-        with _told():
-            name = _name(descriptor)
-            for stream in self._service.config.streams:
-                if stream.name == name:
-                    return fl.SchemaResult(stream.schema)
-            return fl.SchemaResult(self._flight(name).schema)
+        name = _name(_first(requests))
+        for stream in self._service.config.streams:
+            if stream.name == name:
+                yield fl.SchemaResult(stream.schema).serialize()
+                return
+        yield fl.SchemaResult(self._flight(name).schema).serialize()
 
-    def list_actions(self, context: Any) -> list[tuple[str, str]]:
+    def _list_actions(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
         """The actions, with what their bodies hold."""
-        return list(_ACTIONS.items())
+        yield from (action_type(name, description) for name, description in _ACTIONS.items())
 
-    def do_action(self, context: Any, action: Any) -> list[bytes]:
+    def _act(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
         """Do an action; its answer is JSON."""
-        with _told():
-            asked = _object(action.body.to_pybytes() or b"{}", "the body of an action")
-            if action.type in _BODIES:
-                _known(asked, f"the body of {action.type}", *_BODIES[action.type])
-            service = self._service
-            found: Any = None
-            match action.type:
-                case "position":
-                    found = service.position(_text(asked, "stream"), _text(asked, "source", "main"))
-                case "heartbeat":
-                    service.heartbeat(_text(asked, "stream"), _number(asked.get("time"), "time", -(2**63)))
-                case "idle":
-                    service.idle(_text(asked, "stream"))
-                case "finish":
-                    service.finish(_text(asked, "stream"))
-                case "status":
-                    found = service.status()
-                case other:
-                    raise InputError(f"there is no action {other!r}; there are {', '.join(_ACTIONS)}")
-            return [json.dumps(found).encode()]
+        action = _of_bytes(fl.Action, _first(requests), "an action")
+        asked = _object(action.body.to_pybytes() or b"{}", "the body of an action")
+        if action.type in _BODIES:
+            _known(asked, f"the body of {action.type}", *_BODIES[action.type])
+        service = self._service
+        found: Any = None
+        match action.type:
+            case "position":
+                found = service.position(_text(asked, "stream"), _text(asked, "source", "main"))
+            case "heartbeat":
+                service.heartbeat(_text(asked, "stream"), _number(asked.get("time"), "time", -(2**63)))
+            case "idle":
+                service.idle(_text(asked, "stream"))
+            case "finish":
+                service.finish(_text(asked, "stream"))
+            case "status":
+                found = service.status()
+            case other:
+                raise InputError(f"there is no action {other!r}; there are {', '.join(_ACTIONS)}")
+        yield fl.Result(pa.py_buffer(json.dumps(found).encode())).serialize()
 
     def _flight(self, name: str) -> Any:
         if name not in self._service.schemas:
@@ -174,60 +226,45 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # pyarrow.flight
                              [fl.FlightEndpoint(ticket, [])], -1, -1)
 
 
-class _TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]  # pyarrow.flight is untyped
-    """Lets calls pass that have the header ``authorization: Bearer TOKEN``."""
+class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc is untyped
+    def __init__(self, find: Callable[[str], Any]):
+        self._find = find
 
-    def __init__(self, token: str):
-        self._wanted = f"Bearer {token}".encode()
-
-    def start_call(self, info: Any, headers: dict[str, list[Any]]) -> None:
-        found = [value for name, values in headers.items() if name.lower() == "authorization" for value in values]
-        given = found[0] if len(found) == 1 else ""
-        if not hmac.compare_digest(given.encode() if isinstance(given, str) else given, self._wanted):
-            raise fl.FlightUnauthenticatedError("the call must have the header 'authorization: Bearer TOKEN' with the "
-                                                "server's token")
+    def service(self, details: Any) -> Any:
+        """The handler of the method that ``details`` names."""
+        return self._find(details.method)
 
 
-class _Released:
-    """An iterator that calls ``end`` once: behind its last item, or when it is dropped."""
-
-    def __init__(self, items: Iterator[Any], end: Callable[[], None]):
-        self._items, self._end = items, end
-        self._ended = False
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        try:
-            with _told():
-                item = next(self._items)
-        except BaseException:
-            self._finish()
-            raise
-        return (item[0], pa.py_buffer(json.dumps(item[1]).encode())) if isinstance(item, tuple) else item
-
-    def __del__(self) -> None:
-        self._finish()
-
-    def _finish(self) -> None:
-        if not self._ended:
-            self._ended = True
-            self._end()
+def _messages(schema: pa.Schema, batches: Iterator[tuple[pa.RecordBatch, bytes]]) -> Iterator[bytes]:
+    """The messages of FlightData for ``batches``, each with its metadata: schema, dictionaries and rows."""
+    ((header, body),) = split(schema.serialize().to_pybytes())
+    yield data_message(header, body)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for batch, metadata in batches:
+            writer.write_batch(batch)
+            for header, body in split(sink.getvalue()):
+                kind = stated(FlightData(b"", header, body)).kind
+                if kind != "schema":  # which came already
+                    yield data_message(header, body, metadata if kind == "batch" else b"")
+            sink.seek(0)
+            sink.truncate()
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """Give errors of splitjoin to the client, with their texts; of others it learns no more than that there was one."""
+def _first(requests: Iterator[bytes]) -> bytes:
+    """The one message of a call. Raises `InputError`."""
+    found = next(requests, None)
+    if found is None:
+        raise InputError("the call must have a message, but has none")
+    return found
+
+
+def _of_bytes(kind: Any, data: bytes, what: str) -> Any:
+    """The message of this ``kind`` in ``data``. Raises `InputError`."""
     try:
-        yield
-    except SplitJoinError as error:
-        raise fl.FlightServerError(str(error)) from None
-    except (StopIteration, fl.FlightError):
-        raise
-    except Exception:
-        traceback.print_exc()
-        raise fl.FlightInternalError("the server failed at this call; its log says why") from None
+        return kind.deserialize(data)
+    except (pa.ArrowException, ValueError, TypeError):
+        raise InputError(f"{what} must be a message of Arrow Flight, but it is damaged") from None
 
 
 def _command(descriptor: Any) -> dict[str, Any]:
@@ -280,7 +317,8 @@ def _number(value: Any, name: str, least: int = 0) -> int:
     return value
 
 
-def _name(descriptor: Any) -> str:
+def _name(data: bytes) -> str:
+    descriptor = _of_bytes(fl.FlightDescriptor, data, "a descriptor")
     if descriptor.descriptor_type != fl.DescriptorType.PATH or len(descriptor.path) != 1:
         raise InputError("the descriptor must be a path of one name: a query's or a stream's")
     return str(descriptor.path[0].decode("utf-8", "replace"))

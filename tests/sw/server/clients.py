@@ -10,10 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pyarrow.flight as fl
 
-__all__ = ["ROOT", "A", "B", "Server", "act", "config", "offers", "orders", "put", "rows"]
+__all__ = ["ROOT", "A", "B", "Bearer", "Server", "act", "config", "connect", "offers", "orders",
+           "own_memory", "put", "rows"]
 
 ROOT = Path(__file__).parents[3]
 A = pa.schema([pa.field("ts", pa.int64(), False), pa.field("price", pa.int32(), False)])
@@ -57,6 +59,33 @@ def offers(first: int, end: int) -> pa.RecordBatch:
     return pa.record_batch({"ts": range(first, end), "ask": [i * 11 % 50 for i in range(first, end)]}, schema=B)
 
 
+class Bearer(fl.ClientMiddlewareFactory):  # type: ignore[misc]  # pyarrow has no types
+    """Gives each call of a client ``token``; None: none."""
+
+    def __init__(self, token: str | None):
+        super().__init__()
+        self.headers = {} if token is None else {"authorization": f"Bearer {token}"}
+
+    def start_call(self, info: Any) -> Any:
+        """The header of one call."""
+        return _Sent(self.headers)
+
+
+class _Sent(fl.ClientMiddleware):  # type: ignore[misc]
+    def __init__(self, headers: dict[str, str]):
+        super().__init__()
+        self._headers = headers
+
+    def sending_headers(self) -> dict[str, str]:
+        return self._headers
+
+
+def connect(port: int, folder: Path, scheme: str = "grpc") -> Any:
+    """A client of the server at ``port`` that writes into ``folder``."""
+    token = (folder / "_token").read_text().strip()
+    return fl.connect(f"{scheme}://127.0.0.1:{port}", middleware=[Bearer(token)])
+
+
 def act(client: Any, action: str, **body: Any) -> Any:
     """The answer to an action."""
     (found,) = client.do_action(fl.Action(action, json.dumps(body).encode()))
@@ -84,6 +113,12 @@ def rows(client: Any, query: str, **more: Any) -> list[dict[str, Any]]:
     return found
 
 
+def own_memory(process: psutil.Process) -> int:
+    """Bytes of a process that are in memory, without those of files that it has mapped, such as libraries."""
+    found = process.memory_info()
+    return int(found.rss - found.shared)
+
+
 class Server:
     """A server in a process of its own. Use as a context manager, which ends it by SIGTERM."""
 
@@ -100,8 +135,22 @@ class Server:
     def log(self) -> str:
         return self._log.read_text()
 
-    def client(self, **options: Any) -> Any:
-        return fl.connect(f"grpc://127.0.0.1:{self.port}", **options)
+    def client(self, token: str | None = "") -> Any:
+        """A client; with ``token``, or by default with that of the server."""
+        token = self.token if token == "" else token
+        return fl.connect(f"grpc://127.0.0.1:{self.port}", middleware=[Bearer(token)])
+
+    @property
+    def token_file(self) -> Path:
+        """Where the token is, as the log says."""
+        found = re.search("calls need is in (.*)", self.log())
+        assert found is not None
+        return Path(found[1])
+
+    @property
+    def token(self) -> str:
+        """What calls need."""
+        return self.token_file.read_text().strip()
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)

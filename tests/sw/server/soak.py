@@ -30,7 +30,7 @@ import pyarrow.flight as fl
 
 import splitjoin
 
-from .clients import Server, act, config, offers, orders, put
+from .clients import Bearer, Server, act, config, offers, orders, put
 
 __all__ = ["main", "soak"]
 
@@ -43,27 +43,6 @@ _GROWTH = 200
 #: One batch of so many is put by a client that vanishes before it has the answer.
 _VANISHES = 100
 _TOKEN = "the-token-of-this-soak"
-
-
-class Bearer(fl.ClientMiddlewareFactory):  # type: ignore[misc]  # pyarrow has no types
-    """Gives each call of a client ``token``; None: none."""
-
-    def __init__(self, token: str | None):
-        super().__init__()
-        self.headers = {} if token is None else {"authorization": f"Bearer {token}"}
-
-    def start_call(self, info: Any) -> Any:
-        """The header of one call."""
-        return _Sent(self.headers)
-
-
-class _Sent(fl.ClientMiddleware):  # type: ignore[misc]
-    def __init__(self, headers: dict[str, str]):
-        super().__init__()
-        self._headers = headers
-
-    def sending_headers(self) -> dict[str, str]:
-        return self._headers
 
 
 class Rows:

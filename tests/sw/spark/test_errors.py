@@ -101,7 +101,7 @@ def test_types_that_cannot_take_part(spark: SparkSession) -> None:
     with pytest.raises(SchemaError, match=r"column r.tags cannot break ties"):
         stream_join(frame, frame, **QUERY, ties=["x", "tags"])
     with pytest.raises(SchemaError, match=r"^ties must be column .* \(\['x'\], \['x'\]\); .* ties={'r': …, 's': …}"):
-        stream_join(frame, frame, **QUERY, ties=(["x"], ["x"]))
+        stream_join(frame, frame, **QUERY, ties=(["x"], ["x"]))  # type: ignore[arg-type]  # which it is
     frame = spark.sql("select timestamp_ntz'2013-01-01' ts, 2 x")
     with pytest.raises(InputError, match="the time columns have no time zone"):
         stream_join(frame, frame, on="r.x = s.x", window="RANGE 1 DAY", time="ts",

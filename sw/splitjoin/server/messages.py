@@ -1,0 +1,229 @@
+"""Messages of Arrow Flight as bytes of protobuf, and the sizes that the messages of Arrow IPC within state.
+
+A put is measured here before Arrow reads it: a few bytes may state buffers of any size, which Arrow would allocate.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from splitjoin.base.errors import InputError
+
+__all__ = ["FlightData", "Stated", "action_type", "data_message", "encapsulated", "parse_data",
+           "put_result", "split", "stated"]
+
+#: The most bytes of the header of a message of Arrow IPC: room for some ten thousand columns.
+_MOST_HEADER = 1 << 20
+#: Fields of FlightData, by their number in Flight.proto.
+_DESCRIPTOR, _HEADER, _METADATA, _BODY = 1, 2, 3, 1000
+#: Kinds of Arrow's messages, by their number in Message.fbs.
+_KINDS: dict[int, Literal["schema", "dictionary", "batch"]] = {1: "schema", 2: "dictionary", 3: "batch"}
+_CONTINUATION = b"\xff\xff\xff\xff"
+#: Says that the bytes of a message end too early.
+_SHORT = "must be a message of Arrow Flight, but it is damaged"
+
+
+@dataclass(frozen=True)
+class FlightData:
+    """One message of a put: the put's descriptor (first message alone), and header and body of a message of IPC."""
+
+    descriptor: bytes
+    header: memoryview
+    body: memoryview
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a message of Arrow IPC states: its kind, its rows, the bytes of its buffers once they are unpacked, its
+    dictionary, and whether it adds to that.
+    """
+
+    kind: Literal["schema", "dictionary", "batch"]
+    rows: int = 0
+    size: int = 0
+    dictionary: int = 0
+    is_delta: bool = False
+
+
+def parse_data(message: bytes) -> FlightData:
+    """The message ``message`` of a put. Raises `InputError`."""
+    view, at, found = memoryview(message), 0, dict[int, memoryview]()
+    try:
+        while at < len(view):
+            key, at = _varint(view, at)
+            number, wire = key >> 3, key & 7
+            if wire == 2:
+                size, at = _varint(view, at)
+                if size > len(view) - at:
+                    raise IndexError
+                found[number] = view[at:at + size]
+                at += size
+            elif wire == 0:
+                _, at = _varint(view, at)
+            elif wire in (1, 5):
+                at += 8 if wire == 1 else 4
+            else:
+                raise IndexError
+    except IndexError:
+        raise InputError(f"what is put {_SHORT}") from None
+    nothing = memoryview(b"")
+    return FlightData(bytes(found.get(_DESCRIPTOR, nothing)), found.get(_HEADER, nothing), found.get(_BODY, nothing))
+
+
+def data_message(header: bytes | memoryview, body: bytes | memoryview, metadata: bytes = b"") -> bytes:
+    """A message of FlightData with these parts."""
+    parts: list[bytes | memoryview] = []
+    for number, part in ((_HEADER, header), (_METADATA, metadata), (_BODY, body)):
+        if len(part):
+            parts += [_encoded(number << 3 | 2), _encoded(len(part)), part]
+    return b"".join(parts)
+
+
+def put_result(metadata: bytes) -> bytes:
+    """A message of PutResult."""
+    return _encoded(1 << 3 | 2) + _encoded(len(metadata)) + metadata
+
+
+def action_type(name: str, description: str) -> bytes:
+    """A message of ActionType."""
+    found = b""
+    for number, text in ((1, name), (2, description)):
+        data = text.encode()
+        found += _encoded(number << 3 | 2) + _encoded(len(data)) + data
+    return found
+
+
+def stated(data: FlightData) -> Stated:
+    """What the message of Arrow IPC in ``data`` states. Raises `InputError` for a damaged one, and for other kinds."""
+    header = data.header
+    if len(header) > _MOST_HEADER:
+        raise InputError(f"the header of a batch must have at most {_MOST_HEADER:,} bytes, but it has "
+                         f"{len(header):,}; put fewer columns")
+    try:
+        message = _Table(header, _number("<I", header, 0))
+        kind = _KINDS[message.number("<B", 1)]
+        if message.number("<q", 3) != len(data.body):
+            raise ValueError
+        if kind == "schema":
+            return Stated(kind)
+        table = message.table(2)
+        if kind == "batch":
+            return Stated(kind, *_batch(table, data.body))
+        return Stated(kind, *_batch(table.table(1), data.body), table.number("<q", 0), bool(table.number("<B", 2)))
+    except (struct.error, ValueError, KeyError):
+        raise InputError(f"what is put {_SHORT}") from None
+
+
+def encapsulated(data: FlightData) -> bytes:
+    """The message of Arrow IPC in ``data``, as a stream has it."""
+    padding = -len(data.header) % 8
+    return b"".join((_CONTINUATION, struct.pack("<i", len(data.header) + padding), data.header, bytes(padding),
+                     data.body, bytes(-len(data.body) % 8)))
+
+
+def split(stream: bytes) -> Iterator[tuple[memoryview, memoryview]]:
+    """Header and body of each message of ``stream``, which Arrow wrote, up to its end."""
+    view, at = memoryview(stream), 0
+    while at + 8 <= len(view) and (size := _number("<i", view, at + 4)) > 0:
+        header = view[at + 8:at + 8 + size]
+        body = _Table(header, _number("<I", header, 0)).number("<q", 3)
+        at += 8 + size
+        if not 0 <= body <= len(view) - at:
+            return
+        yield header, view[at:at + body]
+        at += body
+
+
+def _batch(batch: _Table, body: memoryview) -> tuple[int, int]:
+    """Rows of a record batch, and the bytes of its buffers once they are unpacked."""
+    rows, size = batch.number("<q", 0), 0
+    first, count = batch.vector(2, 16)
+    is_packed = batch.has(3)
+    for at in range(first, first + 16 * count, 16):
+        offset, length = _number("<q", batch.data, at), _number("<q", batch.data, at + 8)
+        if length < 0 or not 0 <= offset <= len(body) - length:
+            raise ValueError
+        if is_packed and length:  # its first bytes state its size; −1: it is not packed
+            unpacked = _number("<q", body, offset)
+            length = length - 8 if unpacked == -1 else unpacked
+            if length < 0:
+                raise ValueError
+        size += length
+    if rows < 0:
+        raise ValueError
+    return rows, size
+
+
+class _Table:
+    """A table of FlatBuffers at a place of ``data``; its fields by their numbers. Raises struct.error and ValueError
+    where it goes beyond ``data``.
+    """
+
+    def __init__(self, data: memoryview, at: int):
+        self.data, self._at = data, at
+        self._fields = at - _number("<i", data, at)
+        self._size = _number("<H", data, self._fields)
+
+    def has(self, field: int) -> bool:
+        """True if the table has the field."""
+        return self._place(field) is not None
+
+    def number(self, kind: str, field: int) -> int:
+        """The field, a number of this ``kind`` of `struct`; 0 if it is not there."""
+        place = self._place(field)
+        return 0 if place is None else _number(kind, self.data, place)
+
+    def table(self, field: int) -> _Table:
+        """The field, a table."""
+        place = self._place(field)
+        if place is None:
+            raise ValueError
+        return _Table(self.data, place + _number("<I", self.data, place))
+
+    def vector(self, field: int, size: int) -> tuple[int, int]:
+        """Where the items of the field begin, each of ``size`` bytes, and how many there are."""
+        place = self._place(field)
+        if place is None:
+            return 0, 0
+        at = place + _number("<I", self.data, place)
+        count = _number("<I", self.data, at)
+        if count * size > len(self.data) - at - 4:
+            raise ValueError
+        return at + 4, count
+
+    def _place(self, field: int) -> int | None:
+        if 4 + 2 * field + 2 > self._size:
+            return None
+        offset = _number("<H", self.data, self._fields + 4 + 2 * field)
+        return self._at + offset if offset else None
+
+
+def _number(kind: str, data: memoryview, at: int) -> int:
+    if at < 0:  # which struct would count from the end
+        raise ValueError
+    (found,) = struct.unpack_from(kind, data, at)
+    return int(found)
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    """The number at ``at``, and the place behind it. Raises IndexError."""
+    found = 0
+    for shift in range(0, 70, 7):
+        byte = data[at]
+        at += 1
+        found |= (byte & 127) << shift
+        if byte < 128:
+            return found, at
+    raise IndexError
+
+
+def _encoded(number: int) -> bytes:
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
