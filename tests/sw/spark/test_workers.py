@@ -1,6 +1,7 @@
 """Python workers that have no splitjoin, or another one, are refused by name."""
 
 import gc
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,6 +46,27 @@ def _must_be_safe() -> None:
 def test_workers_import_nothing_from_the_current_folder(spark: SparkSession) -> None:
     """Spark starts them by -m, which puts that folder first."""
     in_a_task(spark, _must_be_safe)
+
+
+def test_the_extension_asks_a_python_of_any_version_without_the_current_folder(spark: SparkSession,
+                                                                               tmp_path: Path) -> None:
+    """Python before 3.11 knows neither ``-P`` nor the variable for it. The workers' splitjoin may be in that folder."""
+    for name in ("importlib", "contextlib", "warnings"):
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w').close()\n")
+    (tmp_path / "splitjoin.py").touch()
+    program = tmp_path / "older-python"
+    program.write_text(f'#!/bin/sh\ncd "{tmp_path}"\nunset PYTHONSAFEPATH PYTHONPATH\n'
+                       f'exec {shlex.quote(sys.executable)} -S "$@"\n')
+    program.chmod(0o755)
+    spark.conf.set(PYTHON, str(program))
+    spark.conf.set("spark.splitjoin.sql.enabled", "true")
+    try:
+        joined = spark.sql("SELECT a.id FROM range(9) a JOIN range(9) b ON a.id < b.id - 5")
+        assert "MapInArrow splitjoin[" in joined._jdf.queryExecution().optimizedPlan().toString()
+    finally:
+        spark.conf.set("spark.splitjoin.sql.enabled", "false")
+        spark.conf.unset(PYTHON)
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(("text", "said"), [

@@ -20,6 +20,12 @@ import scala.Tuple2;
 final class PythonWorker {
   /** The Python, what it answered, or why it cannot be used. */
   private static final Map<String, PythonWorker> FOUND = new ConcurrentHashMap<>();
+  /**
+   * Imports nothing from the current folder, which {@code -c} puts first and where a download may lie; {@code -P} would
+   * say so only from Python 3.11 on. The folder counts where splitjoin is looked for, as workers look there too.
+   */
+  private static final String QUESTION = "import sys; here = sys.path[:1]; del sys.path[:1]; import importlib.util as u; "
+      + "sys.path[:0] = here; print('\\nsplitjoin: %d.%d' % sys.version_info[:2], u.find_spec('splitjoin') is not None)";
   private static final Pattern ANSWER = Pattern.compile("^splitjoin: ([0-9.]+) (True|False)$", Pattern.MULTILINE);
 
   final String python;
@@ -53,8 +59,7 @@ final class PythonWorker {
 
   private static PythonWorker ask(String python, Map<String, String> environment) {
     try {
-      ProcessBuilder builder = new ProcessBuilder(python, "-c", "import sys, importlib.util as u; "
-          + "print('\\nsplitjoin: %d.%d' % sys.version_info[:2], u.find_spec('splitjoin') is not None)");
+      ProcessBuilder builder = new ProcessBuilder(python, "-c", QUESTION);
       builder.environment().putAll(environment);
       builder.redirectErrorStream(true);
       Process process = builder.start();
