@@ -103,6 +103,36 @@ def streaming(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Pa
         stream_join(files.frame("r"), files.frame("s"), **query, state="/proc/nothing")
 
 
+def each_batch(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path) -> None:
+    """The server runs the function, and its commands in threads that Spark tells nothing of the micro-batch."""
+    files = Files(spark, folder / "each")
+    files.root.mkdir()
+    for lot in (slice(0, 100), slice(100, None)):
+        files.add(*(table.take(pa.array(range(len(table))[lot])) for table in TABLES))
+    equal: dict[str, Any] = {"on": "r.name = s.name", "window": "RANGE 9", "time": "ts"}
+    joined = stream_join(files.frame("r"), files.frame("s"), **equal, late=0, device="golden", state=files.state)
+    root = str(files.root)
+
+    def write(frame: DataFrame, batch: int) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(frame.write.parquet, f"{root}/{sink}/{batch}") for sink in "ab"]:
+                done.result()
+
+    for attempt in range(4):
+        try:
+            files.batches(joined, write)
+            break
+        except PySparkException as error:  # Spark waits ten seconds for its own Python, on busy machines too
+            if attempt == 3 or "waiting for the Python worker to connect" not in str(error):
+                raise
+    found = [rows(pa.concat_tables(spark.read.parquet(f"{root}/{sink}/{n}").toArrow() for n in range(2)))
+             for sink in "ab"]
+    assert found[0] == found[1]
+    assert found[0] == rows(stream_join(left, right, **equal, device="golden").toArrow())
+
+
 def workers(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path) -> None:
     spark.conf.set("spark.sql.execution.pyspark.python", str(python_without_splitjoin(folder)))
     with pytest.raises(ToolError, match=r"must have splitjoin .*, as the driver has, but this one has none"):
@@ -110,7 +140,7 @@ def workers(spark: SparkSession, left: DataFrame, right: DataFrame, folder: Path
 
 
 PARTS: dict[str, Callable[[SparkSession, DataFrame, DataFrame, Path], None]] = {
-    f.__name__: f for f in (batch, sql, columns, errors, streaming, workers)}
+    f.__name__: f for f in (batch, sql, columns, errors, streaming, each_batch, workers)}
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from splitjoin.sessions.gate.times import parse_lateness
 from splitjoin.spark.streaming import task as tasks
 from splitjoin.spark.streaming.frontier import Frontier
 from splitjoin.spark.streaming.group import GroupJoin
+from splitjoin.spark.streaming.micro_batch import MicroBatch
 from splitjoin.spark.streaming.slots import Slots
 from splitjoin.spark.streaming.spread import NOW, Spread
 from splitjoin.spark.streaming.task import METRICS, GroupTask
@@ -65,7 +66,8 @@ class MicroBatches:
         rule = self.rule or WatermarkRule(dict.fromkeys(SIDES, parse_lateness(self.late, made.time)))
         join = GroupJoin(made, {"r": self.r, "s": self.s}, columns, None, rule, self.ties, self.groups, self.device,
                          {}, Slots.make(made), self.kept, self.nulls_are_late, self.early)
-        return GroupTask(join, join.result.schema, self.root, self.name, self.retained, self.late_to, None)
+        return GroupTask(join, join.result.schema, self.root, self.name, self.retained, self.late_to, None,
+                         self.earlier)
 
     def run(self, r: Sequence[pa.Table], s: Sequence[pa.Table], *, again: random.Random | None = None) -> pa.Table:
         """The results of the next micro-batch, whose input partitions are ``r`` and ``s``.
@@ -107,11 +109,12 @@ class MicroBatches:
 
     def _group(self, task: GroupTask, group: int, r: Sequence[pa.Table],
                s: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
-        packed: list[pa.RecordBatch] = []
+        packed, batch = list[pa.RecordBatch](), MicroBatch(self.batch, "query", None)
         for side, parts in zip(SIDES, (r, s), strict=True):
-            spread = Spread(task.join, side, self.root, self.name, self.earlier.get(side))
+            spread = Spread(task.join, side, self.root, self.name)
             for part in parts:
-                packed += spread.packed(self.batch, "query", iter(part.to_batches(max_chunksize=7)))
+                packed += spread.packed(spread.hot(batch), iter(part.to_batches(max_chunksize=7)))
         packed = [b.append_column(NOW, pa.array([self.now] * len(b), pa.int64())) for b in packed]
         mine = [b.filter(pa.compute.equal(b.column("group"), group)) for b in packed]
-        return task.run(self.batch, "query", group if self.partition is None else self.partition, iter(mine))
+        task = replace(task, batch=batch)
+        return task.run(group if self.partition is None else self.partition, iter(mine))

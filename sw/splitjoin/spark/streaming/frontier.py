@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from pyspark import TaskContext
-
-from .checkpoint import state_root
+from .micro_batch import MicroBatch
 from .store import StateFiles
 
 __all__ = ["Frontier", "digest_of"]
@@ -31,16 +29,14 @@ class Frontier:
     name: str
     groups: int
 
-    def after(self, batch: int, query: str) -> int | None:
-        """The watermark after micro-batch ``batch`` of the streaming query, in ticks; None while none is known.
+    def after(self, batch: MicroBatch, group: int) -> int | None:
+        """The watermark after ``batch``, in ticks; None while none is known.
 
-        To be called in a task that has read all rows of its part of the earlier join: the task has written the state of
-        a group then, from the same input and by the same rule as that of all groups.
+        To be called in the later join's task of ``group``, which runs when all tasks that read rows of the earlier join
+        have ended. These have written the states of its groups, from the same input and by the same rule.
         """
-        context = TaskContext.get()
-        group = 0 if context is None else context.partitionId() % self.groups
-        files = StateFiles(state_root(self.root), query, self.name)
-        return files.header(batch, group, self.groups).state.progress.watermark
+        files = StateFiles(batch.root(self.root), batch.query, self.name)
+        return files.header(batch.number, group % self.groups, self.groups).state.progress.watermark
 
 
 def digest_of(root: str | None) -> str:

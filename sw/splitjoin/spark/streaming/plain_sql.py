@@ -25,6 +25,7 @@ from splitjoin.rows.output import OutputColumn
 
 from ..versions import arrow_type
 from .group import GroupJoin
+from .micro_batch import MicroBatch
 from .slots import Slots
 from .spread import Spread
 from .task import GroupTask
@@ -37,25 +38,27 @@ def load(spec: str) -> tuple[Any, Any]:
     """The function for ``mapInArrow`` of one stage, and the type of its rows, as PySpark's worker wants them.
 
     ``spec``: JSON with ``stage``, "r" or "s" for what packs the rows of a side, "join" for what joins them; ``type``;
-    and ``join``: ``kind``, the kind of join; ``on``, the condition; ``left`` and ``right``, the types of the columns,
-    and ``left_keys`` and ``right_keys``, which of them are the condition's keys; ``time``, the columns of event time;
-    ``window`` and ``delay``, the lengths of the windows and how late rows may come, in µs; ``policy``, "min" or "max";
-    ``groups``; ``output``, the source of each column of the result; ``name`` of the state; ``retained`` micro-batches.
+    ``batch``, the fields of `MicroBatch`; and ``join``: ``kind``, the kind of join; ``on``, the condition; ``left`` and
+    ``right``, the types of the columns, and ``left_keys`` and ``right_keys``, which of them are the condition's keys;
+    ``time``, the columns of event time; ``window`` and ``delay``, the lengths of the windows and how late rows may
+    come, in µs; ``policy``, "min" or "max"; ``groups``; ``output``, the source of each column of the result; ``name``
+    of the state; ``retained`` micro-batches.
     """
     read = json.loads(spec)
     text = json.dumps(read["join"])
-    stage = read["stage"]
-    work = _Joined(text) if stage == "join" else Spread(_join(text), stage, None, read["join"]["name"])
+    stage, batch = read["stage"], MicroBatch.of(read["batch"])
+    work = _Joined(text, batch) if stage == "join" else Spread(_join(text), stage, None, read["join"]["name"], batch)
     return Reused(work), StructType.fromJson(read["type"])
 
 
 class _Joined:
     """The groups' task, without its last row, which counts."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, batch: MicroBatch):
         read, join = json.loads(text), _join(text)
         result = pa.schema([pa.field(f"c{n}", c.field.type) for n, c in enumerate(join.columns)])
-        self._task = GroupTask(join, result, None, read["name"], read["retained"], None, None)
+        self._task = GroupTask(join, result, None, read["name"], read["retained"], None, None,
+                               batch=batch)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in self._task(batches):

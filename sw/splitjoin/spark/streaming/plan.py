@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -28,9 +28,10 @@ from ..results import MadeRows
 from ..text import WHICH, extent
 from ..versions import by_number
 from ..workers import in_a_task, is_remote, shipped
-from .checkpoint import FOLDER, tell_checkpoints
+from .checkpoint import tell_checkpoints
 from .frontier import Frontier
 from .group import GroupJoin
+from .micro_batch import FOLDER, PlannedBatch
 from .slots import SLOTS, Slots
 from .spread import NOW, PACKED, Spread
 from .store import check_root
@@ -135,23 +136,27 @@ class StreamingJoin:
     def plan(self) -> DataFrame:
         """The streaming DataFrame of the results."""
         title = _title(self.join, _shows_condition(self.frames["r"].sparkSession))
-        packed = []
+        packed, first = [], Spread(self.join, "r", self.root, self.name)
+        batch = PlannedBatch(self.frames["r"].sparkSession, first.hot if first.reads_hot else None)
         for side in SIDES:
-            spread = shipped(Spread(self.join, side, self.root, self.name, self.earlier.get(side)))
+            spread = replace(first, side=side)
             rows = numbered(self.frames[side], self.join.schemas[side].names)
-            spread_rows = rows.mapInArrow(_named(spread, f"splitjoin_spread_{side}"), PACKED)
+            if spread.reads_hot:
+                rows = batch.beside(rows, field="hot")
+            spread_rows = rows.mapInArrow(_named(shipped(spread), f"splitjoin_spread_{side}"), PACKED)
             # In a streaming query, the time of the micro-batch: the same if it runs again after a restart.
             packed.append(spread_rows.withColumn(NOW, F.unix_millis(F.current_timestamp())))
         arrow = self.join.result.schema
         # The result's own names come last, since any may be equal to `METRICS`.
         numbers = [f"c{n}" for n in range(len(arrow))]
         arrow = pa.schema([f.with_name(number) for f, number in zip(arrow, numbers, strict=True)])
-        task = GroupTask(self.join, arrow, self.root, self.name, self.retained, self.late_to, self.metrics)
+        task = GroupTask(self.join, arrow, self.root, self.name, self.retained, self.late_to, self.metrics,
+                         self.earlier)
         counted = StructType([*(StructField(c, f.dataType, True, f.metadata) for c, f in zip(numbers, self.result,
                                                                                             strict=True)),
                               StructField(METRICS, StructType([StructField(c, LongType()) for c in COUNTS]))])
-        rows = by_number(packed[0].union(packed[1]), self.join.groups, "group").mapInArrow(
-            _named(shipped(task), title), counted)
+        rows = batch.beside(packed[0].union(packed[1]))
+        rows = by_number(rows, self.join.groups, "group").mapInArrow(_named(shipped(task), title), counted)
         sums = [F.coalesce(F.sum(f"{METRICS}.{c}"), F.lit(0)).alias(c) for c in COUNTS]
         return rows.observe(self.name, *sums).where(F.col(METRICS).isNull()).drop(METRICS).toDF(
             *self.result.names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,8 @@ from splitjoin.engines.arrival import R, S, event_ticks
 from splitjoin.lang.schema import SIDES, Side
 
 from ..task import null_time
-from .checkpoint import state_root
-from .frontier import Frontier
 from .group import GroupJoin
-from .micro_batch import micro_batch
+from .micro_batch import MicroBatch
 from .rows import Rows
 from .slots import are_hot
 from .store import StateFiles
@@ -28,14 +27,13 @@ from .store import StateFiles
 __all__ = ["NOW", "PACKED", "Spread", "Unpacked", "unpacked"]
 
 #: The columns of packed rows: the group; the stream (0 = R, 1 = S); how many tuples the partition of the input had, and
-#: their greatest event time, or the watermark of the join that gave them (once in each partition and group, else 0 and
-#: NULL); and the tuples with their slots. If
+#: their greatest event time (once in each partition and group, else 0 and NULL); and the tuples with their slots. If
 #: ``timeless`` is true, ``rows`` holds tuples whose event time is NULL.
 PACKED = "`group` int, stream int, tuples bigint, greatest bigint, timeless boolean, `rows` binary"
 _ARROW = pa.schema([("group", pa.int32()), ("stream", pa.int32()), ("tuples", pa.int64()), ("greatest", pa.int64()),
                     ("timeless", pa.bool_()), ("rows", pa.binary())])
 
-#: A column that the driver adds to them: the time of the micro-batch, which Spark keeps in the checkpoint, in
+#: A column that the driver adds to them, beside the micro-batch: its time, which Spark keeps in the checkpoint, in
 #: milliseconds since 1970.
 NOW = "now"
 
@@ -45,24 +43,39 @@ _PACK = 1 << 16
 
 @dataclass(frozen=True)
 class Spread:
-    """Packs the rows of stream ``side``; given to ``mapInArrow``. ``root`` and ``name``: as of `GroupTask`.
-    ``frontier``: of rows that an earlier join gives; its watermark stands for their greatest event time.
+    """Packs the rows of stream ``side``; given to ``mapInArrow``.
+
+    ``root`` and ``name``: as of `GroupTask`. ``batch``: the micro-batch; None if a last column of the rows has the hot
+    slots of the state before it, where `reads_hot` is true.
     """
 
     join: GroupJoin
     side: Side
     root: str | None
     name: str
-    frontier: Frontier | None = None
+    batch: MicroBatch | None = None
+
+    @property
+    def reads_hot(self) -> bool:
+        """True if rows of hot keys go to all groups."""
+        return self.join.slots.hashed and self.join.groups > 1
+
+    def hot(self, batch: MicroBatch) -> frozenset[int]:
+        """The hot slots of the state before ``batch``."""
+        files = StateFiles(batch.root(self.root), batch.query, self.name)
+        return files.hot_before(batch.number, self.join.groups) if self.reads_hot else frozenset()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return self.packed(*micro_batch(), batches)
+        if self.batch is not None:
+            return self.packed(self.hot(self.batch), batches)
+        first = next((b for b in batches if b.num_rows), None) if self.reads_hot else None
+        if first is None:
+            return self.packed(frozenset(), batches)
+        hot = frozenset(first.columns[-1][0].as_py())
+        return self.packed(hot, (b.select(range(b.num_columns - 1)) for b in chain([first], batches)))
 
-    def packed(self, batch: int, query: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition of micro-batch ``batch`` as `PACKED` ones, with a last one for every group."""
-        hot = frozenset[int]()
-        if self.join.slots.hashed and self.join.groups > 1:
-            hot = StateFiles(state_root(self.root), query, self.name).hot_before(batch, self.join.groups)
+    def packed(self, hot: frozenset[int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition as `PACKED` ones, with a last one for every group. ``hot``: the hot slots."""
         tuples, greatest = 0, None
         for table in _tables(batches, self.join.schemas[self.side]):
             time = self.join.query.time
@@ -80,9 +93,6 @@ class Spread:
             tuples += len(ts)
             greatest = max(int(ts.max()), greatest if greatest is not None else int(ts.min()))
             yield from self._slotted(table, hot)
-        if self.frontier is not None:  # after all rows of the task
-            reached = self.frontier.after(batch, query)
-            greatest = None if reached is None else reached - self.join.rule.beyond  # which the rule adds
         for group in range(self.join.groups):
             yield self._batch(group, tuples, greatest, b"")
 
@@ -117,6 +127,7 @@ class Unpacked:
         rows: The tuples of each stream with their slots.
         greatest: The greatest event time of each stream in all groups; None for a stream without tuples.
         tuples: The number of tuples in all groups.
+        batch: The micro-batch; None if the packed rows do not tell it.
         timeless: The tuples of each stream whose event time is NULL, of all groups; group 0 gets them.
     """
 
@@ -126,6 +137,7 @@ class Unpacked:
     tuples: int
     timeless: Mapping[Side, pa.Table]
     now: int
+    batch: MicroBatch | None
 
 
 def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
@@ -135,8 +147,10 @@ def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
     slots: dict[Side, list[npt.NDArray[np.uint16]]] = {side: [np.empty(0, np.uint16)] for side in SIDES}
     greatest: dict[Side, int | None] = dict.fromkeys(SIDES)
     tuples = dict.fromkeys(SIDES, 0)
-    now = 0
+    now, micro_batch = 0, None
     for batch in batches:
+        if micro_batch is None and batch.num_rows and "micro_batch" in batch.schema.names:
+            micro_batch = MicroBatch.of(batch.column("micro_batch")[0].as_py())
         now = max([now, *batch.column(batch.schema.get_field_index(NOW)).to_pylist()])
         groups.update(batch.column("group").to_pylist())
         for stream, n, last, lost, data in zip(*(batch.column(batch.schema.get_field_index(name)) for name in
@@ -164,7 +178,7 @@ def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
         rows[side] = Rows(table, ts, np.full(len(ts), -1, np.int64)), np.concatenate(slots[side])
     assert len(groups) <= 1, f"a task got the rows of the groups {sorted(groups)}"
     return Unpacked(min(groups, default=None), rows, greatest, sum(tuples.values()),
-                    {side: pa.concat_tables(timeless[side]) for side in SIDES}, now)
+                    {side: pa.concat_tables(timeless[side]) for side in SIDES}, now, micro_batch)
 
 
 def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from itertools import chain
 from typing import Any
 
@@ -26,9 +26,9 @@ from splitjoin.lang.schema import SIDES, Side
 from ..metrics import JoinMetrics
 from ..resources import leased
 from ..text import WHICH
-from .checkpoint import state_root
+from .frontier import Frontier
 from .group import Counts, GroupJoin, GroupState, Step
-from .micro_batch import micro_batch
+from .micro_batch import MicroBatch
 from .regroup import regrouped
 from .rows import Rows
 from .rows_cache import RowsCache
@@ -69,6 +69,8 @@ class GroupTask:
         retained: The number of micro-batches whose state is kept.
         late_to: Where late tuples are written, or None.
         metrics: Counts for the driver's `JoinMetrics`, or None.
+        earlier: Of streams that are rows of earlier joins of the query, where their watermark is.
+        batch: The micro-batch; None if the packed rows tell it.
     """
 
     join: GroupJoin
@@ -78,29 +80,33 @@ class GroupTask:
     retained: int
     late_to: str | None
     metrics: JoinMetrics | None
+    earlier: Mapping[Side, Frontier] = field(default_factory=dict)
+    batch: MicroBatch | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        batch, query = micro_batch()
-        return self.run(batch, query, context.partitionId(), batches)
+        return self.run(context.partitionId(), batches)
 
-    def run(self, batch: int, query: str, partition: int,
-            batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The result rows of micro-batch ``batch`` in one group, and a last row with counts.
+    def run(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The result rows of a micro-batch in one group, and a last row with counts.
 
-        The state is written before the first row, so that it is there whatever becomes of the rows. ``query``: the id
-        of the streaming query. ``partition``: the number of the task. It is that of the group unless tasks were put
-        together, as by ``coalesce``, so the rows name their group.
+        The state is written before the first row, so that it is there whatever becomes of the rows. ``partition``: the
+        number of the task. It is that of the group unless tasks were put together, as by ``coalesce``, so the rows name
+        their group.
         """
-        files = StateFiles(state_root(self.root), query, self.name)
+        new = unpacked(self.join, batches)
+        of = self.batch or new.batch or MicroBatch.of(None)
+        batch, query = of.number, of.query
+        files = StateFiles(of.root(self.root), query, self.name)
         if self.root is None and not batch:
             check_root(files.root, "the query's checkpoint")
         names = identity(self.join)
-        new = unpacked(self.join, batches)
         group = partition if new.group is None else new.group
         before, state, reloaded = self._load(files, batch, group, names)
-        progress = state.progress if new.group is None else self.join.rule.after(state.progress, new.greatest, new.now)
+        progress = state.progress
+        if new.group is not None:
+            progress = self.join.rule.after(progress, {**new.greatest, **self._reached(of, group)}, new.now)
         step = self.join.step(state, group, new.rows, progress, new.tuples)
         counts = Counts()
         key, kept, rows = self._key(files, group), None, None
@@ -138,6 +144,12 @@ class GroupTask:
         if group == 0 and batch % min(_DELETE_EVERY, max(self.retained, 1)) == 0 and batch > self.retained:
             files.delete_unneeded(batch - self.retained, self.join.groups)
         yield self._with_counts(None, self._counts(step, new, counts, version, reloaded))
+
+    def _reached(self, batch: MicroBatch, group: int) -> dict[Side, int | None]:
+        """What stands for the greatest event time of each stream that is rows of an earlier join."""
+        reached = {side: frontier.after(batch, group) for side, frontier in self.earlier.items()}
+        return {side: None if time is None else time - self.join.rule.beyond  # which the rule adds
+                for side, time in reached.items()}
 
     def _without_time(self, new: Unpacked) -> Iterator[pa.Table]:
         """The rows of tuples without an event time, which meet nothing."""

@@ -13,11 +13,12 @@ import org.slf4j.LoggerFactory;
  * Tells the tasks of each streaming query of a session where the query's checkpoint is, below which joins keep their
  * state.
  *
- * <p>Spark calls a listener in the query's own thread before its first micro-batch, and tasks can read the settings of
- * the query's own session. The same in Python: splitjoin.spark.streaming.checkpoint.
+ * <p>Spark calls a listener in the query's own thread before its first micro-batch, and plans of the query can read the
+ * settings of its own session. The same in Python: splitjoin.spark.streaming.checkpoint.
  */
 final class StreamCheckpoints extends StreamingQueryListener {
-  private static final String SETTING = "spark.splitjoin.checkpointRoot";
+  /** The setting of a query's own session that has the place. */
+  static final String SETTING = "spark.splitjoin.checkpointRoot";
   private static final Set<SparkSession> SESSIONS = Collections.synchronizedSet(
       Collections.newSetFromMap(new WeakHashMap<>()));
 

@@ -194,7 +194,14 @@ final class StreamedJoin {
   private static org.apache.spark.api.python.PythonFunction function(SparkContext context, PythonWorker worker,
       String stage, String join, StructType type) {
     return worker.function(context, "splitjoin.spark.streaming.plain_sql", "{\"stage\":\"" + stage + "\",\"join\":"
-        + join + ",\"type\":" + type.json() + "}");
+        + join + ",\"batch\":" + batch(context) + ",\"type\":" + type.json() + "}");
+  }
+
+  /** The micro-batch. Spark plans each in the query's own thread; the threads that compute it may not know it. */
+  private static String batch(SparkContext context) {
+    return "{\"number\":" + context.getLocalProperty("streaming.sql.batchId") + ",\"query\":"
+        + TranslatedJoin.text(context.getLocalProperty("sql.streaming.queryId")) + ",\"checkpoint\":"
+        + TranslatedJoin.text(SQLConf.get().getConfString(StreamCheckpoints.SETTING, null)) + "}";
   }
 
   /** The rows of a side, packed; the last column is the label by which Spark sends them to their group. */

@@ -118,14 +118,18 @@ final class TranslatedJoin {
 
   /** Texts as a list in JSON. */
   static String texts(List<String> texts) {
-    StringBuilder made = new StringBuilder("[");
-    for (String text : texts) {
-      made.append(made.length() > 1 ? "," : "").append('"');
-      for (char c : text.toCharArray()) {
-        made.append(c == '"' || c == '\\' ? "\\" + c : c < ' ' ? " " : String.valueOf(c));
-      }
-      made.append('"');
+    return "[" + String.join(",", texts.stream().map(TranslatedJoin::text).toArray(String[]::new)) + "]";
+  }
+
+  /** A text as JSON; null for null. */
+  static String text(String text) {
+    if (text == null) {
+      return "null";
     }
-    return made.append(']').toString();
+    StringBuilder made = new StringBuilder("\"");
+    for (char c : text.toCharArray()) {
+      made.append(c == '"' || c == '\\' ? "\\" + c : c < ' ' ? String.format("\\u%04x", (int) c) : String.valueOf(c));
+    }
+    return made.append('"').toString();
   }
 }
