@@ -132,6 +132,8 @@ class FlightServer:
         acknowledge = _flag(asked, "acknowledge", False)
         to = self._service.source(stream, source)
         try:
+            with self._service.naming(stream, source):
+                put.check(*self._service.stream(stream))
             have = self._service.position(stream, source)["delivered"]
             if at is not None and at != have:
                 raise InputError(f"a put must go on where the source {stream}/{source} stands, at tuple {have}, "

@@ -13,6 +13,8 @@ import pyarrow.ipc
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.base.ipc import translated, validated
 from splitjoin.base.memory import size_text
+from splitjoin.lang.schema import Side
+from splitjoin.tables.inputs import as_batch
 
 from .config import Limits
 from .messages import FlightData, Stated, encapsulated, parse_data, stated
@@ -36,6 +38,19 @@ class Put:
             raise InputError("a put must begin with a schema, and the first message has none")
         self._schema = encapsulated(data)
         self._dictionaries = dict[int, tuple[int, bytes]]()  # by number: size once unpacked, and the message
+
+    def check(self, side: Side, schema: pa.Schema) -> None:
+        """Raise `InputError` and `SchemaError` unless batches of the put's schema may be pushed to a stream of
+        ``schema``: values of other types are not even read.
+        """
+        try:
+            with translated():
+                given = pa.ipc.read_schema(pa.py_buffer(self._schema))
+                _ = given.names  # raises for names that are not in UTF-8
+                empty = pa.Table.from_arrays([pa.nulls(0, field.type) for field in given], schema=given)
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"a put must begin with a valid schema, but {first_line(error)}") from None
+        as_batch(empty, side, schema)
 
     def __iter__(self) -> Iterator[pa.RecordBatch | None]:
         for message in self._requests:

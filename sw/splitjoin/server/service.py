@@ -88,6 +88,11 @@ class JoinService:
             self._busy.add(key)
         return self._sources[key]
 
+    def stream(self, name: str) -> tuple[Side, pa.Schema]:
+        """The side of a stream, and its schema."""
+        side = self._side(name)
+        return side, self.config.streams[SIDES.index(side)].schema
+
     def release(self, stream: str, source: str) -> None:
         """Give a source back."""
         with self._changed:

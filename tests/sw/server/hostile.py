@@ -15,6 +15,7 @@ import json
 import random
 import signal
 import socket
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -60,11 +61,12 @@ _STATEMENTS = (
 
 def _batch(chance: random.Random) -> pa.RecordBatch:
     """A batch of the stream, or of other columns, types and sizes."""
-    n = chance.choice((0, 1, 7, 1000, 49_999, 60_000))
+    n, kind = chance.choice((0, 1, 7, 1000, 49_999, 60_000)), chance.randrange(9)
+    n = max(n, 1) if kind == 2 else n
     times = pa.array(np.full(n, chance.choice((0, 5, 2**40))), pa.int64())
     prices = pa.array(np.arange(n, dtype=np.int32))
     texts = pa.array(["x" * chance.choice((0, 3, 500_000 // max(n, 1)))] * n, pa.string())
-    match chance.randrange(9):
+    match kind:
         case 0:
             return pa.record_batch({"ts": times, "price": texts})
         case 1:
@@ -160,8 +162,10 @@ def hostile(cases: int, seed: int, first: int = 0, say: Callable[[str], None] = 
                 except Exception as error:
                     found.append(f"case {number} of seed {seed}: {type(error).__name__}: {error}")
                     say(found[-1])
-                    if server.process.poll() is not None:
-                        return [*found, f"the server ended: {server.process.returncode} {server.log()[-2000:]}"]
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        found.append(f"the server ended: {server.process.wait(1)} {server.log()[-2000:]}")
+                        say(found[-1])
+                        return found
             if "Traceback" in server.log():
                 found.append(f"the server failed at a call: {server.log()[-3000:]}")
             with server.client() as client:

@@ -7,16 +7,16 @@ import random
 import pyarrow as pa
 import pytest
 
-from splitjoin.base.errors import InputError
+from splitjoin.base.errors import InputError, SchemaError
 from splitjoin.server.config import Limits
-from splitjoin.server.messages import parse_data, stated
+from splitjoin.server.messages import data_message, parse_data, split, stated
 from splitjoin.server.puts import Put
 
 from ...fuzz.inputs import damaged
 from ...support.sampling import examples
-from .clients import orders
+from .clients import A, orders
 from .hostile import hostile
-from .raw import packed
+from .raw import packed, with_descriptor
 
 
 def test_a_server_outlasts_hostile_clients() -> None:
@@ -47,6 +47,17 @@ def test_damaged_messages_are_input_errors_or_batches_within_the_limits(codec: s
         except InputError:
             continue
     assert taken > 20
+
+
+@pytest.mark.parametrize("type_", [
+    pa.sparse_union([pa.field("0", pa.int32())]), pa.list_(pa.int32()), pa.string(), pa.int64(),
+    pa.dictionary(pa.int8(), pa.int32()), pa.run_end_encoded(pa.int32(), pa.int32())])
+def test_batches_of_other_types_are_not_read(type_: pa.DataType) -> None:
+    schema = pa.schema([("ts", pa.int64()), ("price", type_)])
+    first = with_descriptor([data_message(*next(split(schema.serialize().to_pybytes())))], b"{}")
+    with pytest.raises(SchemaError, match=r"column r\.price must be int32, but a batch has "):
+        Put(iter(first), Limits()).check("r", A)
+    Put(iter(packed(orders(0, 3), None)), Limits()).check("r", A)
 
 
 @pytest.mark.parametrize(("batch", "said"), [
