@@ -12,6 +12,7 @@ Latencies are of pairs, from accepting the later tuple until the pair leaves, at
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,6 +49,8 @@ HOW = (f"simulated; |x - a| <= w, values uniform in 1 to {VALUES:,}, R and S by 
 class Case:
     """One run: the architecture, the number of cores, tuples of a window, its kind, the share of pairs that match, and
     the order of results.
+
+    ``share``: more than 0, at most 1. ``root_width``: results that leave in a cycle.
     """
 
     system: str
@@ -59,6 +62,7 @@ class Case:
     lanes: int = 1
     probes: int = 1
     stage_counters: bool = False
+    root_width: int = 1
 
     @property
     def config(self) -> dict[str, Any]:
@@ -92,13 +96,16 @@ class Run:
 @dataclass(frozen=True)
 class Sizes:
     """The sizes of a run: numbers of cores, the window of all architectures in tuples and those of SplitJoin alone,
-    shares of matching pairs, sub-windows of Figure 19, and its cores.
+    shares of matching pairs with their numbers of cores and widths of the root, and sub-windows of Figure 19 with its
+    probes.
     """
 
     cores: tuple[int, ...]
     window: int
     windows: tuple[int, ...]
     shares: tuple[float, ...]
+    share_cores: tuple[int, ...]
+    root_widths: tuple[int, ...]
     sub_windows: tuple[int, ...]
     probes: tuple[int, ...]
 
@@ -118,7 +125,7 @@ class Bench:
         share = -(-max(case.window, self.sizes.window, *self.sizes.windows) // case.cores)
         options = SYSTEMS[case.system] | cores | {
             "capacity": 2 << (share - 1).bit_length(), "core": "scan", "lanes": case.lanes, "probes": case.probes,
-            "stage_counters": case.stage_counters, "pace": pace}
+            "stage_counters": case.stage_counters, "root_width": case.root_width, "pace": pace}
         make: Any = PysimDevice if self.quick else SimDevice
         found: CircuitDevice = make(architecture=case.system, **options)
         return found
@@ -200,15 +207,15 @@ def query_of(case: Case, tuples: int) -> tuple[Query, pa.Table, pa.Table]:
     rng = np.random.default_rng(1)
     ts = pa.array(np.arange(tuples), pa.int64())
     r, s = (pa.table({"ts": ts, name: pa.array(rng.integers(1, VALUES + 1, tuples), pa.int32())}) for name in "xa")
-    width = round((case.share * VALUES - 1) / 2)
+    width = round(VALUES * (1 - math.sqrt(1 - case.share)))  # of two uniform values
     window, time = (f"ROWS {case.window}", None) if case.kind == "ROWS" else (f"RANGE {case.window - 1}", "ts")
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=f"abs(r.x - s.a) <= {width}",
                        window=window, time=time, order=case.order)
     return query, r, s
 
 
-FULL = Sizes((4, 8, 16), 512, (1024,), (1e-7, 1e-5, 1e-3, 1e-2), (64, 256), (1, 4))
-QUICK = Sizes((2,), 16, (8,), (1e-2,), (8,), (1,))
+FULL = Sizes((4, 8, 16), 512, (1024,), (1e-3, 1e-2, 0.1, 0.5, 1.0), (4, 16, 28), (1, 4), (64, 256), (1, 4))
+QUICK = Sizes((2,), 16, (8,), (1e-2, 1.0), (2,), (1,), (8,), (1,))
 
 
 def cases(name: str, sizes: Sizes, kind: str) -> list[Case]:
@@ -235,9 +242,13 @@ def figure(bench: Bench, number: str, name: str, sizes: Sizes) -> None:
             for k in (sizes.cores[0], most):
                 for load in (0.5, 0.95):
                     bench.stages(Case("splitjoin", k, sizes.window, kind, order="outer(1)"), load)
-        case "17":  # selectivity
-            for share in sizes.shares:
-                bench.rate(Case("splitjoin", sizes.cores[0], sizes.window, kind, share))
+        case "17":  # selectivity: comparisons are the limit, and then results; a metric beside that of Figure 12
+            for k in sizes.share_cores:
+                for width in sizes.root_widths:
+                    for share in sizes.shares:
+                        case = Case("splitjoin", k, sizes.window, kind, share, root_width=width)
+                        bench.add("rate_by_selectivity", 1000 * bench.sustained(case), "tuples/1,000 cycles", case,
+                                  root_width=width)
         case "19":  # precision of inner order: stars from every 2 comparisons of a core to one for all
             for window in sizes.sub_windows:
                 for probes in sizes.probes:
@@ -264,7 +275,7 @@ def main() -> None:
     options = parser.parse_args()
     sizes = QUICK if options.quick else FULL
     if options.cores:
-        sizes = replace(sizes, cores=tuple(options.cores))
+        sizes = replace(sizes, cores=tuple(options.cores), share_cores=tuple(options.cores))
     if options.window:
         sizes = replace(sizes, window=options.window, windows=())
     sustained: dict[Case, float] = {}

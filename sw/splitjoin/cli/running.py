@@ -57,22 +57,31 @@ def _run(args: argparse.Namespace, out: IO[str]) -> None:
         write_target(result.table, args.format, out)
     name = "pairs" if args.run is run_sql or (args.how == "inner" and not args.aggregate) else "rows"
     print(f"{name:22} {result.num_rows:,}")
-    counters = result.counters
-    if counters.get("cycles"):
-        print(f"cycles                 {counters['cycles']:,}")
-    print(f"comparisons            {counters['comparisons']:,}")
-    if result.plan:
-        print(f"engine                 {result.plan}")
-    if "candidates" in counters:
-        print(f"pairs looked at        {counters['candidates']:,}")
-    if (share := result.effectiveness) is not None:
-        print(f"results per comparison {effectiveness_text(share)}")
-    if counters.get("cycles"):
-        print(f"comparisons per cycle  {counters['comparisons'] / counters['cycles']:.3f}")
-        print(f"cycles input waited    {counters['input_stalls']:,}")
-        print(f"cycles output waited   {counters['output_stalls']:,}")
-    if counters.get("cycles") and result.region_counters is not None:
+    for label, value in _counted(result):
+        print(f"{label:22} {value}")
+    if result.region_counters is not None and result.counters.get("cycles"):
         print("\n".join(_region_table(result.region_counters)))
+
+
+def _counted(result: JoinResult) -> Iterator[tuple[str, str]]:
+    """The engine, and what was counted: a small circuit, or a statement that joins nothing, counts less than others."""
+    counters = result.counters
+    cycles = counters.get("cycles")
+    if cycles:
+        yield "cycles", f"{cycles:,}"
+    if "comparisons" in counters:
+        yield "comparisons", f"{counters['comparisons']:,}"
+    if result.plan:
+        yield "engine", result.plan
+    if "candidates" in counters:
+        yield "pairs looked at", f"{counters['candidates']:,}"
+    if (share := result.effectiveness) is not None:
+        yield "results per comparison", effectiveness_text(share)
+    if cycles and "comparisons" in counters:
+        yield "comparisons per cycle", f"{counters['comparisons'] / cycles:.3f}"
+    for name, label in (("input_stalls", "cycles input waited"), ("output_stalls", "cycles output waited")):
+        if cycles and name in counters:
+            yield label, f"{counters[name]:,}"
 
 
 def _device(args: argparse.Namespace) -> Device:

@@ -376,6 +376,21 @@ def test_join_says_where_its_result_may_go(folder: Path, capsys: pytest.CaptureF
                                        "for standard output; or write --explain to see what would be done\n")
 
 
+def test_what_nobody_counts_is_left_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A small circuit counts no comparisons, nor do rows that no join has found."""
+    assert join("--device", "golden", output="golden.parquet") == DONE
+    pairs = capsys.readouterr().out.split("\n")[0]
+    small = ("--device", "pysim", "--small", "--capacity", "32")
+    for how in ("inner", "left"):
+        assert join(*small, "--how", how) == DONE
+        assert "comparisons" not in capsys.readouterr().out
+    assert join(*small) == DONE
+    assert capsys.readouterr().out == f"{pairs}\n"
+    assert Path("O.parquet").read_bytes() == Path("golden.parquet").read_bytes()
+    assert main(["sql", "SELECT * FROM trades POSITIONAL JOIN quotes", *TABLES, "-o", "Q.csv"]) == DONE
+    assert re.fullmatch(r"pairs +\d+\nengine +rows by their places; the rest by DuckDB\n", capsys.readouterr().out)
+
+
 def test_sql_with_tables_in_the_circuit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for more in ((), ("--device", "pysim", "--cores", "1", "--capacity", "32", "--tables")):
