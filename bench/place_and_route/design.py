@@ -8,13 +8,14 @@ from amaranth.back import rtlil
 from amaranth.lib import wiring
 
 from splitjoin.circuit.wire import Configuration
+from splitjoin_hw.circuit import circuit
 from splitjoin_hw.core.core import Core
 from splitjoin_hw.gather.merger import Merger
 from splitjoin_hw.network.link import BroadcastRegister, CreditFifo
 from splitjoin_hw.network.pipeline import PipelineRegister
 from splitjoin_hw.parts import Instances, Reset
 from splitjoin_hw.tech.target import Target
-from splitjoin_hw.top import Top, circuit
+from splitjoin_hw.top import Top
 from splitjoin_hw.verilog import TOP
 
 from .harness import PinHarness

@@ -9,8 +9,9 @@ from amaranth.lib import data, wiring
 
 from splitjoin.circuit.wire import Configuration
 
+from .circuit import circuit
 from .layouts import struct
-from .top import Top, circuit
+from .top import Top
 
 __all__ = ["JoinComponent"]
 

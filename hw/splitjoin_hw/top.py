@@ -1,12 +1,11 @@
 """The top of a circuit, of any architecture: link records in, result items out, settings and counters in registers.
 
-`circuit` makes the top for a configuration. Tops share their ports, and all but small ones the registers, the time that
-settings take, and the counters.
+`splitjoin_hw.circuit` makes the top for a configuration. Tops share their ports, and all but small ones the registers,
+the time that settings take, and the counters.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value
@@ -20,7 +19,7 @@ from .link.registers import Counter, RegisterBlock, bus_ports
 from .network.skid_buffer import SkidBuffer
 from .parts import Submodules
 
-__all__ = ["Top", "circuit", "padded", "top_ports", "total"]
+__all__ = ["Top", "padded", "top_ports", "total"]
 
 #: Cycles after a write to a register in which no record is accepted: more than settings take to reach their loads.
 #: They pass one register per level of the gather tree, which has ten levels with the most cores.
@@ -33,33 +32,12 @@ def padded(record: Record) -> int:
 
 
 def top_ports(config: Configuration) -> dict[str, wiring.Member]:
-    """The ports of the top module; with several sources, those of `splitjoin_hw.gate.gated.GatedTop`."""
-    n, width = config.sources, padded(config.input_record)
-    if n == 1:
-        return _ports(config)
-    return {**_ports(config), "refused": Out(32),
-            "i": In(wiring.Signature({"payload": Out(n * width), "valid": Out(n), "ready": In(n)}))}
-
-
-def _ports(config: Configuration) -> dict[str, wiring.Member]:
     """The ports of a top with one stream of records."""
     return {
         "i": In(stream.Signature(padded(config.input_record))),
         "o": Out(stream.Signature(padded(config.output_record))),
         **bus_ports(),
     }
-
-
-def circuit(config: Configuration, parts: Submodules | None = None) -> Top:
-    """The top of the circuit for ``config``, of its architecture. ``parts`` as of `Top`."""
-    module, name = config.structure.component
-    top = getattr(importlib.import_module(module), name)(config, parts)
-    assert isinstance(top, Top)
-    if config.sources > 1:
-        gated = importlib.import_module("splitjoin_hw.gate.gated").GatedTop(top)
-        assert isinstance(gated, Top)
-        return gated
-    return top
 
 
 class Top(wiring.Component):
@@ -72,7 +50,7 @@ class Top(wiring.Component):
 
     def __init__(self, config: Configuration, parts: Submodules | None = None):
         self._config, self._parts = config, parts or Submodules()
-        super().__init__(_ports(config))
+        super().__init__(top_ports(config))
 
     @property
     def config(self) -> Configuration:

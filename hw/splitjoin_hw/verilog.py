@@ -22,9 +22,10 @@ from splitjoin.circuit.wire import Configuration, ItemKind, Op, OrderMode
 
 from .backend.library import Converted, Library
 from .backend.names import is_keyword
+from .backend.source_names import source_names
+from .circuit import circuit, circuit_ports
 from .link.axi import AxiJoin, axi_ports
 from .parts import Instances
-from .top import circuit, top_ports
 
 __all__ = ["AXI_TOP", "TOP", "WAIVERS", "axi_top", "check_name", "header", "part_modules", "sidecar", "to_axi_verilog",
            "to_verilog"]
@@ -77,6 +78,7 @@ def part_modules(config: Configuration) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16)
+@source_names()
 def _written(config: Configuration, name: str) -> tuple[str, tuple[str, ...]]:
     parts = Instances(name)
     top = Converted.of(circuit(config, parts), name)
@@ -89,11 +91,12 @@ def _written(config: Configuration, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=16)
+@source_names()
 def to_axi_verilog(config: Configuration, name: str = TOP) -> str:
     """The module ``name`` with ``_axi``: AXI ports around an instance of the circuit that `to_verilog` writes."""
     top = axi_top(name)
     library = Library(top)
-    library.declare(name, wiring.Signature(top_ports(config)))
+    library.declare(name, wiring.Signature(circuit_ports(config)))
     library.add(Converted.of(AxiJoin(config, join=name), top))
     return f"{header(config)}\n{library.text()}"
 
@@ -106,8 +109,9 @@ def header(config: Configuration, query: Sequence[str] = ()) -> str:
     unsaid = [("root_width", 1), ("sources", 1), ("stage_counters", False), ("architecture", "splitjoin"),
               ("architecture", "small")]
     settings = ", ".join(f"{name} {value}" for name, value in asdict(config).items() if (name, value) not in unsaid)
+    baseline = [f"Baseline: {config.structure.title}, which exists to be compared with splitjoin's own architecture."]
     lines = [f"splitjoin {__version__}: a join of two streams as a circuit, Verilog-2001. "
-             "SPDX-License-Identifier: Apache-2.0", *query,
+             "SPDX-License-Identifier: Apache-2.0", *(baseline if config.structure.baseline else []), *query,
              *textwrap.wrap(f"Parameters: {settings}.", _WIDTH), f"ABI hash: {config.abi_hash:016x}."]
     return "".join(f"// {_printable(line)}".rstrip() + "\n" for line in lines)
 
@@ -128,7 +132,7 @@ def sidecar(config: Configuration, top_module: str = TOP, *, axi: bool = False) 
         top = wiring.Signature(axi_ports(config)).create()
     else:
         ports |= {"clk": {"direction": "in", "width": 1}, "rst": {"direction": "in", "width": 1}}
-        top = wiring.Signature(top_ports(config)).create()
+        top = wiring.Signature(circuit_ports(config)).create()
     for path, member, value in top.signature.flatten(top):
         ports["__".join(map(str, path))] = {
             "direction": "in" if member.flow == In else "out", "width": len(Value.cast(value))}
@@ -141,6 +145,7 @@ def sidecar(config: Configuration, top_module: str = TOP, *, axi: bool = False) 
         "top": top_module,
         "abi_hash": f"{config.abi_hash:016x}",
         "id": f"{MAGIC:08x}",
+        **({"baseline": config.structure.title} if config.structure.baseline else {}),
         "ports": ports,
         **config.describe(),
         "records": {name: list(record.fields) for name, record in config.records.items()},

@@ -23,7 +23,9 @@ from splitjoin.circuit.encode import Words, single_items
 from splitjoin.circuit.sources import Sources
 from splitjoin.circuit.wire import WORD_BITS, Configuration, ItemKind
 from splitjoin.engines.device import Items
-from splitjoin_hw.top import circuit, padded
+from splitjoin_hw.backend.source_names import source_names
+from splitjoin_hw.circuit import circuit
+from splitjoin_hw.top import padded
 
 from .latency import LatencyLog
 from .stalls import check_pace, check_stalls, patience_for
@@ -85,8 +87,9 @@ class PysimTransport(Transport):
         self._moved = 0  # cycle of the last transfer at either end
         self._reading = False  # results are taken during a transfer only, as on any device
         self._log = LatencyLog()
-        self._top = circuit(config)
-        self._simulator = Simulator(Fragment.get(self._top, None))
+        with source_names():
+            self._top = circuit(config)
+            self._simulator = Simulator(Fragment.get(self._top, None))
         self._simulator.add_clock(_PERIOD)
         for process in (*(partial(self._source, n) for n in range(config.sources)), self._sink, self._registers):
             self._simulator.add_testbench(process, background=True)

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from splitjoin.circuit.wire import ItemKind, Record, item_record
+from splitjoin_hw.circuit import circuit
 from splitjoin_hw.splitjoin import SplitJoin
-from splitjoin_hw.top import circuit, padded
+from splitjoin_hw.top import padded
 from tests.testbench.bodies import combined
 from tests.testbench.driver import answer, case, check_counters, overflowing, top_configuration
 from tests.testbench.pauses import MATRIX, Stalls

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .rtlil import Chunk
 
-__all__ = ["Expression", "concatenation", "literal", "operation", "ternary"]
+__all__ = ["Expression", "complement", "concatenation", "literal", "operation", "ternary"]
 
 _BINARY = {"$add": "+", "$sub": "-", "$mul": "*", "$and": "&", "$or": "|", "$xor": "^", "$eq": "==", "$ne": "!=",
            "$lt": "<", "$le": "<=", "$gt": ">", "$ge": ">=", "$shl": "<<", "$shr": ">>", "$shift": ">>", "$sshr": ">>>",
@@ -23,8 +23,12 @@ class Expression:
     operator: str = ""
 
     def within(self, operator: str) -> str:
-        """The text as an operand of ``operator``."""
-        plain = self.operator in ("", "!", "~") or (self.operator == operator and operator in _ASSOCIATIVE)
+        """The text as an operand of ``operator``, "unary" for any that stands before its operand.
+
+        Such an operator takes no other one behind it: Icarus Verilog refuses ``!!a``, and ``^~a`` is an XNOR.
+        """
+        plain = not self.operator or (self.operator in ("!", "~") and operator != "unary") or (
+            self.operator == operator and operator in _ASSOCIATIVE)
         return self.text if plain else f"({self.text})"
 
 
@@ -52,13 +56,17 @@ def concatenation(parts: list[Expression]) -> Expression:
     return Expression(texts[0] if len(texts) == 1 else f"{{{', '.join(texts)}}}")
 
 
+def complement(of: Expression, sign: str = "!") -> Expression:
+    """``of`` inverted, by ``sign``: "!" for one bit, "~" for several."""
+    return Expression(of.text[1:]) if of.operator == sign else Expression(f"{sign}{of.within('unary')}", sign)
+
+
 def operation(kind: str, operands: list[Expression], widths: list[int], signed: bool) -> Expression:
     """The result of the operator ``kind``; ``widths`` are those of the operands."""
     if kind == "$mux":
         return ternary(*operands)
     if kind == "$not":
-        sign = "!" if widths[0] == 1 else "~"
-        return Expression(f"{sign}{operands[0].within(sign)}", sign)
+        return complement(operands[0], "!" if widths[0] == 1 else "~")
     if kind in _UNARY:
         if widths[0] <= 1 and kind != "$neg":
             return operands[0]
@@ -66,7 +74,7 @@ def operation(kind: str, operands: list[Expression], widths: list[int], signed: 
     sign = _BINARY[kind]
     left, right = operands
     if kind in ("$eq", "$ne") and right.text in ("1'b0", "1'b1"):
-        return left if (kind == "$eq") == (right.text == "1'b1") else Expression(f"!{left.within('!')}", "!")
+        return left if (kind == "$eq") == (right.text == "1'b1") else complement(left)
     if signed:
         left, right = (Expression(f"$signed({left.text})"),
                        right if kind == "$sshr" else Expression(f"$signed({right.text})"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from .expressions import Expression, concatenation, ternary
+from .expressions import Expression, complement, concatenation, ternary
 from .rtlil import Assign, Signal, Statement, Switch, SwitchCase, sliced, width_of
 
 __all__ = ["chosen", "clocked", "reset_of"]
@@ -94,12 +94,12 @@ class _Folder:
         if len(bits) == len(pattern):
             select = self._select(switch)
             if pattern in ("0", "1"):
-                return select if pattern == "1" else Expression(f"!{select.within('!')}", "!")
+                return select if pattern == "1" else complement(select)
         else:
             select = concatenation([self._read(sliced(switch.select, n, 1)) for n in bits])
         text = "".join(pattern[-1 - n] for n in reversed(bits))
         if len(text) == 1:
-            return select if text == "1" else Expression(f"!{select.within('!')}", "!")
+            return select if text == "1" else complement(select)
         return Expression(f"{select.within('==')} == {len(text)}'b{text}", "==")
 
     def _select(self, switch: Switch) -> Expression:
@@ -182,11 +182,11 @@ def _switch(select: Signal, patterns: tuple[tuple[str, ...], ...], bodies: list[
         return [line for case in inner[:1] for line in (text.removeprefix("  ") for text in case)]
     if width_of(select) == 1 and all(len(some) <= 1 for some in patterns) and patterns[0] in (("1",), ("0",)):
         condition = read(select)
-        test = condition.text if patterns[0] == ("1",) else f"!{condition.within('!')}"
+        test = condition.text if patterns[0] == ("1",) else complement(condition).text
         if len(inner) == 1 or not inner[1]:
             return [f"if ({test}) begin", *inner[0], "end"] if inner[0] else []
         if not inner[0]:
-            test = f"!{condition.within('!')}" if patterns[0] == ("1",) else condition.text
+            test = complement(condition).text if patterns[0] == ("1",) else condition.text
             return [f"if ({test}) begin", *inner[1], "end"]
         return [f"if ({test}) begin", *inner[0], "end else begin", *inner[1], "end"]
     if any("-" in pattern for some in patterns for pattern in some):

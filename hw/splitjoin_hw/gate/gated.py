@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Module, Value
 from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from splitjoin.circuit.wire import Configuration
 
 from ..layouts import input_layout
 from ..top import Top, padded, top_ports
 from .gate import ScaleGate
 
-__all__ = ["GatedTop"]
+__all__ = ["GatedTop", "gated_ports"]
+
+
+def gated_ports(config: Configuration) -> dict[str, wiring.Member]:
+    """The ports of `GatedTop`."""
+    n, width = config.sources, padded(config.input_record)
+    return {**top_ports(config), "refused": Out(32),
+            "i": In(wiring.Signature({"payload": Out(n * width), "valid": Out(n), "ready": In(n)}))}
 
 
 class GatedTop(Top):
@@ -25,7 +35,7 @@ class GatedTop(Top):
 
     def __init__(self, inner: Top):
         self._inner, self._config = inner, inner.config
-        wiring.Component.__init__(self, top_ports(self._config))
+        wiring.Component.__init__(self, gated_ports(self._config))
 
     def elaborate(self, platform) -> Module:
         m = Module()

@@ -9,7 +9,8 @@ from amaranth.lib.wiring import In, Out
 from splitjoin.circuit.axi import ADDRESS_BITS, IDLE_CYCLES, PACKET_BEATS, RESET_CYCLES, AxiShape
 from splitjoin.circuit.wire import Configuration, ItemKind
 
-from ..top import circuit, padded, top_ports
+from ..circuit import circuit, circuit_ports
+from ..top import padded
 from .axil import AxiLiteSlave, axil_ports
 from .registers import bus_ports
 
@@ -155,7 +156,7 @@ class AxiJoin(wiring.Component):
             join = circuit(self._config)
             m.submodules.circuit = ResetInserter(reset)(join)
             return join
-        ports = wiring.Signature(top_ports(self._config)).create(path=("circuit",))
+        ports = wiring.Signature(circuit_ports(self._config)).create(path=("circuit",))
         wires = {f"{'i' if member.flow == In else 'o'}_{'__'.join(map(str, path))}": Value.cast(value)
                  for path, member, value in ports.signature.flatten(ports)}
         m.submodules.circuit = Instance(self._join, i_clk=ClockSignal(), i_rst=reset, **wires)

@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit.wire import Configuration
 
+from ..circuit import circuit
 from ..parts import Submodules
-from ..top import circuit
 from .endpoint import LinkEndpoint
 from .packing import ItemPacker, RecordUnpacker
 from .registers import bus_ports

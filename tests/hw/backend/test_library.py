@@ -25,6 +25,7 @@ class Operators(wiring.Component):
     many: Out(64)
     chosen: Out(6)
     compared: Out(10)
+    inverted: Out(16)
     picked: Out(4)
 
     def elaborate(self, platform) -> Module:
@@ -34,6 +35,8 @@ class Operators(wiring.Component):
             self.many.eq(Cat(a + b, a - b, (a * b)[:6], -a, ~b, c + d, (c - d)[:3], c >> 1, a >> b, a << b[:2], d >> b,
                              a // 4, a % 4)),
             self.compared.eq(Cat(a < b, a <= b, c < d, c >= d, a == b, c != d, a.any(), a.all(), b.xor(), a.bool())),
+            # Of even width, the parity of the inverse is not the inverse of the parity.
+            self.inverted.eq(Cat((~d).xor(), (~a).all(), (~a).any(), ~~a, ~(~d[0]), -(~b), ~(a[0] != b[0]))),
             self.chosen.eq(Mux(a[0], Array([a, b, c, Const(9), d[1:4]])[b], d.bit_select(b, 2))),
         ]
         with m.Switch(Cat(a, b[0])):

@@ -1,7 +1,7 @@
 """The architectures of circuits: a folder each in this package, and a line here.
 
 A folder has the architecture's declaration, its cost and its speed. The declaration names the component in `hw/`, which
-is imported when a circuit is made of it (`splitjoin_hw.top.circuit`).
+is imported when a circuit is made of it (`splitjoin_hw.circuit`).
 """
 
 from __future__ import annotations
