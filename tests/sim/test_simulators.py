@@ -19,6 +19,7 @@ from splitjoin.engines.arrival import arrivals
 from splitjoin_hw.verilog import AXI_TOP, to_axi_verilog, to_verilog
 from tests.testbench.runner import run_bench
 
+from ..support.designs import BASELINES
 from ..support.icarus import needs_icarus
 from ..support.scenarios import SCENARIOS
 from .test_axi import WARNINGS, ran_for
@@ -53,7 +54,8 @@ def test_the_bench_of_the_axi_ports_passes_from_time_0(tmp_path: Path,
     ("streams", ()), ("streams", ("--order", "none")), ("axi", ()), ("axi", ("--name", "near", "--root-width", "4")),
     ("streams", ("--root-width", "2", "--order", "none")), ("streams", ("--aggregate", "n=count(*)", "--how", "left")),
     ("axi", ("--aggregate", "n=count(*)", "--aggregate", "m=avg(s.a)", "--how", "left")),
-    ("streams", ("--how", "semi")), ("axi", ("--how", "asof"))], ids=str)
+    ("streams", ("--how", "semi")), ("axi", ("--how", "asof")),
+    *(("streams", options) for _, options in BASELINES.values())], ids=str)
 def test_written_testbenches_run_by_their_makefile(tmp_path: Path, kind: str, top: str, options: tuple[str, ...],
                                                    simulator: str) -> None:
     assert main(["verilog", "--on", "abs(r.x - s.a) <= 3", "--schema-r", "ts: int64, x: int32", "--schema-s",

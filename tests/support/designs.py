@@ -1,4 +1,4 @@
-"""The eleven sorts of designs that ``splitjoin verilog`` writes, each as small as it can be."""
+"""The sorts of designs that ``splitjoin verilog`` writes, each as small as it can be."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from splitjoin.cli import main
 
-__all__ = ["DESIGNS", "arguments", "written"]
+__all__ = ["BASELINES", "DESIGNS", "arguments", "written"]
 
 _BAND = "abs(r.x - s.a) <= 3"
 #: Name of a sort → the condition, and the options that make it.
@@ -23,13 +23,22 @@ DESIGNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "region counters": (_BAND, ("--cores", "1", "--region-counters")),
     "small": (_BAND, ("--cores", "1", "--small", "--row-bits", "16")),
 }
+#: The same of circuits that exist to be compared with, which have no aggregates.
+BASELINES: dict[str, tuple[str, tuple[str, ...]]] = {
+    name: (_BAND, ("--architecture", name, *options)) for name, options in {
+        "kang": ("--cores", "1", "--expire", "own"),
+        "celljoin": ("--cores", "2"),
+        "chain": ("--cores", "2"),
+        "handshake": ("--cores", "2", "--order", "none"),
+        "low-latency-handshake": ("--cores", "2", "--order", "none"),
+        "cascade": ("--cores", "2", "--order", "none", "--block", "2", "--threshold", "2")}.items()}
 
 
 def arguments(sort: str, folder: Path, *more: str, top: str = "axi") -> list[str]:
     """Arguments of ``splitjoin`` that write the design ``sort`` with the ports ``top`` ("streams" or "axi") to
     ``folder``, and ``more``.
     """
-    on, options = DESIGNS[sort]
+    on, options = (DESIGNS | BASELINES)[sort]
     return ["verilog", "--on", on, "--schema-r", "ts: int64, x: int16, y: int16", "--schema-s",
             "ts: int64, a: int16, b: int16", "--time", "ts", "--window", "ROWS 16 RANGE 40", "--capacity", "16",
             *options, "--top", top, *more, "-o", str(folder)]

@@ -53,8 +53,8 @@ class Parameter:
         parse: Converts the command line's text to the value.
         choices: The allowed values, where they can be listed.
         tunable: True if the tuner chooses the value when the user gives none.
-        baseline: True if only simulations take another value than the default, in most cases as it exists for
-            comparisons.
+        baseline: True if only simulations and Verilog take another value than the default, in most cases as it exists
+            for comparisons.
         error: The exception class for a value out of range.
     """
 
@@ -179,15 +179,20 @@ class BuildParameters:
         metavar="NAME", choices=_ARCHITECTURES, parse=str, default="small with --small, else splitjoin",
         help=f"how the circuit is organized: {' or '.join(_ARCHITECTURES)}")
     expire: str = _parameter("opposite", holds=lambda name: name in EXPIRE, must=" or ".join(EXPIRE), parse=str,
-                             choices=EXPIRE, help="which window expires when a tuple arrives", baseline=True)
+                             metavar="WINDOW", choices=EXPIRE, default="opposite", baseline=True,
+                             help="of kang, which window expires when a tuple arrives: opposite or own")
     merger: str = _parameter("ready", holds=lambda name: name in MERGER, must=" or ".join(MERGER), parse=str,
-                             choices=MERGER, help="in which order mergers visit their inputs", baseline=True)
-    block: int = _parameter(1, holds=lambda n: within(n, 1, 64), must="1 to 64", unit="tuples", baseline=True,
-                            help="tuples that a core sends on together")
-    threshold: int = _parameter(1, holds=lambda n: within(n, 1, 65536), must="1 to 65536", unit="tuples",
-                                baseline=True, help="difference of loads from which on a core sends tuples on")
-    sources: int = _parameter(1, holds=lambda n: within(n, 1, 16), must="1 to 16", unit="sources", baseline=True,
-                              help="streams of records, which a gate in the circuit merges")
+                             metavar="ORDER", choices=MERGER, default="ready", baseline=True,
+                             help="in which order mergers visit their inputs: ready or fixed")
+    block: int = _parameter(1, holds=lambda n: within(n, 1, 64), must="1 to 64", unit="tuples", metavar="N",
+                            default="1", baseline=True, help="of cascade, tuples that a core sends on together")
+    threshold: int = _parameter(1, holds=lambda n: within(n, 1, 65536), must="1 to 65536", unit="tuples", metavar="N",
+                                default="1", baseline=True,
+                                help="of cascade, difference of loads from which on a core sends tuples on")
+    sources: int = _parameter(1, holds=lambda n: within(n, 1, 16), must="1 to 16", unit="sources", metavar="N",
+                              default="1", baseline=True,
+                              help="streams of records, each in arrival order, that a gate in the circuit merges by "
+                                   "event time, 1 to 16; without testbenches, LiteX and IP-XACT")
     stage_counters: bool = _switch(baseline=True, help="build the circuit with counters of the probes in each stage")
 
     def __post_init__(self) -> None:
@@ -215,14 +220,14 @@ class BuildParameters:
         self.structure.check_parameters(self)
 
     def check_used(self, use: str) -> None:
-        """Raise `UnsupportedError` if the circuit exists for comparisons, and ``use``, such as "a component", is no
-        simulation.
+        """Raise `UnsupportedError` if the circuit exists for comparisons, and ``use``, such as "a component", is
+        neither simulation nor Verilog.
         """
         self.structure.check_used(use)
         for found, parameter in declared(type(self)):
             check(f"{found.name} of {use}", getattr(self, found.name),
                   not parameter.baseline or getattr(self, found.name) == found.default,
-                  f"{found.default}, as only simulations take another value")
+                  f"{found.default}, as only simulations and Verilog take another value")
 
     @property
     def structure(self) -> Architecture:

@@ -135,7 +135,7 @@ def command_parser() -> argparse.ArgumentParser:
     schema_options(verilog, required=False)
     query_options(verilog, window_required=False, required=False)
     kind_options(verilog)
-    circuit_options(verilog)
+    circuit_options(verilog, baselines=True)
     verilog_options(verilog)
 
     what = _command(commands, "explain", "say how a condition maps onto circuits, and what is not supported",

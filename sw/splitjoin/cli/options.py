@@ -7,7 +7,8 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from splitjoin.base.errors import SchemaError, WindowError
-from splitjoin.circuit.parameters import CircuitParameters, offered
+from splitjoin.circuit.architectures import ARCHITECTURES
+from splitjoin.circuit.parameters import CircuitParameters, declared, offered
 from splitjoin.engines.registry import DEVICES
 
 __all__ = ["aggregate_argument", "circuit_arguments", "circuit_options", "device_spec", "hertz", "kind_arguments",
@@ -135,21 +136,27 @@ def schema_options(parser: argparse.ArgumentParser, *, required: bool = True) ->
                                  f"y:float32?' (? = may hold NULL)")
 
 
-def circuit_options(parser: argparse.ArgumentParser) -> None:
-    """Add the parameters of circuits, as `CircuitParameters` declares them."""
+def circuit_options(parser: argparse.ArgumentParser, *, baselines: bool = False) -> None:
+    """Add the parameters of circuits, as `CircuitParameters` declares them; with ``baselines``, also those of circuits
+    that exist to be compared with.
+    """
     group = parser.add_argument_group("circuit")
-    for found, parameter in offered(CircuitParameters):
-        flag = f"--{found.name.replace('_', '-')}"
+    for found, parameter in declared(CircuitParameters) if baselines else offered(CircuitParameters):
+        flag, said, choices = f"--{found.name.replace('_', '-')}", parameter.help, parameter.choices
+        if found.name == "architecture" and baselines:
+            choices = tuple(ARCHITECTURES)
+            said += "; or a baseline, to be compared with: " + ", ".join(
+                name for name, one in ARCHITECTURES.items() if one.baseline)
         if parameter.metavar is None:
-            group.add_argument(flag, action="store_true", default=None, help=parameter.help)
+            group.add_argument(flag, action="store_true", default=None, help=said)
         else:
-            group.add_argument(flag, type=parameter.parse, metavar=parameter.metavar, choices=parameter.choices,
-                               help=f"{parameter.help} ({parameter.default})")
+            group.add_argument(flag, type=parameter.parse, metavar=parameter.metavar, choices=choices,
+                               help=f"{said} ({parameter.default})")
 
 
 def circuit_arguments(args: argparse.Namespace) -> dict[str, Any]:
     """The parameters of circuits that were given."""
-    given = {found.name: getattr(args, found.name) for found, _ in offered(CircuitParameters)}
+    given = {found.name: getattr(args, found.name, None) for found, _ in declared(CircuitParameters)}
     return {name: value for name, value in given.items() if value is not None}
 
 

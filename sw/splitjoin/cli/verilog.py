@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -26,6 +27,8 @@ from .options import aggregate_argument
 
 __all__ = ["verilog_options", "write_circuit"]
 
+#: Units of `timescale, each a thousand times the next.
+_SECONDS = ("s", "ms", "us", "ns", "ps", "fs")
 _TOPS = ("streams", "axi")
 _TESTBENCHES = ("cocotb", "verilog")
 #: What a user must know of a circuit that does not decide the whole condition.
@@ -56,9 +59,9 @@ def verilog_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--hide-condition", action="store_true",
                        help="leave the texts of condition and aggregates out of the files, for Verilog that goes to "
                             "others; the numbers of the comparisons stay, as settings in splitjoin.json")
-    group.add_argument("--sources", type=int, metavar="N", default=1,
-                       help="streams of records, each in arrival order, that a gate in the circuit merges by event "
-                            "time, 1 to 16 (%(default)s); without testbenches, LiteX and IP-XACT")
+    group.add_argument("--timescale", type=_timescale, metavar="UNIT/PRECISION", default="1ns/1ps",
+                       help="time unit and precision of the modules, such as 1ns/1ps, with which a bench's clock of "
+                            "10 ns can run; none for no directive (%(default)s)")
     group.add_argument("-o", "--output", metavar="DIR", required=True,
                        help="folder for NAME.v, NAME.json, NAME.vlt (lint waivers for Verilator), and with --top axi "
                             "NAME_axi.v; made if it does not exist")
@@ -79,10 +82,10 @@ def write_circuit(args: argparse.Namespace) -> None:
         raise ToolError(f"Verilog needs the Python package {error.name!r}, which is not installed; pip install "
                         f"'splitjoin[hw]'") from error
     name, axi, folder = check_name(args.name), args.top == "axi", Path(args.output)
-    check("sources with --testbench", args.sources, args.sources == 1 or args.testbench is None,
+    parameters = CircuitParameters(**options)
+    check("sources with --testbench", parameters.sources, parameters.sources == 1 or args.testbench is None,
           "1, as testbenches have one source")
-    options |= {"sources": args.sources}
-    circuit = chosen_circuit(query, CircuitParameters(**options))
+    circuit = chosen_circuit(query, parameters)
     plan, config = circuit.plan, circuit.config
     warn_that_pairs_leave(circuit)
     top = axi_top(name) if axi else name
@@ -105,7 +108,7 @@ def write_circuit(args: argparse.Namespace) -> None:
     if config.folds:
         folded = _HIDDEN if args.hide_condition else _folded(args)
         said.append(f"It folds {folded}: items of kind PAIR on side 0 carry parts of states, no pairs")
-    queried = header(config, said)
+    queried = header(config, said) + ("" if args.timescale == "none" else f"\n`timescale {args.timescale}\n")
     contents = {file: text.replace(header(config), queried, 1) for file, text in texts.items()}
     contents[f"{name}.vlt"] = WAIVERS.read_text(encoding="utf-8")
     if given is not None:
@@ -124,6 +127,19 @@ def write_circuit(args: argparse.Namespace) -> None:
     _write(folder, contents)
     if plan.residual is not None:
         print(f"{_VERIFIED} {plan.residual}; `splitjoin explain` says why", file=sys.stderr)
+
+
+def _timescale(text: str) -> str:
+    """A time unit and a precision that is no longer, as the directive `timescale takes them; or "none"."""
+    found = re.fullmatch(r"(1|10|100)\s*([munpf]?s)\s*/\s*(1|10|100)\s*([munpf]?s)", text)
+    if text == "none":
+        return text
+    if found is not None:
+        unit, precision = (len(found[n]) - 3 * _SECONDS.index(found[n + 1]) for n in (1, 3))
+        if precision <= unit:
+            return "{}{}/{}{}".format(*found.groups())
+    raise argparse.ArgumentTypeError(f"must be a unit of time and a precision that is no longer, each 1, 10 or 100 of "
+                                     f"s, ms, us, ns, ps or fs, such as 1ns/1ps, or none, not {text!r}")
 
 
 def _folded(args: argparse.Namespace) -> str:

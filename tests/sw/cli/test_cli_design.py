@@ -49,7 +49,7 @@ WRONG: list[tuple[Any, tuple[str, ...], int, str]] = [
     ({"query": {}}, (), FAILURE, "the design design.json must have a query with schema_r, schema_s, on"),
     ({"parameters": {"speed": 1}}, (), FAILURE, "the design design.json must have a query with"),
     ({"parameters": {"cores": 0}}, (), FAILURE, "cores must be 1 to 1024, not 0"),
-    ({"parameters": {"architecture": "kang"}}, (), FAILURE, "Kang's circuit is simulated only"),
+    ({"parameters": {"architecture": "kang"}}, (), FAILURE, "Kang's circuit is a baseline"),
     ({"parameters": {"architecture": ["small"]}}, (), FAILURE, "architecture must be "),
     ({}, ("--on", "r.x = s.a", "--cores", "2"), USAGE, "the design has the query and the circuit's parameters; leave "
                                                        "out --on, --cores, or --design"),

@@ -103,8 +103,10 @@ class Architecture(ABC):
         stages: True if it takes the parameter ``stage_counters``.
         isolates: True if it can leave out a core that stands still (parameter ``fault_timeout``).
         blocks: True if it takes the parameters ``block`` and ``threshold``.
+        later_probes: True if the later tuple of a pair is the one that finds the other; an item's field ``side`` then
+            follows from the answer.
         settles: True if it can tell that the results of all tuples so far are complete, and go on.
-        baseline: True if it exists to be compared with. Only simulations take it.
+        baseline: True if it exists to be compared with. Only simulations and Verilog take it.
     """
 
     name: str
@@ -119,6 +121,7 @@ class Architecture(ABC):
     mergers: tuple[str, ...] = ("ready",)
     baseline: bool = False
     moves: bool = False
+    later_probes: bool = True
     settles: bool = True
     blocks: bool = False
     stages: bool = False
@@ -160,10 +163,13 @@ class Architecture(ABC):
                              f"star for each probe and do not sort, not {order}")
 
     def check_used(self, use: str) -> None:
-        """Raise `UnsupportedError` if it is a baseline, and ``use``, such as "a component", no simulation."""
+        """Raise `UnsupportedError` if it is a baseline, and ``use``, such as "a component", is neither simulation nor
+        Verilog.
+        """
         if self.baseline:
-            raise UnsupportedError(f"{self.title} is simulated only, to be compared with others, and {use} is no "
-                                   f"simulation; use device='sim' or device='pysim'")
+            raise UnsupportedError(f"{self.title} is a baseline, which exists to be compared with, for simulations and "
+                                   f"Verilog alone, and {use} is neither; use device='sim', device='pysim' or "
+                                   f"`splitjoin verilog`")
 
     def datapaths(self, config: Tests) -> tuple[str, ...]:
         """The streams for whose stored tuples a core has a datapath."""

@@ -83,7 +83,8 @@ def expected_items(query: Query, circuit: QueryCircuit, incoming: Arrivals) -> l
     """The items for all tuples ``incoming``, END included, as integers of `Configuration.item_record`.
 
     In order ``total``, and where states leave whole, they are in the circuit's sequence. A star has 0 in the field of
-    the other stream, unless it carries a part of a state. ``circuit`` is that of ``query``. Raises `InputError` if a
+    the other stream, unless it carries a part of a state; a pair has side 0 where either tuple may find the other one.
+    ``circuit`` is that of ``query``. Raises `InputError` if a
     state leaves its width.
     """
     config = circuit.config
@@ -113,7 +114,7 @@ def _items(circuit: QueryCircuit, incoming: Arrivals) -> Items:
     query = replace(circuit.query, order=device_order(circuit.query, circuit.config, verified=verified))
     if verified:
         query = replace(query, predicate=Lit(BOOL, True))
-    with GoldenDevice(cores=circuit.config.cores).open(query) as session:
+    with GoldenDevice(cores=circuit.config.cores, expire=circuit.config.expire).open(query) as session:
         session.push(incoming)
         items = session.flush()
     if not verified:
@@ -138,6 +139,7 @@ def _item(config: Configuration, kind: int, side: int = 0, r: int = 0, s: int = 
 
 
 def _pair_or_star(config: Configuration, kind: int, side: int, r: int, s: int) -> int:
+    side = side if kind == STAR or config.structure.later_probes else 0
     return _item(config, kind, side, 0 if kind == STAR and side == 1 else r, 0 if kind == STAR and side == 0 else s)
 
 

@@ -34,8 +34,10 @@ def testbench_files(kind: str, config: Configuration, vectors: Vectors, sources:
         "address_bits": max(REGISTERS[-1].address + REGISTERS[-1].bits // 32 - 1, 1).bit_length(),
         "star": ItemKind.STAR.value,
         "sequence": "they must be this sequence" if vectors.ordered else "they must be the same items, in any sequence",
-        "meaning": ("a star of S has no row of R, that of R carries a part of a state, and END has no rows"
-                    if config.folds else "a star has no row of the other stream, and END has no rows"),
+        "meaning": ("" if config.structure.later_probes else "a pair has no side, ") + (
+            "a star of S has no row of R, that of R carries a part of a state, and END has no rows"
+            if config.folds else "a star has no row of the other stream, and END has no rows"),
+        "pair": ItemKind.PAIR.value, "sided": int(config.structure.later_probes),
         "else_star": ("// else the row of S is the end of a state" if config.folds else
                       f"else meaning[{s_low + s_bits - 1}:{s_low}] = 0;"),
         "places_text": "one" if config.root_width == 1 else f"{config.root_width} places",
@@ -93,6 +95,7 @@ $ports
     begin
       meaning = item;
       if (item[1:0] == $end) meaning = $end;
+      if (item[1:0] == $pair && !$sided) meaning[$side_low] = 0;
       if (item[1:0] == $star) begin
         if (item[$side_low]) meaning[$r_high:$r_low] = 0;
         $else_star
@@ -298,6 +301,8 @@ def meaning(item):
     """The bits of an item that have one: $meaning."""
     if item & 3 == END:
         return END
+    if item & 3 == $pair and not $sided:
+        item &= ~(1 << $side_low)
     if item & 3 == $star:
         if item >> $side_low & 1:
             item &= ~((1 << $r_high + 1) - (1 << $r_low))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from splitjoin.cli import main
 from splitjoin_hw.verilog import AXI_TOP, TOP, WAIVERS, to_verilog
 from splitjoin_sim.tools import find_verilator
 
-from ....support.designs import DESIGNS, arguments, written
+from ....support.designs import BASELINES, DESIGNS, arguments, written
 from ....support.icarus import needs_icarus
 from ....support.sampling import at_length
 from .test_ip import fusesoc
@@ -40,12 +42,43 @@ def lint(top: str, waivers: Path, *sources: Path) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("sort", [
-    at_length(sort) if sort in ("bucket", "queue", "scan", "two items") else sort for sort in DESIGNS])
+    at_length(sort) if sort in ("bucket", "queue", "scan", "two items", "celljoin", "chain", "cascade",
+                                "low-latency-handshake") else sort for sort in (*DESIGNS, *BASELINES)])
 def test_lints_clean(sort: str, folder: Path) -> None:
-    """Verilator's lint warns of nothing but what the waiver file explains."""
+    """Verilator's lint warns of nothing but what the waiver file explains. An operator before another one's operand,
+    which it accepts, is none for others.
+    """
     design = written(sort, folder)
     sources = [design / f"{TOP}.v", design / f"{AXI_TOP}.v"]
     assert lint(AXI_TOP, design / f"{TOP}.vlt", *sources) == (0, "")
+    code = re.sub(r"//.*", "", "".join(source.read_text() for source in sources))
+    assert re.search(r"[-!~&|^][!~&|^][\w(]", code) is None
+
+
+def test_baselines_are_marked(folder: Path) -> None:
+    for sort, marked in (("kang", True), ("small", False)):
+        design = written(sort, folder)
+        assert ("Baseline: Kang's circuit" in (design / f"{TOP}.v").read_text()) is marked
+        described = json.loads((design / f"{TOP}.json").read_text())
+        assert described.get("baseline") == ("Kang's circuit" if marked else None)
+
+
+@pytest.mark.parametrize(("given", "directive"), [((), "1ns/1ps"), (("--timescale", "10 us / 100ns"), "10us/100ns"),
+                                                  (("--timescale", "none"), None)])
+def test_modules_have_the_timescale(given: tuple[str, ...], directive: str | None, tmp_path: Path) -> None:
+    """In the file of every module, so that Verilator finds it for all or for none."""
+    assert main(arguments("small", tmp_path, *given)) == 0
+    for name in (TOP, AXI_TOP):
+        text = (tmp_path / f"{name}.v").read_text()
+        assert re.findall(r"^`timescale (.*)$", text, re.MULTILINE) == ([] if directive is None else [directive])
+        assert text.find("`timescale") < text.find("\nmodule ")
+
+
+@pytest.mark.parametrize("wrong", ["1ns", "2ns/1ps", "1ps/1ns", "1ns/10ns", "1ms/1s", "1 xs/1ps", ""])
+def test_wrong_timescales_are_refused(wrong: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments("small", tmp_path, "--timescale", wrong))
+    assert f"such as 1ns/1ps, or none, not {wrong!r}" in " ".join(capsys.readouterr().err.split())
 
 
 def registers(root: RootNode) -> dict[str, Any]:

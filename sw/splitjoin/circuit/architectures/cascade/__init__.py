@@ -15,7 +15,7 @@ class Cascade(MovingArchitecture):
     name, title = "cascade", "a cascade"
     component = "splitjoin_hw.baseline.handshake", "Handshake"
     orders = ("none",)
-    cores, settles, blocks = 4, False, True
+    cores, settles, later_probes, blocks = 4, False, False, True
 
     def check_parameters(self, parameters: Parameters) -> None:
         super().check_parameters(parameters)

@@ -13,4 +13,4 @@ class Handshake(MovingArchitecture):
     name, title = "handshake", "handshake join"
     component = "splitjoin_hw.baseline.handshake", "Handshake"
     orders = ("none",)
-    cores, settles = 4, False
+    cores, settles, later_probes = 4, False, False

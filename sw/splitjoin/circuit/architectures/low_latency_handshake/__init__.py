@@ -15,7 +15,7 @@ class LowLatencyHandshake(MovingArchitecture):
     name, title = "low-latency-handshake", "low-latency handshake join"
     component = "splitjoin_hw.baseline.low_latency", "LowLatencyHandshake"
     orders = ("none",)
-    cores = 4
+    cores, later_probes = 4, False
 
     def check_parameters(self, parameters: Parameters) -> None:
         super().check_parameters(parameters)
