@@ -78,17 +78,31 @@ def check_schema(schema: pa.Schema, name: str, form: str | None) -> None:
 class _Shown:
     """The text output ``out``, which gets escapes in place of characters that a terminal obeys: names of columns, files
     and applications come from others. Bytes, such as tables, go to its ``buffer`` as they are.
+
+    Once it is no longer ``escaping``, texts do too: whoever has kept it, as colorama does, which numba imports, may end
+    the process with a sequence that resets the terminal.
     """
 
     def __init__(self, out: IO[str]):
-        self._out = out
+        self._out, self.escaping = out, True
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._out, name)
 
     def write(self, text: str) -> int:
-        self._out.write(printable(text))
+        self._out.write(printable(text) if self.escaping else text)
         return len(text)
+
+
+@contextmanager
+def _printing(out: IO[str]) -> Iterator[None]:
+    """Within the block, what is printed goes to ``out`` through `_Shown`."""
+    escaped = _Shown(out)
+    try:
+        with redirect_stdout(cast(IO[str], escaped)):
+            yield
+    finally:
+        escaped.escaping = False
 
 
 @contextmanager
@@ -97,7 +111,7 @@ def shown() -> Iterator[None]:
     if sys.stdout is None:  # the caller has closed it
         yield
         return
-    with redirect_stdout(cast(IO[str], _Shown(sys.stdout))):
+    with _printing(sys.stdout):
         yield
 
 
@@ -108,7 +122,7 @@ def reporting(name: str) -> Iterator[IO[str]]:
     if name != STANDARD:
         yield out
         return
-    with redirect_stdout(cast(IO[str], _Shown(sys.stderr))):
+    with _printing(sys.stderr):
         yield out
 
 

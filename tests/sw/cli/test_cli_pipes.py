@@ -275,3 +275,15 @@ def test_a_process_that_is_ended_leaves_no_part(way: str, number: signal.Signals
     assert process.returncode == -number
     assert set(os.listdir()) == before
     assert Path("O.csv").read_text() == "old"
+
+
+@pytest.mark.parametrize("name", ["shown", "reporting"])
+def test_who_keeps_the_output_may_reset_the_terminal_at_the_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As colorama does, which numba imports: the escaped sequence stood behind what a long run had printed."""
+    out = Standard(terminal=True)
+    monkeypatch.setattr(sys, "stdout" if name == "shown" else "stderr", out)
+    with pipes.shown() if name == "shown" else pipes.reporting(pipes.STANDARD):
+        kept = sys.stdout
+        kept.write("\x1b[0m")
+    kept.write("\x1b[0m")
+    assert out.bytes.getvalue() == rb"\x1b[0m" + b"\x1b[0m"
