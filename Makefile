@@ -44,7 +44,7 @@ types: $(STAMP) ## Types, by mypy (strict).
 	$(BIN)/mypy
 
 docs: $(STAMP) ## The site of the documentation, in build/site: links checked, no network needed.
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo build/site/index.html
 
 formal: $(STAMP) ## All formal proofs, each also with planted faults; the quick ones are among the tests too.

@@ -63,7 +63,10 @@ class SharedStreams(ChangesOfAll):
         time: The event-time column, as in `splitjoin.join`; None: tuples arrive as they are pushed.
         names: The names of R and S in statements.
         retain: The window whose tuples are kept for queries that are added later with ``history=True``; None: none.
-        lateness, watermark, idle, clock: As of `splitjoin.open`.
+        lateness: As of `splitjoin.open`.
+        watermark: As there.
+        idle: As there.
+        clock: As there.
         waiting: Number of tuples that may wait for a source that is behind.
         unread: Number of ready tuples that the slowest query may have to read.
         late: Number of late tuples of a stream that are kept until they are taken.
