@@ -11,7 +11,7 @@ JOBS   ?= 3
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link soak-spark soak-server chaos spark-versions spark-cluster fuzz synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs formal check bench soak soak-link soak-spark soak-server chaos spark-versions spark-cluster fuzz disk synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ spark-cluster: $(STAMP) ## Joins on a standalone cluster of two workers on this 
 fuzz: $(STAMP) ## 100,000 damaged files, snapshots, states, messages, and 25,000 random joins against golden (two hours).
 	$(BIN)/python -m tests.fuzz
 	$(BIN)/python -m tests.sw.server.hostile
+
+disk: $(STAMP) ## 100,000 schedules of faults, kills and power cuts beneath all that writes files (an hour and more).
+	$(BIN)/python -m tests.disk
 
 wheel-test: $(STAMP) ## Build wheel and sdist, install both where there is no compiler, and run all examples of docs (minutes).
 	$(BIN)/python -m tests.wheel

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         query,
         share,
     )
+    from splitjoin.sessions.epochs import drop_epochs
     from splitjoin.sessions.gate import ScaleGate
 
 # `open` is public too, but not here: a star import must not hide Python's own.
@@ -65,7 +66,7 @@ __all__ = ["AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "I
            "MultiwayJoin", "MultiwaySelect", "OrderError", "PredicateError", "Proposal", "Query", "ScaleGate",
            "Schema", "SchemaError", "Select", "SharedQuery", "SharedStreams", "Shedding", "SnapshotError",
            "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError",
-           "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "explain",
+           "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "drop_epochs", "explain",
            "field", "fixed", "function", "greatest", "join", "least", "measured", "open_async", "open_multiway",
            "open_unsorted", "parquet_schema", "predicate", "query", "share", "signed", "sql", "tune",
            "unsigned", "where"]
@@ -92,6 +93,7 @@ _MODULES = {name: f"splitjoin.{module}" for module, names in {
     "rows.result": "JoinResult",
     "sessions": "AsyncStreamJoin Limit MultiwayJoin SharedQuery SharedStreams Shedding StreamJoin open open_async "
                 "open_multiway open_unsorted query share",
+    "sessions.epochs": "drop_epochs",
     "sessions.gate": "ScaleGate",
 }.items() for name in names.split()}
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
+from . import disk
 from .errors import ToolError
 from .trust import Untrusted, change_of, check_folder, is_private
 
@@ -125,12 +126,13 @@ def place(name: str) -> Path:
 
 
 def publish(part: Path, target: Path) -> None:
-    """Give the finished file or folder ``part`` the name ``target``, in one step, so that nobody sees half of it.
+    """Give the finished file or folder ``part`` the name ``target``, in one step, so that nobody sees half of it, also
+    after a power cut.
 
     Others lose write permission, which they have where the user's umask gives it.
     """
     part.chmod(stat.S_IMODE(part.stat().st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
-    part.replace(target)
+    disk.publish(part, target)
 
 
 def cache_limit() -> int:
@@ -149,7 +151,8 @@ def cache_limit() -> int:
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file ``path``, made if need be; processes that want the same thing wait for each other."""
     try:
-        _make(path.parent)
+        if not path.parent.is_dir():
+            disk.make_folder(path.parent, 0o700)
         lock = _lock(path)
         lock.acquire()
     except OSError as error:
@@ -326,7 +329,7 @@ def _prepared(base: Path) -> Path:
         while not there.exists():
             there = there.parent
         check_folder(there, inside=False)
-        _make(folder)
+        disk.make_folder(folder, 0o700)
     folder = check_folder(folder)
     tag = folder / _TAG
     if not tag.exists():
@@ -339,15 +342,6 @@ def _temporary() -> Path:
     """A folder among the temporary files, which all processes of this user share."""
     user = f"-{os.geteuid()}" if hasattr(os, "geteuid") else ""
     return Path(tempfile.gettempdir()).absolute() / f"splitjoin{user}"
-
-
-def _make(folder: Path) -> None:
-    """Make ``folder`` and its parents where they are missing, for this user alone whatever the umask is."""
-    missing = [folder]
-    while not missing[-1].parent.is_dir() and missing[-1].parent != missing[-1]:
-        missing.append(missing[-1].parent)
-    for one in reversed(missing):
-        one.mkdir(mode=0o700, exist_ok=True)
 
 
 def _check_inner(folder: Path, status: os.stat_result) -> None:

@@ -7,13 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+from splitjoin.base.disk import replacing
 from splitjoin.base.errors import InputError, SchemaError
 from splitjoin.base.json_text import parsed_json
 from splitjoin.base.version import __version__
 from splitjoin.circuit.architectures import ARCHITECTURES
 from splitjoin.circuit.parameters import CircuitParameters, offered
 from splitjoin.circuit.tuner import Proposal
-from splitjoin.tables import replacing
+from splitjoin.tables import target_of
 from splitjoin.tables.schema_text import parse_schema, schema_text
 
 __all__ = ["FORMAT", "check_design_file", "described_query", "design_option", "take_design", "write_design"]
@@ -54,8 +55,8 @@ def write_design(path: str, args: argparse.Namespace, proposal: Proposal) -> Non
     described = {"format": FORMAT, "splitjoin": __version__, "board": proposal.board, "query": described_query(args),
                  "parameters": proposal.options}
     try:
-        with replacing(Path(path)) as part:
-            part.write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+        with replacing(target_of(Path(path))) as file:
+            file.write(json.dumps(described, indent=2).encode() + b"\n")
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
 

@@ -24,6 +24,8 @@ def serve_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("file", metavar="FILE.toml", help="streams, queries, folder and limits; docs/server.md "
                                                           "describes the file")
+    parser.add_argument("--set-aside", action="store_true", help="if the state behind the last epoch cannot be read, "
+                        "rename it and go on with empty windows; a line says what is lost")
     parser.add_argument("--check", action="store_true", help="check the file and its queries, and end")
 
 
@@ -50,7 +52,7 @@ def run_serve(args: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     _take_many_files()
-    service = JoinService(config, _log)
+    service = JoinService(config, _log, set_aside=args.set_aside)
     try:
         server = FlightServer(service)
     except BaseException as error:

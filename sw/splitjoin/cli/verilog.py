@@ -9,6 +9,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+from splitjoin.base.disk import replacing
 from splitjoin.base.errors import InputError, ToolError, check
 from splitjoin.base.progress import tell
 from splitjoin.circuit.export.descriptions import fusesoc_core, ip_xact, system_rdl
@@ -20,7 +21,7 @@ from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
 from splitjoin.joins.circuit_component import query_description
 from splitjoin.joins.explain import window_text
-from splitjoin.tables import replacing
+from splitjoin.tables import target_of
 
 from .circuits import circuit_query, warn_that_pairs_leave
 from .options import aggregate_argument
@@ -164,8 +165,8 @@ def _write(folder: Path, contents: dict[str, str]) -> None:
         for name, content in contents.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as part:
-                part.write_text(content, encoding="utf-8")
+            with replacing(target_of(path)) as file:
+                file.write(content.encode())
             print(path)
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None

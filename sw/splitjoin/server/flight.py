@@ -139,8 +139,7 @@ class FlightServer:
                 raise InputError(f"a put must go on where the source {stream}/{source} stands, at tuple {have}, "
                                  f"but it goes on from {at}; ask for the position, and put from there on")
             for batch in put:
-                if self._service.stopping:
-                    raise InputError("the server stops; ask for the position when it runs again, and put from there on")
+                self._service.check_running()
                 if batch is not None:
                     with self._service.naming(stream, source):
                         to.push(batch)

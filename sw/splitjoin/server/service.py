@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,9 +42,11 @@ class JoinService:
     Args:
         config: What the streams and queries are.
         log: Gets a line for each event that an operator should see.
+        set_aside: True to go on with empty windows, and to log so, where the state of the epochs cannot be read.
     """
 
-    def __init__(self, config: ServerConfig, log: Callable[[str], None] = lambda line: print(line, file=sys.stderr)):
+    def __init__(self, config: ServerConfig, log: Callable[[str], None] = lambda line: print(line, file=sys.stderr), *,
+                 set_aside: bool = False):
         self.config, self._log = config, log
         self._changed = threading.Condition()
         self._writing = threading.Lock()  # held while an epoch is written
@@ -60,7 +63,7 @@ class JoinService:
             for query in config.queries:
                 if query.name in known:
                     self._add(query)
-            writer = self._streams.write_to(config.folder, **dict(config.epochs))
+            writer = self._streams.write_to(config.folder, set_aside=log if set_aside else None, **dict(config.epochs))
             for query in config.queries:  # new ones, from where the streams are
                 if query.name not in known:
                     self._add(query)
@@ -84,7 +87,7 @@ class JoinService:
             if key in self._busy:
                 raise InputError(f"one client at a time puts to a source, but another one puts to {stream}/{source}; "
                                  f"wait for it, or add sources in the file of the server")
-            self._check_running()
+            self.check_running()
             self._busy.add(key)
         return self._sources[key]
 
@@ -178,6 +181,8 @@ class JoinService:
     def tables(self) -> dict[str, tuple[list[Path], pa.Table]]:
         """For each query its committed files, and the rows that are in no epoch yet: one place in the sequence."""
         with self._writing:
+            if not self._writer.settled:
+                raise InputError(f"statements wait until it is sure which rows are in epochs: {self._trouble}")
             return {name: (epoch_files(self.config.folder, name), query.found())
                     for name, query in self._streams.queries.items()}
 
@@ -197,28 +202,30 @@ class JoinService:
         self.stop()
 
     @property
-    def stopping(self) -> bool:
-        """True once `stop` was called."""
-        return self._stopping
-
-    @property
     def _ended(self) -> bool:
         return self._streams.ended and not self._thread.is_alive()
 
     def _run(self) -> None:
-        while True:
-            wrote = self._write(final=False)
-            with self._changed:
-                if wrote or self._trouble:
-                    self._changed.notify_all()
-                if self._stopping or (self._streams.ended and self._trouble is None):
-                    break
-                if self._trouble:
+        try:
+            while True:
+                wrote = self._write(final=False)
+                with self._changed:
+                    if wrote or self._trouble:
+                        self._changed.notify_all()
+                    if self._stopping or (self._streams.ended and self._trouble is None):
+                        break
+                    if self._trouble:
+                        self._changed.wait(_RETRY)
+                self._writer.wait(_PATIENCE)
+            while not self._write(final=True) and self._trouble is not None and not self._stopping:
+                with self._changed:
                     self._changed.wait(_RETRY)
-            self._writer.wait(_PATIENCE)
-        self._write(final=True)
-        with self._changed:
-            self._changed.notify_all()
+        except BaseException as error:
+            self._failed(f"no more epochs are written, start the server anew: {type(error).__name__}: {error}",
+                         traceback.format_exc())
+        finally:
+            with self._changed:
+                self._changed.notify_all()
 
     def _write(self, *, final: bool) -> bool:
         """Write an epoch if one is due, or in any case; trouble is said once, and tried again."""
@@ -226,14 +233,20 @@ class JoinService:
             with self._writing:
                 wrote = self._writer.commit() if final else self._writer.write()
         except SplitJoinError as error:
-            if str(error) != self._trouble:
-                self._log(str(error))
-            self._trouble = str(error)
+            self._failed(str(error))
+            return False
+        except Exception as error:  # a fault of ours: without this thread, puts would be taken and never committed
+            self._failed(f"epochs cannot be written: {type(error).__name__}: {error}", traceback.format_exc())
             return False
         if self._trouble is not None:
             self._log("epochs are written again")
         self._trouble = None
         return wrote
+
+    def _failed(self, trouble: str, details: str = "") -> None:
+        if trouble != self._trouble:
+            self._log(f"{trouble}\n{details}" if details else trouble)
+        self._trouble = trouble
 
     def _add(self, query: Any) -> None:
         made = self._streams.sql(query.sql, window=query.window, name=query.name, device=query.device,
@@ -268,9 +281,13 @@ class JoinService:
             raise InputError(f"there is no query {name!r}{suggest(str(name), list(self.schemas))}; there are "
                              f"{', '.join(self.schemas)}")
 
-    def _check_running(self) -> None:
+    def check_running(self) -> None:
+        """Raise `InputError` unless tuples that are put now come into epochs."""
         if self._stopping:
-            raise InputError("the server stops and takes no more tuples; put them again when it runs")
+            raise InputError("the server stops and takes no more tuples; ask for the position when it runs again, and "
+                             "put from there on")
+        if not self._thread.is_alive() and not self._streams.ended:
+            raise InputError(f"the server takes no more tuples, as {self._trouble}")
 
 
 def check_config(config: ServerConfig) -> None:

@@ -7,6 +7,7 @@ import secrets
 import stat
 from pathlib import Path
 
+from splitjoin.base import disk
 from splitjoin.base.errors import InputError, first_line
 
 __all__ = ["token_in"]
@@ -20,16 +21,15 @@ def token_in(path: Path) -> str:
 
     Raises `InputError` for a file that others may read or that another user owns, and for a text that is no token.
     """
-    try:
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
+    if os.path.lexists(path):
         return _read(path)
+    token = secrets.token_hex(32)
+    try:
+        with disk.replacing(path, 0o600) as file:
+            file.write(f"{token}\n".encode())
     except OSError as error:
         raise InputError(f"the token of a server is made in token_file, but {first_line(error)}; name another "
                          f"file") from None
-    token = secrets.token_hex(32)
-    with open(made, "w", encoding="ascii") as file:
-        file.write(f"{token}\n")
     return token
 
 

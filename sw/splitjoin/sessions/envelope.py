@@ -17,9 +17,13 @@ import pyarrow as pa
 
 from splitjoin.base.errors import SnapshotError
 
-__all__ = ["Envelope", "damaged", "ipc_bytes"]
+__all__ = ["DamagedSnapshot", "Envelope", "damaged", "ipc_bytes"]
 
 _HEAD = struct.Struct("<8sI32sQ")
+
+
+class DamagedSnapshot(SnapshotError):
+    """The bytes are a snapshot that is damaged: nothing can go on from it."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +48,14 @@ class Envelope:
             raise SnapshotError(f"a snapshot must be bytes, not {type(data).__name__}")
         data = bytes(data)
         if len(data) < _HEAD.size or not data.startswith(self.magic):
-            raise SnapshotError(f"these bytes are no snapshot of {self.what}: they do not begin as one")
+            raise DamagedSnapshot(f"these bytes are no snapshot of {self.what}: they do not begin as one")
         _, version, checksum, length = _HEAD.unpack_from(data)
         if version != self.version:
             raise SnapshotError(f"the snapshot must be of version {self.version}, but is of version {version}; restore "
                                 f"it with the release of splitjoin that took it")
         rest = data[_HEAD.size:]
         if _checksum(length, rest) != checksum:
-            raise SnapshotError("the snapshot is damaged: its checksum is wrong; it may have been cut off")
+            raise DamagedSnapshot("the snapshot is damaged: its checksum is wrong; it may have been cut off")
         try:
             return json.loads(rest[:length]), rest[length:]
         except (ValueError, RecursionError):
@@ -74,9 +78,9 @@ class Envelope:
         return parts
 
 
-def damaged(why: str) -> SnapshotError:
+def damaged(why: str) -> DamagedSnapshot:
     """The error for a snapshot that no session has written."""
-    return SnapshotError(f"the snapshot is damaged: {why}; take another one")
+    return DamagedSnapshot(f"the snapshot is damaged: {why}; take another one")
 
 
 def ipc_bytes(table: pa.Table) -> bytes:

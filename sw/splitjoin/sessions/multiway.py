@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from threading import Condition, RLock
@@ -213,14 +213,14 @@ class MultiwayJoin:
             self._work()
 
     def write_to(self, folder: str | os.PathLike[str], *, every: Any = None, rows: int | None = None,
-                 delay: float | None = None) -> EpochWriter:
+                 delay: float | None = None, set_aside: Callable[[str], object] | None = None) -> EpochWriter:
         """Write the results to ``folder`` as Parquet files, an epoch each, as `StreamJoin.write_to`.
 
         The writer's ``delivered`` has the streams' names; each has one source.
         """
         time = self._select.steps[-1][1].query.time
         return EpochWriter(_Epochs(self), folder, every=epoch_length(every, time), rows=rows, delay=delay,
-                           clock=monotonic)
+                           clock=monotonic, set_aside=set_aside)
 
     def close(self) -> None:
         """Release the devices. Rows that were not polled are lost."""
@@ -325,8 +325,9 @@ class _Epochs:
                 undo()
                 raise
 
-    def resume(self, state: bytes, delivered: Mapping[str, Sequence[int]]) -> None:
-        self._of.restore(state)
+    def resume(self, state: bytes | None, delivered: Mapping[str, Sequence[int]]) -> None:
+        if state is not None:
+            self._of.restore(state)
         for n, label in enumerate(self._of._labels):
             self._of._sessions[max(n - 1, 0)].delivered.resume("s" if n else "r", delivered.get(label, ()))
 

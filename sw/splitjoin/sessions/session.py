@@ -224,18 +224,22 @@ class StreamJoin(ReadingSession[PushPipeline]):
             self._lock.notify_all()
 
     def write_to(self, folder: str | os.PathLike[str], *, every: Lateness | None = None, rows: int | None = None,
-                 delay: float | None = None) -> EpochWriter:
+                 delay: float | None = None, set_aside: Callable[[str], object] | None = None) -> EpochWriter:
         """Write the results to ``folder`` as Parquet files, an epoch each, instead of having them polled.
 
         An epoch ends when event time has advanced by ``every`` (as in `lateness`), when ``rows`` rows wait, or after
         ``delay`` seconds, whichever comes first; by default at a million rows or after ten seconds. If the folder has
         epochs of a session of the same query, this session continues from the last one. Call it before the first push.
-        Raises `InputError` for a folder that cannot be written or that another process writes, and `SnapshotError` for
-        epochs of another query.
+        ``set_aside``: called with a text if the state behind the last epoch cannot be read; then it is renamed, and the
+        session goes on with empty windows. Without it that is an error.
+
+        Raises `InputError` for a folder that cannot be written, that another process writes, or that lies in a folder
+        of epochs or around one; `SnapshotError` for epochs of another query, rows that are in no file, and a state that
+        cannot be read.
         """
         time = self._schemas.query.time
         return EpochWriter(_Epochs(self), folder, every=epoch_length(every, time), rows=rows, delay=delay,
-                           clock=self._clock)
+                           clock=self._clock, set_aside=set_aside)
 
     def source_at(self, stream: Side, index: int) -> Source:
         """The source ``index`` of ``stream``, in the order in which they were added, for example after `restore`."""
@@ -330,8 +334,9 @@ class _Epochs:
                 undo()
                 raise
 
-    def resume(self, state: bytes, delivered: Mapping[str, Sequence[int]]) -> None:
-        self._of.restore(state)
+    def resume(self, state: bytes | None, delivered: Mapping[str, Sequence[int]]) -> None:
+        if state is not None:
+            self._of.restore(state)
         self._of.delivered.restore(delivered)
 
     def input_ended(self) -> bool:

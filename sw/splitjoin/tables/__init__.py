@@ -4,7 +4,7 @@ from .names import has_format, is_url
 from .reading import TableFiles, read_piped, read_schema, read_table
 from .stored import stored_schema, to_stored
 from .stored_table import StoredTable
-from .writing import TableWriter, check_columns, check_output, replacing, write_table
+from .writing import TableWriter, check_columns, check_output, target_of, write_table
 
 __all__ = ["StoredTable", "TableFiles", "TableWriter", "check_columns", "check_output", "has_format", "is_url",
-           "read_piped", "read_schema", "read_table", "replacing", "stored_schema", "to_stored", "write_table"]
+           "read_piped", "read_schema", "read_table", "stored_schema", "target_of", "to_stored", "write_table"]

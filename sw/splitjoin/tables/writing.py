@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
 
+from splitjoin.base import disk
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.lang.layouts import empty_table
 
@@ -22,10 +22,8 @@ from .names import IPC, is_url, known, short
 from .stored import stored_schema, to_stored
 from .stored_table import StoredTable, merged, signature
 
-__all__ = ["TableWriter", "check_columns", "check_output", "replacing", "write_table"]
+__all__ = ["TableWriter", "check_columns", "check_output", "target_of", "write_table"]
 
-#: How the names of half-written files begin.
-_PART = ".splitjoin-"
 #: Rows that are written together, whatever the parts that they come in: the same rows make the same file.
 _GROUP = 1 << 20
 
@@ -60,15 +58,15 @@ class TableWriter:
 
     def __enter__(self) -> TableWriter:
         with self._translated(), ExitStack() as stack:
-            part = stack.enter_context(replacing(self.path))
+            file = stack.enter_context(disk.replacing(target_of(self.path)))
             if self._suffix == ".parquet":
                 from pyarrow import parquet  # where a Parquet file is used: it takes 10 MiB
 
-                made = parquet.ParquetWriter(part, self._stored)
+                made = parquet.ParquetWriter(file, self._stored)
             elif self._suffix in IPC:
-                made = pa.ipc.new_file(str(part), self._stored)
+                made = pa.ipc.new_file(file, self._stored)
             else:
-                made = pyarrow.csv.CSVWriter(part, self._stored)
+                made = pyarrow.csv.CSVWriter(file, self._stored)
             self._writer = stack.enter_context(made)
             self._stack = stack.pop_all()
         return self
@@ -112,50 +110,10 @@ class TableWriter:
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        except disk.NotDurable as error:
+            raise InputError(f"{first_line(error)}; look at the disk, and write it again") from None
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"{self.path} cannot be written: {first_line(error)}") from None
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside the one that ``path`` leads to, which it replaces when the block ends, but not if it raises."""
-    target = _target(path)
-    handle = _nameless(target.parent)
-    part = target.parent / f"{_PART}{secrets.token_hex(8)}{path.suffix}"
-    try:
-        if handle is None:
-            os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            yield part
-        else:
-            opened = f"/proc/self/fd/{handle}"
-            yield Path(opened)
-            # Only linkat follows the link in /proc; Python calls it for a src_dir_fd, which means nothing here.
-            os.link(opened, part, src_dir_fd=handle, follow_symlinks=True)
-        umask = os.umask(0)
-        os.umask(umask)
-        part.chmod(0o666 & ~umask)  # as a file opened for writing would have
-        part.replace(target)
-    finally:
-        if handle is not None:
-            os.close(handle)
-        part.unlink(missing_ok=True)
-
-
-def _nameless(folder: Path) -> int | None:
-    """The handle of a new file in ``folder`` that has no name, so that nothing of it stays however the process ends;
-    None where the system or the file system has no such files.
-    """
-    flag = getattr(os, "O_TMPFILE", None)
-    if flag is None:
-        return None
-    try:
-        handle = os.open(folder, flag | os.O_WRONLY, 0o600)
-    except OSError:
-        return None
-    if os.path.exists(f"/proc/self/fd/{handle}"):
-        return handle
-    os.close(handle)
-    return None
 
 
 def check_output(path: str | os.PathLike[str]) -> Path:
@@ -168,7 +126,7 @@ def check_output(path: str | os.PathLike[str]) -> Path:
         raise InputError(f"the output must be a file of this machine, but {path} is a URL; give a file")
     path = known(Path(os.path.expanduser(path)))
     try:
-        target = _target(path)
+        target = target_of(path)
         if not target.parent.is_dir():
             raise InputError(f"the folder of the output must exist, but {target.parent} does not; create it first")
         if target.is_dir():
@@ -176,7 +134,7 @@ def check_output(path: str | os.PathLike[str]) -> Path:
         if target.exists() and not target.is_file():
             raise InputError(f"the output must be a file, but {path} is a device or a pipe; give another name")
         # Only trying tells whether a file can be made there: root may write to every folder, but not to all of /proc.
-        with tempfile.NamedTemporaryFile(prefix=_PART, dir=target.parent):
+        with tempfile.NamedTemporaryFile(prefix=disk.PART, dir=target.parent):
             pass
     except OSError as error:
         raise InputError(f"{short(path)} cannot be written: {error.strerror or error}; give another folder or name"
@@ -189,7 +147,7 @@ def check_columns(schema: pa.Schema, path: str | Path) -> None:
     stored_schema(schema, Path(path).suffix.lower())
 
 
-def _target(path: Path) -> Path:
+def target_of(path: Path) -> Path:
     """The file that ``path`` leads to through symbolic links. Raises `OSError` for links in a circle."""
     if not path.is_symlink():
         return path

@@ -247,10 +247,10 @@ import os, sys, time
 from pathlib import Path
 if sys.argv[1] == "named":
     del os.O_TMPFILE  # as on other systems, and on file systems without such files
-from splitjoin.tables import replacing
+from splitjoin.base.disk import replacing
 from splitjoin.base.interrupts import orderly_termination
 with orderly_termination(), replacing(Path("O.csv")) as part:
-    part.write_text("half")
+    part.write(b"half")
     print("written", flush=True)
     for _ in range(600):  # a signal that comes just before a system call does not interrupt it
         time.sleep(0.1)

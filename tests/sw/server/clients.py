@@ -122,10 +122,10 @@ def own_memory(process: psutil.Process) -> int:
 class Server:
     """A server in a process of its own. Use as a context manager, which ends it by SIGTERM."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, *options: str):
         self._log = path.parent / "log"
         with self._log.open("w") as log:
-            self.process = subprocess.Popen([sys.executable, "-m", "splitjoin", "serve", str(path)], cwd=ROOT,
+            self.process = subprocess.Popen([sys.executable, "-m", "splitjoin", "serve", str(path), *options], cwd=ROOT,
                                             stderr=log)
         while (found := re.search(r"serves on (.*):(\d+), with", self.log())) is None:
             if self.process.poll() is not None:

@@ -1,4 +1,4 @@
-"""`EpochFolder`: a folder of epochs, each of which is there as a whole or not at all (decision 101).
+"""`EpochFolder`: a folder of epochs, each of which is there as a whole or not at all (decisions 101 and 133).
 
 What is in it:
 
@@ -6,8 +6,10 @@ What is in it:
   each. Their concatenation is the sequence of rows.
 - ``_manifest.json``: how many epochs are committed, and what belongs to the last one. Its replacement commits an epoch.
 - ``_state-000000000000``: the snapshot of the session behind the last epoch.
-- ``_epoch-….parquet``, ``*.new``: files of an epoch that is being written. Readers of folders ignore names that begin
-  with "_" or ".".
+- ``_epoch-….parquet``, ``_manifest.new``: files of an epoch that is being written. Readers of folders ignore names that
+  begin with "_" or ".".
+- ``_dropped.json``: what `drop_epochs` has removed, if it has.
+- ``_damaged_state-…``: a state that could not be read, and was set aside.
 - ``_lock``: held by the process that writes.
 """
 
@@ -15,52 +17,50 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from splitjoin.base.errors import InputError, SnapshotError, first_line
+from splitjoin.base import disk
+from splitjoin.base.errors import InputError, first_line
+
+from ..envelope import DamagedSnapshot
+from .layout import (
+    HIDDEN,
+    LOCK,
+    MANIFEST,
+    STATE,
+    Manifest,
+    check_rows,
+    epoch_files,
+    folder_of,
+    hidden_name,
+    read_manifest,
+    state_name,
+)
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["EpochFolder", "Manifest", "epoch_files"]
+__all__ = ["EpochFolder"]
 
-_FORMAT = 1
-_MANIFEST = "_manifest.json"
-_FILE = re.compile(r"_epoch-(\d{12})\.parquet")
-_VISIBLE = re.compile(r"epoch-(\d{12})\.parquet")
-_STATE = re.compile(r"_state-(\d{12})")
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What is committed.
-
-    Attributes:
-        epochs: How many epochs are committed; the next one has this number.
-        rows: The rows in them, by the name of the query ("" for a session of one query).
-        delivered: For each stream, the tuples that each of its sources has delivered to the state behind them.
-        frontier: The event time in ticks below which no later row lies, or None.
-    """
-
-    epochs: int = 0
-    rows: Mapping[str, int] = field(default_factory=dict)
-    delivered: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    frontier: int | None = None
+#: The manifest before it has its name.
+_NEW = "_manifest.new"
 
 
 class EpochFolder:
     """A folder of epochs, which this process alone writes until `close`. Opening it undoes what was not committed.
 
-    Raises `InputError` if another process writes it or it cannot be written, `SnapshotError` for a damaged manifest.
+    Attributes:
+        path: The folder.
+        manifest: The epochs that are committed for good: they outlast a power cut.
+
+    Raises `InputError` if another process writes it, it cannot be written, or it lies in another folder of epochs or
+    around one; `SnapshotError` for a damaged manifest, and for rows that are in no file.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -68,109 +68,166 @@ class EpochFolder:
             self.path = Path(path)
         except TypeError:
             raise InputError(f"epochs need the path of a folder, not {path!r}") from None
+        _check_alone(self.path)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            disk.make_folder(self.path)
         except OSError as error:
             raise InputError(f"epochs need a folder that can be written, but {self.path} cannot be made: "
                              f"{first_line(error)}") from None
         self._lock = _locked(self.path)
         try:
-            self.manifest = self._read()
-            self._recover(self.manifest.epochs)
+            with self._told(f"{self.path} cannot be opened for epochs"):
+                if not (self.path / MANIFEST).exists():
+                    self._claim()
+            self.manifest, self._begun = Manifest(), True
+            self.settle()
+            check_rows(self.path, self.manifest)
         except BaseException:
             self._lock.release()
             raise
 
+    @property
+    def settled(self) -> bool:
+        """False after a `commit` that raised where its epoch may count already, until `settle` has found out."""
+        return not self._begun
+
+    def settle(self) -> None:
+        """Make sure of an epoch whose commit was cut short: then it is committed for good, or not there at all.
+
+        Raises `InputError` while the disk does not let it.
+        """
+        if not self._begun:
+            return
+        with self._told(f"{self.path} does not tell which epochs it has"):
+            found = read_manifest(self.path)
+            disk.sync_folder(self.path)
+            self._finish(found)
+        with suppress(OSError):  # what is left of epochs that were not committed is in nobody's way
+            self._sweep(found.rows)
+
     def state(self) -> bytes | None:
-        """The state behind the last epoch; None if there is none."""
+        """The state behind the last epoch; None if there is none. Raises `SnapshotError` if it cannot be read."""
         if not self.manifest.epochs:
             return None
         try:
-            return self._state(self.manifest.epochs - 1).read_bytes()
+            return self._state.read_bytes()
         except OSError as error:
-            raise SnapshotError(f"the state of epoch {self.manifest.epochs - 1} must be in {self.path}, but "
-                                f"{first_line(error)}; restore the whole folder from a copy") from None
+            raise DamagedSnapshot(f"it cannot be read: {first_line(error)}") from None
+
+    def set_aside(self) -> Path:
+        """Give the state behind the last epoch another name, by which nobody goes on from it; that name."""
+        aside = self.path / f"_damaged{self._state.name}"
+        with self._told(f"the state in {self.path} cannot be set aside"):
+            if self._state.exists():
+                disk.rename(self._state, aside)
+                disk.sync_folder(self.path)
+        return aside
 
     def commit(self, tables: Mapping[str, pa.Table], state: bytes, *, delivered: Mapping[str, Sequence[int]],
                frontier: int | None) -> None:
-        """Add an epoch: the rows of each query, and the state behind them. Nothing is added if this raises.
+        """Add an epoch: the rows of each query, and the state behind them. An earlier one is settled before.
 
-        Raises `InputError` if a file cannot be written.
+        Raises `InputError` if the disk does not let it. Then nothing was added if `settled` is true; else the epoch may
+        be there, and may be lost in a power cut, until `settle` has returned.
         """
+        self.settle()
         n, rows = self.manifest.epochs, dict(self.manifest.rows)
-        written: list[Path] = []
+        last = [name for name, table in tables.items() if len(table)]
         try:
-            for name, table in tables.items():
-                if len(table):
-                    about = {"epoch": n, "first_row": rows.get(name, 0), "frontier": frontier}
-                    written.append(self._hidden(name, n))
-                    _write_table(written[-1], table, about)
-                rows[name] = rows.get(name, 0) + len(table)
-            written.append(self._state(n))
-            _write(written[-1], state, 0o600)  # it has columns that results leave out
-            manifest = Manifest(n + 1, rows, {side: list(counts) for side, counts in delivered.items()}, frontier)
-            written.append(self.path / f"{_MANIFEST}.new")
-            _write(written[-1], json.dumps({"format": _FORMAT, **vars(manifest)}).encode())
-            os.replace(written[-1], self.path / _MANIFEST)  # from here on, the epoch is there
-        except (OSError, pa.ArrowException) as error:
-            for path in written:
-                with suppress(OSError):  # the next commit, or the next process, removes what is left
-                    path.unlink()
-            raise InputError(f"epoch {n} cannot be written to {self.path}: {first_line(error)}; its rows are kept, "
-                             f"make room there and write again") from error
-        _sync(self.path)
-        self._recover(manifest.epochs)
-        self.manifest = manifest
+            with self._told(f"epoch {n} cannot be written to {self.path}", "its rows are kept, make room there and "
+                                                                           "write again"):
+                for name, table in tables.items():
+                    if name not in rows and epoch_files(self.path, name):
+                        raise InputError(f"{folder_of(self.path, name)} must not hold epochs that the manifest in "
+                                         f"{self.path} does not count; move them away, or write to another folder")
+                    if name in last:
+                        about = {"epoch": n, "first_row": rows.get(name, 0), "frontier": frontier}
+                        _write_table(folder_of(self.path, name) / hidden_name(n), table, about)
+                    rows[name] = rows.get(name, 0) + len(table)
+                with disk.created(self.path / state_name(n), 0o600) as file:  # it has columns that results leave out
+                    file.write(state)
+                for name in last:
+                    if name:
+                        disk.sync_folder(folder_of(self.path, name))
+                disk.sync_folder(self.path)
+                made = Manifest(n + 1, rows, {side: list(counts) for side, counts in delivered.items()}, frontier, last)
+                self._write_manifest(made)
+        except BaseException:
+            with suppress(OSError):
+                self._sweep({**rows, **dict.fromkeys(tables)})
+            raise
+        self._begun = True
+        with self._told(f"epoch {n} may be in {self.path} or not", "its rows are written once in any case, write again "
+                                                                   "to make sure"):
+            disk.rename(self.path / _NEW, self.path / MANIFEST)  # from here on, the epoch is there
+        with self._told(f"epoch {n} is in {self.path}, but may be lost if the power fails", "write again to make sure"):
+            disk.sync_folder(self.path)
+            self._finish(made)
 
     def close(self) -> None:
         """Let other processes write."""
         self._lock.release()
 
-    def _read(self) -> Manifest:
+    def _claim(self) -> None:
+        """Write a manifest without epochs, by which others see that epochs come here."""
+        self._write_manifest(Manifest())
+        disk.rename(self.path / _NEW, self.path / MANIFEST)
         try:
-            text = (self.path / _MANIFEST).read_bytes()
-        except FileNotFoundError:
-            return Manifest()
+            _check_alone(self.path)  # again, as others may have come at the same time
+        except InputError:
+            disk.remove(self.path / MANIFEST)
+            raise
+
+    def _finish(self, manifest: Manifest) -> None:
+        """Give the rows of the last epoch of ``manifest``, which is on the disk, their names, and drop what was needed
+        before.
+        """
+        end = manifest.epochs
+        for name in manifest.rows if manifest.last is None else manifest.last:
+            folder = folder_of(self.path, name)
+            hidden = ([folder / hidden_name(end - 1)] if manifest.last is not None else
+                      [one for one, n in _hidden_files(folder) if n < end])
+            for path in hidden:
+                if path.exists():
+                    disk.rename(path, path.with_name(path.name[1:]))
+            disk.sync_folder(folder)
+        if end > 1:
+            with suppress(FileNotFoundError):
+                disk.remove(self.path / state_name(end - 2))
+        self.manifest, self._begun = manifest, False
+
+    def _sweep(self, names: Iterable[str]) -> None:
+        """Remove what no committed epoch needs from this folder and those of the queries ``names``."""
+        end = self.manifest.epochs
+        for name in names:
+            for path, _ in _hidden_files(folder_of(self.path, name)):
+                disk.remove(path)
+        for path in sorted(self.path.iterdir()):
+            found = STATE.fullmatch(path.name)
+            if path.name == _NEW or (found and int(found[1]) != end - 1):
+                disk.remove(path)
+
+    def _write_manifest(self, manifest: Manifest) -> None:
+        with disk.created(self.path / _NEW) as file:
+            file.write(manifest.to_bytes())
+
+    @property
+    def _state(self) -> Path:
+        return self.path / state_name(self.manifest.epochs - 1)
+
+    @contextmanager
+    def _told(self, what: str, then: str = "make it writable, and try again") -> Iterator[None]:
+        """Within the block, raise `InputError` that begins with ``what`` for errors of the disk."""
         try:
-            found: Any = json.loads(text)
-            made = Manifest(found["epochs"], found["rows"], found["delivered"], found["frontier"])
-            whole = (found["format"] == _FORMAT and type(made.epochs) is int and isinstance(made.rows, dict)
-                     and isinstance(made.delivered, dict))
-        except (ValueError, KeyError, TypeError, RecursionError):
-            whole = False
-        if not whole:
-            raise SnapshotError(f"{self.path / _MANIFEST} must be a manifest of epochs of format {_FORMAT}, but is "
-                                f"none; restore the whole folder from a copy, or write to another folder")
-        return made
-
-    def _recover(self, end: int) -> None:
-        """Give the files of ``end`` committed epochs their names, and remove what belongs to no committed epoch."""
-        for folder in [self.path, *(one for one in self.path.iterdir() if one.is_dir())]:
-            for path in list(folder.iterdir()):
-                if found := _FILE.fullmatch(path.name):
-                    if int(found[1]) < end:
-                        os.replace(path, path.with_name(path.name[1:]))
-                        _sync(folder)
-                    else:
-                        path.unlink()
-        for path in list(self.path.iterdir()):
-            found = _STATE.fullmatch(path.name)
-            if path.name == f"{_MANIFEST}.new" or (found and int(found[1]) != end - 1):
-                path.unlink()
-
-    def _hidden(self, name: str, n: int) -> Path:
-        folder = _folder(self.path, name)
-        folder.mkdir(exist_ok=True)
-        return folder / f"_epoch-{n:012}.parquet"
-
-    def _state(self, n: int) -> Path:
-        return self.path / f"_state-{n:012}"
+            yield
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(f"{what}: {first_line(error)}; {then}") from error
 
 
 def _locked(path: Path) -> BaseFileLock:
     from filelock import FileLock, Timeout  # here, as it takes 20 ms to import
 
-    lock = FileLock(path / "_lock", timeout=0)
+    lock = FileLock(path / LOCK, timeout=0)
     try:
         lock.acquire()
     except Timeout:
@@ -181,45 +238,26 @@ def _locked(path: Path) -> BaseFileLock:
     return lock
 
 
+def _check_alone(path: Path) -> None:
+    """Raise `InputError` if a folder above or below ``path`` has epochs of its own."""
+    here = Path(os.path.realpath(path))
+    others = [*here.parents, *(Path(at) for at, _, _ in os.walk(here) if at != str(here))]
+    for other in others:
+        if (other / MANIFEST).exists():
+            raise InputError(f"a folder of epochs must not lie in another one, but {other} is one, and {here} lies "
+                             f"{'in' if other in here.parents else 'around'} it; write to a folder beside it")
+
+
+def _hidden_files(folder: Path) -> list[tuple[Path, int]]:
+    """The files of rows without the name of an epoch in the folder of a query, and the numbers of their epochs."""
+    if not folder.is_dir():
+        return []
+    return [(path, int(found[1])) for path in sorted(folder.iterdir()) if (found := HIDDEN.fullmatch(path.name))]
+
+
 def _write_table(path: Path, table: pa.Table, about: Mapping[str, Any]) -> None:
-    with _created(path) as file, pq.ParquetWriter(file, table.schema, compression="zstd") as writer:
+    if not path.parent.is_dir():
+        disk.make_folder(path.parent)
+    with disk.created(path) as file, pq.ParquetWriter(file, table.schema, compression="zstd") as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({"splitjoin.epoch": json.dumps(about)})
-
-
-def _write(path: Path, data: bytes, mode: int = 0o666) -> None:
-    with _created(path, mode) as file:
-        file.write(data)
-
-
-@contextmanager
-def _created(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """A file that is on the disk when the block ends, not only in the system's memory."""
-    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Put the names of ``folder`` on the disk."""
-    if os.name == "posix":  # Windows cannot open folders, and orders renames by itself
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def epoch_files(path: str | os.PathLike[str], query: str = "") -> list[Path]:
-    """The files of the committed epochs in a folder, in order; of shared streams, those of one ``query``."""
-    folder = _folder(Path(path), query)
-    return sorted(one for one in folder.iterdir() if _VISIBLE.fullmatch(one.name)) if folder.is_dir() else []
-
-
-def _folder(path: Path, query: str) -> Path:
-    """The folder of a query, whose name may be any text."""
-    if not query:
-        return path
-    name = quote(query, safe="")
-    return path / (f"%{ord(name[0]):02X}{name[1:]}" if name[0] in "._" else name)

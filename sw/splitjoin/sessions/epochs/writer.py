@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from splitjoin.base.errors import InputError, SnapshotError, WindowError
+from splitjoin.base.errors import InputError, SnapshotError, SplitJoinError, WindowError
 from splitjoin.lang.time_columns import TimeColumns
 
+from ..envelope import DamagedSnapshot
 from ..gate.times import parse_lateness
 from .folder import EpochFolder
 
@@ -61,8 +63,8 @@ class EpochSource(Protocol):
     def cut(self) -> Cut:
         """Take all rows that wait, and the state behind them."""
 
-    def resume(self, state: bytes, delivered: Mapping[str, Sequence[int]]) -> None:
-        """Go on from the state behind an epoch."""
+    def resume(self, state: bytes | None, delivered: Mapping[str, Sequence[int]]) -> None:
+        """Go on from the state behind an epoch; None: with empty windows, behind the tuples ``delivered``."""
 
     def input_ended(self) -> bool:
         """True if there will be no more rows than those that wait."""
@@ -84,7 +86,8 @@ class EpochWriter:
     """
 
     def __init__(self, of: EpochSource, folder: str | os.PathLike[str], *, every: int | None, rows: int | None,
-                 delay: float | None, clock: Callable[[], float]):
+                 delay: float | None, clock: Callable[[], float],
+                 set_aside: Callable[[str], object] | None = None):
         if rows is not None and (type(rows) is not int or rows < 1):
             raise InputError(f"rows of an epoch must be a whole number from 1, or None, not {rows!r}")
         if delay is not None and (isinstance(delay, bool) or not isinstance(delay, (int, float)) or not delay > 0):
@@ -98,20 +101,40 @@ class EpochWriter:
         self._folder = EpochFolder(folder)
         self._closed = False
         self._began_at: int | None = None
+        self._cut: tuple[int, Cut] | None = None  # that of a commit whose end is not known
         try:
-            state = self._folder.state()
-            if state is not None:
-                try:
-                    of.resume(state, self._folder.manifest.delivered)
-                except SnapshotError as error:
-                    raise SnapshotError(f"the state of epoch {self.epochs - 1} in {self._folder.path} must be one that "
-                                        f"this session can go on from, but {error}; write to another folder to begin "
-                                        f"anew") from None
+            self._resume(set_aside)
             of.reserve(f"the rows go to {self._folder.path}")
         except BaseException:
             self._folder.close()
             raise
         self._new_epoch(of.delivered())
+
+    def _resume(self, set_aside: Callable[[str], object] | None) -> None:
+        """Go on from the last epoch. A state that cannot be read is set aside if somebody is there to be told."""
+        folder, last = self._folder, self.epochs - 1
+        try:
+            state = folder.state()
+            if state is not None:
+                self._of.resume(state, folder.manifest.delivered)
+        except DamagedSnapshot as error:
+            if set_aside is None:
+                raise SnapshotError(f"the state of epoch {last} in {folder.path} must be one that a session can go on "
+                                    f"from, but {error}. Restore the whole folder from a copy, write to another folder "
+                                    f"to begin anew, or lose the windows alone: set_aside= of write_to, --set-aside of "
+                                    f"splitjoin serve") from None
+            aside = folder.set_aside()
+            self._of.resume(None, folder.manifest.delivered)
+            counts = ", ".join(f"{sum(n)} of {stream}" for stream, n in folder.manifest.delivered.items())
+            set_aside(f"the state of epoch {last} in {folder.path} cannot be read ({error}), and was set aside as "
+                      f"{aside}. All rows of epochs 0 to {last} stay. Lost are the tuples that were in windows then, "
+                      f"or waited: no later tuple meets them, and no row of theirs comes that was open. Push the "
+                      f"tuples behind those delivered ({counts})")
+            cut = self._of.cut()  # a state to go on from the next time
+            folder.commit(cut.tables, cut.state, delivered=cut.delivered, frontier=cut.frontier)
+        except SnapshotError as error:
+            raise SnapshotError(f"the state of epoch {last} in {folder.path} must be one that this session can go on "
+                                f"from, but {error}; write to another folder to begin anew") from None
 
     @property
     def delivered(self) -> dict[str, tuple[int, ...]]:
@@ -126,6 +149,13 @@ class EpochWriter:
         """The number of epochs in the folder."""
         return self._folder.manifest.epochs
 
+    @property
+    def settled(self) -> bool:
+        """False after an error of the disk that came when an epoch could be there already, until a call of `commit` or
+        `write` has made sure.
+        """
+        return self._folder.settled
+
     def write(self) -> bool:
         """Write an epoch if one is due. Returns whether it did."""
         rows = self._of.ready_rows()
@@ -137,25 +167,41 @@ class EpochWriter:
             due = frontier is not None and self._began_at is not None and frontier >= self._began_at + self._every
         if self._delay is not None and not due:
             due = self._clock() - self._began >= self._delay
-        return due and self.commit()
+        return (due or not self.settled) and self.commit()
 
     def commit(self) -> bool:
         """End the epoch now. Returns False, and writes nothing, if nothing has come since the last one.
 
-        Raises `InputError` if it cannot be written; the rows are kept then, and the next call tries again.
+        Raises `InputError` if the disk does not let it. The rows are not lost: they are written by the next call,
+        or, if the error came too late for that, counted as written once the next call has made sure. `epochs` and
+        `delivered` count what outlasts a power cut.
         """
         self._check_open()
+        before = self.epochs
+        try:
+            self._folder.settle()
+        finally:
+            self._end_cut()
         if not self._of.ready_rows() and self._of.delivered() == self._pushed:
             self._new_epoch(self._pushed)
-            return False
+            return self.epochs > before
         cut = self._of.cut()
+        self._cut = self.epochs, cut
         try:
             self._folder.commit(cut.tables, cut.state, delivered=cut.delivered, frontier=cut.frontier)
-        except BaseException:
-            cut.undo()
-            raise
-        self._new_epoch(cut.delivered)
+        finally:
+            self._end_cut()
         return True
+
+    def _end_cut(self) -> None:
+        """Put the rows of a cut back if it is sure that they are in no epoch."""
+        if self._cut is None or not self._folder.settled:
+            return
+        (epoch, cut), self._cut = self._cut, None
+        if self.epochs > epoch:
+            self._new_epoch(cut.delivered)
+        else:
+            cut.undo()
 
     def wait(self, seconds: float) -> None:
         """Wait until there may be more rows, at most this long."""
@@ -169,9 +215,12 @@ class EpochWriter:
         self.commit()
 
     def close(self) -> None:
-        """Let other processes write the folder. Rows that are in no epoch stay in the session."""
+        """Let other processes write the folder. Rows that are in no epoch for sure stay in the session."""
         if not self._closed:
             self._closed = True
+            with suppress(SplitJoinError):
+                self._folder.settle()
+            self._end_cut()
             self._of.reserve(None)
             self._folder.close()
 

@@ -77,8 +77,9 @@ class StreamsEpochs:
                 undo()
                 raise
 
-    def resume(self, state: bytes, delivered: Mapping[str, Sequence[int]]) -> None:
-        self.restore(state)
+    def resume(self, state: bytes | None, delivered: Mapping[str, Sequence[int]]) -> None:
+        if state is not None:
+            self.restore(state)
         self.counts.restore(delivered)
 
     def input_ended(self) -> bool:

@@ -231,7 +231,7 @@ class SharedStreams(ChangesOfAll):
             return self._state()
 
     def write_to(self, folder: str | os.PathLike[str], *, every: Lateness | None = None, rows: int | None = None,
-                 delay: float | None = None) -> EpochWriter:
+                 delay: float | None = None, set_aside: Callable[[str], object] | None = None) -> EpochWriter:
         """Write the results of all queries to ``folder``, those of each to a folder of its name, as
         `StreamJoin.write_to` does: an epoch ends for all queries at the same place of the streams.
 
@@ -241,7 +241,7 @@ class SharedStreams(ChangesOfAll):
         of = StreamsEpochs(self._lock, lambda: self.queries, self._delivered, lambda: self._input.sequence.frontier,
                            lambda: self.ended, self._state, self.restore, self.reserve)
         return EpochWriter(of, folder, every=epoch_length(every, self._base.query.time), rows=rows, delay=delay,
-                           clock=self._options["clock"])
+                           clock=self._options["clock"], set_aside=set_aside)
 
     def restore(self, snapshot: bytes) -> None:
         """Continue from a snapshot of streams with the same schemas and queries, by name; devices may be others.

@@ -18,6 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
+from splitjoin.base import disk
 from splitjoin.base.errors import InputError, SnapshotError, first_line
 
 from .state import Version, header_bytes
@@ -149,7 +150,7 @@ def check_root(root: str, argument: str) -> None:
     probe = f"{base}/.splitjoin-{uuid.uuid4().hex}"
     try:
         if files.type_name == "local":
-            _make_folder(Path(base), private=argument != "late_to")
+            disk.make_folder(Path(base), 0o777 if argument == "late_to" else 0o700)
         else:
             files.create_dir(base, recursive=True)
         with files.open_output_stream(probe) as out:
@@ -196,7 +197,9 @@ def write_file(root: str, path: str, data: bytes, *, private: bool) -> None:
     files, base = _opened(root)
     full = f"{base}/{path}"
     if files.type_name == "local":
-        _write_local(Path(full), data, private)
+        disk.make_folder(Path(full).parent, 0o700 if private else 0o777)
+        with disk.replacing(Path(full), 0o600 if private else 0o666) as file:
+            file.write(data)
         return
     files.create_dir(full.rpartition("/")[0], recursive=True)
     if files.type_name in _ATOMIC:
@@ -218,27 +221,3 @@ def delete_file(root: str, path: str) -> None:
         files.delete_file(f"{base}/{path}")
     except FileNotFoundError:
         return
-
-
-def _write_local(path: Path, data: bytes, private: bool) -> None:
-    _make_folder(path.parent, private)
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if private else 0o666)
-        with os.fdopen(number, "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-
-
-def _make_folder(folder: Path, private: bool) -> None:
-    """Make ``folder`` and the folders above it that are not there; those that are there keep their modes."""
-    if folder.is_dir():
-        return
-    if folder.parent != folder:
-        _make_folder(folder.parent, private)
-    folder.mkdir(mode=0o700 if private else 0o777, exist_ok=True)

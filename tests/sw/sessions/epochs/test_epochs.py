@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+import random
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin
+from splitjoin.base.disk import using
 from splitjoin.base.errors import DeviceError, InputError, SnapshotError
 from splitjoin.sessions.epochs import EpochWriter, epoch_files
 
 from ....support.sampling import examples
+from ....support.simulated_disk import Ended, SimulatedDisk
 
 A = pa.schema([("ts", pa.int64()), ("x", pa.int32())])
 B = pa.schema([("ts", pa.int64()), ("a", pa.int32())])
@@ -55,10 +58,6 @@ def finish(session: splitjoin.StreamJoin, writer: EpochWriter) -> None:
     writer.run()
 
 
-class Killed(BaseException):
-    """Ends a run as a kill would: nothing is cleaned up."""
-
-
 @given(st.data())
 @settings(max_examples=examples(12), deadline=None)
 def test_runs_that_end_anywhere_give_every_row_once(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject,
@@ -82,27 +81,16 @@ def test_runs_that_end_anywhere_give_every_row_once(tmp_path_factory: pytest.Tem
     assert rows(folder) == wanted()
 
 
-def test_a_kill_between_any_two_steps_of_a_commit_leaves_whole_epochs(tmp_path: Path,
-                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    replace, sync, ends = os.replace, os.fsync, 0
-    for step in range(1, 100):
-        folder = tmp_path / str(step)
-        left = [step]
-
-        def act(real: Callable[..., Any], left: list[int] = left) -> Callable[..., Any]:
-            def acting(*arguments: Any) -> Any:
-                left[0] -= 1
-                if not left[0]:
-                    raise Killed
-                return real(*arguments)
-            return acting
-
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "replace", act(replace))
-            patch.setattr(os, "fsync", act(sync))
-            session = opened()
-            writer = session.write_to(folder, rows=100)
-            try:
+def test_a_session_that_is_killed_at_any_call_to_the_disk_leaves_whole_epochs(tmp_path: Path) -> None:
+    ends = 0
+    for call in range(1, 200, 7 - examples(1)):
+        disk = SimulatedDisk(tmp_path / str(call), random.Random(call))
+        folder = disk.root / "out"
+        disk.faults = {call: "end"}
+        with using(disk):
+            session, writer = opened(), None
+            with suppress(Ended):
+                writer = session.write_to(folder, rows=100)
                 for at in range(0, 150, 50):
                     session.push_r(R.slice(at, 50))
                     session.push_s(S.slice(at, 50))
@@ -111,20 +99,46 @@ def test_a_kill_between_any_two_steps_of_a_commit_leaves_whole_epochs(tmp_path: 
                 session.close_s()
                 writer.run()
                 ends += 1
-            except Killed:
-                pass
-            writer._folder.close()
-        before = rows(folder)
-        assert before == wanted()[:len(before)]
-        with opened() as again, again.write_to(folder) as writer:
-            assert rows(folder)[:len(before)] == before
-            if not again.finished:  # the state may be the one behind the end
-                finish(again, writer)
+            if writer is not None:
+                writer._folder.close()
+            disk.restart()
+            disk.cut_power()
+            before = rows(folder)
+            assert before == wanted()[:len(before)]
+            with opened() as again, again.write_to(folder) as writer:
+                assert rows(folder)[:len(before)] == before
+                if not again.finished:  # the state may be the one behind the end
+                    finish(again, writer)
         assert rows(folder) == wanted()
-        assert not [name for name in os.listdir(folder) if name.startswith("_epoch") or name.endswith(".new")]
         if ends:
             break
-    assert step > 15
+    assert call > 40
+
+
+@pytest.mark.parametrize(("fault", "words"), [
+    ({("rename", 2): "EIO"}, "^epoch 0 may be in .* or not: .*; its rows are written once in any case, write again"),
+    ({("rename", 2): "late EIO"}, "^epoch 0 may be in .* or not: "),
+    ({("sync folder", 5): "EIO"}, "^epoch 0 is in .*, but may be lost if the power fails: .*; write again to make"),
+    ({("rename", 3): "EIO"}, "^epoch 0 is in .*, but may be lost if the power fails"),
+])
+def test_an_error_behind_the_manifest_is_told_and_no_row_is_written_twice(tmp_path: Path, fault: Any, words: str,
+                                                                           ) -> None:
+    disk = SimulatedDisk(tmp_path / "disk", random.Random(0))
+    with using(disk), opened("inner") as session, session.write_to(disk.root / "out", rows=1) as writer:
+        disk.faults = fault
+        session.push_r(R)
+        session.push_s(S.slice(0, 30))
+        with pytest.raises(InputError, match=words):
+            writer.write()
+        assert (writer.settled, writer.epochs) == (False, 0)
+        assert any(call.endswith("EIO") for call in disk.calls)
+        disk.faults = {}
+        session.push_s(S.slice(30))
+        session.close_r()
+        session.close_s()
+        assert writer.commit()
+        assert (writer.settled, writer.epochs) == (True, 1 if fault == {("rename", 2): "EIO"} else 2)
+    assert rows(disk.root / "out") == wanted("inner")
 
 
 def test_rows_that_cannot_be_written_are_kept(tmp_path: Path) -> None:
@@ -203,7 +217,7 @@ def test_only_the_writer_reads(tmp_path: Path) -> None:
             with pytest.raises(InputError, match="but another one writes"):
                 opened().write_to(tmp_path)
             with pytest.raises(InputError, match="so they cannot be polled too"):
-                session.write_to(tmp_path / "other")
+                session.write_to(tmp_path.with_name("other"))
             session.push_r(R.slice(0, 3))
             session.push_s(S)
         with pytest.raises(InputError, match="the writer of epochs is closed"):
@@ -237,7 +251,7 @@ def test_folders_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="of another query"):
         opened("inner").write_to(tmp_path / "a")
     (tmp_path / "a" / "_state-000000000000").unlink()
-    with pytest.raises(SnapshotError, match=r"^the state of epoch 0 must be in .*; restore the whole folder"):
+    with pytest.raises(SnapshotError, match=r"^the state of epoch 0 in .* it cannot be read: .* Restore the whole"):
         opened().write_to(tmp_path / "a")
     for text in ("", "[]", '{"format": 2, "epochs": 1, "rows": {}, "delivered": {}, "frontier": null}'):
         (tmp_path / "a" / "_manifest.json").write_text(text)
@@ -260,6 +274,92 @@ def test_a_state_is_for_its_owner_and_a_damaged_one_is_named(tmp_path: Path) -> 
     state.write_bytes(state.read_bytes()[:-1])
     with opened() as again, pytest.raises(SnapshotError, match=f"in {tmp_path} must be one .* may have been cut off"):
         again.write_to(tmp_path)
+
+
+def test_a_state_that_cannot_be_read_is_set_aside_when_somebody_is_told(tmp_path: Path) -> None:
+    with opened("inner") as session, session.write_to(tmp_path) as writer:
+        session.push_r(R.slice(0, 60))
+        session.push_s(S.slice(0, 90))
+    committed, told = rows(tmp_path), list[str]()
+    (state,) = tmp_path.glob("_state-*")
+    damaged = state.read_bytes()[:-1]
+    state.write_bytes(damaged)
+    with opened("left") as session, pytest.raises(SnapshotError, match="set_aside= of write_to, --set-aside of"):
+        session.write_to(tmp_path)
+    with opened("inner") as session, session.write_to(tmp_path, set_aside=told.append) as writer:
+        assert behind(writer) == (60, 90)
+        assert (tmp_path / "_damaged_state-000000000000").read_bytes() == damaged
+        (text,) = told
+        assert f"was set aside as {tmp_path / '_damaged_state-000000000000'}. All rows of epochs 0 to 0 stay" in text
+        assert "Lost are the tuples that were in windows then" in text
+        assert "those delivered (60 of r, 90 of s)" in text
+    with opened("inner") as session, session.write_to(tmp_path) as writer:  # from an epoch of its own by now
+        finish(session, writer)
+    late = splitjoin.join(R.slice(60), S.slice(90), how="inner", device="golden", **ON).table.to_pylist()
+    assert rows(tmp_path) == committed + late
+    with opened() as session, pytest.raises(SnapshotError, match="of another query"):  # no damage
+        session.write_to(tmp_path, set_aside=told.append)
+
+
+def test_folders_of_epochs_do_not_lie_in_each_other(tmp_path: Path) -> None:
+    with opened("inner") as session, session.write_to(tmp_path / "out" / "day1") as writer:
+        session.push_r(R.slice(0, 60))
+        with opened("inner") as other, pytest.raises(
+                InputError, match=r"must not lie in another one, but .*day1 is one, and .*out lies around it"):
+            other.write_to(tmp_path / "out")
+        with opened("inner") as other, pytest.raises(InputError, match=r"but .*day1 is one, and .*deep lies in it"):
+            other.write_to(tmp_path / "out" / "day1" / "more" / "deep")
+        assert not (tmp_path / "out" / "day1" / "more").exists()
+        assert writer.commit()
+    for _ in range(2):  # what others have in a folder of queries' names stays
+        (tmp_path / "beside" / "day1").mkdir(parents=True, exist_ok=True)
+        kept = tmp_path / "beside" / "day1" / "_epoch-000000000000.parquet"
+        kept.write_bytes(b"of others")
+        with opened("inner") as session, session.write_to(tmp_path / "beside"):
+            pass
+        assert kept.read_bytes() == b"of others"
+
+
+def test_epochs_that_are_gone_are_an_error_unless_they_were_dropped(tmp_path: Path) -> None:
+    with opened("inner") as session, session.write_to(tmp_path, rows=50) as writer:
+        for at in range(0, 90, 10):
+            session.push_r(R.slice(at, 10))
+            session.push_s(S.slice(at, 10))
+            writer.write()
+    files, all_rows = epoch_files(tmp_path), rows(tmp_path)
+    assert len(files) > 2
+    for file in (files[0], files[1], files[-1]):
+        data = file.read_bytes()
+        file.unlink()
+        with opened("inner") as session, pytest.raises(SnapshotError, match=f"must hold the {len(all_rows)} rows that _"
+                                                                            "manifest.json counts, but those from row"):
+            session.write_to(tmp_path)
+        file.write_bytes(data[:-9])
+        with opened("inner") as session, pytest.raises(SnapshotError, match="must be a file of an epoch, but cannot"):
+            session.write_to(tmp_path)
+        file.write_bytes(data)
+    with pytest.raises(InputError, match=r"epochs before a number from 0 to .*, which are committed, can be dropped"):
+        splitjoin.drop_epochs(tmp_path, writer.epochs + 1)
+    assert splitjoin.drop_epochs(tmp_path, int(files[1].name[6:18]) + 1) == 2
+    assert epoch_files(tmp_path) == files[2:]
+    with opened("inner") as session, session.write_to(tmp_path) as writer:
+        finish(session, writer)
+    assert rows(tmp_path) == wanted("inner")[-len(rows(tmp_path)):]
+    assert splitjoin.drop_epochs(tmp_path, writer.epochs) == len(files) - 2 + 1
+    with opened("inner") as session, session.write_to(tmp_path):
+        assert session.finished
+
+
+def test_epochs_that_no_manifest_counts_are_not_mixed_with_others(tmp_path: Path) -> None:
+    with opened("inner") as session, session.write_to(tmp_path) as writer:
+        finish(session, writer)
+    (tmp_path / "_manifest.json").unlink()
+    with opened("inner") as session, session.write_to(tmp_path) as writer:
+        session.push_r(R)
+        session.push_s(S)
+        with pytest.raises(InputError, match=r"must not hold epochs that the manifest in .* does not count"):
+            writer.commit()
+        (tmp_path / "epoch-000000000000.parquet").unlink()
 
 
 def test_input_from_the_beginning_is_not_what_a_folder_goes_on_with(tmp_path: Path) -> None:

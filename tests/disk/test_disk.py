@@ -1,0 +1,75 @@
+"""Short runs of `python -m tests.disk`, and faults that they must find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from splitjoin.base import disk
+from splitjoin.sessions.epochs import folder, layout
+from splitjoin.sessions.epochs.folder import EpochFolder
+from splitjoin.sessions.epochs.writer import EpochWriter
+
+from ..support.planting import faulty
+from ..support.sampling import examples
+from .schedules import SUBJECTS, every_call, run
+
+#: The schedules within which a planted fault must be found, by the seeds that the short runs have.
+_ENOUGH = 250
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_files_outlast_faults_kills_and_power_cuts(name: str) -> None:
+    for failure in run(name, range(examples(250))):
+        pytest.fail("\n".join([*failure.calls, failure.why, f"replay: {failure.replay}"]))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_fault_at_any_call_leaves_the_old_or_the_new(name: str) -> None:
+    for failure in every_call(name):
+        pytest.fail("\n".join([*failure.calls, failure.why, f"replay: {failure.replay}"]))
+
+
+@pytest.mark.parametrize(("subject", "part", "function", "old", "new"), [
+    # The content of files is not synced, or only once they have their names.
+    ("epochs", disk, "created", "_disk.sync(handle)", "pass"),
+    ("results", disk, "replacing", "_disk.sync(handle)", "pass"),
+    ("states", disk, "replacing", "_disk.sync(handle)", "pass"),
+    ("cache", disk, "publish", "_sync_all(part)", "pass"),
+    ("cache", disk, "_sync_all", "_disk.sync_folder(path)", "pass"),
+    # Names are not synced: of files, of the manifest, of folders.
+    ("results", disk, "replacing", "_disk.sync_folder(path.parent)", "pass"),
+    ("states", disk, "replacing", "_disk.sync_folder(path.parent)", "pass"),
+    ("epochs", EpochFolder, "commit", "disk.sync_folder(folder_of(self.path, name))", "pass"),
+    ("epochs", disk, "make_folder", "_disk.sync_folder(folder.parent)", "pass"),
+    ("states", disk, "make_folder", "_disk.sync_folder(folder.parent)", "pass"),
+    ("epochs", EpochFolder, "settle", "disk.sync_folder(self.path)", "pass"),
+    ("epochs", EpochFolder, "_finish", "disk.sync_folder(folder)", "pass"),
+    # Recovery takes the wrong epochs.
+    ("epochs", EpochFolder, "_finish", "state_name(end - 2)", "state_name(end - 1)"),
+    ("epochs", EpochFolder, "_finish", "hidden_name(end - 1)", "hidden_name(end)"),
+    ("epochs", EpochFolder, "_sweep", "int(found[1]) != end - 1", "int(found[1]) < end"),
+    ("epochs", layout, "check_rows", "first > at", "first >= at"),
+    # The writer takes an error for the end of a commit.
+    ("epochs", EpochFolder, "commit", "self._begun = True", "pass"),
+    ("epochs", EpochWriter, "_end_cut", "self.epochs > epoch", "self.epochs >= epoch"),
+    ("epochs", EpochFolder, "__init__", "_check_alone(self.path)", "pass"),
+])
+def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch, subject: str, part: type | ModuleType, function: str,
+                                  old: str, new: str) -> None:
+    made = faulty(part, function, old, new)
+    for user in {part, folder} if hasattr(folder, function) else {part}:
+        monkeypatch.setattr(user, function, made)
+    assert next(iter(run(subject, range(_ENOUGH))), None) is not None
+
+
+def test_a_rename_before_the_sync_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def publish(part: Path, path: Path) -> None:
+        disk.rename(part, path)
+        disk._sync_all(path)
+
+    monkeypatch.setattr(disk, "publish", publish)
+    assert next(iter(run("cache", range(_ENOUGH))), None) is not None

@@ -1,0 +1,138 @@
+"""A server under trouble: batches that are no valid data, a disk that fails, a state that cannot be read."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+
+from splitjoin.base.disk import using
+from splitjoin.base.errors import InputError, SnapshotError
+from splitjoin.server import JoinService, read_config
+from splitjoin.server.flight import FlightServer
+
+from ...support.simulated_disk import SimulatedDisk
+from .clients import Server, act, config, connect, offers, orders, put, rows
+
+_TEXTS = """\
+listen = "127.0.0.1:0"
+folder = "results"
+[epochs]
+delay = 0.1
+[streams.orders]
+schema = "ts:int64, name:string"
+time = "ts"
+[streams.offers]
+schema = "ts:int64, name:string"
+time = "ts"
+[queries.same]
+sql = "SELECT o.ts, f.name FROM orders o JOIN offers f ON o.name = f.name"
+window = "RANGE 20"
+"""
+#: An "a" with an accent in Latin-1, which is no UTF-8.
+_BAD = pa.array([b"a", b"\xe1"]).view(pa.string())
+
+
+def wait(until: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not until():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("column", [_BAD, pa.DictionaryArray.from_arrays([0, 0], _BAD)])
+def test_a_batch_that_is_no_valid_data_is_refused_before_anything_is_kept(tmp_path: Path, column: pa.Array) -> None:
+    (tmp_path / "join.toml").write_text(_TEXTS)
+    good = pa.record_batch({"ts": [1, 2], "name": ["a", "\xe1"]})
+    with JoinService(read_config(tmp_path / "join.toml")) as service:
+        server = FlightServer(service)
+        with connect(server.port, tmp_path / "results") as client:
+            with pytest.raises(fl.FlightError, match=r"a batch must be valid data of Arrow, but .*; it was not taken"):
+                put(client, pa.record_batch({"ts": [1, 2], "name": column}), "orders")
+            assert act(client, "position", stream="orders") == {"delivered": 0, "committed": 0}
+            put(client, good, "orders")
+            put(client, good, "offers")
+            for stream in "orders", "offers":
+                act(client, "finish", stream=stream)
+            assert rows(client, "same", follow=True) == [{"ts": 1, "name": "a"}, {"ts": 2, "name": "\xe1"}]
+        server.shutdown()
+
+
+@pytest.mark.parametrize("fault", ["EIO", "late EIO", "ENOSPC"])
+@pytest.mark.parametrize("call", ["rename", "sync folder", "write"])
+def test_trouble_with_the_disk_is_told_and_ends(tmp_path: Path, call: str, fault: str) -> None:
+    disk, lines = SimulatedDisk(tmp_path / "disk", random.Random(0)), list[str]()
+    with using(disk), JoinService(read_config(config(disk.root, more="")), lines.append) as service:
+        disk.faults = {(call, n): fault for n in range(1, 10_000)}
+        service.source("orders", "main").push(orders(0, 50))
+        service.source("offers", "main").push(offers(0, 50))
+        wait(lambda: service.status()["trouble"])
+        assert service.position("orders", "main")["committed"] == 0
+        assert "power fails" in lines[0] or "cannot be written" in lines[0] or "or not" in lines[0]
+        disk.faults = {}
+        service.finish("orders")
+        service.finish("offers")
+        found = [row for batch, _ in service.rows("near") for row in batch.to_pylist()]
+        assert service.status()["trouble"] is None
+        assert lines[-1] == "epochs are written again"
+        assert service.position("orders", "main") == {"delivered": 50, "committed": 50}
+    with using(disk), JoinService(read_config(config(disk.root)), lines.append) as service:
+        assert [row for batch, _ in service.rows("near", follow=False) for row in batch.to_pylist()] == found
+        assert found
+
+
+def test_a_fault_of_the_epoch_thread_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = list[str]()
+    with JoinService(read_config(config(tmp_path)), lines.append) as service:
+        def fails() -> Any:
+            raise KeyError("x")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(service._writer._folder, "settle", fails)
+            service.source("orders", "main").push(orders(0, 50))
+            wait(lambda: service.status()["trouble"])
+            assert service.status()["trouble"] == "epochs cannot be written: KeyError: 'x'"
+            assert "Traceback" in lines[0]
+        wait(lambda: service.status()["trouble"] is None)
+
+
+def test_puts_are_refused_once_no_epoch_can_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with JoinService(read_config(config(tmp_path)), lambda line: None) as service:
+        def fails(seconds: float) -> None:
+            raise SystemExit
+
+        monkeypatch.setattr(service._writer, "wait", fails)
+        service._thread.join(60)
+        assert service.status()["trouble"].startswith("no more epochs are written, start the server anew: SystemExit")
+        with pytest.raises(InputError, match="the server takes no more tuples, as no more epochs are written"):
+            service.source("orders", "main")
+
+
+def test_a_state_that_cannot_be_read_is_set_aside_on_demand(tmp_path: Path) -> None:
+    path = config(tmp_path)
+    with JoinService(read_config(path), lambda line: None) as service:
+        service.source("orders", "main").push(orders(0, 50))
+        service.source("offers", "main").push(offers(0, 50))
+    (state,) = (tmp_path / "results").glob("_state-*")
+    state.write_bytes(state.read_bytes()[:-1])
+    with pytest.raises(SnapshotError, match=r"lose the windows alone: .* --set-aside of splitjoin serve"):
+        JoinService(read_config(path), lambda line: None)
+    with Server(path, "--set-aside") as server, server.client() as client:
+        assert f"was set aside as {tmp_path / 'results' / '_damaged_state-'}" in server.log()
+        assert act(client, "position", stream="orders") == {"delivered": 50, "committed": 50}
+        before = rows(client, "near")
+        put(client, orders(50, 90), "orders", **{"from": 50})
+        put(client, offers(50, 90), "offers", **{"from": 50})
+        for stream in "orders", "offers":
+            act(client, "finish", stream=stream)
+        found = rows(client, "near", follow=True)
+        assert before
+        assert found[:len(before)] == before
+        assert found[len(before):]
+        assert all(row["ts"] >= 50 for row in found[len(before):])
