@@ -113,11 +113,8 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
     except StatementError as refused:
         return rest.answered(refused)
     check_named(statement, unnamed)
-    joined = {t.name.lower() for t in statement.tables}
-    nested = selected_tables(text) - joined
-    if any(name.lower() in nested for name in (*(tables or ()), *streams)):
-        return rest.answered(StatementError("a SELECT within a SELECT is for whole tables, as DuckDB reads them again; "
-                                            "streams take one SELECT over two tables"))
+    if (within := rest.nested(statement)) is not None:
+        return rest.answered(within)
     given, options = bind_tables(statement, tables, streams)
     schemas = [is_schema(data) for data in given]
     if all(schemas):
@@ -155,6 +152,8 @@ def _several(statement: MultiwayStatement, unnamed: tuple[Any, ...], tables: Map
              aggregates: Mapping[str, AggregateClass] | None, **how: Any) -> Any:
     """The answer of `sql` to a join of three tables and more."""
     check_named(statement, unnamed)
+    if (within := rest.nested(statement)) is not None:
+        return rest.answered(within)
     given, options = bind_tables(statement, tables, streams)
     schemas = [is_schema(data) for data in given]
     if any(schemas) and not all(schemas):
@@ -228,6 +227,14 @@ class _Rest:
             found = table_or_files(data, name)
             self._opened[id(data)] = found if not isinstance(found, TableFiles) or found.columnar else found.read()
         return self._opened[id(data)]
+
+    def nested(self, statement: Statement | MultiwayStatement) -> StatementError | None:
+        """The error for a ``statement`` with a SELECT over a table that is given, but not joined; None without one."""
+        names = selected_tables(self._text) - {t.name.lower() for t in statement.tables}
+        if not any(name.lower() in names for name in (*(self._tables or ()), *self._streams)):
+            return None
+        return StatementError("a SELECT within a SELECT is for whole tables, as DuckDB reads them again; streams take "
+                              "one SELECT without another in it")
 
     def answered(self, refused: PredicateError | SchemaError) -> JoinResult:
         """The rows of the statement. Raises ``refused``, the error of the whole, for streams, where the error is not
