@@ -13,6 +13,7 @@ from splitjoin.engines.device import Device
 from splitjoin.joins.join import result_columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.rows.output import ResultNames
 from splitjoin.sessions.gate.times import parse_lateness
 from splitjoin.spark.streaming import task as tasks
 from splitjoin.spark.streaming.frontier import Frontier
@@ -61,7 +62,7 @@ class MicroBatches:
     def task(self) -> GroupTask:
         """The function that runs in every group."""
         made = Query.make(Schema.from_arrow("r", self.r), Schema.from_arrow("s", self.s), **self.query).narrowed
-        columns = result_columns(made, self.r, self.s, None)
+        columns = result_columns(made, self.r, self.s, ResultNames())
         assert made.time is not None
         rule = self.rule or WatermarkRule(dict.fromkeys(SIDES, parse_lateness(self.late, made.time)))
         join = GroupJoin(made, {"r": self.r, "s": self.s}, columns, None, rule, self.ties, self.groups, self.device,

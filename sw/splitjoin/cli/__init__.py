@@ -110,7 +110,10 @@ def command_parser() -> argparse.ArgumentParser:
     sort_option(join)
     kind_options(join)
     partner_options(join)
-    join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them (all)")
+    join.add_argument("--select", metavar="NAMES", help="result columns to keep, with commas between them, such as "
+                                                           "'r.x, s.x AS other' (all)")
+    join.add_argument("--suffixes", metavar="OF_R,OF_S", help="what columns of R and of S whose names are alike get "
+                                                              "appended (_r,_s)")
     run_options(join)
     output_options(join)
     join.add_argument("--explain", action="store_true", help="run nothing, but say how the tables would be joined")

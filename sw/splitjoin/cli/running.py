@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
@@ -18,7 +19,7 @@ from splitjoin.joins.join import join
 from splitjoin.joins.statement import explain_sql, sql
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import parse_order
-from splitjoin.rows.output import output_columns, output_schema
+from splitjoin.rows.output import ResultNames, output_columns, output_schema
 from splitjoin.rows.result import JoinResult
 from splitjoin.tables.schema_text import parse_schema
 
@@ -153,28 +154,38 @@ def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) ->
         tables = {name: read_source(path) if path == STANDARD else path for name, path in names.items()}
         return sql(args.text, tables=tables, window=window, time=time, order=args.order, device=chosen,
                    sort=args.sort, to=to)
-    r, s, select = _sources(args)
+    r, s, naming = _sources(args)
     kind = Kind.make(**kind_arguments(args), k=args.k, ties=args.ties, order=parse_order(args.order),
                      timed=time is not None)
     aggregates = aggregate_argument(args)
     chosen_s = pa.schema([]) if aggregates else s.schema
-    check_schema(output_schema(output_columns(r.schema, chosen_s, select, kind)), args.output, args.format)
-    return join(r, s, window=window, time=time, select=select, device=chosen, to=to, aggregate=aggregates,
+    columns = output_columns(r.schema, chosen_s, ResultNames.of(**naming), kind)
+    check_schema(output_schema(columns), args.output, args.format)
+    return join(r, s, window=window, time=time, **naming, device=chosen, to=to, aggregate=aggregates,
                 **_arguments(args))
 
 
 def _explained(args: argparse.Namespace) -> str:
     """The text of `splitjoin.explain` for the tables and options of ``join``."""
-    r, s, select = _sources(args)
-    return explain(r, s, analyze=args.analyze, window=window_argument(args), time=pair(args, "time"), select=select,
+    r, s, names = _sources(args)
+    return explain(r, s, analyze=args.analyze, window=window_argument(args), time=pair(args, "time"), **names,
                    device=_device(args), aggregate=aggregate_argument(args), **_arguments(args))
 
 
-def _sources(args: argparse.Namespace) -> tuple[Any, Any, list[str] | None]:
-    """The tables of ``join``, and the columns to select; None for all."""
+def _sources(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
+    """The tables of ``join``, and the arguments that name the columns of its result."""
     once([args.r, args.s])
-    select = None if args.select is None else [name.strip() for name in args.select.split(",")]
-    return read_source(args.r), read_source(args.s), select
+    select: Any = None if args.select is None else [re.split(r"\s+as\s+", name.strip(), flags=re.IGNORECASE)
+                                                    for name in args.select.split(",")]
+    if select is not None and any(len(parts) > 1 for parts in select):
+        if any(len(parts) > 2 for parts in select) or len({parts[0] for parts in select}) < len(select):
+            raise OptionError(f"--select must hold different names, or NAME AS NEW, with commas between them, not "
+                              f"{args.select!r}")
+        select = {parts[0]: parts[1] if len(parts) > 1 else None for parts in select}
+    elif select is not None:
+        select = [parts[0] for parts in select]
+    suffixes = None if args.suffixes is None else args.suffixes.split(",")
+    return read_source(args.r), read_source(args.s), {"select": select, "suffixes": suffixes}
 
 
 def _arguments(args: argparse.Namespace) -> dict[str, Any]:

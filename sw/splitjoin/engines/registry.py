@@ -21,7 +21,8 @@ DeviceOption = Union[int, float, str, None, PathLike[str], Collection[int]]
 
 
 #: What users call an argument → its name.
-_ELSEWHERE = {"kind": "how", "type": "how", "join_type": "how", "columns": "select"}
+_ELSEWHERE = {"kind": "how", "type": "how", "join_type": "how", "columns": "select", "rename": "select",
+              "suffix": "suffixes", "lsuffix": "suffixes", "rsuffix": "suffixes"}
 
 
 class DeviceEntry(NamedTuple):
@@ -86,7 +87,7 @@ def device(spec: str | Device, **options: object) -> Device:
                           f"{example[0] if example else f'{spec}:TARGET'!r}")
     wrong = [name for name in options if name not in inspect.signature(cls).parameters]
     if wrong:
-        raise _no_option(spec, wrong, tuple(inspect.signature(cls).parameters), ())
+        raise _no_option(spec, wrong, tuple(inspect.signature(cls).parameters), None)
     made = cls(**options)
     assert isinstance(made, Device)
     return made
@@ -98,7 +99,7 @@ def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any], spe
     no arguments of its own.
 
     Raises `DeviceError` for anything but a mapping, for an option that is given twice, and for a keyword that is no
-    option but is spelled like an argument of ``call``.
+    option, with the argument of ``call`` that may have been meant.
     """
     if given is not None and not isinstance(given, Mapping):
         raise DeviceError(f"device_options must be a mapping, such as {{'cores': 8}}, not {given!r}")
@@ -108,10 +109,10 @@ def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any], spe
                           f"give it once")
     arguments = argument_names(call)
     meant = [name for name in more if _like(name, arguments)]
-    if meant and (known := _known_options(spec)) is not None:
+    if more and (known := _known_options(spec)) is not None:
         wrong = [name for name in more if name not in known]
-        if any(name in meant for name in wrong):
-            raise _no_option(spec, sorted(wrong, key=lambda name: name not in meant), known, arguments)
+        if any(name in meant for name in wrong) or (wrong and not isinstance(spec, Device)):
+            raise _no_option(spec, sorted(wrong, key=lambda name: name not in meant), known, call)
     return {**(given or {}), **more}
 
 
@@ -137,12 +138,13 @@ def _known_options(spec: str | Device) -> tuple[str, ...] | None:
         return None
 
 
-def _no_option(spec: str | Device, wrong: Sequence[str], known: Sequence[str], arguments: Sequence[str]) -> DeviceError:
-    """The error for options that the device ``spec`` does not have; ``arguments``: those of the call that may have been
-    meant.
-    """
+def _no_option(spec: str | Device, wrong: Sequence[str], known: Sequence[str],
+               call: Callable[..., Any] | None) -> DeviceError:
+    """The error for options that the device ``spec`` does not have; ``call``: whose argument may have been meant."""
+    nor, arguments = ("", list[str]()) if call is None else (
+        f", nor has {call.__name__} such an argument", argument_names(call))
     which = repr(spec) if isinstance(spec, str) else type(spec).__name__
-    return DeviceError(f"the device {which} has no option {', '.join(map(repr, wrong))}"
+    return DeviceError(f"the device {which} has no option {', '.join(map(repr, wrong))}{nor}"
                        f"{_like(wrong[0], [*arguments, *known])}; its options are {', '.join(known) or '(none)'}")
 
 

@@ -9,12 +9,14 @@ from typing import Any
 from splitjoin.base.errors import OptionError, plural
 from splitjoin.base.memory import size_text
 from splitjoin.engines.device import TableWay
+from splitjoin.engines.registry import argument_names
 from splitjoin.lang.query import Query
+from splitjoin.lang.schema import suggest
 from splitjoin.rows.result import JoinResult
 from splitjoin.tables.inputs import Rows
 
 from .explain import explain as explain_query
-from .join import told_join
+from .join import join, told_join
 
 __all__ = ["explain"]
 
@@ -53,6 +55,9 @@ def explain(r: Rows | Query, s: Rows | None = None, *, analyze: bool = False, **
                           f"{type(r).__name__} alone; give it the second table, and on=")
     if "on" not in arguments:
         raise OptionError("explain of two tables needs the condition; give it on=")
+    for name in arguments:
+        if name not in argument_names(join) and suggest(name, ["analyze"]):
+            raise OptionError(f"explain has no argument {name!r}{suggest(name, ['analyze'])}")
     if "to" in arguments:
         raise OptionError("explain writes no rows; leave to out")
     begun: list[TableWay] = []

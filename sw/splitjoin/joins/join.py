@@ -18,7 +18,7 @@ from splitjoin.lang.schema import SIDES, Schema
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import Tolerance, WindowSpec
 from splitjoin.rows.aggregates import aggregate_fields
-from splitjoin.rows.output import OutputColumn, output_columns, output_schema
+from splitjoin.rows.output import OutputColumn, ResultNames, Selected, output_columns, output_schema
 from splitjoin.rows.result import JoinResult
 from splitjoin.tables import TableFiles, check_columns, check_output
 from splitjoin.tables.inputs import Rows, table_or_files
@@ -32,7 +32,8 @@ __all__ = ["join", "result_columns", "told_join"]
 
 
 def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, time: TimeSpec | None = None,
-         order: str | Order | None = None, select: Sequence[str] | None = None, device: str | Device = "cpu",
+         order: str | Order | None = None, select: Selected | None = None,
+         suffixes: Sequence[str | None] | None = None, device: str | Device = "cpu",
          device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
          allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
          tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
@@ -60,7 +61,10 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
             given, unmatched ones in place, each with its partners by arrival; then those of s alone), ``"none"``,
             ``"outer(N)"`` or ``"inner(n)"``. By default "total"; or "left" with ``k`` or ``ties="last"``, and for
             ``"nearest"`` by floats.
-        select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. All by default.
+        select: Names of result columns to keep, in order; ``"r.x"`` and ``"s.a"`` name a side. Or a mapping of them to
+            the names that they get, None for their own: ``{"r.x": "x", "s.x": None}``. All by default.
+        suffixes: What columns of r and of s whose names are alike get appended, ``("_r", "_s")`` by default. None
+            leaves a name as it is.
         device: ``"cpu"``, ``"golden"``, ``"pysim"``, ``"sim"``, or a `Device` with parameters.
         device_options: Parameters of a device given by name, as a mapping: ``{"cores": 8}``.
         how: The kind of join: ``"inner"``, ``"left"``, ``"right"``, ``"full"``, ``"semi"``, ``"anti"``, or ``"asof"``
@@ -83,28 +87,29 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
 
     Returns:
         A `JoinResult` with all columns of r, then all of s (none of s for semi and anti; with ``aggregate``, its
-        columns instead); names that occur in both get ``_r`` and ``_s`` appended.
+        columns instead); names that occur in both get ``suffixes`` appended.
 
     Raises:
         SplitJoinError: With what must hold, what came and what to do.
     """
-    return told_join(r, s, untold, on=on, window=window, time=time, order=order, select=select, device=device,
-                     device_options=device_options, how=how, direction=direction, allow_exact=allow_exact, k=k,
-                     ties=ties, tolerance=tolerance, by=by, aggregate=aggregate, sort=sort, to=to, **options)
+    return told_join(r, s, untold, on=on, window=window, time=time, order=order, select=select, suffixes=suffixes,
+                     device=device, device_options=device_options, how=how, direction=direction,
+                     allow_exact=allow_exact, k=k, ties=ties, tolerance=tolerance, by=by, aggregate=aggregate,
+                     sort=sort, to=to, **options)
 
 
 def told_join(r: Rows, s: Rows, tell: Tell, *, on: Predicate, window: WindowSpec | None = None,
-              time: TimeSpec | None = None, order: str | Order | None = None, select: Sequence[str] | None = None,
-              device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None, how: str = "inner",
-              direction: str | None = None, allow_exact: bool | None = None, k: int | None = None,
-              ties: str | None = None, tolerance: Tolerance | None = None, by: str | None = None,
-              aggregate: Mapping[str, Any] | None = None, sort: bool = False,
-              to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
+              time: TimeSpec | None = None, order: str | Order | None = None, select: Selected | None = None,
+              suffixes: Sequence[str | None] | None = None, device: str | Device = "cpu",
+              device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
+              allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
+              tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
+              sort: bool = False, to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
     """`join`, where ``tell`` gets each way that is begun, and may raise an exception to end it."""
     chosen = find_device(device, **merged_options(device_options, options, device, join))
     left = table_or_files(r, "r", index=time == "index")
     right = left if s is r else table_or_files(s, "s", index=time == "index")  # a reader gives its rows only once
-    sort, path = sorts(sort), None if to is None else check_output(to)
+    sort, path, names = sorts(sort), None if to is None else check_output(to), ResultNames.of(select, suffixes)
     parts: dict[str, Any] = {"on": on, "time": time, "order": order, "how": how, "direction": direction,
                              "allow_exact": allow_exact, "k": k, "ties": ties, "tolerance": tolerance, "by": by,
                              "aggregate": aggregate, "whole": True}
@@ -113,7 +118,7 @@ def told_join(r: Rows, s: Rows, tell: Tell, *, on: Predicate, window: WindowSpec
         assert r.arrow is not None
         assert s.arrow is not None
         query = make_query(r, s, window=window, **parts)
-        columns = result_columns(query, r.arrow, s.arrow, select)
+        columns = result_columns(query, r.arrow, s.arrow, names)
         if path is not None:  # before any work
             check_columns(pa.schema([*output_schema(columns), *aggregate_fields(query)]), path)
         return query, Output(columns)
@@ -136,23 +141,21 @@ def told_join(r: Rows, s: Rows, tell: Tell, *, on: Predicate, window: WindowSpec
     return run(query, arranged(query, tr, ts, sort=sort), output, chosen, path, tell=tell)
 
 
-def result_columns(query: Query, r: pa.Schema, s: pa.Schema,
-                   select: Sequence[str] | None) -> tuple[OutputColumn, ...]:
-    """The columns that are gathered for a row: of both streams, or of R if aggregates follow them.
+def result_columns(query: Query, r: pa.Schema, s: pa.Schema, names: ResultNames) -> tuple[OutputColumn, ...]:
+    """The columns that are gathered for a row, with these ``names``: of both streams, or of R if aggregates follow.
 
     Raises `SchemaError` where an aggregate has the name of one of them.
     """
     if not query.aggregates:
-        chosen = output_columns(r, s, select, query.kind)
-        if select is not None and not chosen:
+        chosen = output_columns(r, s, names, query.kind)
+        if names.select is not None and not chosen:
             raise SchemaError("select must name at least one column, as a table without columns has no rows")
         return chosen
-    if isinstance(select, Sequence) and not isinstance(select, str):
-        for a in query.aggregates:
-            if a.name in select and a.name not in r.names:
-                raise SchemaError(f"select chooses columns of r, and all aggregates follow them; leave {a.name!r} out "
-                                  f"of select")
-    chosen = output_columns(r, pa.schema([]), select)
+    for a in query.aggregates:
+        if a.name in dict(names.select or ()) and a.name not in r.names:
+            raise SchemaError(f"select chooses columns of r, and all aggregates follow them; leave {a.name!r} out of "
+                              f"select")
+    chosen = output_columns(r, pa.schema([]), names)
     twice = [a.name for a in query.aggregates if a.name in {c.name for c in chosen}]
     if twice:
         raise SchemaError(f"an aggregate must not have the name of a column of r, but {twice[0]!r} has; give it "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,11 @@ from splitjoin.lang.kind import INNER, Kind
 from splitjoin.lang.layouts import take
 from splitjoin.lang.schema import Side, suggest
 
-__all__ = ["OPERATION", "OutputColumn", "gather", "indices", "output_columns", "output_schema"]
+__all__ = ["OPERATION", "OutputColumn", "ResultNames", "Selected", "gather", "indices", "output_columns",
+           "output_schema"]
+
+#: Names of result columns to keep, in order; or these with the names that they get, None for their own.
+Selected = Union[Iterable[str], Mapping[str, str | None]]
 
 #: Rows of a run, on average, from which on a slice of a column takes less than a copy.
 _RUN = 4096
@@ -35,40 +40,71 @@ class OutputColumn:
     field: pa.Field
 
 
-def output_columns(r: pa.Schema, s: pa.Schema, select: Iterable[str] | None = None,
+@dataclass(frozen=True)
+class ResultNames:
+    """The choice of result columns and their names.
+
+    Attributes:
+        select: The columns to keep, in order, each with the name that it gets, None for its own; None for all.
+        suffixes: What columns of r and of s whose names are alike get appended.
+    """
+
+    select: tuple[tuple[str, str | None], ...] | None = None
+    suffixes: tuple[str, str] = ("_r", "_s")
+
+    @classmethod
+    def of(cls, select: Selected | None = None, suffixes: Sequence[str | None] | None = None) -> ResultNames:
+        """What a user gives. Raises `SchemaError` for anything but names, and two texts or None as suffixes."""
+        return cls(None if select is None else _names(select),
+                   cls.suffixes if suffixes is None else _checked_suffixes(suffixes))
+
+
+def output_columns(r: pa.Schema, s: pa.Schema, chosen: ResultNames = ResultNames(),
                    kind: Kind = INNER) -> tuple[OutputColumn, ...]:
-    """All columns of r, then all of s, colliding names with ``_r`` / ``_s``; or those that ``select`` names.
+    """All columns of r, then all of s, colliding names with a suffix; or those that are ``chosen``.
 
     Rows of a ``kind`` such as semi have columns of r only; where a kind has rows without a tuple of one stream, that
     stream's columns may hold NULL. Names match exactly first, then without regard to case. Raises `SchemaError` for a
-    name in ``select`` that does not exist or is ambiguous, and when a suffixed name collides again.
+    chosen name that does not exist or is ambiguous, and for names of the result that are alike.
     """
     if "s" not in kind.sides:
         s = pa.schema([])
     both = set(r.names) & set(s.names)
-    made = [OutputColumn(f"{f.name}_{side}" if f.name in both else f.name, side, f.name,
+    made = [OutputColumn(f"{f.name}{suffix}" if f.name in both else f.name, side, f.name,
                          f.with_nullable(True) if kind.may_lack(side) else f)
-            for side, schema in _sides(r, s) for f in schema]
-    chosen = made if select is None else [_find(made, name) for name in _names(select)]
-    names = [c.name for c in chosen]
+            for (side, schema), suffix in zip(_sides(r, s), chosen.suffixes, strict=True) for f in schema]
+    if chosen.select is not None:
+        found = [(_find(made, name), new) for name, new in chosen.select]
+        made = [c if new is None else replace(c, name=new) for c, new in found]
+    names = [c.name for c in made]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise SchemaError(f"result columns must have distinct names, but {', '.join(map(repr, twice))} would occur "
-                          f"more than once; rename the input columns or choose with select")
-    return tuple(chosen)
+                          f"more than once; rename them with select={{'r.x': 'x', …}}, or give suffixes")
+    return tuple(made)
 
 
-def _names(select: Iterable[str]) -> list[str]:
+def _names(select: Any) -> tuple[tuple[str, str | None], ...]:
     if isinstance(select, str):
         raise SchemaError(f"select must be a list of column names, not the text {select!r}; write [{select!r}]")
     if not isinstance(select, Iterable):
-        raise SchemaError(f"select must be a list of column names, not {select!r}")
-    names = list(select)
-    for name in names:
+        raise SchemaError(f"select must be a list of column names, or a mapping of them to new ones, not {select!r}")
+    names = [*select.items()] if isinstance(select, Mapping) else [(name, None) for name in select]
+    for name, new in names:
         if not isinstance(name, str):
             raise SchemaError(f"select must be a list of column names, but it holds {name!r}; columns are chosen by "
                               f"name, such as 'x' or 'r.x'")
-    return names
+        if new is not None and (not isinstance(new, str) or not new):
+            raise SchemaError(f"select must map names of columns to new names, or None, but maps {name!r} to {new!r}")
+    return tuple(names)
+
+
+def _checked_suffixes(suffixes: Any) -> tuple[str, str]:
+    given = None if isinstance(suffixes, (str, Mapping)) or not isinstance(suffixes, Iterable) else list(suffixes)
+    if given is None or len(given) != 2 or not all(x is None or isinstance(x, str) for x in given):
+        raise SchemaError(f"suffixes must be two texts, of columns of r and of s whose names are alike, such as "
+                          f"('_x', '_y'), not {suffixes!r}")
+    return given[0] or "", given[1] or ""
 
 
 def _find(made: Sequence[OutputColumn], name: str) -> OutputColumn:

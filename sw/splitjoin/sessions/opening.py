@@ -19,6 +19,7 @@ from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import suggest
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import Tolerance, WindowSpec, parse_tolerance
+from splitjoin.rows.output import Selected
 
 from .aio import AsyncStreamJoin
 from .faults import OnFault
@@ -72,7 +73,7 @@ def _no_argument(name: str) -> OptionError:
                        f"{', '.join(taken)}")
 
 
-def open(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,  # noqa: A001  # called
+def open(query: Query | Select, device: str | Device = "cpu", *, select: Selected | None = None,  # noqa: A001  # called
          lateness: Lateness | None = None, watermark: Watermark | None = None,  # as splitjoin.open
          idle: Idle | None = None, early: bool = False, limit: Limit | int | None = None,
          when_full: Literal["raise", "block", "shed"] = "raise", shedding: Shedding | None = None,
@@ -113,7 +114,7 @@ def open_multiway(select: MultiwaySelect, device: str | Device | Sequence[str | 
                         shedding=shedding)
 
 
-def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Sequence[str] | None = None,
+def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Selected | None = None,
                lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
                early: bool = False, limit: Limit | int | None = None, when_full: Literal["raise", "shed"] = "raise",
                shedding: Shedding | None = None, punctuation: bool = False,
@@ -146,7 +147,7 @@ def share(r_schema: Any, s_schema: Any, *, time: TimeSpec | None = None, names: 
 
 def open_unsorted(query: Query, *, lateness: Lateness, watermark: Watermark | None = None,
                   engine: Literal["key-oij", "scale-oij"] = "scale-oij", threads: int | Literal["auto"] = "auto",
-                  select: Sequence[str] | None = None, tuning: Tuning = DEFAULTS) -> UnsortedJoin:
+                  select: Selected | None = None, tuning: Tuning = DEFAULTS) -> UnsortedJoin:
     """Start a query with aggregates over streams out of order by at most ``lateness``, without sorting them first.
 
     The rows are those of `open` with the same lateness and watermark. ``engine``, ``threads`` and ``tuning`` are

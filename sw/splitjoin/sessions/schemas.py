@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.types import plain
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.device_times import is_unordered
-from splitjoin.rows.output import OPERATION, output_schema
+from splitjoin.rows.output import OPERATION, ResultNames, Selected, output_schema
 from splitjoin.tables.inputs import as_batch, as_table
 
 __all__ = ["SessionSchemas", "arrow_schema", "check_nulls", "check_query"]
@@ -37,7 +36,7 @@ class SessionSchemas:
         early: True if rows that wait come early; then their operation is the last of the gathered columns.
     """
 
-    def __init__(self, query: Query | Select, select: Sequence[str] | None, *, early: bool = False):
+    def __init__(self, query: Query | Select, select: Selected | None, *, early: bool = False):
         check_query(query)
         self._projection = query.projection if isinstance(query, Select) else None
         if isinstance(query, Select):
@@ -51,7 +50,7 @@ class SessionSchemas:
             side: pa.schema([self.streams[side].field(name) for name in query.given(side)], self.streams[side].metadata)
             for side in SIDES}
         self.columns = (self._projection.gathered if self._projection is not None else
-                        result_columns(query, self.given["r"], self.given["s"], select))
+                        result_columns(query, self.given["r"], self.given["s"], ResultNames.of(select)))
         self.gathered = pa.schema([*output_schema(self.columns), *aggregate_fields(query)])
         self.result = self.gathered if self._projection is None else self._projection.schema
         self.early = early

@@ -15,6 +15,7 @@ from splitjoin.engines.device import Device, Items
 from splitjoin.joins.statement import Select
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
+from splitjoin.rows.output import Selected
 
 from .epochs import Cut, DeliveredCounts, EpochWriter, epoch_length
 from .faults import CoreFaults, OnFault
@@ -64,7 +65,7 @@ class StreamJoin(ReadingSession[PushPipeline]):
             given one, and reloads the windows, so that no row is missing.
     """
 
-    def __init__(self, query: Query | Select, device: Device, *, select: Sequence[str] | None = None,
+    def __init__(self, query: Query | Select, device: Device, *, select: Selected | None = None,
                  lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
                  early: bool = False, limit: Limit | int | None = None,
                  when_full: Literal["raise", "block", "shed"] = "raise", shedding: Shedding | None = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from splitjoin.rows.interval_joins.sliding import Bases
 from splitjoin.rows.interval_joins.times import interval_lengths
 from splitjoin.rows.interval_joins.user_state import partners_between
 from splitjoin.rows.interval_joins.values import aggregate_values
+from splitjoin.rows.output import Selected
 
 from .gate import LatenessRule, SourceQueue, Watermark
 from .gate.times import Lateness
@@ -56,7 +56,7 @@ class UnsortedJoin:
     def __init__(self, query: Query, *, lateness: Lateness, watermark: Watermark | None = None,
                  engine: Literal["key-oij", "scale-oij"] = "scale-oij",
                  threads: int | Literal["auto"] = "auto",
-                 select: Sequence[str] | None = None, tuning: Tuning = DEFAULTS):
+                 select: Selected | None = None, tuning: Tuning = DEFAULTS):
         if engine not in ("key-oij", "scale-oij"):
             raise InputError(f"engine must be 'key-oij' or 'scale-oij', which need no order, not {engine!r}; others "
                              f"run in splitjoin.open, whose gate sorts")

@@ -13,6 +13,7 @@ from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
+from splitjoin.rows.output import ResultNames, Selected
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
@@ -37,7 +38,7 @@ MODES = ("PLAN", "NOT_ON_DEVICE", "ALL")
 
 def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | None = None,
             time: TimeSpec | None = None, ties: Ties = (), order: str | Order = "none",
-            select: Sequence[str] | None = None, device: str | Device = "cpu",
+            select: Selected | None = None, suffixes: Sequence[str | None] | None = None, device: str | Device = "cpu",
             device_options: Mapping[str, Any] | None = None,
             partitions: Partitions | None = None, late: Lateness | None = None, late_to: str | None = None,
             null_time: str | None = None, idle: Idle | None = None, watermark: Watermark | None = None,
@@ -61,24 +62,25 @@ def explain(left: Frame, right: Frame, *, on: Predicate, window: WindowSpec | No
         raise InputError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
     device_options = merged_options(device_options, options, device, explain)
     streaming = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
+    names = ResultNames.of(select, suffixes)
     kind = {"how": how, "direction": direction, "allow_exact": allow_exact, "by": by, "aggregate": aggregate}
     joined: PartitionedJoin | UntimedJoin | StreamingJoin
     r, s = frames(left, right)
     is_streaming = check_kinds(r, s, streaming, partitions)
     inputs, reason = Inputs.of(r, s, on, window, time), ""
     if may_be_rewritten(device_options, device, {"partitions": partitions, "ties": ties}, r):
-        query, _, chosen = made_query(inputs, order=order, select=select, kind=kind)
+        query, _, chosen = made_query(inputs, order=order, names=names, kind=kind)
         choice = chosen_engine(query, inputs.frames["r"], inputs.frames["s"], chosen, device_options["engine"])
         if choice.rewritten is not None:
             return choice.rewritten.explained(choice.reason)
         reason = choice.reason
     if is_streaming:
-        joined = made_streaming_join(inputs, ties=ties, order=order, select=select, device=device,
+        joined = made_streaming_join(inputs, ties=ties, order=order, names=names, device=device,
                                      device_options=device_options, fail_on_fallback=fail_on_fallback, metrics=None,
                                      options=streaming, kind=kind)
         query, its_device, its_options = joined.join.query, joined.join.device, joined.join.options
     else:
-        joined = made_batch_join(inputs, ties=ties, order=order, select=select, device=device,
+        joined = made_batch_join(inputs, ties=ties, order=order, names=names, device=device,
                                  device_options=device_options, partitions=partitions if mode == "PLAN" else 1,
                                  fail_on_fallback=fail_on_fallback, kind=kind)
         query, its_device, its_options = joined.query, joined.device, joined.options

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.aggregates import aggregate_fields
-from splitjoin.rows.output import OutputColumn
+from splitjoin.rows.output import OutputColumn, ResultNames, Selected
 from splitjoin.sessions.gate.lateness import Watermark
 from splitjoin.sessions.gate.times import Idle, Lateness
 
@@ -56,7 +56,7 @@ __all__ = [
 def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predicate],
                 window: WindowSpec | None = None,
                 time: TimeSpec | None = None, ties: Ties = (), order: str | Order = "none",
-                select: Sequence[str] | None = None,
+                select: Selected | None = None, suffixes: Sequence[str | None] | None = None,
                 device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None,
                 partitions: Partitions | None = None, metrics: JoinMetrics | None = None, late: Lateness | None = None,
                 late_to: str | None = None, null_time: str | None = None, idle: Idle | None = None,
@@ -97,7 +97,8 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
             result depends on nothing but the rows.
         order: ``"none"``, or ``"total"``: ``collect()``, ``toArrow()``, ``show()`` and written files have the rows in
             the order of `splitjoin.join`, as after ``orderBy``; a later shuffle loses this order.
-        select: Names of result columns to keep, in order; all by default.
+        select: Names of result columns to keep, in order, or a mapping of them to new names; all by default.
+        suffixes: What columns whose names are alike get appended, ``("_r", "_s")`` by default, as for `splitjoin.join`.
         device: The name of a device, as for `splitjoin.join`, or a `Device` that can be pickled.
         device_options: Parameters of a device given by name, as a mapping: ``{"cores": 8}``.
         partitions: Number of time partitions, or the times at which the second, third, … begin: ints in the unit of an
@@ -144,7 +145,7 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
 
     Returns:
         A lazy DataFrame: all columns of left, then all of right, or those of ``select``; names that occur in both get
-        ``_r`` and ``_s``. With ``aggregate``, columns of left, then the aggregates.
+        ``suffixes``. With ``aggregate``, columns of left, then the aggregates.
 
     Checks the arguments before it runs any Spark job. For batch DataFrames, unless ``partitions`` is 1 or a list, one
     small job over the time columns then finds quantiles; a ROWS window needs another job, which counts rows. Without
@@ -156,8 +157,7 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
             (a NULL time, a RANGE window that holds more than the device can) fails the Spark action instead;
             `task_error` finds splitjoin's error in Spark's.
     """
-    if select is not None and not isinstance(select, str) and isinstance(select, Iterable):
-        select = list(select)  # it is read twice
+    names = ResultNames.of(select, suffixes)
     check_metrics(metrics)
     device_options = merged_options(device_options, options, device, stream_join)
     streaming = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
@@ -171,15 +171,15 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
         named = NamedConditions.read(on, *checked_schemas(r, s, window, time), {"r": r, "s": s})
         inputs = replace(inputs, on=named.any)
     if may_be_rewritten(device_options, device, refused, r):
-        query, result, chosen = made_query(inputs, order=order, select=select, kind=kind)
+        query, result, chosen = made_query(inputs, order=order, names=names, kind=kind)
         choice = chosen_engine(query, inputs.frames["r"], inputs.frames["s"], chosen, device_options["engine"])
         if choice.rewritten is not None:
             return with_marks(choice.rewritten.plan(), inputs.marked(result, query, chosen))
     if is_streaming:
-        return made_streaming_join(inputs, ties=ties, order=order, select=select, device=device,
+        return made_streaming_join(inputs, ties=ties, order=order, names=names, device=device,
                                    device_options=device_options, fail_on_fallback=fail_on_fallback,
                                    metrics=metrics, options=streaming, kind=kind, named=named).plan()
-    return made_batch_join(inputs, ties=ties, order=order, select=select, device=device,
+    return made_batch_join(inputs, ties=ties, order=order, names=names, device=device,
                            device_options=device_options, partitions=partitions,
                            fail_on_fallback=fail_on_fallback, kind=kind).plan(metrics)
 
@@ -207,11 +207,11 @@ def joined_with(right: Frame, **arguments: Any) -> Callable[[DataFrame], DataFra
     return join
 
 
-def made_batch_join(inputs: Inputs, *, ties: Ties, order: str | Order, select: Sequence[str] | None,
+def made_batch_join(inputs: Inputs, *, ties: Ties, order: str | Order, names: ResultNames,
                     device: str | Device, device_options: Mapping[str, Any] | None, partitions: Partitions | None,
                     fail_on_fallback: bool, kind: Mapping[str, Any] | None = None) -> PartitionedJoin | UntimedJoin:
     """Check the arguments of `stream_join` for batch DataFrames, and make the join of them."""
-    query, result, gathered = made_query(inputs, order=order, select=select, kind=kind)
+    query, result, gathered = made_query(inputs, order=order, names=names, kind=kind)
     result = inputs.marked(result, query, gathered)
     return batch_join(query, inputs.frames["r"], inputs.frames["s"], result, gathered, None, ties=ties, device=device,
                       device_options=device_options or {}, partitions=partitions, fail_on_fallback=fail_on_fallback)
@@ -231,14 +231,14 @@ def batch_join(query: Query, left: DataFrame, right: DataFrame, result: StructTy
                           device_options=device_options, partitions=partitions, fail_on_fallback=fail_on_fallback)
 
 
-def made_streaming_join(inputs: Inputs, *, ties: Ties, order: str | Order, select: Sequence[str] | None,
+def made_streaming_join(inputs: Inputs, *, ties: Ties, order: str | Order, names: ResultNames,
                         device: str | Device, device_options: Mapping[str, Any] | None, fail_on_fallback: bool,
                         metrics: JoinMetrics | None, options: StreamOptions, kind: Mapping[str, Any] | None = None,
                         named: NamedConditions | None = None) -> StreamingJoin:
     """Check the arguments of `stream_join` for streaming DataFrames, and make the join of them. ``named``: the
     conditions of which that of ``inputs`` is any.
     """
-    query, result, chosen = made_query(inputs, order=order, select=select, kind=kind)
+    query, result, chosen = made_query(inputs, order=order, names=names, kind=kind)
     made, gathered = None, chosen
     if named is not None:
         made = named.over(query, chosen)
@@ -312,7 +312,7 @@ def check_windows(query: Query) -> None:
                                f"DataFrames")
 
 
-def made_query(inputs: Inputs, *, order: str | Order, select: Sequence[str] | None,
+def made_query(inputs: Inputs, *, order: str | Order, names: ResultNames,
                kind: Mapping[str, Any] | None = None) -> tuple[Query, StructType, Sequence[OutputColumn]]:
     """The query of a ``stream_join``, Spark's schema of its result, and the input columns that its rows consist of."""
     left, right, time = inputs.frames["r"], inputs.frames["s"], inputs.time
@@ -328,7 +328,7 @@ def made_query(inputs: Inputs, *, order: str | Order, select: Sequence[str] | No
         query = windowed(query, inputs.window, 4)
     assert schema_r.arrow is not None
     assert schema_s.arrow is not None
-    chosen = result_columns(query, inputs.columns("r", schema_r.arrow), inputs.columns("s", schema_s.arrow), select)
+    chosen = result_columns(query, inputs.columns("r", schema_r.arrow), inputs.columns("s", schema_s.arrow), names)
     types = {"r": left.schema, "s": right.schema}
     result = StructType([StructField(c.name, types[c.side][c.source].dataType,
                                      types[c.side][c.source].nullable or query.kind.may_lack(c.side)) for c in chosen])

@@ -85,6 +85,13 @@ def test_csv_both_ways(folder: Path) -> None:
 def test_select(folder: Path) -> None:
     assert join("--select", "s.a, ts_r") == DONE
     assert pyarrow.parquet.read_table("O.parquet").column_names == ["a", "ts_r"]
+    assert join("--select", "s.a as bid, r.ts, ts_y AS \tlater", "--suffixes", "_x,_y") == DONE
+    assert pyarrow.parquet.read_table("O.parquet").column_names == ["bid", "ts_x", "later"]
+    assert join("--suffixes", ",2") == DONE
+    assert {"ts", "ts2"} < set(pyarrow.parquet.read_table("O.parquet").column_names)
+    assert join("--select", "a AS b AS c") == USAGE
+    assert join("--select", "s.a AS b, s.a AS c") == USAGE
+    assert join("--suffixes", "_x") == USAGE
 
 
 @pytest.mark.parametrize("device", [("--device", "golden"), CIRCUIT], ids=str)

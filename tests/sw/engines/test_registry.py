@@ -88,6 +88,12 @@ def test_what_is_no_option(call: Call) -> None:
             "has the options cores, masked") if call is selected else "the device 'golden' has no option 'lanes'"
     with pytest.raises(InputError if call is selected else DeviceError, match=f"^{text}"):
         call(device="golden", lanes=2)
+    if call is joined:
+        with pytest.raises(DeviceError, match=r"^the device 'golden' has no option 'zork', nor has join such an "
+                                              r"argument; its options are cores"):
+            call(device="golden", zork=2)
+        with pytest.raises(DeviceError, match=r"nor has join such an argument \(did you mean 'suffixes'\?\)"):
+            call(device="golden", suffix=2)
 
 
 @pytest.mark.parametrize(("call", "meant"), [
@@ -102,9 +108,9 @@ def test_a_keyword_that_is_nearly_an_argument_or_an_option(call: Call, meant: st
 
 @pytest.mark.parametrize("call", [joined, opened])
 def test_a_keyword_that_other_libraries_have(call: Call) -> None:
-    with pytest.raises(DeviceError, match=r"no option 'columns' \(did you mean 'select'\?\)"):
+    with pytest.raises(DeviceError, match=r"nor has \w+ such an argument \(did you mean 'select'\?\)"):
         call(columns=["x"], device="golden")
-    with pytest.raises(DeviceError, match=r"no option 'kind' \(did you mean 'how'\?\)"):
+    with pytest.raises(DeviceError, match=r"no option 'kind', nor has join such an argument \(did you mean 'how'\?\)"):
         splitjoin.join(R, S, on="r.x = s.a", window="ROWS 4", kind="left")  # type: ignore[call-overload]  # wrong
 
 

@@ -25,6 +25,15 @@ def test_a_frame_of_the_same_kind_in_its_order(make: Any) -> None:
     assert [None if a != a else a for a in rows["a"]] == [None, 11, 19]
 
 
+def test_names_of_columns_are_those_that_join_gives() -> None:
+    frame, other = pd.DataFrame({"k": [1, 2], "v": [3, 4]}), pd.DataFrame({"k": [2], "v": [5]})
+    found = frame.splitjoin.join(other, on="r.k = s.k", suffixes=("_x", "_y"))
+    assert found.to_dict("list") == {"k_x": [2], "v_x": [4], "k_y": [2], "v_y": [5]}
+    assert found.columns[1::2].tolist() == frame.merge(other, on="k", suffixes=("_x", "_y")).columns[1:].tolist()
+    found = frame.splitjoin.join(other, on="r.k = s.k", select={"s.v": "theirs", "r.v": "v"})
+    assert found.to_dict("list") == {"theirs": [5], "v": [4]}
+
+
 def test_options_and_errors_are_those_of_join() -> None:
     left = pd.DataFrame(R)
     assert left.splitjoin.join(S, on="TRUE", time="t", sort=True, how="asof", k=2)["a"].tolist() == [19, 11, 11, 19, 11]

@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import splitjoin
+from splitjoin.base.errors import OptionError
 from splitjoin.cli import DONE, USAGE, main
 from splitjoin.engines.cpu import CpuDevice, whole_tables
 
@@ -42,6 +43,13 @@ def test_the_expected_pairs_stand_beside_the_counted() -> None:
     number = int(expected.split()[1].replace(",", ""))
     assert result.num_rows / 2 < number < 2 * result.num_rows
     assert after["rows"].startswith(f"{result.num_rows:,} rows, ")
+
+
+@pytest.mark.parametrize("wrong", ["analyse", "analyzes"])
+def test_an_argument_that_is_nearly_analyze(wrong: str) -> None:
+    r, s = tables()
+    with pytest.raises(OptionError, match=rf"no argument '{wrong}' \(did you mean 'analyze'\?\)"):
+        splitjoin.explain(r, s, on="r.x = s.a", **{wrong: True})
 
 
 @pytest.mark.parametrize(("more", "way"), [

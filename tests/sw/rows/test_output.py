@@ -1,4 +1,5 @@
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -6,14 +7,14 @@ import pyarrow.compute as pc
 import pytest
 
 from splitjoin import SchemaError
-from splitjoin.rows.output import gather, output_columns, output_schema
+from splitjoin.rows.output import ResultNames, gather, output_columns, output_schema
 
 R = pa.table({"id": [1, 2, 3], "x": ["a", "b", None]})
 S = pa.table({"id": [7, 8], "a": [True, False]})
 
 
 def names(select: Iterable[str] | None = None) -> list[str]:
-    return [c.name for c in output_columns(R.schema, S.schema, select)]
+    return [c.name for c in output_columns(R.schema, S.schema, ResultNames.of(select))]
 
 
 def test_all_of_r_then_all_of_s_with_suffixes_where_names_meet() -> None:
@@ -54,7 +55,7 @@ def test_select_without_regard_to_case_and_from_a_generator() -> None:
     assert names(["A", "ID_R", "S.Id", "R.x"]) == ["a", "id_r", "id_s", "x"]
     assert names(name for name in ("a", "x")) == ["a", "x"]
     r = pa.schema([("x", pa.int8()), ("X", pa.int8())])
-    assert [c.name for c in output_columns(r, S.schema, ["X"])] == ["X"]
+    assert [c.name for c in output_columns(r, S.schema, ResultNames.of(["X"]))] == ["X"]
 
 
 @pytest.mark.parametrize(("r", "name", "message"), [
@@ -64,7 +65,7 @@ def test_select_without_regard_to_case_and_from_a_generator() -> None:
 ])
 def test_ambiguous_select(r: list[str], name: str, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
-        output_columns(pa.schema([(n, pa.int8()) for n in r]), pa.schema([("x", pa.int8())]), [name])
+        output_columns(pa.schema([(n, pa.int8()) for n in r]), pa.schema([("x", pa.int8())]), ResultNames.of([name]))
 
 
 def test_no_rows_keep_the_schema() -> None:
@@ -82,18 +83,49 @@ def test_field_metadata_types_and_nullability_stay() -> None:
     (["idr"], r"the result has no column 'idr' \(did you mean 'id_r'\?\); its columns are id_r, x, id_s, a"),
     (["id"], "the result has no column 'id'"),
     ("x", r"select must be a list of column names, not the text 'x'; write \['x'\]"),
-    (5, "select must be a list of column names, not 5"),
+    (5, "select must be a list of column names, or a mapping of them to new ones, not 5"),
     ([1], "select must be a list of column names, but it holds 1"),
     ([None], "select must be a list of column names, but it holds None"),
+    ({"x": ""}, "select must map names of columns to new names, or None, but maps 'x' to ''"),
+    ({"x": 3}, "select must map names of columns to new names, or None, but maps 'x' to 3"),
+    ({"x": "a", "r.id": "a"}, "result columns must have distinct names, but 'a' would occur more than once; rename"),
     (["x", "r.x"], "result columns must have distinct names, but 'x' would occur more than once; rename"),
 ])
-def test_wrong_select(select: list[str], message: str) -> None:
+def test_wrong_select(select: Any, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
-        output_columns(R.schema, S.schema, select)
+        output_columns(R.schema, S.schema, ResultNames.of(select))
+
+
+def test_select_renames() -> None:
+    renamed = output_columns(R.schema, S.schema, ResultNames.of({"s.id": "other", "X": "y", "a": None}))
+    assert [(c.name, c.side, c.source) for c in renamed] == [("other", "s", "id"), ("y", "r", "x"), ("a", "s", "a")]
+    assert output_schema(renamed).names == ["other", "y", "a"]
+
+
+@pytest.mark.parametrize(("suffixes", "expected"), [
+    (("_x", "_y"), ["id_x", "x", "id_y", "a"]), (("", "_y"), ["id", "x", "id_y", "a"]),
+    ([None, "2"], ["id", "x", "id2", "a"]), (None, ["id_r", "x", "id_s", "a"])])
+def test_suffixes(suffixes: Any, expected: list[str]) -> None:
+    """As in pandas: only of names that both tables have."""
+    chosen = ResultNames.of(None, suffixes)
+    assert [c.name for c in output_columns(R.schema, S.schema, chosen)] == expected
+    chosen = ResultNames.of([expected[2]], suffixes)
+    assert [c.name for c in output_columns(R.schema, S.schema, chosen)] == expected[2:3]
+
+
+@pytest.mark.parametrize("suffixes", ["_x", ("_x",), ("_x", "_y", "_z"), 3, {"r": "_x"}, (1, 2)])
+def test_wrong_suffixes(suffixes: Any) -> None:
+    with pytest.raises(SchemaError, match=r"suffixes must be two texts, .* such as \('_x', '_y'\), not "):
+        ResultNames.of(None, suffixes)
+
+
+def test_suffixes_that_leave_names_alike() -> None:
+    with pytest.raises(SchemaError, match=r"'id' would occur more than once; rename them with select=.*, or give suff"):
+        output_columns(R.schema, S.schema, ResultNames.of(None, (None, "")))
 
 
 def test_a_suffixed_name_may_collide_again() -> None:
     r, s = pa.schema([("id", pa.int8()), ("id_s", pa.int8())]), pa.schema([("id", pa.int8())])
     with pytest.raises(SchemaError, match="distinct names, but 'id_s' would occur more than once"):
         output_columns(r, s)
-    assert [c.name for c in output_columns(r, s, ["r.id", "s.id"])] == ["id_r", "id_s"]
+    assert [c.name for c in output_columns(r, s, ResultNames.of(["r.id", "s.id"]))] == ["id_r", "id_s"]

@@ -18,6 +18,7 @@ from splitjoin.engines.device import Device
 from splitjoin.joins.join import result_columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+from splitjoin.rows.output import ResultNames
 from splitjoin.rows.whole import WholeRows
 from splitjoin.spark import task as tasks
 from splitjoin.spark.placement import choose_device, folding
@@ -39,7 +40,7 @@ def made(query: dict[str, Any], r: pa.Table, s: pa.Table) -> Query:
 def in_partitions(query: dict[str, Any], device: Device, r: pa.Table, s: pa.Table, starts: list[int]) -> pa.Table:
     """The rows of the tasks of all partitions, each of which gets the rows up to both windows before it."""
     join = made(query, r, s)
-    task = Task(join, device, {}, result_columns(join, r.schema, s.schema, None), None, None, None, starts)
+    task = Task(join, device, {}, result_columns(join, r.schema, s.schema, ResultNames()), None, None, None, starts)
     every, found = arrivals(join, r, s), []
     assert every.ts is not None
     length = (join.window_r.length or 0) + (join.window_s.length or 0)

@@ -214,6 +214,16 @@ def test_select_and_a_python_condition(frames: Frames, tables: Tables) -> None:
     assert rows(got) == rows(answer(*tables, **query))
 
 
+@pytest.mark.parametrize("options", [GOLDEN, {"engine": "rewrite"}], ids=["golden", "rewrite"])
+def test_columns_that_get_other_names(frames: Frames, tables: Tables, options: dict[str, Any]) -> None:
+    query: dict[str, Any] = {"on": "abs(r.x - s.x) <= 2", "window": "RANGE 3", "time": "ts"}
+    for names in ({"suffixes": ("_x", None)}, {"select": {"s.n": "m", "name_r": "who", "ts_r": None}}):
+        got = stream_join(*frames, **query, **names, **options).toArrow()
+        want = answer(*tables, **query, **names)
+        assert got.column_names == want.column_names
+        assert rows(got) == rows(want)
+
+
 def test_many_batches_and_many_results(spark: SparkSession) -> None:
     # 2 × 3,000 rows in Arrow batches of 1,000, and more than 10,000 results, so that both are in pieces.
     old = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")

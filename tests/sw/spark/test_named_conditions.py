@@ -16,7 +16,7 @@ from splitjoin.lang.eval.scalar import evaluate
 from splitjoin.lang.eval.vector import Vector
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema
-from splitjoin.rows.output import gather, output_columns
+from splitjoin.rows.output import ResultNames, gather, output_columns
 from splitjoin.spark import named_conditions, stream_join, task_error
 
 from ...support.spark_files import Files, counts
@@ -122,7 +122,7 @@ def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, tables: tuple
     r, s = (Schema.from_arrow(side, table.schema) for side, table in zip(SIDES, tables, strict=True))
     made = named_conditions.NamedConditions.read(ON, r, s, {})
     query = Query.make(r, s, on=made.any, window="RANGE 9", time="ts")
-    of = made.over(query, output_columns(tables[0].schema, tables[1].schema, ["r.n"]))
+    of = made.over(query, output_columns(tables[0].schema, tables[1].schema, ResultNames.of(["r.n"])))
     at = np.arange(150)
     pairs = gather(of.gathered, *tables, at, at)
 

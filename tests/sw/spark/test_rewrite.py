@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import splitjoin
 from splitjoin.base.errors import InputError, SplitJoinError, UnsupportedError
+from splitjoin.rows.output import ResultNames
 from splitjoin.spark import explain, joined_with, stream_join
 from splitjoin.spark.inputs import Inputs
 from splitjoin.spark.join import made_query
@@ -122,7 +123,7 @@ def test_auto_counts_the_pairs_in_bins(spark: SparkSession, on: str, more: str, 
 def test_pairs_in_bins_are_estimated_from_a_sample(spark: SparkSession) -> None:
     """Of 4,000 rows a side, 2,000 are sampled; also where both sides are the same rows."""
     frame = spark.range(4000).selectExpr("cast(id % 20 AS int) x").cache()
-    query, _, chosen = made_query(Inputs.of(frame, frame, "r.x = s.x", None, None), order="none", select=None)
+    query, _, chosen = made_query(Inputs.of(frame, frame, "r.x = s.x", None, None), order="none", names=ResultNames())
     join = RewrittenJoin.of(query, frame, frame, chosen)
     assert join.candidates() == join.pairs(1) == 20 * 200**2
     assert 0.8 < join.candidates(2000) / (20 * 200**2) < 1.2

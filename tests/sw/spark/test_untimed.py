@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import splitjoin
 from splitjoin import InputError, OrderError, SchemaError, UnsupportedError
+from splitjoin.rows.output import ResultNames
 from splitjoin.spark import JoinMetrics, explain, stream_join, stream_sql
 from splitjoin.spark.inputs import Inputs
 from splitjoin.spark.join import made_query
@@ -35,7 +36,7 @@ def test_kinds(frames: tuple[DataFrame, DataFrame], tables: tuple[pa.Table, pa.T
 
 def test_parts_of_both_sides(frames: tuple[DataFrame, DataFrame], tables: tuple[pa.Table, pa.Table]) -> None:
     left, right = frames
-    query, result, gathered = made_query(Inputs.of(left, right, ON, None, None), order="none", select=None)
+    query, result, gathered = made_query(Inputs.of(left, right, ON, None, None), order="none", names=ResultNames())
     made = UntimedJoin.of(query, left, right, result, gathered, None, device="cpu", device_options={}, partitions=1,
                           fail_on_fallback=True)
     metrics = JoinMetrics(left.sparkSession)
@@ -51,7 +52,7 @@ def test_parts_of_both_sides(frames: tuple[DataFrame, DataFrame], tables: tuple[
     ("right", (9_000_000, 10), (1, 2)), ("full", (9_000_000, 9_000_000), (1, 1)), ("semi", (10**9, 10), (256, 1))])
 def test_numbers_of_parts(frames: tuple[DataFrame, DataFrame], how: str, rows_of: tuple[int, int],
                           parts: tuple[int, int]) -> None:
-    query, *_ = made_query(Inputs.of(*frames, ON, None, None), order="none", select=None, kind={"how": how})
+    query, *_ = made_query(Inputs.of(*frames, ON, None, None), order="none", names=ResultNames(), kind={"how": how})
     assert numbers_of_parts(query, {"r": rows_of[0], "s": rows_of[1]}, None, 2) == parts
 
 

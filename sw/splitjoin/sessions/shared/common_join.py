@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from splitjoin.base.errors import DeviceError, InputError, SnapshotError, UnsupportedError
+from splitjoin.base.errors import DeviceError, InputError, SchemaError, SnapshotError, UnsupportedError
 from splitjoin.engines.device import Device, Fault
 from splitjoin.engines.effectiveness import effectiveness
 from splitjoin.engines.registry import device as find_device, merged_options
@@ -22,6 +22,7 @@ from splitjoin.lang.query import Predicate, Query, predicate
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.plan.implication import implies, weakest
+from splitjoin.rows.output import Selected
 
 from ..faults import CoreFaults
 from ..gate import ReadySequence
@@ -87,7 +88,7 @@ class CommonJoin:
         self._closed = False
 
     def query(self, *, on: Predicate, window: WindowSpec | None = None, order: str | Order = "total",
-                 select: Sequence[str] | None = None, name: str | None = None, history: bool = False,
+                 select: Selected | None = None, name: str | None = None, history: bool = False,
                  punctuation: bool = False) -> SharedQuery:
         """Add a query that chooses from the pairs of this join, from the next tuples that become ready on.
 
@@ -355,6 +356,9 @@ def any_of(on: Predicate | Sequence[Predicate], schemas: Mapping[Side, Schema]) 
 
 def _with_tested(query: Query, select: Sequence[str]) -> list[str]:
     """``select`` with the columns that queries with other constants and shorter windows test."""
+    if isinstance(select, Mapping):
+        raise SchemaError("select of a common join names the columns that its queries may give, so it is a list; give "
+                          "them other names with select= of each query")
     gives = {(c.side, c.source) for c in SessionSchemas(query, select).columns}
     tested: dict[tuple[Side, str], None] = {(c.side, c.name): None for c in columns_of(query.predicate)}
     tested |= {(side, query.time.name(side)): None for side in SIDES if query.time is not None}

@@ -22,6 +22,7 @@ from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
+from splitjoin.rows.output import Selected
 from splitjoin.tables.inputs import as_batch
 
 from ..envelope import Envelope, damaged
@@ -105,7 +106,7 @@ class SharedStreams(ChangesOfAll):
 
     def query(self, *, on: Predicate, window: WindowSpec, order: str | Order = "total", how: str = "inner",
               direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
-              aggregate: Mapping[str, Any] | None = None, select: Sequence[str] | None = None,
+              aggregate: Mapping[str, Any] | None = None, select: Selected | None = None,
               name: str | None = None, device: str | Device = "cpu", history: bool = False,
               limit: Limit | int | None = None, punctuation: bool = False, on_fault: OnFault = "continue",
               device_options: Mapping[str, Any] | None = None, **options: object) -> SharedQuery:

@@ -118,7 +118,7 @@ def test_sessions(devices: list[Device], data: st.DataObject) -> None:
         with GoldenDevice().open(query.pairs) as golden:
             golden.push(arrived)
             items = reference_rows(query, arrived, golden.flush())
-        columns = output_columns(case.r.schema, case.s.schema, None, query.kind)
+        columns = output_columns(case.r.schema, case.s.schema, kind=query.kind)
         expected = rows_of(gather(columns, arrived.r, arrived.s, *pairs(items)))
         got = rows_of(pa.Table.from_batches(how.rows, session.schema))
         assert got == expected
