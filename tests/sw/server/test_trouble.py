@@ -26,10 +26,10 @@ folder = "results"
 [epochs]
 delay = 0.1
 [streams.orders]
-schema = "ts:int64, name:string"
+schema = "columns.arrow"
 time = "ts"
 [streams.offers]
-schema = "ts:int64, name:string"
+schema = "columns.arrow"
 time = "ts"
 [queries.same]
 sql = "SELECT o.ts, f.name FROM orders o JOIN offers f ON o.name = f.name"
@@ -46,10 +46,12 @@ def wait(until: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("column", [_BAD, pa.DictionaryArray.from_arrays([0, 0], _BAD)])
+@pytest.mark.parametrize("column", [_BAD, pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int32()), _BAD)])
 def test_a_batch_that_is_no_valid_data_is_refused_before_anything_is_kept(tmp_path: Path, column: pa.Array) -> None:
     (tmp_path / "join.toml").write_text(_TEXTS)
-    good = pa.record_batch({"ts": [1, 2], "name": ["a", "\xe1"]})
+    good = pa.record_batch({"ts": pa.array([1, 2]), "name": pa.array(["a", "\xe1"]).cast(column.type)})
+    with pa.ipc.new_file(tmp_path / "columns.arrow", good.schema):
+        pass
     with JoinService(read_config(tmp_path / "join.toml")) as service:
         server = FlightServer(service)
         with connect(server.port, tmp_path / "results") as client:
