@@ -18,7 +18,7 @@ from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
 from ..support.sampling import at_length
-from ..support.user_aggregates import Extent, Rises, Variance
+from ..support.user_aggregates import BestVolume, Extent, Rises, Variance
 
 STALLS = {"stall_in": 0.3, "stall_out": 0.3}
 #: Every aggregate that circuits fold: of values that may be NULL, of 64 bits, of times, of decimals, of an expression.
@@ -82,6 +82,16 @@ def test_shapes_on_pysim(cores: int, lanes: int, probes: int, tmp_path: Any) -> 
         splitjoin.join(r, s, on="abs(r.x - s.a) <= 6", time="ts", select=["ts", "x"], aggregate=some, device=device,
                        window="ROWS 9", how="left", to=file)
         assert pa.parquet.read_table(file).equals(made.table)
+
+
+def test_a_fold_that_adds_or_replaces_by_choice() -> None:
+    r, s = tables(24, 6)
+    device = PysimDevice(cores=2, capacity=32, lanes=2, probes=2, seed=3, fold="always", **STALLS)
+    best = BestVolume("s.a & 3", "abs(s.p)")
+    asked = query(r, s, {"best": best})
+    assert states_circuit(device, asked)
+    found = same(device, r, s, window="RANGE 6", how="left", aggregate={"best": best})
+    assert len(set(found.table["best"].to_pylist())) > 5
 
 
 def test_one_record_a_base_tuple_leaves() -> None:

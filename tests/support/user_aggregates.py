@@ -1,4 +1,4 @@
-"""Ten user-defined aggregates, which docs/user-aggregates.md shows, and their values by plain Python."""
+"""Eleven user-defined aggregates, which docs/user-aggregates.md shows, and their values by plain Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import splitjoin
 from splitjoin import fixed, signed, unsigned
 
-__all__ = ["EXAMPLES", "Extent", "Histogram", "Rises", "Variance"]
+__all__ = ["EXAMPLES", "BestVolume", "Extent", "Histogram", "Rises", "Variance"]
 
 
 @splitjoin.aggregate
@@ -240,6 +240,29 @@ class MeanDeviation:
         return (self.total * 16) // self.n * 0.0625
 
 
+@splitjoin.aggregate
+class BestVolume:
+    """The volume at the best price."""
+
+    price: unsigned(16)
+    volume: unsigned(48)
+
+    def add(self, price: unsigned(16), volume: unsigned(16)):
+        if price > self.price:
+            self.price, self.volume = price, volume
+        elif price == self.price:
+            self.volume += volume
+
+    def merge(self, other):
+        if other.price > self.price:
+            self.price, self.volume = other.price, other.volume
+        elif other.price == self.price:
+            self.volume += other.volume
+
+    def result(self) -> unsigned(48):
+        return self.volume
+
+
 def _smoothed(xs: Sequence[int]) -> float:
     mean = None
     for x in xs:
@@ -283,5 +306,7 @@ EXAMPLES: list[tuple[Any, tuple[tuple[int, int], ...], Callable[[Sequence[Any]],
     (Rises, ((-(2**15), 2**15 - 1),), lambda xs: sum(b > a for a, b in itertools.pairwise(xs))),
     (Checksum, ((0, 2**16 - 1),), _turned),
     (Saturated, ((-(2**15), 2**15 - 1),), _saturated),
+    (BestVolume, ((0, 2**16 - 1), (0, 2**16 - 1)),
+     lambda xs: sum(v for p, v in xs if p == max(p for p, _ in xs))),
     (MeanDeviation, ((-100, 100), (-100, 100)), lambda xs: sum(abs(a - b) for a, b in xs) // len(xs) / 16),
 ]

@@ -19,14 +19,14 @@ from splitjoin.base.errors import SplitJoinError, UnsupportedError
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.aggregate_functions import FoldTerm, Term
 from splitjoin.lang.eval.vector import Vector, evaluate
-from splitjoin.lang.fold import Slot
 from splitjoin.lang.ir import Expr, columns, text
 from splitjoin.lang.properties import denominator, may_be_null, value_range
 from splitjoin.lang.query import Query
 from splitjoin.lang.types import Date, Duration, Timestamp, is_exact
 from splitjoin.plan.keys import Codes
 
-from .fold_nodes import Graph, Node, build_graph, width_of
+from .fold_bounds import StateBounds
+from .fold_nodes import build_graph, width_of
 from .fold_parts import FoldPart, FoldValue, StateSlot, count_part, extreme_part, sum_part
 from .fold_schedule import scheduled
 from .parameters import CircuitParameters
@@ -209,32 +209,10 @@ class _Choice:
         if cycles > 1:
             raise UnsupportedError(f"a merge of {fold.name} takes {cycles} cycles at {self._clock:g} MHz, and a region "
                                    f"merges in each; ask for a slower clock")
-        slots = []
-        for n, (slot, lifted, merged) in enumerate(zip(fold.slots, lift.graph.outputs, merge.outputs, strict=True)):
-            checked = self._may_exceed(slot, f"slot{n}", lift.graph.nodes[lifted], merge, merged)
-            slots.append(StateSlot(slot.width.bits, slot.width.signed, slot.init, checked))
+        bounds = StateBounds(fold.slots, [lift.graph.nodes[n] for n in lift.graph.outputs], merge, self._stored)
+        slots = [StateSlot(slot.width.bits, slot.width.signed, slot.init, bounds.may_exceed(n))
+                 for n, slot in enumerate(fold.slots)]
         return self._part((fold, tuple(numbers)), FoldPart(tuple(numbers), tuple(slots), lift, merge))
-
-    def _may_exceed(self, slot: Slot, name: str, lifted: Node, merge: Graph, merged: int) -> bool:
-        """True if ``slot`` may leave its width, so that the circuit must check it. ``lifted``: its value for a partner
-        alone; ``merged``: its number among the nodes of ``merge``, where it is called ``name``.
-
-        The reference checks the state after each partner, in order; the circuit, which merges in another one, checks
-        what it merges. Both fail together if the slot only rises or only falls as partners are added, as then the last
-        state leaves the width if any does. Raises `UnsupportedError` where that is not known.
-        """
-        low, high = slot.width.range
-        node = merge.nodes[merged]
-        if all(low <= n.low <= n.high <= high for n in (lifted, node)):
-            return False
-        operands = sorted((merge.nodes[a].side, merge.nodes[a].name) for a in node.args)
-        if node.kind == "+" and operands == [("r", name), ("s", name)] and not slot.init:
-            if low <= min(lifted.low, 0) * self._stored and max(lifted.high, 0) * self._stored <= high:
-                return False
-            if lifted.low >= 0 or lifted.high <= 0:
-                return True
-        raise UnsupportedError(f"{slot.name} may leave {slot.width} in one order of up to {self._stored:,} partners "
-                               f"and not in another, and a circuit merges in its own; state more bits")
 
     def _value(self, e: Expr, low: int, high: int, *, bits: int | None = None, ranged: bool = False) -> int:
         if bits is None:

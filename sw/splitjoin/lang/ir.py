@@ -17,10 +17,10 @@ from .calendar import CalendarUnit
 from .schema import Side
 from .types import Bool, Date, Duration, Exact, Int, String, Timestamp, Type
 
-__all__ = ["MAX_DEPTH", "MIRRORED", "Abs", "And", "Arith", "ArithOp", "Call", "Case", "Cast", "Cmp", "CmpOp", "Col",
-           "Expr", "Extreme", "FloatCall", "FloatFunction", "IsNull", "Isqrt", "Like", "Lit", "Neg", "NextFloat",
-           "Not", "Or", "StartsWith", "Unary", "UnitNumber", "UnitStart", "Within", "check_depth", "columns",
-           "distinct", "rebuilt", "sides", "text", "too_deep", "walk"]
+__all__ = ["MAX_DEPTH", "MIRRORED", "NEGATED", "Abs", "And", "Arith", "ArithOp", "Call", "Case", "Cast", "Cmp",
+           "CmpOp", "Col", "Expr", "Extreme", "FloatCall", "FloatFunction", "IsNull", "Isqrt", "Like", "Lit", "Neg",
+           "NextFloat", "Not", "Or", "StartsWith", "Unary", "UnitNumber", "UnitStart", "Within", "check_depth",
+           "columns", "distinct", "rebuilt", "sides", "text", "too_deep", "walk"]
 
 #: ``/`` is for floats. For whole numbers, ``div`` rounds towards zero and ``mod`` has the dividend's sign (SQL), ``//``
 #: rounds down and ``%`` has the divisor's sign (Python); with a divisor of 0 all four are NULL. ``<<`` multiplies by a
@@ -32,6 +32,8 @@ CmpOp = Literal["=", "<>", "<", "<=", ">", ">="]
 
 #: ``a op b`` is ``b MIRRORED[op] a``.
 MIRRORED: dict[CmpOp, CmpOp] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+#: ``a NEGATED[op] b`` is false where ``a op b`` is true, and true where that is false.
+NEGATED: dict[CmpOp, CmpOp] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 @dataclass(frozen=True)

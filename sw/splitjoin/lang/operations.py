@@ -74,7 +74,7 @@ class Operation:
 
 def _bits(_: Int, a: Range, b: Range) -> Range:
     """The range of all values with as many bits as the operands have."""
-    bits = max(int(abs(x)).bit_length() for x in (*a, *b))
+    bits = max((int(x) if x >= 0 else ~int(x)).bit_length() for x in (*a, *b))
     return (Fraction(0) if min(a[0], b[0]) >= 0 else Fraction(-(2**bits))), Fraction(2**bits - 1)
 
 

@@ -16,6 +16,7 @@ from splitjoin.lang import build
 from splitjoin.lang.eval.vector import constant
 from splitjoin.lang.ir import (
     MIRRORED,
+    NEGATED,
     And,
     Arith,
     Case,
@@ -149,7 +150,6 @@ def form_text(form: Form) -> str:
 #: Largest number of steps to the form of one condition, and of parts of the form: nested CASEs can need exponentially
 #: many.
 _MOST = 1 << 12
-_NEGATED: dict[CmpOp, CmpOp] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _ALL: frozenset[TruthValue] = frozenset(("true", "false", "null"))
 
 
@@ -207,9 +207,9 @@ class _Logic:
                 return null if want == "true" else self._complement(null)
             case Cmp() if isinstance(e.a.type, Bool):
                 # A condition is not always NULL when one of its columns is: FALSE AND NULL is false.
-                return self._compare_conditions(e.op if want == "true" else _NEGATED[e.op], e.a, e.b)
+                return self._compare_conditions(e.op if want == "true" else NEGATED[e.op], e.a, e.b)
             case Cmp():
-                return self._compare_values(e if want == "true" else Cmp(BOOL, _NEGATED[e.op], e.a, e.b))
+                return self._compare_values(e if want == "true" else Cmp(BOOL, NEGATED[e.op], e.a, e.b))
             case Case():
                 return self._case(e, lambda value: self._is(value, want))
         raise AssertionError(f"not a condition: {e}")
@@ -292,7 +292,7 @@ class _Logic:
             case Both():
                 cmp = form.cmp
                 return junction("or", (self._null(cmp.a), self._null(cmp.b),
-                                       Both(Cmp(BOOL, _NEGATED[cmp.op], cmp.a, cmp.b))))
+                                       Both(Cmp(BOOL, NEGATED[cmp.op], cmp.a, cmp.b))))
             case Junction():
                 return junction("or" if form.op == "and" else "and", (self._complement(a) for a in form.args))
             case Compared() | Computed():

@@ -128,19 +128,32 @@ class TextKey:
         return values.values.astype(np.uint64)
 
 
+#: Bytes of a text of any length that its key holds whole; a byte more holds the length or what follows.
+_WHOLE = 7
+
+
 @dataclass(frozen=True)
 class PrefixKey:
-    """The first bytes of a text or binary as a number, in their order, zeros where it is shorter.
+    """A text or binary as a number in its order, by its first bytes; zeros stand where it is shorter.
 
-    ``exact``: True if all values have the same number of bytes and the key holds all of them; otherwise different
-    values may have equal codes.
+    ``length``: the number of bytes that all values have; None where lengths differ. Then the key holds seven bytes, and
+    in its last byte the length of a value that ends there, or else the next byte, coarsely.
     """
 
     side: Side
     expr: Expr
-    bytes_: int
-    exact: bool
+    length: int | None
     nullable: bool = True
+
+    @property
+    def exact(self) -> bool:
+        """True if different values always have different codes."""
+        return self.length is not None and self.length <= _WHOLE
+
+    @property
+    def bytes_(self) -> int:
+        """The number of leading bytes that codes depend on, 1 to 8."""
+        return 8 if self.length is None else min(8, max(1, self.length))
 
     @property
     def width(self) -> int:
@@ -152,6 +165,12 @@ class PrefixKey:
         data = texts_of(self.expr, table)
         codes = prefixes(data, self.bytes_)
         valid = np.ones(len(data), np.bool_) if data.null_count == 0 else data.is_valid().to_numpy()
+        if self.length is None:
+            # 255 last bytes: lengths 0 to 7, and 247 ranges of the eighth byte.
+            lengths = pc.fill_null(pc.binary_length(data), 0).to_numpy().astype(np.uint64)
+            eighth = (codes & np.uint64(255)) * np.uint64(247) >> np.uint64(8)
+            ending = np.where(lengths <= _WHOLE, lengths, np.uint64(8) + eighth)
+            codes = (codes & ~np.uint64(255)) | ending
         # Code 0 is NULL's; of eight bytes, the last two values share a code.
         top = np.uint64(2**64 - 2)
         return Vector(np.minimum(codes, top) + np.uint64(1), valid)
@@ -159,6 +178,13 @@ class PrefixKey:
     def encode(self, values: Vector) -> Codes:
         """The codes themselves."""
         return values.values.astype(np.uint64)
+
+    def is_whole(self, codes: Codes) -> npt.NDArray[np.bool_]:
+        """True for each of ``codes``, none of which stands for NULL, that a single value has."""
+        if self.length is None:
+            return ((codes - np.uint64(1)) & np.uint64(255)) <= _WHOLE
+        whole: npt.NDArray[np.bool_] = np.full(len(codes), self.length <= 8) & (codes < np.uint64(2**64 - 1))
+        return whole
 
 
 def texts_of(e: Expr, table: pa.Table) -> pa.ChunkedArray:

@@ -128,10 +128,14 @@ class Total:
         """All but ``terms``."""
         return Total({e: f for e, f in self.terms.items() if e not in terms}, self.constant)
 
+    @property
+    def unit(self) -> int:
+        """The least number by which all terms and the constant become whole numbers for every pair of tuples."""
+        return math.lcm(self.constant.denominator, *((f / denominator(e)).denominator for e, f in self.terms.items()))
+
     def whole(self) -> Total:
         """A positive multiple whose terms and constant are whole numbers for every pair of tuples."""
-        parts = [f / denominator(e) for e, f in self.terms.items()]
-        return self.times(math.lcm(self.constant.denominator, *(p.denominator for p in parts)))
+        return self.times(self.unit)
 
     def expr(self) -> Expr:
         """The total as an expression."""

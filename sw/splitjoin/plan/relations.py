@@ -18,7 +18,7 @@ from splitjoin.lang.eval.vector import Vector, magnitude, widen
 from splitjoin.lang.ir import MIRRORED, Arith, Cast, CmpOp, Expr, Lit, Neg
 from splitjoin.lang.types import Float
 
-from .keys import Codes, ExactKey, FloatKey, Key, WideKey, float_codes, float_values
+from .keys import Codes, ExactKey, FloatKey, Key, PrefixKey, WideKey, float_codes, float_values
 from .linear import ExactRelation
 
 __all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Product", "Relation", "TextOrder", "Unit",
@@ -62,8 +62,8 @@ class EqualText:
 class TextOrder:
     """``R op S`` for one text of each stream, op one of ``<= < >= > =``, by their first bytes.
 
-    Unless the keys are exact, op is ``<=``, ``>=`` or ``=`` and the interval also holds non-matching keys near its
-    ends.
+    The interval of a probe whose code several texts share also holds that code. Unless the keys are exact, op is not
+    ``=``.
     """
 
     op: CmpOp
@@ -111,7 +111,10 @@ def interval(relation: Relation, side: str, probe: Vector, probe_key: Key, key: 
             codes = probe_key.encode(probe)
             low = key.low_code if isinstance(key, FloatKey) else 1
             high = key.high_code if isinstance(key, FloatKey) else 2**key.width - 1
-            return _ordered(relation.op if side == "s" else MIRRORED[relation.op], codes, low, high)
+            op = relation.op if side == "s" else MIRRORED[relation.op]
+            if isinstance(key, PrefixKey) and op in ("<", ">"):
+                return _texts(op, codes, key.is_whole(codes), high)
+            return _ordered(op, codes, low, high)
         case FloatBand():
             assert isinstance(key, FloatKey)
             return _bisect(relation, side, probe.values, key)
@@ -138,6 +141,13 @@ def _ordered(op: CmpOp, codes: Codes, low: int, high: int) -> Interval:
             at_top = codes >= high
             return np.where(at_top, np.uint64(high), codes + one), np.where(at_top, np.uint64(0), top)
     raise AssertionError(op)
+
+
+def _texts(op: CmpOp, codes: Codes, whole: Mask, high: int) -> Interval:
+    """``key op code`` as an interval from 1 to ``high``; with the code itself where not ``whole``."""
+    apart = _ordered(op, codes, 1, high)
+    beside = _ordered("<=" if op == "<" else ">=", codes, 1, high)
+    return np.where(whole, apart[0], beside[0]), np.where(whole, apart[1], beside[1])
 
 
 def _exact(relation: ExactRelation, side: str, values: npt.NDArray[Any], key: ExactKey,

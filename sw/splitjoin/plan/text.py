@@ -25,7 +25,8 @@ def key_text(key: Key) -> str:
         case TextKey():
             return f"{text(key.expr)} by its number in the session's dictionary"
         case PrefixKey():
-            return f"the first {key.bytes_} bytes of {text(key.expr)}"
+            return (f"the first 7 bytes of {text(key.expr)}, and its length or the next byte" if key.length is None else
+                    f"the first {key.bytes_} bytes of {text(key.expr)}")
     return "whether the tuple takes part"
 
 

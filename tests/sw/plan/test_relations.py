@@ -99,3 +99,24 @@ def test_whole_numbers_either_side(db: Any, op: str, g: int, h: int, c: int, pro
     assert [row[0] for row in answer] == [row[2] for row in rows]
     assert [{"<=": v <= c, "<": v < c, "=": v == c, ">=": v >= c, ">": v > c}[op]
             for v in (g * x + h * a for x, a, _ in rows)] == [row[2] for row in rows]
+
+
+_TEXTS = st.one_of(st.text("ab\0", max_size=9), st.sampled_from(["\U0010ffff" * 2, "zzzzzzz", "zzzzzzz\0", "zzzzzzzz"]))
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(["<", "<=", ">", ">="]), st.lists(_TEXTS, min_size=1, max_size=9), st.sampled_from("rs"))
+def test_texts_that_keys_hold_are_decided(op: str, some: list[str], probe: str) -> None:
+    """Candidates that are no match have more than seven bytes, and begin alike."""
+    schemas = [Schema.from_arrow(side, pa.schema([(name, pa.string())])) for side, name in (("r", "t"), ("s", "w"))]
+    plan = make_plan(Query.make(*schemas, on=f"r.t {op} s.w", window="ROWS 1").predicate)
+    (test,), mine, theirs = plan.tests, plan.slots(probe)[0].key, plan.slots("s" if probe == "r" else "r")[0].key
+    own, stored = (pa.table({name: pa.array(some, pa.string())}) for name in ("tw" if probe == "r" else "wt"))
+    lows, highs = interval(test.relations[0], probe, mine.values(own, Texts()), mine, theirs)
+    codes = theirs.encode(theirs.values(stored, Texts()))
+    for text, low, high in zip((t.encode() for t in some), lows.tolist(), highs.tolist(), strict=True):
+        for other, code in zip((t.encode() for t in some), codes.tolist(), strict=True):
+            r, s = (text, other) if probe == "r" else (other, text)
+            met = {"<": r < s, "<=": r <= s, ">": r > s, ">=": r >= s}[op]
+            assert (low <= code <= high) == met or (
+                not met and min(len(text), len(other)) > 7 and text[:7] == other[:7])

@@ -20,9 +20,6 @@ from ..relations import EqualText, FloatBand, FloatOrder, Product, TextOrder, Wi
 
 __all__ = ["NoInterval", "bounded", "direct", "isolated"]
 
-#: Number of leading bytes of a text that are compared.
-_PREFIX = 8
-
 
 class NoInterval(Exception):
     """The reason why a comparison is no interval test."""
@@ -122,17 +119,14 @@ def _texts(cmp: Cmp, undecided: list[str]) -> tuple[Compared, ...]:
     a, b, op = cmp.a, cmp.b, cmp.op
     if sides(a) == {"s"}:
         a, b, op = b, a, MIRRORED[op]
-    width = a.type.width if isinstance(a.type, Binary) and a.type == b.type else None
-    exact = width is not None and width < _PREFIX
-    n = max(1, width) if exact and width is not None else _PREFIX
+    length = a.type.width if isinstance(a.type, Binary) and a.type == b.type else None
     halves: tuple[CmpOp, ...] = ("<", ">") if op == "<>" else (op,)
-    ordered = PrefixKey("r", a, n, exact), PrefixKey("s", b, n, exact)
-    if exact:
-        return tuple(Compared(*ordered, (TextOrder(half),)) for half in halves)
-    if op in ("=", "<>"):
-        return tuple(Compared(TextKey("r", a), TextKey("s", b), (EqualText(half),)) for half in halves)
-    undecided.append(f"'{cmp}': only the first {_PREFIX} bytes are compared")
-    return (Compared(*ordered, (TextOrder("<=" if op in ("<", "<=") else ">="),)),)
+    ordered = PrefixKey("r", a, length), PrefixKey("s", b, length)
+    if not ordered[0].exact:
+        if op in ("=", "<>"):
+            return tuple(Compared(TextKey("r", a), TextKey("s", b), (EqualText(half),)) for half in halves)
+        undecided.append(f"'{cmp}': texts that begin alike and are longer than what is compared are candidates")
+    return tuple(Compared(*ordered, (TextOrder(half),)) for half in halves)
 
 
 def _float(cmp: Cmp) -> Compared:

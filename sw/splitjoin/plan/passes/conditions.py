@@ -1,6 +1,7 @@
 """Passes on three-valued conditions: ``fold``, ``narrow`` and ``lift``.
 
-``fold`` computes constant subexpressions, and drops neutral operands. It is exact in three-valued logic: a part that
+``fold`` computes constant subexpressions, drops neutral operands, and parts bits in which values of both streams differ
+(`.bits`). It is exact in three-valued logic: a part that
 may be NULL stays. For floats it computes only whole subexpressions without columns, as IEEE 754 has few identities.
 
 ``narrow`` bounds columns by the conjuncts, which hold for every match, so that keys of the other terms need fewer bits.
@@ -52,6 +53,7 @@ from splitjoin.lang.properties import Range, causes, denominator, may_be_null, v
 from splitjoin.lang.types import BOOL, EXACT, FLOAT64, Bool, Date, Decimal, Duration, Int, Timestamp, Type, is_exact
 
 from ..linear import Total
+from .bits import parted
 
 __all__ = ["TooManyCases", "fold", "lift", "narrow"]
 
@@ -93,9 +95,11 @@ def fold(e: Expr) -> Expr:
         case Neg(a=Neg() as a) if is_exact(e.type):
             return a.a
         case Arith() if is_exact(e.type):
-            return _arith(e)
+            folded = _arith(e)
+            return parted(folded) if isinstance(folded, Arith) else folded
         case Call():
-            return _call(e)
+            folded = _call(e)
+            return parted(folded) if isinstance(folded, Call) else folded
     return e
 
 

@@ -4,8 +4,8 @@ Up to pass ``bounds`` the passes compile each conjunct separately, so that it is
 decide; the others form the residual. Each pass turns one phase into the next. Each phase is a type, and `str` of one is
 its stable text form:
 
-Conjuncts ── fold, narrow, lift ── logic ─→ Forms ── strength, bounds ── split ─→ SplitForms ── merge ─→ TreeOfTests
-── share ─→ Shared ── main ─→ Shared, which holds the `Plan`
+Conjuncts ── fold, narrow, lift ── logic ─→ Forms ── strength, bounds, prune ── split ─→ SplitForms ── merge
+─→ TreeOfTests ── share ─→ Shared ── main ─→ Shared, which holds the `Plan`
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from ..forms import TRUE, Form, form_text, junction, positive
 from ..plan import Plan, Shared
 from .bounds import bounded
 from .conditions import TooManyCases, fold, lift, narrow
+from .prune import LEAST, pruned
 from .strength import ComputedTests, reduced
 from .tree import Node, Split, choose_main, merge, node_text, share, split
 
-__all__ = ["BOUNDS", "FOLD", "LIFT", "LOGIC", "MAIN", "MERGE", "NARROW", "PASSES", "SHARE", "SPLIT", "STRENGTH",
-           "Conjunct", "Conjuncts", "FormedConjunct", "Forms", "Observer", "Pass", "Phase", "SplitForms",
+__all__ = ["BOUNDS", "FOLD", "LIFT", "LOGIC", "MAIN", "MERGE", "NARROW", "PASSES", "PRUNE", "SHARE", "SPLIT",
+           "STRENGTH", "Conjunct", "Conjuncts", "FormedConjunct", "Forms", "Observer", "Pass", "Phase", "SplitForms",
            "TreeOfTests", "compiled", "make_plan", "strength"]
 
 
@@ -157,7 +158,7 @@ def compiled(predicate: Expr, computed: ComputedTests | None = None, observe: Ob
     if observe is not None:
         observe(None, start)
     conjuncts = apply(LIFT, apply(NARROW, apply(FOLD, start)))
-    forms = apply(BOUNDS, apply(strength(computed), apply(LOGIC, conjuncts)))
+    forms = apply(PRUNE, apply(BOUNDS, apply(strength(computed), apply(LOGIC, conjuncts))))
     return apply(MAIN, apply(SHARE, apply(MERGE, apply(SPLIT, forms))))
 
 
@@ -213,6 +214,17 @@ def _too_many(conjunct: Conjunct) -> tuple[str, ...]:
     return (f"'{conjunct.origin}': it would make too many comparisons",)
 
 
+def _prune(phase: Forms) -> Forms:
+    def of(conjunct: FormedConjunct) -> FormedConjunct:
+        form = pruned(conjunct.form) if conjunct.undecided else conjunct.form
+        if form == conjunct.form:
+            return conjunct
+        why = f"'{conjunct.origin}': tests that exclude less than one pair in {1 / LEAST} are left out"
+        return replace(conjunct, form=form, undecided=(*conjunct.undecided, why))
+
+    return Forms(tuple(map(of, phase.conjuncts)))
+
+
 def _split(phase: Forms) -> SplitForms:
     return SplitForms(phase, split(junction("and", (c.form for c in phase.conjuncts))))
 
@@ -234,6 +246,7 @@ LIFT = Pass("lift", "CASE, least and greatest are lifted out of comparisons", _l
 LOGIC = Pass("logic", "three-valued logic becomes two-valued", _logic)
 STRENGTH = strength(None)
 BOUNDS: Pass[Forms, Forms] = Pass("bounds", "comparisons become interval tests", lambda forms: _each(forms, bounded))
+PRUNE = Pass("prune", "tests that exclude hardly any pair are left out", _prune)
 SPLIT = Pass("split", "terms of one stream become selections at ingress", _split)
 MERGE = Pass("merge", "tests of one pair of keys become one", _merge)
 SHARE = Pass("share", "equal keys and tests become one", _share)
@@ -241,4 +254,4 @@ MAIN: Pass[Shared, Shared] = Pass("main", "an index's test is chosen",
                                   lambda shared: replace(shared, plan=choose_main(shared.plan)))
 
 #: In the order in which they run.
-PASSES = (FOLD, NARROW, LIFT, LOGIC, STRENGTH, BOUNDS, SPLIT, MERGE, SHARE, MAIN)
+PASSES = (FOLD, NARROW, LIFT, LOGIC, STRENGTH, BOUNDS, PRUNE, SPLIT, MERGE, SHARE, MAIN)

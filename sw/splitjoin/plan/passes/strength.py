@@ -10,7 +10,8 @@ Exact comparisons with nonlinear terms over both streams are replaced by linear 
   ``x - y``.
 * A square: a comparison with the integer root of the rest, which the host computes. In a sum of squares (Euclidean
   distance) each square alone: a band per axis.
-* Quotients, remainders and xor with constants: the equivalent interval or congruence.
+* Quotients by constants: the equivalent interval. Remainders (`.residues`) and differing bits (`.bits`): intervals and
+  equalities of residues, and of the highest bits.
 * A calendar unit of a time: the time is compared with the beginning of a unit.
 * All other terms: the bounds that follow from the values' ranges.
 """
@@ -26,15 +27,33 @@ from typing import Literal, cast
 from splitjoin.lang.build import whole
 from splitjoin.lang.calendar import tick, unit_number, unit_start
 from splitjoin.lang.eval.vector import constant
-from splitjoin.lang.ir import Abs, Arith, Call, Cmp, CmpOp, Expr, Isqrt, Lit, UnitNumber, UnitStart, sides
+from splitjoin.lang.ir import (
+    MIRRORED,
+    NEGATED,
+    Abs,
+    And,
+    Arith,
+    Call,
+    Cmp,
+    CmpOp,
+    Expr,
+    Isqrt,
+    Lit,
+    Or,
+    UnitNumber,
+    UnitStart,
+    sides,
+)
 from splitjoin.lang.properties import causes, denominator, value_range
 from splitjoin.lang.schema import Side
 from splitjoin.lang.types import BOOL, EXACT, Float, is_text
 
 from ..forms import FALSE, TRUE, Both, Computed, ComputedTest, Form, Junction, OneSided, junction, present
 from ..linear import Total
+from .bits import equal_bits, within_blocks
 from .bounds import NoInterval, direct
 from .float_strength import simpler_float
+from .residues import remainder
 
 __all__ = ["ComputedTests", "NotComputed", "Simpler", "reduced", "simpler"]
 
@@ -44,12 +63,12 @@ _MOST_SIGNS = 3
 
 @dataclass(frozen=True)
 class Simpler:
-    """Comparisons of which all ("and") or one ("or") must be true. ``why``: the reason, if they are implied but not
-    equivalent.
+    """Conditions, comparisons joined by AND and OR, of which all ("and") or one ("or") must be true. ``why``: the
+    reason, if they are implied but not equivalent.
     """
 
     op: Literal["and", "or", "false"]
-    args: tuple[Cmp, ...]
+    args: tuple[Expr, ...]
     why: str | None = None
 
 
@@ -107,11 +126,16 @@ def _single(total: Total, e: Expr, op: CmpOp) -> Simpler | None:
     f, rest = total.terms[e], total.without(e)
     if isinstance(e, Arith) and e.op == "*" and e.a == e.b:
         return _square(e.a, f, rest)
+    turned: CmpOp = op if f > 0 else MIRRORED[op]
+    if isinstance(e, Arith) and e.op in ("%", "mod"):
+        return _condition(remainder(e, turned, rest.times(-1 / f)))
+    if isinstance(e, Call) and e.op == "^":
+        return _of_differing(e, turned, rest.times(-1 / f))
     if rest.terms:
         return None
     at = -rest.constant / f  # e op' at
     if isinstance(e, Call):
-        return _of_bits(e, op, at) if f > 0 or e.op == "^" else None
+        return _of_bits(e, at) if f > 0 else None
     if isinstance(e, (UnitNumber, UnitStart)):
         return _of_unit(e, at, f > 0)
     if not isinstance(e, Arith):
@@ -121,24 +145,40 @@ def _single(total: Total, e: Expr, op: CmpOp) -> Simpler | None:
     n = e.b.value
     if e.op in ("//", "div"):
         return _quotient(e, n, at, f > 0)
-    if e.op in ("%", "mod") and op == "=" and at.denominator == 1 and denominator(e.a) == 1:
-        return _remainder(e, n, int(at))
     return None
 
 
-def _of_bits(e: Call, op: CmpOp, at: Fraction) -> Simpler | None:
-    """``e op at`` as simpler comparisons, for an operation ``e`` on integers."""
-    match e:
-        case Call(op="bit_count", args=(Call(op="^", args=(a, b)),)):
-            if at < 0:
-                return Simpler("false", ())
-            # No bit differs: the two are equal.
-            return Simpler("and", (Cmp(BOOL, "=", a, b),)) if at < 1 else None
-        case Call(op="^", args=(a, b)) if op == "=" and at.denominator == 1:
-            one, other = (a, b) if len(sides(a)) == 1 else (b, a)
-            if len(sides(one)) == 1 and len(sides(other)) == 1:
-                return Simpler("and", (Cmp(BOOL, "=", one, replace(e, args=(other, Lit(EXACT, int(at))))),))
+def _condition(e: Expr | None) -> Simpler | None:
+    if isinstance(e, Lit):
+        return Simpler("and" if e.value else "false", ())
+    return None if e is None else Simpler("and", (e,))
+
+
+def _of_bits(e: Call, at: Fraction) -> Simpler | None:
+    """``e <= at`` as simpler comparisons, for an operation ``e`` on integers other than ``^``."""
+    if e.op == "bit_count" and isinstance(e.args[0], Call) and e.args[0].op == "^":
+        if at < 0:
+            return Simpler("false", ())
+        # No bit differs: the two are equal.
+        return Simpler("and", (Cmp(BOOL, "=", *e.args[0].args),)) if at < 1 else None
     return None
+
+
+def _of_differing(e: Call, op: CmpOp, at: Total) -> Simpler | None:
+    """``e op at``, op one of ``<= >= =``, as simpler comparisons, for ``e`` the bits in which two values differ."""
+    if op == "=":
+        if at.unit > 1:
+            return None if at.terms else Simpler("false", ())
+        return _condition(equal_bits(e, at.expr()))
+    if at.terms:
+        return None
+    low, high = value_range(e)
+    found = within_blocks(e, math.ceil(at.constant), int(high)) if op == ">=" else within_blocks(
+        e, int(low), math.floor(at.constant))
+    if found is None:
+        return None
+    equalities, exact = found
+    return Simpler("and", (equalities,), None if exact else f"of '{e}' only the highest bits are compared")
 
 
 def _of_unit(e: UnitNumber | UnitStart, at: Fraction, at_most: bool) -> Simpler:
@@ -196,23 +236,6 @@ def _quotient(e: Arith, n: int, at: Fraction, at_most: bool) -> Simpler:
     return Simpler("and", (Cmp(BOOL, cast(CmpOp, op), e.a, Lit(EXACT, bound)),))
 
 
-def _remainder(e: Arith, n: int, k: int) -> Simpler | None:
-    """The comparison of ``u % n`` or ``u mod n`` with ``k`` for equality, u whole, as a congruence of one key of each
-    stream.
-    """
-    if abs(k) >= n or (e.op == "%" and k < 0):
-        return Simpler("false", ())
-    u = Total.of(e.a)
-    if u.mixed:
-        return None
-    r, s = u.only("r"), u.only("s")
-    rest = s.times(-1).plus(Total({}, k - u.constant))
-    parts = [Cmp(BOOL, "=", *(Arith(EXACT, "%", x.expr(), Lit(EXACT, n)) for x in (r, rest)))]
-    if e.op == "mod" and k:  # the dividend has the remainder's sign
-        parts.append(Cmp(BOOL, ">" if k > 0 else "<", e.a, Lit(EXACT, 0)))
-    return Simpler("and", tuple(parts))
-
-
 class NotComputed(Exception):
     """The reason why a device does not compute a comparison; empty if it does not have the required form."""
 
@@ -255,7 +278,7 @@ def _comparison(part: Both, undecided: list[str], computed: ComputedTests | None
     if is_text(cmp.a.type):
         return None
     if cmp.op == "<>":
-        return junction("or", (_part(Cmp(BOOL, op, cmp.a, cmp.b), part) for op in ("<", ">")))
+        return _unequal(part)
     if isinstance(cmp.a.type, Float):
         simplified = simpler_float(cmp)
         if simplified is None:
@@ -267,6 +290,31 @@ def _comparison(part: Both, undecided: list[str], computed: ComputedTests | None
         present_ = () if simplified.args else present(cmp)
         return junction(simplified.op, (*(_halves(c, part) for c in simplified.args), *present_))
     return _exact(part, undecided, computed)
+
+
+def _unequal(part: Both) -> Form:
+    """The form of ``part``, a comparison for being unequal: what is equivalent to its being equal, negated, or two
+    halves.
+    """
+    cmp = part.cmp
+    if not isinstance(cmp.a.type, Float):
+        total, _ = Total.compared(replace(cmp, op="="))
+        equal = simpler(total, "=") if len(total.mixed) == 1 and _has_equality(total.mixed[0]) else None
+        if equal is not None and equal.why is None:
+            if equal.op == "false":
+                return junction("and", present(cmp))
+            return _part(Or(BOOL, tuple(map(_negated, equal.args))), part)
+    return junction("or", (_part(Cmp(BOOL, op, cmp.a, cmp.b), part) for op in ("<", ">")))
+
+
+def _negated(e: Expr) -> Expr:
+    """The opposite of ``e``, comparisons joined by AND and OR, of values that are not NULL."""
+    if isinstance(e, (And, Or)):
+        return (Or if isinstance(e, And) else And)(BOOL, tuple(map(_negated, e.args)))
+    if isinstance(e, Cmp):
+        return replace(e, op=NEGATED[e.op])
+    assert isinstance(e, Lit)
+    return Lit(BOOL, e.value is False)
 
 
 def _halves(parts: Cmp | tuple[Cmp, ...], of: Both) -> Form:
@@ -305,18 +353,24 @@ def _exact(part: Both, undecided: list[str], computed: ComputedTests | None) -> 
         _beyond(part, simplified.why, undecided)
     if simplified.op == "false":
         return FALSE
-    return junction(simplified.op, (_part(cmp, part) for cmp in simplified.args))
+    # A comparison that is true for all values is not true for NULL.
+    return junction(simplified.op, [_part(cmp, part) for cmp in simplified.args] or present(part.cmp))
 
 
-def _part(cmp: Cmp, of: Both) -> Form:
-    """The form of ``cmp``, a part of ``of``, together with the conditions that the parts of ``of`` that ``cmp`` does
-    not read are not NULL.
+def _part(cmp: Expr, of: Both) -> Form:
+    """The form of ``cmp``, comparisons joined by AND and OR that are a part of ``of``, each together with the
+    conditions that the parts of ``of`` that it does not read are not NULL.
     """
+    if isinstance(cmp, (And, Or)):
+        return junction("and" if isinstance(cmp, And) else "or", (_part(c, of) for c in cmp.args))
     if not sides(cmp):
         return TRUE if constant(cmp) is True else FALSE
+    assert isinstance(cmp, Cmp)
     here = {*causes(cmp.a), *causes(cmp.b)}
-    form: Form = Both(cmp, of.origin or of.cmp)
-    if len(sides(cmp)) == 1:
+    form: Form
+    if len(sides(cmp)) == 2:
+        form = Both(cmp, of.origin or of.cmp)
+    else:
         form = OneSided(next(iter(sides(cmp))), cmp, frozenset(("true",)))
     return junction("and", (form, *present(of.cmp, here)))
 
