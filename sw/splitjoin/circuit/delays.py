@@ -6,14 +6,14 @@ bench/clocks.py), rounded up. The delay of a wire is included in that of the ele
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .schedule import FACTOR, additions
 from .sums import AxisRelation, SumRelation, axis_value_bits, kept_bits
 
-__all__ = ["StageDelay", "combined_digits", "comparison", "equality", "operation_ns", "register_ns", "sum_steps",
-           "tree", "width_digits"]
+__all__ = ["StageDelay", "chain_ns", "combined_digits", "comparison", "equality", "gate_ns", "product_ns",
+           "register_ns", "sum_steps", "tree", "width_digits"]
 
 #: Delays in ns: into and out of registers; a gate of four signals; a carry chain, and each of its cells, which holds
 #: two bits of a sum or up to three of a comparison; a multiplier.
@@ -95,23 +95,19 @@ def _axis_steps(axis: AxisRelation, kept: int, *, apart: bool) -> Iterator[Stage
         yield StageDelay(f"a square of {kept} bits", _REGISTERS + _MULTIPLIER + 2 * products)
 
 
-def operation_ns(kind: str, widths: Sequence[int]) -> float:
-    """The delay in ns of an operation of a fold (`splitjoin.circuit.fold_nodes`), between its operands and its value;
-    ``widths``: bits of its operands and of its value.
-    """
-    most = max(widths)
-    match kind:
-        case "+" | "-" | "<":
-            return _added(most)
-        case "*":
-            return _MULTIPLIER + (0.0 if max(widths[:-1]) <= FACTOR else 2 * _added(most))
-        case "abs" | "min" | "max":
-            return _added(most) + _GATE
-        case "=":
-            return _CHAIN + _CELL * -(-most // 4)
-        case "and" | "or" | "not" | "choose" | "&" | "|" | "^":
-            return _GATE
-    return 0.0  # inputs, constants and shifts are wires
+def gate_ns() -> float:
+    """The delay in ns of a LUT."""
+    return _GATE
+
+
+def chain_ns(bits: int) -> float:
+    """The delay in ns of a carry chain: an addition, a difference or a comparison by size of ``bits`` bits."""
+    return _added(bits)
+
+
+def product_ns(bits: int, product: int) -> float:
+    """The delay in ns of a product of ``product`` bits, whose wider factor has ``bits`` bits."""
+    return _MULTIPLIER + (0.0 if bits <= FACTOR else 2 * _added(product))
 
 
 def register_ns() -> float:

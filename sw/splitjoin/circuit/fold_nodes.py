@@ -214,9 +214,16 @@ class _Builder:
         """The value of a comparison, or of an extreme, where the operands' ranges tell it."""
         a, b = (self.nodes[n] for n in args)
         if kind == "<":
-            return self._constant(1) if a.high < b.low else self._constant(0) if a.low >= b.high else None
+            if a.high < b.low or a.low >= b.high:
+                return self._constant(int(a.high < b.low))
+            # Next to the end of a range, to be equal is smaller than to be less.
+            if a.low == a.high == b.low or b.low == b.high == a.high:
+                return self._add("not", (self._add("=", args, 0, 1),), 0, 1)
+            return None
         if a.high <= b.low or b.high <= a.low:
             return args[(a.high <= b.low) == (kind == "max")]
+        if {a.kind, b.kind} == {"min", "max"} and sorted(a.args) == sorted(b.args):
+            return args[b.kind == kind]
         return None
 
     def _minus(self, a: int, b: int) -> int:
@@ -276,9 +283,18 @@ class _Builder:
         values, per = self._aligned([self.number(x) for x in (*e.then, e.otherwise)])
         *then, chosen = values
         for when, value in reversed(list(zip(e.when, then, strict=True))):
-            a, b = self.nodes[value], self.nodes[chosen]
-            chosen = self._add("choose", (self.truth(when), value, chosen), min(a.low, b.low), max(a.high, b.high))
+            chosen = self._choose(self.truth(when), value, chosen)
         return chosen, per
+
+    def _choose(self, which: int, a: int, b: int) -> int:
+        """``a`` if ``which``, else ``b``; the lesser or the greater of both, if ``which`` compares them."""
+        node = self.nodes[which]
+        compared = self.nodes[node.args[0]] if node.kind == "not" else node
+        if compared.kind == "<" and compared.args in ((a, b), (b, a)):
+            lesser = (compared.args == (a, b)) == (compared is node)
+            return self._extreme("least" if lesser else "greatest", *compared.args)
+        x, y = self.nodes[a], self.nodes[b]
+        return self._add("choose", (which, a, b), min(x.low, y.low), max(x.high, y.high))
 
     def _extreme(self, kind: str, a: int, b: int) -> int:
         p, q = self.nodes[a], self.nodes[b]

@@ -1,7 +1,7 @@
 """The pipelines of user-defined aggregates: the cycle of each operation of a program.
 
-Operations are chained within a cycle as long as their delays (`splitjoin.circuit.delays`) fit the clock that is asked
-for. Without a clock, every pipeline has one cycle.
+Operations are chained within a cycle as long as their delays, bit by bit (`splitjoin.circuit.fold_bits`), fit the clock
+that is asked for. Without a clock, every pipeline has one cycle.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from splitjoin.base.errors import UnsupportedError
 
-from .delays import operation_ns, register_ns
+from .delays import register_ns
+from .fold_bits import FoldBits
 from .fold_nodes import Graph
 
 __all__ = ["ScheduledGraph", "scheduled"]
@@ -28,35 +29,23 @@ class ScheduledGraph:
         """Cycles from the operands to the outputs, 1 at least: the outputs are registered."""
         return 1 + max(self.cycles, default=0)
 
-    @property
-    def register_bits(self) -> int:
-        """Bits of the registers between cycles, and behind the last one."""
-        last = [0] * len(self.graph.nodes)
-        for node, cycle in zip(self.graph.nodes, self.cycles, strict=True):
-            for a in node.args:
-                last[a] = max(last[a], cycle)
-        for a in self.graph.outputs:
-            last[a] = self.ahead
-        return sum(node.width * (until - cycle) for node, cycle, until in zip(
-            self.graph.nodes, self.cycles, last, strict=True) if node.kind != "constant")
-
 
 def scheduled(graph: Graph, clock: float | None) -> ScheduledGraph:
     """The cycles of the operations of ``graph`` at ``clock`` MHz. Raises `UnsupportedError` for one that takes more
     than a cycle.
     """
-    room = None if clock is None else 1000 / clock - register_ns()
-    cycles, ends = list[int](), list[float]()
+    if clock is None:
+        return ScheduledGraph(graph, (0,) * len(graph.nodes))
+    room = 1000 / clock - register_ns()
+    bits, cycles = FoldBits(graph), list[int]()
     for node in graph.nodes:
-        ns = operation_ns(node.kind, [graph.nodes[a].width for a in node.args] + [node.width])
-        cycle, begin = max(((cycles[a], ends[a]) for a in node.args), default=(0, 0.0))
-        if room is not None and ns > room:
-            most = max([*(graph.nodes[a].width for a in node.args), node.width])
-            raise UnsupportedError(f"an operation {node.kind!r} of {most} bits takes {ns + register_ns():.1f} ns, so "
-                                   f"the clock must be at most {1000 / (ns + register_ns()):.0f} MHz, not {clock:g}; "
-                                   f"state fewer bits, or ask for a slower clock")
-        if room is not None and begin + ns > room:
-            cycle, begin = cycle + 1, 0.0
+        cycle = max((cycles[a] for a in node.args), default=0)
+        if bits.place(cycle, room) > room:
+            cycle += 1
+            if (ns := bits.place(cycle, room)) > room:
+                most = max([*(graph.nodes[a].width for a in node.args), node.width])
+                raise UnsupportedError(f"an operation {node.kind!r} of {most} bits takes {ns + register_ns():.1f} ns, "
+                                       f"so the clock must be at most {1000 / (ns + register_ns()):.0f} MHz, not "
+                                       f"{clock:g}; state fewer bits, or ask for a slower clock")
         cycles.append(cycle)
-        ends.append(begin + ns)
     return ScheduledGraph(graph, tuple(cycles))

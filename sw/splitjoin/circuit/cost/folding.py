@@ -5,14 +5,16 @@ first hits, and the trees of states (`splitjoin_hw.core.folder`, ``hw.core.store
 
 from __future__ import annotations
 
-from ..fold_nodes import Graph, Node
+from functools import lru_cache
+
+from ..fold_bits import FoldBits
+from ..fold_nodes import Graph
 from ..fold_parts import FoldPart
 from ..fold_schedule import ScheduledGraph
 from ..geometry import MEMORY_LATENCY, outcome_latency, position_bits, ring_rows, state_fifo_depth, state_levels
-from ..schedule import FACTOR
 from ..wire import ROW_BITS, Configuration
 from .elements import adder, control, counter, equal, fifo, gate, memory, mux
-from .resources import Family, Resources
+from .resources import Family, Resources, inputs
 
 __all__ = ["first_hits", "folding_emitter", "graph_cost", "merge_cost", "pipeline_cost", "state_tree", "stored_states",
            "whole_states"]
@@ -20,41 +22,22 @@ __all__ = ["first_hits", "folding_emitter", "graph_cost", "merge_cost", "pipelin
 
 def pipeline_cost(family: Family, pipeline: ScheduledGraph) -> Resources:
     """The cost of the operations of ``pipeline``, with its registers."""
-    return graph_cost(family, pipeline.graph) + Resources(ff=pipeline.register_bits)
+    return _cost(family, pipeline.graph, pipeline.cycles)
 
 
 def graph_cost(family: Family, graph: Graph) -> Resources:
     """The cost of the operations of ``graph`` alone."""
-    total = Resources()
-    for node in graph.nodes:
-        total += _operation(family, node, [graph.nodes[a] for a in node.args])
-    return total
+    return _cost(family, graph, None)
 
 
-def _operation(family: Family, node: Node, args: list[Node]) -> Resources:
-    constants = sum(a.kind == "constant" for a in args)
-    most = max([node.width, *(a.width for a in args)])
-    match node.kind:
-        case "+" | "-":
-            return Resources(lut=adder(family, most))
-        case "<":
-            return Resources(lut=adder(family, most + 1))
-        case "min" | "max":
-            return Resources(lut=adder(family, most + 1) + (node.width + constants) // (1 + constants))
-        case "abs":
-            return Resources(lut=adder(family, most) + (most * 3 // 2 if family == "ecp5" else most * 2 // 3))
-        case "=":
-            return Resources(lut=gate(family, most) + 1 if constants else equal(family, most))
-        case "&" | "|" | "^":
-            return Resources(lut=0 if constants else node.width // 2)  # a LUT takes several in a row
-        case "choose":
-            return Resources(lut=node.width)
-        case "and" | "or":
-            return Resources(lut=1)
-        case "*":
-            parts = -(-args[0].width // FACTOR) * -(-args[-1].width // FACTOR)
-            return Resources(lut=(parts - 1) * adder(family, node.width), dsp=parts)
-    return Resources()
+@lru_cache(maxsize=256)
+def _cost(family: Family, graph: Graph, cycles: tuple[int, ...] | None) -> Resources:
+    """The cost of ``graph``, and of the registers of a pipeline with ``cycles``."""
+    bits = FoldBits(graph, inputs(family))
+    for n in range(len(graph.nodes)):
+        bits.place(0 if cycles is None else cycles[n])
+    found = bits.cost(registered=cycles is not None)
+    return Resources(lut=found.luts + adder(family, *found.chains), ff=found.flip_flops, dsp=found.multipliers)
 
 
 #: LUT4 of control.

@@ -1,0 +1,189 @@
+"""LUTs and stages of the units that fold: what Yosys maps them to for ECP5, beside what the cost model predicts.
+
+A unit is a program of a user-defined aggregate: ``lift`` (``add`` to the initial state) and ``merge``, or ``add`` to
+any state where there is no merge that circuits could use. Run: python -m bench.fold_units
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from amaranth.hdl import Module, Shape, Value, signed as signed_bits, unsigned as unsigned_bits
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from tests.support.user_aggregates import EXAMPLES
+
+import splitjoin
+from bench.place_and_route import ecp5
+from bench.place_and_route.design import part_design
+from bench.record import Recorder, arguments
+from splitjoin import unsigned
+from splitjoin.circuit.cost import Resources
+from splitjoin.circuit.cost.folding import pipeline_cost
+from splitjoin.circuit.fold_nodes import Graph, Node, build_graph
+from splitjoin.circuit.fold_schedule import ScheduledGraph, scheduled
+from splitjoin.lang.fold import Fold
+from splitjoin_hw.hls.graph import combinational
+
+#: The clock in MHz that stages are counted for, and the LUT4 from which on a unit is shown on the page.
+CLOCK, LEAST = 100.0, 16
+HOW = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C of the operations between registers"
+
+
+@splitjoin.aggregate
+class Flags:
+    """Which of 32 classes have occurred."""
+
+    seen: unsigned(32)
+
+    def add(self, x: unsigned(32)):
+        self.seen |= x
+
+    def merge(self, other):
+        self.seen |= other.seen
+
+    def result(self) -> unsigned(32):
+        return self.seen
+
+
+@splitjoin.aggregate
+class Crc8:
+    """The CRC of bytes, polynomial x^8 + x^2 + x + 1."""
+
+    crc: unsigned(8)
+
+    def add(self, x: unsigned(8)):
+        crc = self.crc ^ x
+        for _ in range(8):
+            crc = ((crc << 1) ^ (7 if crc & 128 != 0 else 0)) & 255
+        self.crc = crc
+
+    def result(self) -> unsigned(8):
+        return self.crc
+
+
+@splitjoin.aggregate
+class Top3:
+    """The three greatest values."""
+
+    values: (unsigned(16),) * 3
+
+    def add(self, x: unsigned(16)):
+        for n in range(3):
+            self.values[n], x = max(self.values[n], x), min(self.values[n], x)
+
+    def merge(self, other):
+        for m in range(3):
+            x = other.values[m]
+            for n in range(3):
+                self.values[n], x = max(self.values[n], x), min(self.values[n], x)
+
+    def result(self) -> unsigned(18):
+        return sum(self.values)
+
+
+@splitjoin.aggregate
+class LongestRise:
+    """The most values in a row each of which is greater than the one before."""
+
+    last: unsigned(16)
+    run: unsigned(16)
+    best: unsigned(16)
+
+    def add(self, x: unsigned(16)):
+        self.run = self.run + 1 if x > self.last else 1
+        self.best = max(self.best, self.run)
+        self.last = x
+
+    def result(self) -> unsigned(16):
+        return self.best
+
+
+@splitjoin.aggregate
+class Bits:
+    """The bits that are set in all values, in an odd number of them, and how many values have each of four kinds."""
+
+    every: unsigned(16)
+    odd: unsigned(16)
+    kinds: (unsigned(16),) * 4
+
+    def init(self):
+        self.every = 65535
+
+    def add(self, x: unsigned(16)):
+        self.every &= x
+        self.odd ^= x
+        self.kinds[x & 3] += 1
+
+    def merge(self, other):
+        self.every &= other.every
+        self.odd ^= other.odd
+        for n in range(4):
+            self.kinds[n] += other.kinds[n]
+
+    def result(self) -> unsigned(16):
+        return self.every ^ self.odd
+
+
+CLASSES: tuple[Any, ...] = (*(c for c, *_ in EXAMPLES), Flags, Crc8, Top3, LongestRise, Bits)
+
+
+def units() -> Iterator[tuple[str, str, Graph]]:
+    """The name of each class, of a program, and its operations."""
+    for of in CLASSES:
+        fold: Fold = of.fold
+        if fold.merge is None or fold.ordered:
+            yield fold.name, "add", build_graph(fold.add)
+        else:
+            init = dict(zip((s.name for s in fold.slots), fold.init, strict=True))
+            yield fold.name, "lift", build_graph(fold.add, init)
+            yield fold.name, "merge", build_graph(fold.merge)
+
+
+def predicted(graph: Graph) -> Resources:
+    """The cost of ``graph`` with registers for its outputs."""
+    return pipeline_cost("ecp5", ScheduledGraph(graph, (0,) * len(graph.nodes)))
+
+
+class Unit(wiring.Component):
+    """``graph`` with registers for its outputs alone. Ports: its inputs and outputs, in its order."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self._inputs = {n: f"in{i}" for i, n in enumerate(graph.nodes) if n.kind == "input"}
+        super().__init__({**{name: In(_shape(n)) for n, name in self._inputs.items()},
+                          **{f"out{i}": Out(_shape(graph.nodes[n])) for i, n in enumerate(graph.outputs)}})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+
+        def column(node: Node) -> Value:
+            port: Value = getattr(self, self._inputs[node])
+            return port
+
+        for i, value in enumerate(combinational(m, "unit", self.graph, column)):
+            m.d.sync += getattr(self, f"out{i}").eq(value)
+        return m
+
+
+def _shape(node: Node) -> Shape:
+    return signed_bits(node.width) if node.low < 0 else unsigned_bits(node.width)
+
+
+def main() -> None:
+    """All figures."""
+    out = Recorder("fold_units", quick=arguments(__doc__ or "").quick)
+    for name, program, graph in units():
+        found, model = ecp5.utilization(part_design(Unit(graph), "ecp5"))["part"], predicted(graph)
+        out.add("ecp5_lut4", found.lut4, "LUT4", {
+            "aggregate": name, "program": program, "predicted": model.lut, "dsp": found.dsp, "dsp_predicted": model.dsp,
+            "shown": found.lut4 >= LEAST}, HOW)
+        out.add("stages", scheduled(graph, CLOCK).ahead, "cycles", {
+            "aggregate": name, "program": program, "clock": CLOCK, "shown": found.lut4 >= LEAST},
+            "splitjoin.circuit.fold_schedule")
+    print(out.write())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,272 @@
+"""The operations of folds bit by bit: a network of LUTs, with carry chains and multipliers as they are.
+
+Sums, differences and comparisons by size are carry chains; products are multipliers. All other operations are gates,
+which LUTs cover however many words they come from, so constants, masks and shifts cost nothing by themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .delays import chain_ns, gate_ns, product_ns
+from .fold_nodes import Graph, Node
+from .lut_network import FALSE, TRUE, LutNetwork
+from .schedule import FACTOR
+
+__all__ = ["BitCost", "FoldBits"]
+
+#: The fewest registers that are reset by a condition of their own.
+_LEAST_RESET = 2
+#: The bits of a value, the lowest first, as signals of a `LutNetwork`.
+Word = list[int]
+
+
+@dataclass(frozen=True)
+class _Macro:
+    """A carry chain, or a multiplier of ``parts`` factors of 18 bits; ``reads``: its operands' bits."""
+
+    reads: tuple[int, ...]
+    gives: tuple[int, ...]
+    parts: int = 0
+
+
+@dataclass(frozen=True)
+class _Addend:
+    """An operand of a sum; ``negated``: it is subtracted."""
+
+    word: tuple[int, ...]
+    is_signed: bool
+    negated: bool
+
+
+@dataclass(frozen=True)
+class BitCost:
+    """LUTs; the bits of each carry chain; multipliers; and flip-flops."""
+
+    luts: int
+    chains: tuple[int, ...]
+    multipliers: int
+    flip_flops: int
+
+
+class FoldBits:
+    """The operations of a graph, placed one by one, each in a cycle. ``inputs``: of a LUT."""
+
+    def __init__(self, graph: Graph, inputs: int = 4):
+        self._graph = graph
+        self._network = LutNetwork(inputs, gate_ns())
+        self._words: list[Word] = []
+        self._cycles: list[int] = []
+        self._macros: dict[object, _Macro] = {}
+        self._registers: dict[tuple[int, int], int] = {}  # by signal and the cycle in front of the register
+        self._columns: dict[Node, Word] = {}
+        self._addends: dict[int, list[_Addend]] = {}  # of each sum and difference
+        #: Choices with a constant: the condition, the other operand, the constant.
+        self._constants: dict[int, tuple[int, int, int]] = {}
+        self._uses = Counter([*graph.outputs, *(a for node in graph.nodes for a in node.args)])
+
+    def place(self, cycle: int, most: float | None = None) -> float:
+        """Place the next operation of the graph in ``cycle``; return the time in ns at which its value is there, behind
+        the registers of that cycle. Where this is later than ``most``, it is not placed.
+        """
+        number = len(self._words)
+        node = self._graph.nodes[number]
+        args = [self._at(a, cycle) for a in node.args]
+        addends = self._summed(node, args, cycle) if node.kind in ("+", "-") else []
+        word = self._total(addends, node.width) if addends else self._word(node, args)
+        time = max((self._network.time(x) for x in word), default=0.0)
+        if most is None or time <= most:
+            self._words.append(word)
+            self._cycles.append(cycle)
+            self._addends[number] = addends
+        return time
+
+    def cost(self, *, registered: bool) -> BitCost:
+        """The cost of all operations, which have been placed. ``registered``: with registers for the outputs."""
+        ahead = 1 + max(self._cycles, default=0)
+        outputs = [x for n in self._graph.outputs for x in (
+            self._at(n, ahead) if registered else self._words[n])]
+        macros = {given: macro for macro in self._macros.values() for given in macro.gives}
+        registers = {given >> 1: signal for (signal, _), given in self._registers.items()}
+        outputs += self._reset(registers)
+        # From the outputs back to the inputs, through registers, chains and multipliers that something reads.
+        roots, pending, read = set[int](), list(outputs), set[int]()
+        luts = 0
+        while pending:
+            roots |= {x for x in pending if x > TRUE}
+            luts, sources = self._network.luts(roots)
+            fresh = sources - read
+            read |= fresh
+            found = [registers[n] for n in fresh if n in registers]
+            found += [x for n in fresh if 2 * n in macros for x in macros[2 * n].reads]
+            pending = [x for x in found if x not in roots]
+        inverted = {x for n, x in registers.items() if n in read and x & 1 and self._network.is_source(x)}
+        used = {id(macros[2 * n]): macros[2 * n] for n in read if 2 * n in macros}
+        chains = tuple(1 + max(i for i, given in enumerate(m.gives) if given >> 1 in read)
+                       for m in used.values() if not m.parts)
+        # A product of more than one part is added up.
+        chains += tuple(len(m.gives) for m in used.values() for _ in range(m.parts - 1))
+        return BitCost(luts + len(inverted), chains, sum(m.parts for m in used.values()),
+                       sum(n in read for n in registers))
+
+    def _reset(self, registers: dict[int, int]) -> list[int]:
+        """Let registers that share a condition for being constant be set or reset by it, in place of a gate at each
+        one's input; return these conditions.
+        """
+        conditions: dict[int, list[int]] = {}
+        values: dict[int, int] = {}
+        while True:
+            shared: dict[int, list[int]] = {}
+            for n, signal in registers.items():
+                if signal in self._constants and values.get(n) in (None, self._constants[signal][2]):
+                    shared.setdefault(self._constants[signal][0], []).append(n)
+            found = max(shared, key=lambda x: len(shared[x]), default=FALSE)
+            if len(shared.get(found, ())) < _LEAST_RESET:
+                break
+            for n in shared[found]:
+                _, registers[n], values[n] = self._constants[registers[n]]
+                conditions.setdefault(n, []).append(found)
+        return [self._network.all(some) for some in {tuple(sorted(c)) for c in conditions.values()}]
+
+    def _at(self, number: int, cycle: int) -> Word:
+        """The value of operation ``number`` in ``cycle``, behind registers if that is a later one."""
+        word = self._words[number]
+        for at in range(self._cycles[number], cycle):
+            word = [self._register(x, at) for x in word]
+        return word
+
+    def _register(self, signal: int, cycle: int) -> int:
+        if signal <= TRUE:
+            return signal
+        if (signal, cycle) not in self._registers:
+            self._registers[signal, cycle] = self._network.source()
+        return self._registers[signal, cycle]
+
+    def _word(self, node: Node, args: Sequence[Word]) -> Word:
+        width, net = node.width, self._network
+        signs = [self._graph.nodes[a].low < 0 for a in node.args]
+
+        def operand(n: int, bits: int = width) -> Word:
+            return _extended(args[n], bits, is_signed=signs[n])
+
+        def bitwise(gate: Callable[[int, int], int]) -> Word:
+            return [gate(x, y) for x, y in zip(operand(0), operand(1), strict=True)]
+
+        match node.kind:
+            case "constant":
+                return [node.low >> n & 1 for n in range(width)]
+            case "input":
+                return self._columns.setdefault(node, [net.source() for _ in range(width)])
+            case "*":
+                return self._product(args, signs, width)
+            case "&" | "and":
+                return bitwise(net.both)
+            case "|" | "or":
+                return bitwise(net.either)
+            case "^":
+                return bitwise(net.differ)
+            case "not":
+                return [args[0][0] ^ 1]
+            case "=":
+                wide = max(len(a) for a in args) + (signs[0] != signs[1])
+                pairs = zip(operand(0, wide), operand(1, wide), strict=True)
+                return [net.all([net.differ(x, y) ^ 1 for x, y in pairs])]
+            case "<":
+                return [self._less(args, signs)]
+            case "min" | "max":
+                less = self._less(args, signs) ^ (node.kind == "max")
+                return self._choice(less, operand(0), operand(1))
+            case "abs":
+                turned = self._difference([FALSE] * width, operand(0))
+                return self._choice(args[0][-1], turned, operand(0))
+            case "choose":
+                return self._choice(args[0][0], operand(1), operand(2))
+            case "shift":
+                moved = [*[FALSE] * node.places, *args[0]] if node.places > 0 else args[0][-node.places:] or [
+                    args[0][-1] if signs[0] else FALSE]
+                return _extended(moved, width, is_signed=signs[0])
+            case "bits":
+                return _extended(operand(0, node.places), width, is_signed=False)
+        raise TypeError(f"no operation {node.kind!r}")
+
+    def _choice(self, which: int, a: Word, b: Word) -> Word:
+        """``a`` if ``which``, else ``b``."""
+        found = [self._network.choose(which, x, y) for x, y in zip(a, b, strict=True)]
+        for x, y, made in zip(a, b, found, strict=True):
+            if (x <= TRUE) != (y <= TRUE):
+                self._constants[made] = which, max(x, y), min(x, y)
+        return found
+
+    def _summed(self, node: Node, args: Sequence[Word], cycle: int) -> list[_Addend]:
+        """The addends of the sum or difference ``node`` of ``args``. One that is a sum itself, which nothing else reads
+        and no register holds, is added in the same chain.
+        """
+        found: list[_Addend] = []
+        for i, (a, word) in enumerate(zip(node.args, args, strict=True)):
+            turned = i == 1 and node.kind == "-"
+            inner = self._addends[a] if self._uses[a] == 1 and self._cycles[a] == cycle else []
+            found += [_Addend(x.word, x.is_signed, x.negated ^ turned) for x in inner] or [
+                _Addend(tuple(word), self._graph.nodes[a].low < 0, turned)]
+        return found
+
+    def _total(self, addends: Sequence[_Addend], width: int) -> Word:
+        """The sum of ``addends``: all but two are added by full adders without carries, the rest by a chain."""
+        words = [_extended(list(x.word), width, is_signed=x.is_signed) for x in addends]
+        if len(words) == 2 and not addends[0].negated:
+            return (self._difference if addends[1].negated else self._sum)(words[0], words[1])
+        words = [[x ^ of.negated for x in word] for of, word in zip(addends, words, strict=True)]
+        carried = sum(x.negated for x in addends)
+        while len(words) > 2:
+            a, b, c, *rest = words
+            sums, carries = [FALSE] * width, [FALSE] * (width + 1)
+            for n, (x, y, z) in enumerate(zip(a, b, c, strict=True)):
+                either = self._network.differ(x, y)
+                sums[n] = self._network.differ(either, z)
+                carries[n + 1] = self._network.choose(either, z, x)
+            if carried:
+                carries[0], carried = TRUE, carried - 1
+            words = [sums, carries[:width], *rest]
+        return self._chain(words[0], words[1], inverted=True) if carried else self._sum(words[0], words[1])
+
+    def _sum(self, a: Word, b: Word) -> Word:
+        """``a + b``; the low bits to which nothing is added need no chain."""
+        low = next((n for n, (x, y) in enumerate(zip(a, b, strict=True)) if FALSE not in (x, y)), len(a))
+        through = [x | y for x, y in zip(a[:low], b[:low], strict=True)]  # one of them is 0
+        return through + self._chain(a[low:], b[low:], inverted=False)
+
+    def _difference(self, a: Word, b: Word) -> Word:
+        low = next((n for n, y in enumerate(b) if y != FALSE), len(b))
+        return a[:low] + self._chain(a[low:], b[low:], inverted=True)
+
+    def _less(self, args: Sequence[Word], signs: Sequence[bool]) -> int:
+        """The sign of the difference of both operands."""
+        wide = max(len(a) + (signs[0] != signs[1] and not of) for a, of in zip(args, signs, strict=True)) + 1
+        a, b = (_extended(x, wide, is_signed=of) for x, of in zip(args, signs, strict=True))
+        return self._difference(a, b)[-1]
+
+    def _chain(self, a: Word, b: Word, *, inverted: bool) -> Word:
+        """A carry chain; equal ones are made once."""
+        return self._macro(("-" if inverted else "+", tuple(a), tuple(b)), (*a, *b), len(a), chain_ns(len(a)), 0)
+
+    def _macro(self, key: object, operands: Sequence[int], width: int, ns: float, parts: int) -> Word:
+        if key not in self._macros and width:
+            reads = tuple(x for x in operands if x > TRUE)
+            time = max((self._network.time(x) for x in reads), default=0.0) + ns
+            self._macros[key] = _Macro(reads, tuple(self._network.source(time) for _ in range(width)), parts)
+        return list(self._macros[key].gives) if width else []
+
+    def _product(self, args: Sequence[Word], signs: Sequence[bool], width: int) -> Word:
+        for one, other in ((0, 1), (1, 0)):
+            if len(args[one]) == 1 and not signs[one]:
+                return [self._network.both(args[one][0], x)
+                        for x in _extended(args[other], width, is_signed=signs[other])]
+        parts = -(-len(args[0]) // FACTOR) * -(-len(args[1]) // FACTOR)
+        return self._macro(("*", *map(tuple, args), *signs), [x for a in args for x in a], width,
+                           product_ns(max(map(len, args)), width), parts)
+
+
+def _extended(word: Word, width: int, *, is_signed: bool) -> Word:
+    """The lowest ``width`` bits of ``word``, with copies of its sign, or zeros, above it."""
+    return (word + [word[-1] if is_signed else FALSE] * (width - len(word)))[:width]

@@ -1,0 +1,199 @@
+"""Logic covered by LUTs: a network of gates of two signals, and the LUTs and the time that it takes.
+
+Gates are ANDs whose operands may be negated, equal ones once (an and-inverter graph). A LUT computes a gate from a
+*cut*: up to K signals on which it depends. Each gate keeps the few cuts that are earliest and smallest (priority cuts);
+the cover starts from the earliest ones, and then takes smaller ones where that costs no time (Mishchenko, Cho,
+Chatterjee, Brayton: Combinational and sequential mapping with priority cuts, ICCAD 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+__all__ = ["FALSE", "TRUE", "LutNetwork"]
+
+#: The constant signals. A signal is twice the number of its gate or source, plus 1 if it is negated.
+FALSE, TRUE = 0, 1
+#: Cuts that a gate keeps.
+_CUTS = 8
+#: Rounds in which the cover is improved.
+_ROUNDS = 2
+
+Cut = frozenset[int]
+
+
+class LutNetwork:
+    """Sources and gates. ``inputs``: of a LUT; ``ns``: its delay."""
+
+    def __init__(self, inputs: int, ns: float):
+        self._inputs, self._ns = inputs, ns
+        self._operands: list[tuple[int, int] | None] = [None]  # of each gate; None for a source
+        self._times = [0.0]
+        self._cuts: list[list[Cut]] = [[frozenset()]]
+        self._gates: dict[tuple[int, int], int] = {}
+
+    def source(self, time: float = 0.0) -> int:
+        """A signal that is there at ``time`` in ns."""
+        self._operands.append(None)
+        self._times.append(time)
+        self._cuts.append([frozenset((len(self._times) - 1,))])
+        return 2 * (len(self._times) - 1)
+
+    def time(self, signal: int) -> float:
+        """When ``signal`` is there, in ns, behind as few LUTs as possible."""
+        return self._times[signal >> 1]
+
+    def is_source(self, signal: int) -> bool:
+        """True if ``signal`` is a source or a constant, negated or not."""
+        return self._operands[signal >> 1] is None
+
+    def both(self, a: int, b: int) -> int:
+        """``a AND b``."""
+        if a > b:
+            a, b = b, a
+        if a == FALSE or a == b ^ 1:
+            return FALSE
+        if a in (TRUE, b):
+            return b
+        if (a, b) not in self._gates:
+            self._gates[a, b] = self._gate(a, b)
+        return self._gates[a, b]
+
+    def either(self, a: int, b: int) -> int:
+        """``a OR b``."""
+        return self.both(a ^ 1, b ^ 1) ^ 1
+
+    def differ(self, a: int, b: int) -> int:
+        """``a XOR b``."""
+        negated = (a ^ b) & 1
+        a, b = a & ~1, b & ~1
+        return self.both(self.both(a, b) ^ 1, self.both(a ^ 1, b ^ 1) ^ 1) ^ negated
+
+    def choose(self, which: int, a: int, b: int) -> int:
+        """``a`` if ``which``, else ``b``."""
+        a, b = self._given(a, which), self._given(b, which ^ 1)
+        if a == b:
+            return a
+        if a == b ^ 1:
+            return self.differ(which, b)
+        return self.either(self.both(which, a), self.both(which ^ 1, b))
+
+    def _given(self, signal: int, known: int) -> int:
+        """``signal`` where ``known`` is true."""
+        if signal >> 1 == known >> 1:
+            return TRUE if signal == known else FALSE
+        operands = self._operands[signal >> 1]
+        if operands is not None and known in operands:
+            return operands[operands[0] == known] ^ (signal & 1)
+        return FALSE ^ (signal & 1) if operands is not None and known ^ 1 in operands else signal
+
+    def all(self, signals: Sequence[int]) -> int:
+        """The AND of ``signals``, as a balanced tree."""
+        level = list(signals) or [TRUE]
+        while len(level) > 1:
+            level = [self.both(*level[n:n + 2]) if n + 1 < len(level) else level[n] for n in range(0, len(level), 2)]
+        return level[0]
+
+    def _gate(self, a: int, b: int) -> int:
+        number = len(self._times)
+        found: dict[Cut, float] = {}
+        for x in self._cuts[a >> 1]:
+            for y in self._cuts[b >> 1]:
+                cut = x | y
+                if len(cut) <= self._inputs and cut not in found:
+                    found[cut] = max(self._times[leaf] for leaf in cut) + self._ns
+        kept: list[Cut] = []
+        for cut in sorted(found, key=lambda c: (found[c], len(c))):
+            if len(kept) < _CUTS and not any(other <= cut for other in kept):
+                kept.append(cut)
+        self._operands.append((a, b))
+        self._times.append(found[kept[0]])
+        self._cuts.append([*kept, frozenset((number,))])
+        return 2 * number
+
+    def luts(self, outputs: Iterable[int]) -> tuple[int, set[int]]:
+        """The number of LUTs that compute ``outputs``, and the numbers of the sources that these read."""
+        return _Cover(self._operands, self._cuts, self._times, self._ns).of({signal >> 1 for signal in outputs})
+
+
+class _Cover:
+    """A cut for each gate that has a LUT of its own."""
+
+    def __init__(self, operands: Sequence[tuple[int, int] | None], cuts: Sequence[Sequence[Cut]],
+                 times: Sequence[float], ns: float):
+        self._operands, self._cuts, self._ns = operands, cuts, ns
+        self._times = list(times)
+        self._chosen: dict[int, Cut] = {}
+        self._uses: dict[int, int] = {}
+
+    def of(self, outputs: set[int]) -> tuple[int, set[int]]:
+        """The number of LUTs of the cover of ``outputs``, and the sources that it reads."""
+        needed = self._below(outputs)
+        self._chosen = {n: self._cuts[n][0] for n in needed}
+        for n in outputs:
+            self._use(n)
+        latest = max((self._times[n] for n in outputs), default=0.0)
+        for _ in range(_ROUNDS):
+            due = self._due(needed, outputs, latest)
+            for n in needed:
+                if self._uses.get(n):
+                    self._improve(n, due.get(n, latest))
+        used = [n for n in needed if self._uses.get(n)]
+        leaves = {leaf for n in used for leaf in self._chosen[n]} | outputs
+        return len(used), {n for n in leaves if self._operands[n] is None}
+
+    def _below(self, outputs: set[int]) -> list[int]:
+        """The gates that ``outputs`` depend on, operands first."""
+        found, pending = set[int](), [n for n in outputs if self._operands[n] is not None]
+        while pending:
+            n = pending.pop()
+            if n not in found:
+                found.add(n)
+                pending += [x >> 1 for x in self._operands[n] or () if self._operands[x >> 1] is not None]
+        return sorted(found)
+
+    def _use(self, n: int) -> int:
+        """Count a use of gate ``n``; return the LUTs that are used for the first time."""
+        if self._operands[n] is None:
+            return 0
+        self._uses[n] = self._uses.get(n, 0) + 1
+        return 1 + sum(map(self._use, self._chosen[n])) if self._uses[n] == 1 else 0
+
+    def _drop(self, n: int) -> int:
+        """Count a use less of gate ``n``; return the LUTs that are no longer used."""
+        if self._operands[n] is None:
+            return 0
+        self._uses[n] -= 1
+        return 0 if self._uses[n] else 1 + sum(map(self._drop, self._chosen[n]))
+
+    def _due(self, needed: Sequence[int], outputs: set[int], latest: float) -> dict[int, float]:
+        """When each gate that is used must be there at the latest."""
+        due = dict.fromkeys(outputs, latest)
+        for n in reversed(needed):
+            if self._uses.get(n):
+                for leaf in self._chosen[n]:
+                    due[leaf] = min(due.get(leaf, latest), due.get(n, latest) - self._ns)
+        return due
+
+    def _improve(self, n: int, due: float) -> None:
+        """Take the cut of gate ``n``, which is used, that needs fewest LUTs and is in time."""
+        uses, best = self._uses[n], self._chosen[n]
+        for leaf in best:
+            self._drop(leaf)
+        costs: list[tuple[int, float, int]] = []
+        cuts = self._cuts[n][:-1]
+        for i, cut in enumerate(cuts):
+            time = max(self._times[leaf] for leaf in cut) + self._ns
+            if time > due + 1e-9:
+                continue
+            cost = sum(map(self._use, cut))
+            for leaf in cut:
+                self._drop(leaf)
+            costs.append((cost, time, i))
+        if costs:
+            _, time, i = min(costs)
+            best = cuts[i]
+            self._times[n] = time
+        self._chosen[n], self._uses[n] = best, uses
+        for leaf in best:
+            self._use(leaf)

@@ -1,0 +1,58 @@
+"""Predictions for the units that fold: near what synthesis maps, as committed, and stages by depth and not by words."""
+
+import json
+from pathlib import Path
+
+import pytest
+from bench.fold_units import Crc8, Flags, Top3, predicted, units
+
+from splitjoin.circuit.fold_nodes import build_graph
+from splitjoin.circuit.fold_schedule import scheduled
+from splitjoin.circuit.lut_network import FALSE, TRUE, LutNetwork
+
+RESULTS = Path(__file__).parents[4] / "bench" / "results"
+
+
+def test_predictions_are_within_a_few_percent_of_what_synthesis_reported() -> None:
+    mapped = {(row["config"]["aggregate"], row["config"]["program"]): row["value"]
+              for row in json.loads((RESULTS / "fold_units.json").read_text())["rows"] if row["metric"] == "ecp5_lut4"}
+    found = {(name, program): predicted(graph).lut for name, program, graph in units()}
+    assert found.keys() == mapped.keys()
+    for unit, luts in found.items():
+        assert luts == pytest.approx(mapped[unit], rel=0.06, abs=4), unit
+
+
+def test_stages_are_those_of_the_depth() -> None:
+    """Flags are one LUT deep, and eight rounds of a CRC two, however many words their operations have."""
+    assert scheduled(build_graph(Flags.fold.add), 200.0).ahead == 1
+    assert scheduled(build_graph(Crc8.fold.add), 200.0).ahead == 1
+    assert [scheduled(build_graph(Top3.fold.add), clock).ahead for clock in (None, 60.0, 150.0)] == [1, 1, 3]
+
+
+def test_equal_chains_and_unread_bits_cost_nothing() -> None:
+    luts = {(name, program): predicted(graph).lut for name, program, graph in units()}
+    assert luts["Top3", "lift"] == 0  # the greatest of x and 0 is x
+    assert luts["Extent", "merge"] == 2 * (18 + 16)
+
+
+@pytest.mark.parametrize(("inputs", "signals", "luts"), [(4, 4, 1), (4, 5, 2), (4, 7, 2), (4, 16, 5), (6, 6, 1),
+                                                         (6, 12, 3)])
+def test_gates_of_many_signals(inputs: int, signals: int, luts: int) -> None:
+    network = LutNetwork(inputs, 1.0)
+    assert network.luts([network.all([network.source() for _ in range(signals)])])[0] == luts
+
+
+def test_rules_and_covers_of_a_network() -> None:
+    network = LutNetwork(4, 1.0)
+    a, b, c, d, e = (network.source() for _ in range(5))
+    assert network.both(a, a ^ 1) == FALSE
+    assert network.either(a, TRUE) == TRUE
+    assert network.differ(a ^ 1, b) == network.differ(a, b) ^ 1
+    assert network.choose(a, b, network.both(a ^ 1, b)) == b
+    parity = network.differ(network.differ(a, b), network.differ(c, d))
+    assert network.time(parity) == 1.0
+    assert network.luts([parity]) == (1, {x >> 1 for x in (a, b, c, d)})
+    deeper = network.choose(parity, e, a)
+    assert network.time(deeper) == 2.0
+    assert network.luts([deeper, parity])[0] == 2
+    assert network.luts([a, FALSE]) == (0, {a >> 1, 0})
