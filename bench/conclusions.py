@@ -392,6 +392,7 @@ TOPICS = {"first_hour": "first hour", "cpu": "CPU engine", "threads": "its threa
           "spark_skew": "skew in Spark", "spark_sql": "plain Spark SQL", "spark_paths": "Spark's rows through Python",
           "circuits": "circuits", "stages": "latency by stage", "evaluation": "architectures", "routed": "their cells",
           "scalejoin": "several sources", "states": "folding circuits", "costs": "predicted cells",
+          "fold_units": "units that fold",
           "predicates": "conditions on circuits", "boards": "bitstreams",
           "external": "external memory (a model)", "link": "the link", "link_states": "the link with states",
           "spark_rivals": "Flink", "spark_soak": "Spark's memory", "link_soak": "an hour of bad line",
