@@ -328,15 +328,17 @@ def _routed(row: dict[str, Any]) -> str:
 
 
 def _rates(files: Files, row: dict[str, Any], arrival: str) -> str:
-    """The cells of a circuit's sustained rates."""
+    """The cells of a circuit's sustained rates: comparisons in a cycle, and tuples in 1,000 cycles."""
     same = {key: row["config"][key] for key in ("cores", "lanes", "probes")}
-    compared, tuples = (pick(files, "circuits", metric, input=arrival, **same)
-                        for metric in ("sustained_gcmps", "sustained_mtuples"))
-    return " | ".join(f"{a['value']:.1f} G ({b['value']:.2f} M)" for a, b in zip(compared, tuples, strict=True))
+    cycles = [found["config"]["cycles"] for found in pick(files, "circuits", "sustained_gcmps", input=arrival, **same)]
+    window = row["config"]["cores"] * row["config"]["sub_window"]
+    return " | ".join(f"{window / n:.0f} ({1000 / n:.1f})" for n in cycles)
 
 
 def circuit(files: Files) -> Iterator[str]:
-    """Latency, clock and size of the circuit."""
+    """Latency and size of the circuit, and its rates in cycles: no clock, as circuits so large were routed by a flow
+    that is gone.
+    """
     constant = one(files, "circuits", "latency_constant_cycles", cores=64)
     yield f"""## The circuit
 
@@ -349,30 +351,31 @@ and add two cycles for the trees.
 ![Cycles a tuple against its results, by order of arrival](pictures/sustained.svg)
 
 {_sustained(files)}
-Two whole circuits, of cores of lanes × probes, were placed and routed on an ECP5-85F, with windows of 4,096 tuples, by
-a flow that is gone and gave more clock than nextpnr alone does ([synthesis](synthesis.md#a-whole-device)). The table
-gives the sustained comparisons (and tuples) a second at that clock, for streams at random, by results of a tuple
-([alternating streams](figures/circuits.csv)):
+Two circuits of cores of lanes × probes, with windows of 4,096 tuples: sustained comparisons in a cycle (and tuples in
+1,000 cycles), for streams at random, by results of a tuple. Bitstreams of ECP5 boards have [84 to 150
+MHz](boards.md#built); circuits as large as these [have no clock yet](synthesis.md#a-whole-device) by the tools of
+today:
 
-| circuit | clock, MHz | LUT4 of 83,640 | {" | ".join(f"{results} results" for results in _MATCHES)} |
-|---|---|---|---|---|---|---|"""
+| circuit | LUT4 of 83,640 | {" | ".join(f"{results} results" for results in _MATCHES)} |
+|---|---|---|---|---|---|"""
     routed = sorted(pick(files, "circuits", "ecp5_mhz", part="whole circuit"), key=lambda row: -row["config"]["cores"])
     for row in routed:
-        same = {key: row["config"][key] for key in ("cores", "lanes", "probes", "part")}
-        peak, luts = (one(files, "circuits", metric, **same) for metric in ("ecp5_peak_gcmps", "ecp5_lut4"))
-        older = ", an [earlier circuit](synthesis.md)" if "not recorded" in row["how"] else ""
-        yield f"| {_routed(row)}{older} | {row['value']:.1f} | {luts:,.0f} | {_rates(files, row, 'random')} |"
-    sustains = pick(files, "circuits", "sustained_gcmps", input="random", cores=row["config"]["cores"])[1]
+        size = row["config"]
+        luts = one(files, "circuits", "ecp5_lut4", **{key: size[key] for key in ("cores", "lanes", "probes", "part")})
+        yield f"| {_routed(row)} | {luts:,.0f} | {_rates(files, row, 'random')} |"
+    sustains = pick(files, "circuits", "sustained_gcmps", input="random", cores=size["cores"])[1]["config"]
+    compared = size["cores"] * size["sub_window"] / sustains["cycles"]
+    peak = 2 * size["cores"] * size["lanes"] * size["probes"]
     index = pick(files, "circuits", "index_cycles_per_tuple", condition="one band", core="bucket")
     scan = pick(files, "circuits", "index_cycles_per_tuple", condition="one band", core="scan")
     nested = max(row["value"] for row in pick(files, "cpu", "nested_gcmps_per_core")
                  if row["config"]["engine"].startswith("cpu"))
     by_index, by_scan, window = index[0]["value"], scan[0]["value"], index[0]["config"]["window"]
     yield f"""
-**Conclusion.** If no index can search by a condition, a small FPGA compares {sustains["value"]:.0f} billion pairs a
-second with {sustains["config"]["matches"]:.0f} results a tuple and streams at random ({peak:.0f} at most). That is
-{sustains["value"] / nested:.1f} times as many as one core of this machine's processor at its best ({nested:.0f}
-billion). With more results, the output is the limit, at one result a cycle. If an index can search by the condition,
+**Conclusion.** If no index can search by a condition, the larger of them compares {compared:.0f} pairs in a cycle with
+{sustains["matches"]:.0f} results a tuple and streams at random ({peak} at most). At 100 MHz that would be
+{compared / 10:.0f} billion a second, where one core of this machine's processor compares {nested:.0f} billion at its
+best. With more results, the output is the limit, at one result a cycle. If an index can search by the condition,
 it beats any number of comparators: {by_index:.1f} cycles a tuple instead of {by_scan:,.0f} with a window of
 {window:,}. So let the [tuner](tuning.md) choose. The first gain of a circuit is latency: a fixed number of cycles,
 where the CPU needs milliseconds.

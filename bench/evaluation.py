@@ -202,12 +202,17 @@ class Bench:
         self.add("loaded_pair_latency", float(found.latencies.mean()), "cycles", case, how, load=load)
 
 
+def reach(share: float) -> int:
+    """The distance within which ``share`` of all pairs of two uniform values are."""
+    return round(VALUES * (1 - math.sqrt(1 - share)))
+
+
 def query_of(case: Case, tuples: int) -> tuple[Query, pa.Table, pa.Table]:
     """The query and both streams: a tuple of each at each time."""
     rng = np.random.default_rng(1)
     ts = pa.array(np.arange(tuples), pa.int64())
     r, s = (pa.table({"ts": ts, name: pa.array(rng.integers(1, VALUES + 1, tuples), pa.int32())}) for name in "xa")
-    width = round(VALUES * (1 - math.sqrt(1 - case.share)))  # of two uniform values
+    width = reach(case.share)
     window, time = (f"ROWS {case.window}", None) if case.kind == "ROWS" else (f"RANGE {case.window - 1}", "ts")
     query = Query.make(Schema.from_table("r", r), Schema.from_table("s", s), on=f"abs(r.x - s.a) <= {width}",
                        window=window, time=time, order=case.order)

@@ -1,4 +1,6 @@
-"""The tables and the picture of SplitJoin's evaluation on docs/architectures.md, from bench/results/evaluation.json."""
+"""The tables and the picture of SplitJoin's evaluation on docs/architectures.md, and the table of ScaleJoin's, from
+bench/results/evaluation.json and scalejoin.json.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,32 @@ NAMES = {"splitjoin": "SplitJoin", "chain": "SplitJoin's cores on a chain", "kan
 
 
 def section(files: Files) -> str:
-    """The text between the markers of the page."""
-    return "\n".join([*_systems(files), "", *_routed(files), "", *_ratios(files), "", *_blocks(files), ""])
+    """The text between the first markers of the page."""
+    return "\n".join([*_systems(files), "", *_routed(files), "", *_ratios(files), "", *_selectivity(files), "",
+                      *_blocks(files), ""])
+
+
+def scalejoin(files: Files) -> str:
+    """The text between the second markers: ScaleJoin's Figures 7a and 8, in circuits and in threads of the CPU."""
+    def value(metric: str, **config: Any) -> float | None:
+        rows = pick(files, "scalejoin", metric, **config)
+        return float(rows[0]["value"]) if rows else None
+
+    sources = [row["config"]["sources"] for row in pick(files, "scalejoin", "gate_rate")]
+    alone = " | ".join(f"{value('gate_rate', sources=n):.2f}" for n in sources)
+    lines = ["Figure 7a: records in a cycle through the gate alone, by its sources, whose records alternate:\n",
+             f"| {' | '.join(f'{n}' for n in sources)} |", "|---" * len(sources) + "|", f"| {alone} |", ""]
+    behind = " and ".join(f"{value('short_window_rate', sources=2, cores=k):.2f} with k = {k}" for k in (1, 4))
+    lines += [f"With windows of one tuple, the cores behind it take fewer: {behind}.\n",
+              "Figure 8: standard deviation of the comparisons over their mean, among 4 cores of a circuit, and among "
+              "threads\nof the CPU, which share a batch as they get to run:\n",
+              "| input | cores, 4 | threads, 2 | threads, 4 |", "|---|---|---|---|"]
+    for mix in dict.fromkeys(row["config"]["input"] for row in pick(files, "scalejoin", "thread_deviation")):
+        cores = value("core_deviation", input=mix) if mix != "even" else value("core_deviation", cores=4, window=256,
+                                                                               sources=2)
+        found = (cores, *(value("thread_deviation", input=mix, threads=n) for n in (2, 4)))
+        lines.append(f"| {mix} | " + " | ".join("" if one is None else f"{one:.2g} %" for one in found) + " |")
+    return "\n".join([*lines, ""])
 
 
 def _values(files: Files, metric: str, key: str, **config: Any) -> dict[Any, float]:
@@ -137,6 +163,27 @@ def _ratios(files: Files) -> Iterator[str]:
                f"{latency / visiting['ROWS']:.2f} |")
     yield (f"| Figure 19: throughput with a star every 2 comparisons over that with one a sub-window | well below 1 | "
            f"{slowest / coarse:.2f} (4 cores) |")
+
+
+def _selectivity(files: Files) -> Iterator[str]:
+    """Rates against the share of pairs that match, by cores and results that can leave in a cycle."""
+    rows = pick(files, "evaluation", "rate_by_selectivity")
+    shares = sorted({row["config"]["share"] for row in rows})
+    window = rows[0]["config"]["window"]
+    yield (f"Figure 17, windows of {window} by time: tuples of both streams in 1,000 cycles, by the share of pairs "
+           f"that match, and\nthe most that results allow where so many leave in a cycle (`root_width`):\n")
+    yield "| k | results a cycle | " + " | ".join(f"{share:.1%}" for share in shares) + " |"
+    yield "|---" * (2 + len(shares)) + "|"
+    widths = sorted({row["config"]["root_width"] for row in rows})
+    for cores in sorted({row["config"]["cores"] for row in rows}):
+        for width in widths:
+            found = _values(files, "rate_by_selectivity", "share", cores=cores, root_width=width)
+            if found:
+                cells = (f"{found[share]:.1f}" if share in found else "" for share in shares)
+                yield f"| {cores} | {width} | {' | '.join(cells)} |"
+    for width in widths:
+        limits = (f"{1000 * width / (window * share):,.1f}" for share in shares)
+        yield f"| most | {width} | {' | '.join(limits)} |"
 
 
 def _blocks(files: Files) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.band import ON, streams
-from bench.record import Recorder, arguments
+from bench.record import Recorder, arguments, commit
 from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.cpu import CpuDevice
@@ -148,7 +148,7 @@ def measure(out: Recorder, gpu: Gpu, quick: bool) -> None:
 def main() -> None:
     """All figures."""
     options = arguments(__doc__ or "")
-    out = Recorder("gpu", quick=options.quick)
+    out = Recorder("gpu", quick=options.quick, common={"commit": commit()})
     measure(out, open_gpu(0), options.quick)
     print(out.write())
 

@@ -9,7 +9,8 @@ import argparse
 import json
 import os
 import platform
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,18 @@ class Recorder:
     """Collects rows, prints each as it comes, and writes them when done: those of a ``quick`` run beside the committed.
 
     Scripts that share a file have a ``part`` of it each: a run replaces the rows of its part, and the others' stay.
+    ``common``: what the configurations of all rows have.
     """
 
-    def __init__(self, name: str, *, quick: bool, part: str | None = None):
+    def __init__(self, name: str, *, quick: bool, part: str | None = None, common: Mapping[str, Any] | None = None):
         self._path = (QUICK if quick else RESULTS) / f"{name}.json"
-        self._quick, self._part = quick, part
+        self._quick, self._part, self._common = quick, part, dict(common or {})
         self._rows: list[dict[str, Any]] = []
 
     def add(self, metric: str, value: float, unit: str, config: dict[str, Any], how: str) -> None:
         """One figure."""
-        row: dict[str, Any] = {"metric": metric, "value": value, "unit": unit, "config": config, "how": how}
+        row: dict[str, Any] = {"metric": metric, "value": value, "unit": unit, "config": config | self._common,
+                               "how": how}
         if self._part is not None:
             row |= {"part": self._part, "quick": self._quick}
         self._rows.append(row)
@@ -66,6 +69,15 @@ class Recorder:
         part.write_text(json.dumps({"quick": self._quick, "machine": machine, "rows": rows}, indent=1) + "\n")
         part.replace(self._path)
         return self._path
+
+
+def commit() -> str:
+    """The commit of the checkout that is measured, with a ``+`` if files differ from it; "unknown" in a copy of files
+    without history.
+    """
+    found = subprocess.run(["git", "describe", "--always", "--abbrev=8", "--dirty=+", "--exclude=*"], text=True,
+                           cwd=RESULTS.parent, capture_output=True, check=False)
+    return found.stdout.strip() or "unknown"
 
 
 def committed(name: str) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """ScaleJoin's evaluation (section VI, Figures 5 to 8) in simulated cycles of circuits with a gate and several sources.
 
-Run: python -m bench.scalejoin; --cpu for its threads on the CPU alone, beside the figures that are there. A core stands
+Run: python -m bench.scalejoin; --only threads, or gate, for a part, beside the figures that are there. A core stands
 for a thread of the paper: it stores every k-th tuple, compares every tuple of the other stream with its share, and
 reads the gate's sequence. Rates are in comparisons and tuples a cycle, with the paper's ideal lines from one core: k
 times its comparisons, √k times its tuples where windows are spans of time, so that they grow with the rate. Windows
@@ -18,13 +18,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from tests.testbench.gating import gate
+from tests.testbench.models import Operation
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.pauses import Stalls
+from tests.testbench.testbench import Testbench
 
 from bench.record import Recorder, options_of
 from splitjoin.circuit.driver import CircuitSession
+from splitjoin.circuit.wire import Configuration, Op
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
+from splitjoin_hw.gate.gate import ScaleGate
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
@@ -147,15 +154,32 @@ def scaling(out: Recorder, cores: tuple[int, ...], windows: tuple[int, ...], *, 
             out.add("core_deviation", found.deviation, "%", config, HOW)
 
 
-def gate(out: Recorder, sources: tuple[int, ...], cores: tuple[int, ...], *, quick: bool) -> None:
-    """Figure 7a: records a cycle through the gate, by sources and readers, with windows so short that nothing else
-    counts.
-    """
+def gate_alone(out: Recorder, sources: tuple[int, ...], *, quick: bool) -> None:
+    """Figure 7a: records a cycle through the gate, by sources, whose records alternate: the worst case for its tree."""
+    count = 30 if quick else 500
+    for n in sources:
+        given = [[*(Operation(Op.TUPLE, 0, at, (at,), ((0, 0),)) for at in range(first, n * count, n)),
+                  Operation(Op.FLUSH)] for first in range(n)]
+        config = Configuration(keys_r=(16,), keys_s=(16,), tests=((0, 0),), tree=0, time_bits=16)
+        left: list[int] = []
+
+        async def body(tb: Testbench, given: list[list[Operation]] = given, config: Configuration = config,
+                       left: list[int] = left) -> None:
+            sink = await gate(tb, config, given, Stalls(False, False))
+            left += sink.cycles[:-2 * len(given)]  # the last ones wait until the other sources are known to be closed
+
+        simulate(ScaleGate(config, n), body)
+        out.add("gate_rate", (len(left) - 1) / (left[-1] - left[0]), "records/cycle", {"sources": n},
+                "the gate alone, on Amaranth's simulator, without stalls")
+
+
+def short_windows(out: Recorder, sources: tuple[int, ...], cores: tuple[int, ...], *, quick: bool) -> None:
+    """The cores behind the gate, by sources, with windows so short that each compares next to nothing."""
     for n in sources:
         for k in cores:
             found = run(made(Mix("gate", n // 2, n - n // 2), 60 if quick else 2000, 1), k, 1, quick=quick, sources=n)
-            out.add("gate_rate", found.tuples / found.cycles, "tuples/cycle", {"sources": n, "cores": k},
-                    "simulated circuit with a gate, windows of one tuple")
+            out.add("short_window_rate", found.tuples / found.cycles, "tuples/cycle", {"sources": n, "cores": k},
+                    "simulated circuit with a gate, windows of one tuple: a core's steps for a tuple are the limit")
 
 
 def latency(out: Recorder, cores: tuple[int, ...], window: int, *, quick: bool) -> None:
@@ -201,22 +225,26 @@ def on_cpu(out: Recorder, mix: Mix, threads: int, window: int) -> None:
 
 
 def main() -> None:
-    """All figures, or those of the CPU."""
+    """All figures, or some."""
     parser = options_of((__doc__ or "").partition("\n")[0])
-    parser.add_argument("--cpu", action="store_true", help="the CPU's threads alone")
+    parser.add_argument("--only", choices=("threads", "gate", "circuits"), help="these alone (all)")
     options = parser.parse_args()
-    quick = options.quick
-    for mix in (EVEN, *SKEWED[:1 if quick else None]):
+    quick, only = options.quick, options.only
+    for mix in (EVEN, *SKEWED[:1 if quick else None]) if only in (None, "threads") else ():
         out = Recorder("scalejoin", quick=quick, part=f"threads, {mix.name}")
         for threads in (1, 2) if quick or mix is not EVEN else (1, 2, 4):
             on_cpu(out, mix, threads, 1024 if quick else 1 << 16)
         print(out.write())
-    if options.cpu:
+    if only in (None, "gate"):
+        out = Recorder("scalejoin", quick=quick, part="gate")
+        gate_alone(out, (1, 2) if quick else (1, 2, 4, 8, 16), quick=quick)
+        print(out.write())
+    if only in ("threads", "gate"):
         return
     out = Recorder("scalejoin", quick=quick, part="circuits")
     cores, windows = ((1, 2), (16,)) if quick else ((1, 2, 4), WINDOWS)
     scaling(out, cores, windows, quick=quick)
-    gate(out, (2,) if quick else (2, 4), cores[-1:] if quick else (1, 4), quick=quick)
+    short_windows(out, (2,) if quick else (2, 4), cores[-1:] if quick else (1, 4), quick=quick)
     latency(out, cores[-1:] if quick else (1, 4), windows[-1], quick=quick)
     skewed(out, SKEWED[:1] if quick else SKEWED, cores[-1], windows[-1], quick=quick)
     print(out.write())

@@ -80,17 +80,18 @@ def topics(files: dict[str, dict[str, Any]]) -> dict[Path, str]:
         texts[DOCS / page] = between(DOCS / page, "".join("| " + " | ".join(line) + " |\n" for line in lines))
     if "evaluation" in files:
         page = DOCS / "architectures.md"
-        texts[page] = between(page, evaluation_pages.section(files))
+        texts[page] = between(page, evaluation_pages.section(files), evaluation_pages.scalejoin(files))
     if "large_files" in files:
         page = DOCS / "tables.md"
         texts[page] = between(page, table_pages.large_files(files))
     return texts
 
 
-def between(page: Path, text: str) -> str:
-    """The contents of ``page``, with ``text`` between its marks."""
-    before, rest = page.read_text(encoding="utf-8").split(_BEGIN)
-    return before + _BEGIN + text + _END + rest.split(_END, 1)[1]
+def between(page: Path, *texts: str) -> str:
+    """The contents of ``page``, with ``texts`` between its marks."""
+    before, *parts = page.read_text(encoding="utf-8").split(_BEGIN)
+    return before + "".join(_BEGIN + text + _END + part.split(_END, 1)[1]
+                            for text, part in zip(texts, parts, strict=True))
 
 
 def cell(value: Any) -> str:

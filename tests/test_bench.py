@@ -54,6 +54,13 @@ def test_a_rate_is_sustained_while_no_queue_grows() -> None:
     assert run.grows(0.102)
 
 
+@pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 1.0])
+def test_as_many_pairs_match_as_a_case_says(share: float) -> None:
+    x, a = (np.random.default_rng(seed).integers(1, evaluation.VALUES + 1, 2000) for seed in (1, 2))
+    found = float((abs(x[:, None] - a) <= evaluation.reach(share)).mean())
+    assert found == pytest.approx(share, rel=0.05)
+
+
 @pytest.mark.long  # `tests/sim/test_cascade.py` has the cost of blocks
 def test_blocks_save_messages_and_cost_balance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The circuit counts them: each tuple goes over the one link once, whatever the block."""

@@ -54,6 +54,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_missing_page_or_anchor_is_an_error(site: Path) -> None:
+    """mkdocs.yml is strict, which counts warnings: --quiet would silence them first."""
+    assert (site / "index.html").exists()
+    built = re.findall(r"-m mkdocs build(.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert built == [""]
+
+
 @pytest.mark.long
 def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     loads = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*?(?:src|href)=[\"'](?:https?:)?//[^>]*>")
