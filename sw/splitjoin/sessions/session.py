@@ -109,7 +109,9 @@ class StreamJoin(ReadingSession[PushPipeline]):
         """
         check_side(stream)
         with self._usable():
-            return Source(self, stream, self._pipeline.gate.add(stream).index)
+            index = self._pipeline.gate.add(stream).index
+            self.delivered.add(stream, index, 0)
+            return Source(self, stream, index)
 
     def heartbeat(self, time: Any, stream: Side | None = None) -> None:
         """Promise that no source of ``stream`` (None: of both) delivers any more tuples below ``time``.

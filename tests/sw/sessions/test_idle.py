@@ -164,3 +164,16 @@ def test_a_query_without_times_has_no_idle_sources() -> None:
         session.push_r(r(1))
         session.idle("r")
         assert session.counters()["tuples_r"] == 1
+
+
+def test_a_new_source_moves_no_watermark_before_it_speaks() -> None:
+    # S has no say in the watermark, and the new source of R has not spoken; so no tuple of S is late by what S itself
+    # has got to. Found by tests/machine.
+    with opened(Clock(), lateness=(2, None), idle=None) as session:
+        gone, first, second = session.source("r"), session.source("s"), session.source("s")
+        gone.close()
+        first.idle()
+        second.heartbeat(1)
+        session.source("r")
+        second.push(s(1))
+        assert session.late_s().num_rows == 0 and session.counters()["tuples_s"] == 1

@@ -19,7 +19,7 @@ from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
 from splitjoin.tables.inputs import as_batch
 
 from .late import LateRows
-from .lateness import LatenessRule
+from .lateness import LatenessRule, later
 from .readers import Reader, ReadySequence
 from .source import GateState, Shed, Source, SourceState, check_side, check_unfinished
 from .source_queue import Run, SourceQueue, rises, take_rows
@@ -118,9 +118,7 @@ class ScaleGate:
             check_side(side)
             check_unfinished(side, self._finished[side])
             queues = self._queues[side]
-            queue = SourceQueue(self._clock())
-            queue.promise = self._floor(side, len(queues))
-            queues.append(queue)
+            queues.append(SourceQueue(self._clock()))
             self._stale = True
             return Source(self, side, len(queues) - 1)
 
@@ -328,10 +326,6 @@ class ScaleGate:
             key = (max(reached), _END) if reached else None
         if key is not None and (self._frontier is None or key > self._frontier):
             self._frontier = key
-        for side in SIDES:
-            for index, queue in enumerate(self._queues[side]):
-                if queue.idle and (floor := self._floor(side, index)) is not None:
-                    queue.promise = floor if queue.promise is None else max(queue.promise, floor)
 
     def _silences(self) -> list[tuple[float, float]]:
         """For each source, or stream without one, that may become idle: after how many seconds, and since when."""
@@ -386,9 +380,11 @@ class ScaleGate:
             for index, queue in enumerate(self._queues[side]):
                 if not queue.closed and not queue.idle:
                     rank = (_number(side), index)
-                    places.append((rule.mark(side, queue, reached), rank))
+                    floor = self._floor(side, index)
+                    places.append((later(rule.mark(side, queue, reached), floor), rank))
                     if rule.delays[side] is not None:
-                        waited.append((rule.mark(side, queue, rule.own(side, queue)), rank, f"{side}[{index}]"))
+                        waited.append((later(rule.mark(side, queue, rule.own(side, queue)), floor), rank,
+                                       f"{side}[{index}]"))
         known = [(mark, rank) for mark, rank in places if mark is not None]
         unknown = [name for mark, _, name in waited if mark is None]
         if len(known) < len(places):
@@ -439,8 +435,9 @@ class ScaleGate:
         if row and (before := shown(column[row - 1])) and event_ticks(
                 self._time, side, table.slice(row - 1, 1))[0] > event_ticks(self._time, side, table.slice(row, 1))[0]:
             reason = f"after {before}"
-        elif queue.promise is not None and (queue.highest is None or queue.promise >= queue.highest):
-            reason = f"although nothing below {queue.promise} was to come, by a heartbeat or as arrival order got there"
+        elif (least := later(queue.promise, self._floor(side, index))) is not None and (
+                queue.highest is None or least >= queue.highest):
+            reason = f"although nothing below {least} was to come, by a heartbeat or as arrival order got there"
         else:
             reason = f"after {queue.highest} in an earlier batch"
             if self._restored:

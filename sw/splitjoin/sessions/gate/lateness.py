@@ -16,7 +16,7 @@ from splitjoin.lang.time_columns import TimeColumns
 from .source_queue import SourceQueue
 from .times import by_side, parse_idle, parse_lateness
 
-__all__ = ["LatenessRule", "Watermark"]
+__all__ = ["LatenessRule", "Watermark", "later"]
 
 Ticks = npt.NDArray[np.int64]
 #: The rules by which a tuple is late; `LatenessRule` says what each means.
@@ -92,7 +92,7 @@ class LatenessRule:
 
     def mark(self, side: Side, queue: SourceQueue, reached: int | None) -> int | None:
         """The event time below which a source delivers nothing that is not late. ``reached``: by all sources."""
-        return _later(self.own(side, queue) if self.watermark == "source" else reached, queue.promise)
+        return later(self.own(side, queue) if self.watermark == "source" else reached, queue.promise)
 
     def limits(self, side: Side, queue: SourceQueue, ts: Ticks, queues: Queues, missing: Sequence[Side]) -> Ticks:
         """The watermark before each of a source's next tuples at ``ts``, int64 (n,), without promises of its own."""
@@ -126,14 +126,15 @@ class LatenessRule:
                    if queue is not but]
         if self.watermark == "max":
             return [own for side, queue in counted if (own := self.own(side, queue)) is not None]
-        marks = [_later(self.own(side, queue), queue.promise) for side, queue in counted
+        marks = [later(self.own(side, queue), queue.promise) for side, queue in counted
                  if not queue.closed and not queue.idle]
         known = [mark for mark in marks if mark is not None]
         missed = any(self.delays[side] is not None for side in missing)
         return None if missed or len(known) < len(marks) else known
 
 
-def _later(a: int | None, b: int | None) -> int | None:
+def later(a: int | None, b: int | None) -> int | None:
+    """The later of two times, of which each may be unknown."""
     return max((t for t in (a, b) if t is not None), default=None)
 
 

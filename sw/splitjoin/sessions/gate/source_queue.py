@@ -39,8 +39,7 @@ class SourceQueue:
 
     Attributes:
         highest: The highest event time so far, in ticks; None at first.
-        promise: The time in ticks below which the source delivers no more tuples: its own promise, or the place that
-            the others had reached when it was added or while it was idle; None without one.
+        promise: The time in ticks below which the source has promised to deliver no more tuples; None without one.
         closed: True if the source delivers no more tuples.
         idle: True if the others do not wait for the source until it speaks again.
         was_idle: True if it ever was.

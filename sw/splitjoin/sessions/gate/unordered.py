@@ -12,6 +12,7 @@ from splitjoin.engines.arrival import Arrivals
 from splitjoin.lang.schema import SIDES, Side, other_side
 
 from .gate import ScaleGate
+from .lateness import later
 from .source import GateState
 
 __all__ = ["UnorderedGate"]
@@ -85,7 +86,8 @@ class UnorderedGate(ScaleGate):
         """Note how far each stream has got: as far as its own sources that are not idle, or else as the other ones."""
         super()._advance()
         reached = self.rule.reached(self._queues, self._missing())
-        marks = {side: [(self.rule.mark(side, queue, reached), index if self._sorts[side] else 0)
+        marks = {side: [(later(self.rule.mark(side, queue, reached), self._floor(side, index)),
+                         index if self._sorts[side] else 0)
                         for index, queue in enumerate(self._queues[side]) if not queue.closed and not queue.idle]
                  for side in SIDES}
         for side in SIDES:

@@ -184,7 +184,9 @@ class SharedStreams(ChangesOfAll):
         """Add a source of ``stream``, as `StreamJoin.source`."""
         check_side(stream)
         with self._opened():
-            return Source(self, stream, self._input.gate.add(stream).index)
+            index = self._input.gate.add(stream).index
+            self._delivered.add(stream, index, 0)
+            return Source(self, stream, index)
 
     def source_at(self, stream: Side, index: int) -> Source:
         """The source ``index`` of ``stream``, in the order in which they were added."""

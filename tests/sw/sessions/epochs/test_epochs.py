@@ -415,3 +415,12 @@ def test_a_query_whose_device_fails_holds_no_other_back(tmp_path: Path) -> None:
         assert good.finished
     assert rows(tmp_path, "good") == rows(tmp_path, "bad") == splitjoin.join(
         R, S, **(ON | {"on": "r.x = s.a"}), device="golden").table.to_pylist()
+
+
+def test_sources_that_have_delivered_nothing_are_counted(tmp_path: Path) -> None:
+    session = opened()
+    with session.write_to(tmp_path):
+        source, _ = session.source("r"), session.source("s")
+        source.push(R.slice(0, 3))
+    with opened().write_to(tmp_path) as epochs:
+        assert epochs.delivered == {"r": (3,), "s": (0,)}

@@ -1,0 +1,87 @@
+"""A state machine over a session that writes epochs, and over those that go on from them."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+import splitjoin
+
+from .oracle import rows_of
+from .oracle_input import R, S
+from .session_machine import SessionMachine
+from .sources_machine import DEVICES
+
+__all__ = ["EpochMachine"]
+
+
+class EpochMachine(SessionMachine):
+    """A session whose rows are in files, with a crash between any two calls."""
+
+    def begun(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.epochs = self.session.write_to(self.folder)
+        self.committed = copy.deepcopy(self.model())
+
+    def model(self) -> Any:
+        """What a crash takes back to the last epoch."""
+        return self.input, self.changes, self.names, self.device
+
+    # Rows are in files, and the state with them.
+    poll = save = restore_elsewhere = None  # type: ignore[assignment]  # rules that epochs take the place of
+
+    def files(self) -> None:
+        """Take the rows of all files."""
+        self.rows = []
+        for path in sorted(self.folder.glob("*.parquet")):
+            self.take(pq.read_table(path))
+
+    @rule()
+    def commit(self) -> None:
+        if self.epochs.commit():
+            self.committed = copy.deepcopy(self.model())
+            self.files()
+            if self.order == "total":
+                decided = rows_of(self.spec, self.input.sequence, flushed=False, changes=self.changes)
+                assert self.rows[:len(decided)] == decided
+
+    @precondition(lambda self: True)
+    @rule(device=st.sampled_from(list(DEVICES)))
+    def crash(self, device: str) -> None:
+        self.epochs.close()
+        self.input, self.changes, self.names, self.device = copy.deepcopy(self.committed)
+        for tried in (device, self.device):
+            self.session = splitjoin.open(self.query, **DEVICES[tried], **self.options)
+            epochs = self._tried(lambda: self.session.write_to(self.folder))
+            if epochs is not None:
+                self.epochs, self.device = epochs, tried
+                break
+        else:
+            raise AssertionError("the device that had the state refuses it")
+        if not self.epochs.epochs:
+            self.sources = [self.session.source("rs"[source.side]) for source in self.input.sources]
+            return
+        delivered = {side: tuple(source.delivered for source in self.input.sources if "rs"[source.side] == side)
+                     for side in "rs"}
+        assert self.epochs.delivered == delivered
+        self.reopen_sources()
+
+    def finish(self) -> None:
+        for number, source in enumerate(self.input.sources):
+            if not source.closed:
+                self.sources[number].close()
+        self.session.close_r()
+        self.session.close_s()
+        self.input.finish()
+        self.epochs.commit()
+        self.epochs.close()
+        self.files()
+        shutil.rmtree(self.folder)
+        assert {arrival.side for arrival in self.input.accepted} <= {R, S}

@@ -1,0 +1,281 @@
+"""The rows of a query by brute force over plain lists, from sections 2 to 8, 10 and 12 of docs/semantics.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from .oracle_input import Arrival, R, S
+
+__all__ = ["CONDITIONS", "Change", "Condition", "Spec", "Window", "rows_of"]
+
+Row = tuple[object, ...]
+_INF = 1 << 60
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition: its text, whether a pair of values satisfies it, and whether a value alone rules its tuple out."""
+
+    text: str
+    holds: Callable[[int | None, int | None], bool]
+    r_out: Callable[[int | None], bool]
+    s_out: Callable[[int | None], bool]
+
+    def __repr__(self) -> str:
+        return f"Condition({self.text!r})"
+
+
+def _null(value: int | None) -> bool:
+    return value is None
+
+
+def _never(value: int | None) -> bool:
+    del value
+    return False
+
+
+#: Conditions over ``r.x`` and ``s.a``.
+CONDITIONS = [
+    Condition("abs(r.x - s.a) <= 1", lambda x, a: x is not None and a is not None and abs(x - a) <= 1, _null, _null),
+    Condition("r.x = s.a", lambda x, a: x is not None and x == a, _null, _null),
+    Condition("r.x < s.a AND r.x > 1", lambda x, a: x is not None and a is not None and 1 < x < a,
+              lambda x: x is None or x <= 1, _null),
+    Condition("(r.x * s.a) % 3 = 1", lambda x, a: x is not None and a is not None and x * a % 3 == 1, _null, _null),
+    Condition("TRUE", lambda x, a: True, _never, _never),
+]
+
+
+@dataclass(frozen=True)
+class Window:
+    """ROWS ``rows`` and RANGE ``length``, None for no such limit."""
+
+    rows: int | None = None
+    length: int | None = None
+
+    def __str__(self) -> str:
+        return " ".join([f"ROWS {self.rows}"] * (self.rows is not None)
+                        + [f"RANGE {self.length}"] * (self.length is not None))
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A query: its condition, the windows of R and of S, the kind of join, and its terms."""
+
+    condition: Condition
+    windows: tuple[Window, Window]
+    how: str = "inner"
+    direction: str = "backward"
+    allow_exact: bool = True
+    aggregate: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change behind the first ``place`` tuples of the sequence: other windows, or masked sub-windows.
+
+    ``reached`` is the least time of what could still come there, if that is later than the last tuple.
+    """
+
+    place: int
+    reached: int = -_INF
+    windows: tuple[Window, Window] | None = None
+    masked: tuple[frozenset[int], int] | None = None
+
+
+@dataclass
+class _Stored:
+    """A tuple of the sequence as the join has it: its row id, its partners so far, and whether its row was given."""
+
+    at: Arrival
+    number: int
+    partners: list[_Stored] = field(default_factory=list)
+    decided: bool = False
+    expired: bool = False
+    followers: int = 0  # later tuples of its own stream
+    old: bool = False  # from before the query began
+
+
+class _Join:
+    def __init__(self, spec: Spec, changes: Sequence[Change], history: Sequence[Arrival]):
+        self.spec, self.changes = spec, list(changes)
+        self.windows = spec.windows
+        self.masked: tuple[frozenset[int], int] = frozenset(), 1
+        self.stored: tuple[list[_Stored], list[_Stored]] = [], []
+        self.rows: list[Row] = []
+        self.now = -_INF
+        for at in history:
+            self._store(at, old=True)
+        self.begun = len(self.stored[R]), len(self.stored[S])
+
+    def run(self, sequence: Sequence[Arrival], *, flushed: bool) -> None:
+        for place, at in enumerate(sequence):
+            self._change(place)
+            self._arrive(at)
+        self._change(len(sequence))
+        if flushed:
+            self._decide_by_time(_INF)
+
+    def _store(self, at: Arrival, *, old: bool = False) -> _Stored:
+        own = self.stored[at.side]
+        for earlier in own:
+            earlier.followers += 1
+        own.append(_Stored(at, len(own), old=old))
+        return own[-1]
+
+    # Which rows a kind has.
+
+    def _has_pairs(self) -> bool:
+        return self.spec.how in ("inner", "left", "right", "full") and not self.spec.aggregate
+
+    def _waits(self, tuple_: _Stored) -> bool:
+        """Whether a tuple has a row that must be decided."""
+        if tuple_.decided or tuple_.old:
+            return False
+        if self.spec.aggregate or self.spec.how in ("asof", "asof_left"):
+            return tuple_.at.side == R
+        kept = {"left": (R,), "anti": (R,), "right": (S,), "full": (R, S)}.get(self.spec.how, ())
+        return tuple_.at.side in kept and not tuple_.partners
+
+    def _give(self, tuple_: _Stored) -> None:
+        """The row of a tuple that is decided."""
+        tuple_.decided = True
+        name = tuple_.at.name
+        if self.spec.aggregate:
+            values = [s.at.value for s in tuple_.partners if s.at.value is not None]
+            if tuple_.partners or self.spec.how == "left":
+                self.rows.append((name, len(tuple_.partners), sum(values) if values else None,
+                                  max(values, default=None)))
+        elif self.spec.how in ("asof", "asof_left"):
+            chosen = self._chosen(tuple_)
+            if chosen is not None or self.spec.how == "asof_left":
+                self.rows.append((name, None if chosen is None else chosen.at.name))
+        elif self.spec.how == "anti":
+            self.rows.append((name,))
+        else:
+            self.rows.append((name, None) if tuple_.at.side == R else (None, name))
+
+    def _chosen(self, r: _Stored) -> _Stored | None:
+        """The partner of a tuple of R in an as-of join, among those it has met."""
+        exact = self.spec.allow_exact
+        before = [s for s in r.partners if s.at.ts < r.at.ts or (exact and s.at.ts == r.at.ts)]
+        after = [s for s in r.partners if s.at.ts > r.at.ts or (exact and s.at.ts == r.at.ts)]
+        backward = max(before, key=lambda s: (s.at.ts, s.number), default=None)
+        forward = min(after, key=lambda s: (s.at.ts, s.number), default=None)
+        if self.spec.direction == "backward":
+            return backward
+        if self.spec.direction == "forward":
+            return forward
+        if backward is None or forward is None:
+            return backward or forward
+        return backward if r.at.ts - backward.at.ts <= forward.at.ts - r.at.ts else forward
+
+    # When a row is decided.
+
+    def _time_from(self, tuple_: _Stored) -> int:
+        """The time from which on an arrival or a heartbeat decides a tuple's row."""
+        length = self.windows[tuple_.at.side].length
+        times = [_INF if length is None else tuple_.at.ts + length + 1]
+        if self.spec.how in ("asof", "asof_left"):
+            if self.spec.direction == "backward":
+                times.append(tuple_.at.ts + 1)
+            if self.spec.direction == "nearest" and (best := self._chosen(tuple_)) is not None:
+                distance = tuple_.at.ts - best.at.ts
+                times.append(max(tuple_.at.ts + 1, tuple_.at.ts + distance))
+        return min(times)
+
+    def _decide_by_time(self, now: int) -> None:
+        due = sorted((self._time_from(t), t.at.side, t.number, i) for side in self.stored
+                     for i, t in enumerate(side) if self._waits(t))
+        for time, side, _, i in due:
+            if time <= now:
+                self._give(self.stored[side][i])
+
+    def _arrival_decides(self, p: _Stored, t: _Stored, met: list[_Stored]) -> bool:
+        rows = self.windows[t.at.side].rows
+        if t is p:
+            out = self.spec.condition.r_out if p.at.side == R else self.spec.condition.s_out
+            if self.spec.how in ("asof", "asof_left") and self.spec.direction == "backward" \
+                    and not self.spec.allow_exact:
+                return True
+            return out(p.at.value) and not self.spec.aggregate
+        if rows is not None and t.at.side == p.at.side and t.followers >= rows:
+            return True
+        if self.spec.how in ("asof", "asof_left") and self.spec.direction != "backward" and t in met:
+            later = p.at.ts > t.at.ts
+            return later or (self.spec.direction == "forward" and self.spec.allow_exact)
+        return False
+
+    def _sees(self, p: Arrival, number: int, q: _Stored) -> bool:
+        window = self.windows[q.at.side]
+        cores, of = self.masked
+        if q.expired or (q.number - self.begun[q.at.side]) % of in cores:
+            return False
+        if window.rows is not None and q.followers >= window.rows:
+            return False
+        return window.length is None or p.ts - q.at.ts <= window.length
+
+    def _arrive(self, at: Arrival) -> None:
+        self.now = at.ts
+        self._decide_by_time(at.ts)
+        p = self._store(at)
+        met = []
+        for q in self.stored[1 - at.side]:
+            r, s = (p, q) if at.side == R else (q, p)
+            if self._sees(at, p.number, q) and self.spec.condition.holds(r.at.value, s.at.value):
+                met.append(q)
+        first = [q for q in met if not q.partners]
+        lone = not p.partners
+        for q in met:
+            q.partners.append(p)
+            p.partners.append(q)
+        due = [t for side in self.stored for t in side if self._waits(t) and self._arrival_decides(p, t, met)]
+        for t in due:
+            self._give(t)
+        if self._has_pairs():
+            self.rows += [(p.at.name, q.at.name) if at.side == R else (q.at.name, p.at.name) for q in met]
+        if self.spec.how == "semi":
+            matched = [p] * bool(met and lone) if at.side == R else first
+            self.rows += [(r.at.name,) for r in matched if not r.old]
+
+    # Changes while it runs.
+
+    def _change(self, place: int) -> None:
+        for change in self.changes:
+            if change.place != place:
+                continue
+            if change.masked is not None:
+                self.masked = change.masked
+            if change.windows is not None:
+                self.now = max(self.now, change.reached)
+                self._change_windows(change.windows)
+
+    def _passed(self, t: _Stored) -> bool:
+        """Whether no later tuple can meet a stored one under the present windows."""
+        window = self.windows[t.at.side]
+        return t.expired or (window.rows is not None and t.followers >= window.rows) or (
+            window.length is not None and t.at.ts + window.length < self.now)
+
+    def _change_windows(self, windows: tuple[Window, Window]) -> None:
+        for side in self.stored:
+            for t in side:
+                t.expired = self._passed(t)
+        self.windows = windows
+        for side in self.stored:
+            for t in side:
+                if self._waits(t) and self._passed(t):
+                    self._give(t)
+
+
+def rows_of(spec: Spec, sequence: Sequence[Arrival], *, flushed: bool, changes: Sequence[Change] = (),
+            history: Sequence[Arrival] = ()) -> list[Row]:
+    """The rows of ``spec`` in order ``total`` over ``sequence``, by the names of the tuples.
+
+    ``history`` are tuples from before the query that its windows begin with. Not ``flushed``: what the arrivals alone
+    have decided.
+    """
+    assert all(one[:4] < two[:4] for one, two in pairwise(sequence)), "the sequence is in arrival order"
+    join = _Join(replace(spec), changes, history)
+    join.run(sequence, flushed=flushed)
+    return join.rows

@@ -1,0 +1,179 @@
+"""A state machine over one session: pushes in random cuts, lateness, idle sources, snapshots, moves and changes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import note, strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule
+
+import splitjoin
+
+from .oracle import Change, Spec, Window, rows_of
+from .oracle_input import R, S
+from .sources_machine import DEVICES, SourcesMachine, query_of, selected, specs, windows
+
+__all__ = ["SessionMachine"]
+
+
+class SessionMachine(SourcesMachine):
+    """One session in order ``total`` or ``none``, with several sources."""
+
+    @initialize(spec=specs(), order=st.sampled_from(["total", "total", "none"]), early=st.booleans(),
+                sides=st.sampled_from([[R, S], [R, S], [R, S, S], [R, R, S]]), device=st.sampled_from(list(DEVICES)),
+                delays=st.one_of(st.none(), st.tuples(st.integers(0, 4), st.integers(0, 4)),
+                                 st.sampled_from([(None, 3), (2, None)])),
+                rule=st.sampled_from(["min", "max", "source"]))
+    def begin(self, spec: Spec, order: str, early: bool, sides: list[int], device: str,
+              delays: tuple[int | None, int | None] | None, rule: str) -> None:
+        if delays is None or (None in delays and rule == "source"):
+            rule = "min"
+        ranges = all(window.rows is None for window in spec.windows)
+        if order == "none" and (not ranges or (spec.aggregate and not early)):
+            order = "total"
+        self.early = early and order == "none" and (spec.aggregate or spec.how not in ("inner", "semi"))
+        self.spec, self.order = spec, order
+        self.options: dict[str, Any] = {"select": selected(spec), "early": self.early}
+        if delays is not None:
+            self.options |= {"lateness": delays, "watermark": rule}
+        self.query = query_of(spec, order)
+        self.device = device
+        self.session = splitjoin.open(self.query, **DEVICES[device], **self.options)
+        self.begin_sources(sides, delays, rule, at_once=order == "none")
+        self.rows: list[Any] = []
+        self.late: list[int] = []
+        self.changes: list[Change] = []
+        self.saved: Any = None
+        self.ended = False
+        self.begun()
+
+    def begun(self) -> None:
+        """What else there is to do at the beginning."""
+
+    def take(self, table: pa.Table) -> None:
+        """Count rows that came, or that are taken back."""
+        for row in table.to_pylist():
+            sign = row.pop("operation", "+")
+            key = tuple(row.values())
+            if sign == "-":
+                assert key in self.rows, f"a row is taken back that is not there: {key}"
+                self.rows.remove(key)
+            else:
+                self.rows.append(key)
+
+    @rule()
+    def poll(self) -> None:
+        self.take(self.session.poll())
+        self.late += [*self.session.late_r()["i"].to_pylist(), *self.session.late_s()["j"].to_pylist()]
+        assert sorted(self.late) == sorted(arrival.name for arrival in self.input.late)
+        if self.early:
+            known = rows_of(self.spec, sorted(self.input.accepted), flushed=True)
+            assert sorted(self.rows, key=str) == sorted(known, key=str)
+        elif self.order == "none":
+            pairs = rows_of(Spec(self.spec.condition, self.spec.windows), sorted(self.input.accepted), flushed=True)
+            if self.spec.how == "inner":
+                assert sorted(self.rows, key=str) == sorted(pairs, key=str)
+        else:
+            decided = rows_of(self.spec, self.input.sequence, flushed=False, changes=self.changes)
+            assert self.rows[:len(decided)] == decided
+            if self.spec.how in ("inner", "semi") and not self.spec.aggregate:
+                assert self.rows == decided
+
+    @rule(device=st.sampled_from(list(DEVICES)))
+    def restart(self, device: str) -> None:
+        if self._tried(lambda: (self.session.restart(**DEVICES[device]), True)):
+            self.device = device
+
+    @rule(device=st.sampled_from(list(DEVICES)))
+    def restore_elsewhere(self, device: str) -> None:
+        saved = self.session.snapshot()
+        self.session.close()
+        self._reopen(device, saved)
+
+    def _reopen(self, device: str, saved: bytes) -> None:
+        for tried in (device, self.device):
+            self.session = splitjoin.open(self.query, **DEVICES[tried], **self.options)
+            if self._tried(lambda: (self.session.restore(saved), True)):
+                self.device = tried
+                break
+        else:
+            raise AssertionError("the device that had the state refuses it")
+        self.reopen_sources()
+
+    @rule()
+    def save(self) -> None:
+        self.saved = self.session.snapshot(), self.device, *copy.deepcopy(
+            (self.input, self.rows, self.late, self.changes, self.names))
+
+    @precondition(lambda self: self.saved is not None)
+    @rule(device=st.sampled_from(list(DEVICES)))
+    def crash(self, device: str) -> None:
+        """The session is lost, and another one goes on from the last snapshot."""
+        state, self.device, *model = self.saved
+        self.input, self.rows, self.late, self.changes, self.names = copy.deepcopy(model)
+        self._reopen(device, state)
+
+    @precondition(lambda self: self.order == "total")
+    @rule(device=st.sampled_from(list(DEVICES)))
+    def move(self, device: str) -> None:
+        # Or a move is under way.
+        if self._tried(lambda: (self.session.move(**DEVICES[device]), True), always=True):
+            self.device = device
+
+    @precondition(lambda self: self.order == "total")
+    @rule(of=st.integers(1, 4), cores=st.sets(st.integers(0, 3)))
+    def mask(self, of: int, cores: set[int]) -> None:
+        masked = frozenset(core for core in cores if core < of)
+        if len(masked) < of:
+            place = self._tried(lambda: self.session.mask(sorted(masked), of=of))
+            self._changed(Change(len(self.input.sequence), masked=(masked, of)), place)
+
+    @precondition(lambda self: self.order == "total" and not self.spec.aggregate)
+    @rule(both=st.tuples(windows, windows))
+    def window(self, both: tuple[Window, Window]) -> None:
+        place = self._tried(lambda: self.session.window(tuple(map(str, both))))
+        self._changed(Change(len(self.input.sequence), self.input.least_time(), windows=both), place)
+
+    def _tried(self, action: Callable[[], Any], *, always: bool = False) -> Any:
+        """The value of ``action``; None if engines that decide for themselves refuse it, which changes nothing."""
+        try:
+            return action()
+        except splitjoin.UnsupportedError:
+            if always or self.spec.aggregate or self.spec.how != "inner":
+                return None
+            raise
+
+    def _changed(self, change: Change, place: tuple[int, int] | None) -> None:
+        sequence = self.input.sequence
+        if place is not None:
+            assert place == tuple(sum(arrival.side == side for arrival in sequence) for side in (R, S))
+            self.changes.append(change)
+
+    @invariant()
+    def counted(self) -> None:
+        if getattr(self, "session", None) is not None and self.order == "total":
+            counters = self.session.counters()
+            ready = [arrival.side for arrival in self.input.sequence]
+            assert (counters["tuples_r"], counters["tuples_s"]) == (ready.count(R), ready.count(S))
+
+    def finish(self) -> None:
+        """End the input and take the last rows."""
+        self.take(self.session.flush())
+        self.input.finish()
+
+    def teardown(self) -> None:
+        if getattr(self, "session", None) is None or self.ended:
+            return
+        self.ended = True
+        self.finish()
+        sequence = self.input.sequence if self.order == "total" else sorted(self.input.accepted)
+        answer = rows_of(self.spec, sequence, flushed=True, changes=self.changes)
+        note(f"{sequence}\n{self.changes}")
+        if self.order == "total":
+            assert self.rows == answer
+        else:
+            assert sorted(self.rows, key=str) == sorted(answer, key=str)
+        self.session.close()

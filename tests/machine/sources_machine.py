@@ -1,0 +1,133 @@
+"""What the machines share: random queries, devices, and the rules of sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+import splitjoin
+
+from .oracle import CONDITIONS, Spec, Window
+from .oracle_input import Input, R, S
+
+__all__ = ["AGGREGATES", "DEVICES", "SCHEMAS", "SourcesMachine", "pushed_table", "query_of", "selected", "specs",
+           "windows"]
+
+SCHEMAS = (pa.schema([("ts", pa.int64()), ("x", pa.int64()), ("i", pa.int64())]),
+           pa.schema([("ts", pa.int64()), ("a", pa.int64()), ("j", pa.int64())]))
+#: Devices between which sessions move.
+DEVICES: dict[str, dict[str, Any]] = {"golden": {"device": "golden"}, "cpu": {"device": "cpu"},
+                                     "nested": {"device": "cpu", "engine": "nested"}}
+AGGREGATES = {"n": "count(*)", "t": "sum(s.a)", "m": "max(s.a)"}
+
+values = st.one_of(st.none(), st.integers(0, 3))
+#: What a push brings: steps of time and values.
+tuples = st.lists(st.tuples(st.integers(-7, 5), values), min_size=1, max_size=5)
+windows = st.one_of(st.builds(Window, length=st.integers(0, 8)), st.builds(Window, rows=st.integers(1, 4)),
+                    st.builds(Window, rows=st.integers(1, 4), length=st.integers(0, 8)))
+
+
+def specs(window: st.SearchStrategy[Window] = windows, *, inner: bool = False) -> st.SearchStrategy[Spec]:
+    """Random queries."""
+    both = st.tuples(window, window)
+    condition = st.sampled_from(CONDITIONS)
+    pairs = st.builds(Spec, condition, both, st.sampled_from(["inner"] if inner else [
+        "inner", "left", "right", "full", "semi", "anti"]))
+    if inner:
+        return pairs
+    asof = st.builds(Spec, condition, both, st.sampled_from(["asof", "asof_left"]),
+                     direction=st.sampled_from(["backward", "forward", "nearest"]), allow_exact=st.booleans())
+    folds = st.builds(Spec, condition, both, st.sampled_from(["inner", "left"]), aggregate=st.just(True))
+    return st.one_of(pairs, pairs, asof, folds)
+
+
+def query_of(spec: Spec, order: str) -> Any:
+    """The query that ``spec`` describes."""
+    asof: dict[str, Any] = {"direction": spec.direction, "allow_exact": spec.allow_exact}
+    return splitjoin.query(*SCHEMAS, on=spec.condition.text, window=tuple(map(str, spec.windows)), time="ts",
+                           order=order, how=spec.how, aggregate=AGGREGATES if spec.aggregate else None,
+                           **(asof if spec.how in ("asof", "asof_left") else {}))
+
+
+def selected(spec: Spec) -> list[str]:
+    """Columns by which a row is told apart; aggregates follow them."""
+    return ["i"] if spec.aggregate or spec.how in ("semi", "anti") else ["i", "j"]
+
+
+def pushed_table(side: int, rows: list[tuple[int, int | None, int]]) -> pa.Table:
+    """Arrow's table of (ts, value, name)."""
+    columns = list(zip(*rows, strict=True))
+    return pa.table([pa.array(column, pa.int64()) for column in columns], schema=SCHEMAS[side])
+
+
+class SourcesMachine(RuleBasedStateMachine):
+    """Rules of the sources of ``session``, each of which ``input`` mirrors."""
+
+    session: Any
+    input: Input
+    sources: list[Any]
+    lateness: Any = None
+    names = 0
+
+    def begin_sources(self, sides: list[int], delays: tuple[int | None, int | None] | None, rule: str,
+                      *, at_once: bool) -> None:
+        """Add the sources of a session that was opened."""
+        self.lateness = delays
+        self.input = Input(list(sides), delays, rule, at_once=at_once)
+        self.sources = [self.session.source("rs"[side]) for side in sides]
+
+    def reopen_sources(self) -> None:
+        """The sources of a session that continues from a snapshot."""
+        self.sources = [self.session.source_at("rs"[source.side], source.number) for source in self.input.sources]
+
+    def open_source(self, data: st.DataObject) -> int | None:
+        """The number of a source that is open."""
+        number = data.draw(st.sampled_from(range(len(self.sources))), label="source")
+        return None if self.input.sources[number].closed else number
+
+    @rule(data=st.data(), batch=tuples)
+    def push(self, data: st.DataObject, batch: list[tuple[int, int | None]]) -> None:
+        number = self.open_source(data)
+        if number is None:
+            return
+        source = self.input.sources[number]
+        rows, at = [], self.input.least_in_order(number)
+        for step, value in batch:
+            at = at + abs(step) if self.lateness is None else max(0, at + step)
+            rows.append((at, value, self.names))
+            self.names += 1
+        self.sources[number].push(pushed_table(source.side, rows))
+        self.input.push(number, rows)
+
+    @rule(data=st.data(), ahead=st.integers(0, 6))
+    def heartbeat(self, data: st.DataObject, ahead: int) -> None:
+        number = self.open_source(data)
+        if number is not None:
+            at = max(0, self.input.least_in_order(number) + ahead - 2 * (self.lateness is not None))
+            self.sources[number].heartbeat(at)
+            self.input.heartbeat(number, at)
+
+    @precondition(lambda self: self.lateness is not None)
+    @rule(data=st.data())
+    def idle(self, data: st.DataObject) -> None:
+        number = self.open_source(data)
+        if number is not None:
+            self.sources[number].idle()
+            self.input.idle(number)
+
+    @precondition(lambda self: len(self.sources) < 4)
+    @rule(side=st.sampled_from([R, S]), sure=st.integers(0, 2))
+    def add_source(self, side: int, sure: int) -> None:
+        if not sure:
+            self.sources.append(self.session.source("rs"[side]))
+            self.input.add(side)
+
+    @rule(data=st.data(), sure=st.integers(0, 3))
+    def close(self, data: st.DataObject, sure: int) -> None:
+        number = self.open_source(data)
+        if number is not None and not sure:
+            self.sources[number].close()
+            self.input.close(number)
