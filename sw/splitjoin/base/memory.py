@@ -114,10 +114,10 @@ def too_large(pairs: int, why: str = "memory ran out") -> CapacityError:
 
 
 def too_many(pairs: int, need: int, *, is_rows: bool) -> CapacityError:
-    """The error for a result of so many ``pairs`` in all, which need so many bytes. ``is_rows``: each is a row."""
-    made = f"it has {pairs:,} rows" if is_rows else f"its rows are made of {pairs:,} pairs"
-    return CapacityError(f"the result must fit into memory, but {made}, which take about {size_text(need)}, and "
-                         f"{size_text(available_memory())} are free; {_REMEDY}")
+    """The error for a join of so many ``pairs`` in all, which need so many bytes. ``is_rows``: each is a row."""
+    made = "rows of the join" if is_rows else "pairs that the rows of the join are made of"
+    return CapacityError(f"the {made} must fit into memory, but there are {pairs:,}, which take about "
+                         f"{size_text(need)}, and {size_text(available_memory())} are free; {_REMEDY}")
 
 
 def give_back() -> None:

@@ -76,7 +76,7 @@ def test_result_rows_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch
     wide = T.slice(0, 100).append_column("t", pa.array(["x" * 1000] * 100))
     monkeypatch.setattr(memory, "_SMALL", 2**20)
     monkeypatch.setattr(memory, "available_memory", lambda: 2**21)
-    with pytest.raises(CapacityError, match="it has 10,000 rows, which take about 20 MiB, and 2 MiB are free"):
+    with pytest.raises(CapacityError, match="but there are 10,000, which take about 20 MiB, and 2 MiB are free"):
         join(wide, wide, on="r.x >= s.x - 9", window="ROWS 100")
     assert len(join(wide, wide, on="r.x >= s.x - 9", window="ROWS 100", select=["x_r"])) == 10_000
 
@@ -152,8 +152,8 @@ except splitjoin.CapacityError as error:
     print(error)
 """
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert told.stdout.startswith("the result must fit into memory, but it has 44,999,850,000 rows, which take about "
-                                  "2,011.7 GiB, and "), told.stderr
+    assert told.stdout.startswith("the rows of the join must fit into memory, but there are 44,999,850,000, which "
+                                  "take about 2,011.7 GiB, and "), told.stderr
 
 
 def test_a_result_too_large_for_memory_is_written_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_a_result_too_large_for_memory_is_written_in_parts(tmp_path: Path, monke
     monkeypatch.setattr(whole, "operator_of_pairs", noted)
     n = 1500
     table = {"x": np.arange(n)}
-    with pytest.raises(CapacityError, match="1,124,250 rows, which take about"):
+    with pytest.raises(CapacityError, match="must fit into memory, but there are 1,124,250, which take about"):
         join(table, table, on="r.x < s.x")
     assert not made
     found = join(table, table, on="r.x < s.x", to=tmp_path / "out.parquet")
