@@ -66,8 +66,7 @@ def test_a_batch_that_is_no_valid_data_is_refused_before_anything_is_kept(tmp_pa
         server.shutdown()
 
 
-@pytest.mark.parametrize("fault", ["EIO", "late EIO", "ENOSPC"])
-@pytest.mark.parametrize("call", ["rename", "sync folder", "write"])
+@pytest.mark.parametrize(("call", "fault"), [("rename", "late EIO"), ("sync folder", "EIO"), ("write", "ENOSPC")])
 def test_trouble_with_the_disk_is_told_and_ends(tmp_path: Path, call: str, fault: str) -> None:
     disk, lines = SimulatedDisk(tmp_path / "disk", random.Random(0)), list[str]()
     with using(disk), JoinService(read_config(config(disk.root, more="")), lines.append) as service:
