@@ -4,8 +4,9 @@ before it and after it.
 
 from .api import explain_sql, sql
 from .computed_select import computed_columns, extended
+from .database import connection
 from .multiway_select import MultiwaySelect
-from .one_table_terms import OneTableTerms, ask, connection, refused_twice, row_of_nulls
+from .one_table_terms import OneTableTerms, ask, refused_twice, row_of_nulls
 from .ordering import refuse_ordering
 from .parts import parse
 from .projection import Projection

@@ -14,9 +14,10 @@ from splitjoin.lang.schema import SIDES, Column, Schema, Side
 from splitjoin.lang.types import column_type
 
 from .clauses import clauses, conjuncts
+from .database import connection
 from .from_clause import from_trees
 from .joined_tables import conjunction
-from .one_table_terms import OneTableTerms, connection, row_of_nulls
+from .one_table_terms import OneTableTerms, row_of_nulls
 from .parts import Statement, TableName
 from .reader import TreeReader
 from .select import Select

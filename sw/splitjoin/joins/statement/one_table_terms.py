@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,24 +14,17 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from splitjoin.base.errors import (
-    InputError,
-    PredicateError,
-    SchemaError,
-    SplitJoinError,
-    StatementError,
-    ToolError,
-    first_line,
-)
+from splitjoin.base.errors import InputError, PredicateError, SchemaError, SplitJoinError, StatementError, first_line
 from splitjoin.lang.schema import SIDES, Schema, Side, suggest
 from splitjoin.lang.sql.parser import parse_tree
 
 from .clauses import quoted
+from .database import check_table_functions
 from .duckdb_columns import create_view, taken, with_enum_literals
 from .parts import Statement
 from .reader import Tables, TreeReader, read_condition
 
-__all__ = ["REFUSED", "OneTableTerms", "aggregate_names", "ask", "asked_term", "check_constant", "connection",
+__all__ = ["REFUSED", "OneTableTerms", "aggregate_names", "ask", "asked_term", "check_constant",
            "refused_twice", "row_of_nulls"]
 
 #: The beginning of the error for a statement that DuckDB refuses.
@@ -192,6 +185,7 @@ def ask(db: Any, text: str, tables: Mapping[str, pa.Table], said: str | None = N
     try:
         for name, table in tables.items():
             create_view(db, name, table, text)
+        check_table_functions(db, text)
         return taken(db.sql(with_enum_literals(text, tables)), tables)
     except duckdb.ParserException as error:
         raise PredicateError(f"DuckDB does not read it: {first_line(error)}") from None
@@ -247,19 +241,6 @@ def row_of_nulls(like: pa.Schema | pa.Table) -> pa.Table:
             made[at] = pa.DictionaryArray.from_arrays(pa.nulls(1, column.type.index_type), column.chunk(0).dictionary,
                                                       ordered=column.type.ordered)
     return pa.table(made, schema=like if isinstance(like, pa.Schema) else like.schema)
-
-
-@contextlib.contextmanager
-def connection() -> Iterator[Any]:
-    """A database of DuckDB in memory, that reads no files, and has UTC for its zone."""
-    try:
-        duckdb = importlib.import_module("duckdb")
-    except ModuleNotFoundError as error:
-        raise ToolError("install DuckDB, which computes over tables what is no join in a statement: "
-                        "pip install duckdb") from error
-    with duckdb.connect(config={"enable_external_access": "false"}) as db:
-        db.execute("SET TimeZone = 'UTC'")
-        yield db
 
 
 def check_constant(db: Any, tree: Any) -> None:

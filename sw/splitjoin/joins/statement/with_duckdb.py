@@ -25,13 +25,14 @@ from .clauses import (
     tokens_of,
     words,
 )
+from .database import connection
 from .duckdb_columns import finished
 from .from_clause import FromItem, FromJoin, FromTree, from_trees
 from .inner_joins import InnerJoins, RunSeveral
 from .join_order import JoinOrder
 from .joined_tables import Ints, JoinedTables, RunJoin, TableJoin, coalesced, merged_names, names_only
 from .lateral import OF_ROW, lateral_columns, lateral_rows, nearest_pairs
-from .one_table_terms import REFUSED, aggregate_names, ask, connection
+from .one_table_terms import REFUSED, aggregate_names, ask
 from .partners import without_partners
 from .remainder import NotDuckDBs, Remainder
 from .subquery_joins import Database, SubqueryJoin, has_subquery, may_join, subquery_join, with_marks
