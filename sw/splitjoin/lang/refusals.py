@@ -23,6 +23,9 @@ _SUPPORTED = (f"columns, constants, + - * / // %, abs(), == != < <= > >=, & | ~ 
               f".is_distinct_from(other), math.floor(), math.ceil(), and splitjoin.least, "
               f"greatest, where, coalesce, date_diff and date_trunc")
 
+#: Letters of a text that errors quote.
+_LONGEST = 10_000
+
 
 class Refusing:
     """Base of traced values: raises `PredicateError` for every operation that a subclass does not define.
@@ -34,7 +37,9 @@ class Refusing:
     __slots__ = ("_atom", "text")
 
     def __init__(self, text: str, *, atom: bool):
-        self.text, self._atom = text, atom  # an atom needs no parentheses as an operand
+        # Texts that hold others several times, in loops, would grow without end.
+        self.text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        self._atom = atom  # an atom needs no parentheses as an operand
 
     def __repr__(self) -> str:
         return self.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..ir import Expr
+from ..ir import Expr, check_depth
 from .values import Value
 
 __all__ = ["StateRecord", "Variables", "is_traced"]
@@ -26,7 +26,8 @@ class Variables:
         return Value(self.stored(value.expr), text, atom=True)
 
     def stored(self, e: Expr) -> Expr:
-        """``e`` in the form in which it is used from now on."""
+        """``e`` in the form in which it is used from now on. Raises `PredicateError` if it is too large."""
+        check_depth(e)  # here, as types and ranges of what uses it are computed by passing over all of it
         return e
 
     def whole(self, value: Value) -> Value:

@@ -257,3 +257,17 @@ def test_the_same_in_python_and_in_sql(fn: Callable[[Any, Any], Any], sql: str) 
 def test_whole_quotients_round_as_the_language_does() -> None:
     assert str(trace(lambda r, s: r.x // 2 == r.x % 3, R, S)) == "((r.x // 2) = (r.x % 3))"
     assert str(parse_sql("r.x DIV 2 = MOD(r.x, 3)", R, S)) == "((r.x div 2) = (r.x mod 3))"
+
+
+@pytest.mark.parametrize("step", [lambda x: x + x, lambda x: splitjoin.where(x > 3, x - 1, x), lambda x: x / 2 + x])
+def test_steps_that_double_are_refused_within_bounds(step: Callable[[Any], Any]) -> None:
+    """Neither their texts nor what they compute is written out."""
+    def condition(r: Any, s: Any) -> Any:
+        x = r.x
+        for _ in range(40):
+            x = step(x)
+        return x == s.x
+
+    schema = pa.schema([("x", pa.int32())])
+    with pytest.raises(PredicateError, match=r"must not have more than 100,000 operations"):
+        splitjoin.query(schema, schema, on=condition, window="ROWS 9")
