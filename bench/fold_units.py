@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from amaranth.hdl import Module, Shape, Value, signed as signed_bits, unsigned as unsigned_bits
+from amaranth.hdl import Module, Shape, Signal, Value, signed as signed_bits, unsigned as unsigned_bits
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from tests.support.user_aggregates import EXAMPLES
@@ -24,10 +24,13 @@ from splitjoin.circuit.cost.folding import pipeline_cost
 from splitjoin.circuit.fold_nodes import Graph, Node, build_graph
 from splitjoin.circuit.fold_schedule import ScheduledGraph, scheduled
 from splitjoin.lang.fold import Fold
-from splitjoin_hw.hls.graph import combinational
+from splitjoin_hw.hls.graph import combinational, pipelined
 
 #: The clock in MHz that stages are counted for, and the LUT4 from which on a unit is shown on the page.
 CLOCK, LEAST = 100.0, 16
+#: Units that are routed, and the clock in MHz that they are made for.
+ROUTED = {("SecondBest", "merge"): CLOCK, ("BestVolume", "merge"): CLOCK, ("Saturated", "add"): CLOCK,
+          ("Crc8", "add"): 200.0, ("Top3", "merge"): CLOCK}
 HOW = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C of the operations between registers"
 
 
@@ -167,13 +170,37 @@ class Unit(wiring.Component):
         return m
 
 
+class Pipe(Unit):
+    """``pipeline`` behind registers for its inputs."""
+
+    def __init__(self, pipeline: ScheduledGraph):
+        super().__init__(pipeline.graph)
+        self._pipeline = pipeline
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        held: dict[Node, Signal] = {}
+
+        def column(node: Node) -> Value:
+            port = getattr(self, self._inputs[node])
+            if node not in held:
+                held[node] = Signal(port.shape(), reset_less=True)
+                m.d.sync += held[node].eq(port)
+            return held[node]
+
+        for i, value in enumerate(pipelined(m, "unit", self._pipeline, column)):
+            m.d.comb += getattr(self, f"out{i}").eq(value)
+        return m
+
+
 def _shape(node: Node) -> Shape:
     return signed_bits(node.width) if node.low < 0 else unsigned_bits(node.width)
 
 
 def main() -> None:
     """All figures."""
-    out = Recorder("fold_units", quick=arguments(__doc__ or "").quick)
+    options = arguments(__doc__ or "")
+    out = Recorder("fold_units", quick=options.quick)
     for name, program, graph in units():
         found, model = ecp5.utilization(part_design(Unit(graph), "ecp5"))["part"], predicted(graph)
         out.add("ecp5_lut4", found.lut4, "LUT4", {
@@ -182,6 +209,13 @@ def main() -> None:
         out.add("stages", scheduled(graph, CLOCK).ahead, "cycles", {
             "aggregate": name, "program": program, "clock": CLOCK, "shown": found.lut4 >= LEAST},
             "splitjoin.circuit.fold_schedule")
+        clock = ROUTED.get((name, program))
+        if clock is not None and not options.quick:
+            pipeline = scheduled(graph, clock)
+            routed = ecp5.route(part_design(Pipe(pipeline), "ecp5"), device="LFE5U-25F")
+            out.add("ecp5_mhz", routed.mhz, "MHz", {
+                "aggregate": name, "program": program, "clock": clock, "stages": pipeline.ahead},
+                f"nextpnr-ecp5, LFE5U-25F of speed grade 6; {ecp5.versions()}")
     print(out.write())
 
 

@@ -1,4 +1,4 @@
-"""Forty-six conditions on every engine: who agrees with the golden model, what plan each gets, and what it costs.
+"""Forty-nine conditions on every engine: who agrees with the golden model, what plan each gets, and what it costs.
 
 Conditions, columns and data are described in bench/predicates/*.toml. Run: python -m bench.predicates
 """
@@ -35,8 +35,8 @@ PAGE = BENCH.parent / "docs" / "predicates.md"
 TUPLES, WINDOW = 72, 24
 BACK_ENDS = ("duckdb", "cpu", "pysim", "sim")
 #: The conditions in the page's table, one of each kind; the file of figures has all.
-SHOWN = ("band-int", "band-both", "band-time", "equal-and-band", "congruent", "euclid", "manhattan", "hamming",
-         "product", "case-width", "text-order", "mix")
+SHOWN = ("band-int", "band-both", "band-time", "equal-and-band", "congruent", "remainder-below", "differing-bits",
+         "euclid", "manhattan", "hamming", "product", "case-width", "text-order", "mix")
 HEAD = """# Conditions and their plans
 
 Written by `python -m bench.predicates`: each of the {count} conditions in `bench/predicates/*.toml` runs over the same
