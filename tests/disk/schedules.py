@@ -79,11 +79,17 @@ def random_schedule(name: str, seed: int) -> Failure | None:
                 f"python -m tests.disk {name} --seed {seed} --schedules 1")
 
 
-def every_call(name: str) -> Iterable[Failure]:
-    """Run a schedule for each call that a subject's first two processes make, and each fault there."""
-    for word in FAULTS:
-        for call in range(1, 200):
-            failure = _run(name, random.Random(call), [{}, {call: word}], f"python -m tests.disk {name} --every-call")
+def every_call(name: str, faults: Iterable[str] = FAULTS) -> Iterable[Failure]:
+    """The failures among schedules with one of ``faults`` at each call of a subject's second process, or of its first
+    one if the second has nothing to do.
+    """
+    replay = f"python -m tests.disk {name} --every-call"
+    counts: list[int] = []
+    _run(name, random.Random(0), [{}, {}], replay, counts, cuts=1.0)
+    first, second = counts
+    for word in faults:
+        for call in range(1, (second or first) + 1):
+            failure = _run(name, random.Random(0), [*([{}] if second else []), {call: word}], replay, cuts=1.0)
             if failure is not None:
                 yield failure
 
@@ -93,7 +99,11 @@ def run(name: str, seeds: Iterable[int]) -> Iterable[Failure]:
     return (failure for seed in seeds if (failure := random_schedule(name, seed)) is not None)
 
 
-def _run(name: str, chance: random.Random, lives: list[Mapping[Place, str]], replay: str) -> Failure | None:
+def _run(name: str, chance: random.Random, lives: list[Mapping[Place, str]], replay: str,
+         counts: list[int] | None = None, *, cuts: float = 0.6) -> Failure | None:
+    """Run a schedule: ``lives``, what happens in each process; ``cuts``, how probable a power cut is behind each.
+    ``counts`` gets the number of calls of each.
+    """
     at = Path(tempfile.mkdtemp(prefix="splitjoin-disk-", dir=_FAST if os.path.isdir(_FAST) else None)).resolve()
     disk = SimulatedDisk(at / "root", chance)
     subject = SUBJECTS[name](disk.root, chance)
@@ -105,11 +115,13 @@ def _run(name: str, chance: random.Random, lives: list[Mapping[Place, str]], rep
                 with suppress(Ended, SplitJoinError, OSError, KeyboardInterrupt):
                     subject.live()
                 calls += ["process:", *disk.calls]
+                if counts is not None:
+                    counts.append(len(disk.calls))
                 disk.faults = {}
                 subject.end()
             disk.restart()
             subject.look()
-            if chance.random() < 0.6:
+            if chance.random() < cuts:
                 calls.append("power cut")
                 disk.cut_power()
                 subject.look()

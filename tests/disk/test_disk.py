@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +14,8 @@ from splitjoin.sessions.epochs.folder import EpochFolder
 from splitjoin.sessions.epochs.writer import EpochWriter
 
 from ..support.planting import faulty
-from ..support.sampling import examples
+from ..support.sampling import at_length, examples
+from ..support.simulated_disk import FAULTS
 from .schedules import SUBJECTS, every_call, run
 
 #: The schedules within which a planted fault must be found, by the seeds that the short runs have.
@@ -26,10 +28,10 @@ def test_files_outlast_faults_kills_and_power_cuts(name: str) -> None:
         pytest.fail("\n".join([*failure.calls, failure.why, f"replay: {failure.replay}"]))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", SUBJECTS)
-def test_a_fault_at_any_call_leaves_the_old_or_the_new(name: str) -> None:
-    for failure in every_call(name):
+@pytest.mark.parametrize(("name", "faults"), [
+    *((name, ["end"]) for name in SUBJECTS), *(at_length(name, FAULTS) for name in SUBJECTS)])
+def test_a_fault_at_any_call_leaves_the_old_or_the_new(name: str, faults: Sequence[str]) -> None:
+    for failure in every_call(name, faults):
         pytest.fail("\n".join([*failure.calls, failure.why, f"replay: {failure.replay}"]))
 
 
