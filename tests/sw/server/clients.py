@@ -14,9 +14,11 @@ import psutil
 import pyarrow as pa
 import pyarrow.flight as fl
 
-__all__ = ["ROOT", "A", "B", "Bearer", "Server", "act", "config", "connect", "offers", "orders",
+__all__ = ["MAPPED", "ROOT", "A", "B", "Bearer", "Server", "act", "config", "connect", "offers", "orders",
            "own_memory", "put", "rows"]
 
+#: Bytes that a process of statements has mapped, and not touched, before its limit is set.
+MAPPED = 32 << 20
 ROOT = Path(__file__).parents[3]
 A = pa.schema([pa.field("ts", pa.int64(), False), pa.field("price", pa.int32(), False)])
 B = pa.schema([pa.field("ts", pa.int64(), False), pa.field("ask", pa.int32(), False)])

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from ...fuzz.inputs import damaged
-from .clients import A, Server, act, config, offers, own_memory, put
+from .clients import MAPPED, A, Server, act, config, offers, own_memory, put
 from .raw import call, packed
 
 __all__ = ["hostile", "main"]
@@ -42,8 +42,9 @@ put_bytes = "1MB"
 put_rows = 50_000
 unread = 100_000
 """
-#: Bytes by which the server may grow, and that a process of a statement may have beside an idle one.
-_SERVER, _STATEMENT = 400_000_000, 64_000_000
+#: Bytes by which the server may grow, and that a process of a statement may have beside an idle one: its limit, and
+#: what the idle one had mapped but not touched.
+_SERVER, _STATEMENT = 400_000_000, 64_000_000 + MAPPED
 _METHODS = ("DoPut", "DoGet", "DoAction", "ListFlights", "ListActions", "GetFlightInfo", "GetSchema", "DoExchange")
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #: Statements, scaled down: of each kind one that fits, and some that ask for too much memory, time, or rights.

@@ -216,8 +216,10 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("SELECT DISTINCT x FROM r, s USING SAMPLE 3", StatementError, "USING SAMPLE is not supported"),
     ("SELECT r.k AS q, upper(s.k) AS q FROM r, s", StatementError, "result columns must have distinct names, but 'q'"),
     ("SELECT 1 FROM r, 'x.csv' AS q WHERE x IN (SELECT a FROM s)", InputError, "the table 'x.csv' of the statement is"),
-    ("SELECT x FROM (SELECT x FROM r, read_csv('/etc/hosts')) q, s", InputError, "calls read_csv; give the file"),
-    ("SELECT x FROM (SELECT x FROM r WHERE x IN (FROM read_csv('/etc/hosts'))) q, s", InputError, "calls read_csv; give the file"),
+    ("SELECT x FROM (SELECT x FROM r, read_csv('/etc/hosts')) q, s", InputError,
+     "calls read_csv; give the file"),
+    ("SELECT x FROM (SELECT x FROM r WHERE x IN (FROM read_csv('/etc/hosts'))) q, s", InputError,
+     "calls read_csv; give the file"),
 ]
 
 
