@@ -30,6 +30,7 @@ with quiet_interrupts():
     from .emulate import emulate_options, run_emulator
     from .options import (
         circuit_options,
+        input_options,
         kind_options,
         output_options,
         partner_options,
@@ -114,6 +115,7 @@ def command_parser() -> argparse.ArgumentParser:
                                                            "'r.x, s.x AS other' (all)")
     join.add_argument("--suffixes", metavar="OF_R,OF_S", help="what columns of R and of S whose names are alike get "
                                                               "appended (_r,_s)")
+    input_options(join)
     run_options(join)
     output_options(join)
     join.add_argument("--explain", action="store_true", help="run nothing, but say how the tables would be joined")
@@ -128,6 +130,7 @@ def command_parser() -> argparse.ArgumentParser:
                              "input; with --explain also 'ts:int64, x:int32, …'")
     query_options(select, window_required=False, on=False, window_default="every earlier row")
     sort_option(select)
+    input_options(select)
     run_options(select)
     output_options(select)
     select.add_argument("--explain", action="store_true", help="run nothing, but say what is done before, in and "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -10,10 +11,12 @@ from splitjoin.base.errors import SchemaError, WindowError
 from splitjoin.circuit.architectures import ARCHITECTURES
 from splitjoin.circuit.parameters import CircuitParameters, declared, offered
 from splitjoin.engines.registry import DEVICES
+from splitjoin.tables.schema_text import parse_schema
+from splitjoin.tables.stated import Stated
 
-__all__ = ["aggregate_argument", "circuit_arguments", "circuit_options", "device_spec", "hertz", "kind_arguments",
-           "kind_options", "output_options", "pair", "partner_options", "query_options", "run_options",
-           "schema_options", "sort_option", "window_argument", "window_or_default"]
+__all__ = ["aggregate_argument", "circuit_arguments", "circuit_options", "device_spec", "hertz", "input_options",
+           "kind_arguments", "kind_options", "output_options", "pair", "partner_options", "query_options",
+           "run_options", "schema_options", "sort_option", "stated_columns", "window_argument", "window_or_default"]
 
 #: Digits that a frequency may have.
 _DIGITS = 12
@@ -43,6 +46,28 @@ def query_options(parser: argparse.ArgumentParser, *, window_required: bool, on:
 def sort_option(parser: argparse.ArgumentParser) -> None:
     """Add the option that sorts the inputs."""
     parser.add_argument("--sort", action="store_true", help="sort both tables by their time columns first")
+
+
+def input_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how columns of the tables are read."""
+    parser.add_argument("--types", metavar="SCHEMA", help="types of columns of CSV files, such as "
+                                                          "'zip:string, price:decimal(9, 2)'")
+    parser.add_argument("--null-values", metavar="COL=VALUE", action="append",
+                        help="a value that stands for NULL, such as ts=18446744073709551615; may be given several "
+                             "times")
+
+
+def stated_columns(args: argparse.Namespace, names: Sequence[str]) -> Stated:
+    """What `input_options` say of the tables ``names``."""
+    nulls = dict[str, list[str]]()
+    for text in args.null_values or ():
+        column, equals, value = text.partition("=")
+        if not equals or not column:
+            raise SchemaError(f"a value that stands for NULL must be given as COL=VALUE, such as price=-1, not "
+                              f"{text!r}")
+        nulls.setdefault(column, []).append(value)
+    types = {} if args.types is None else {field.name: field.type for field in parse_schema(args.types)}
+    return Stated(types, nulls, names)
 
 
 def partner_options(parser: argparse.ArgumentParser) -> None:

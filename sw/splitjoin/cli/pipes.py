@@ -18,8 +18,8 @@ import pyarrow.ipc
 
 from splitjoin.base.errors import InputError, first_line
 from splitjoin.base.safe_text import printable
-from splitjoin.tables import check_columns, check_output, read_piped, stored_schema, to_stored
-from splitjoin.tables.inputs import as_table
+from splitjoin.tables import TableFiles, check_columns, check_output, read_piped, stored_schema, to_stored
+from splitjoin.tables.stated import UNSTATED, StatedColumns
 
 __all__ = ["FORMATS", "STANDARD", "check_schema", "check_target", "once", "read_source", "reporting", "shown",
            "write_target"]
@@ -36,13 +36,13 @@ def once(names: list[str]) -> None:
         raise InputError("standard input holds one table, but - stands for two; give the other one as a file")
 
 
-def read_source(name: str) -> pa.Table:
+def read_source(name: str, stated: StatedColumns = UNSTATED) -> pa.Table:
     """The table in the file ``name``, or in those of a pattern, or from standard input: an Arrow IPC stream, or else
-    CSV. Raises `InputError`.
+    CSV; its columns as ``stated``. Raises `InputError`.
     """
     if name != STANDARD:
-        return as_table(name, name)
-    return read_piped(_spooled(), "standard input")
+        return TableFiles.find(name, stated).read()
+    return read_piped(_spooled(), "standard input", stated)
 
 
 def _spooled() -> pa.Buffer:

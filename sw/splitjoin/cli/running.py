@@ -19,11 +19,20 @@ from splitjoin.joins.join import join
 from splitjoin.joins.statement import explain_sql, sql
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import parse_order
+from splitjoin.lang.schema import SIDES
 from splitjoin.rows.output import ResultNames, output_columns, output_schema
 from splitjoin.rows.result import JoinResult
 from splitjoin.tables.schema_text import parse_schema
 
-from .options import aggregate_argument, circuit_arguments, kind_arguments, pair, window_argument, window_or_default
+from .options import (
+    aggregate_argument,
+    circuit_arguments,
+    kind_arguments,
+    pair,
+    stated_columns,
+    window_argument,
+    window_or_default,
+)
 from .pipes import STANDARD, check_schema, check_target, once, read_source, reporting, write_target
 
 __all__ = ["run_join", "run_sql"]
@@ -140,7 +149,15 @@ def run_sql(args: argparse.Namespace) -> None:
         raise DeviceError(f"--explain runs nothing, on no device, and has no {', '.join(wrong)}; leave it out")
     options = circuit_arguments(args)
     window = window_or_default(args, options)
-    tables = {name: parse_schema(text) for name, text in _tables(args.named).items()}
+    names = _tables(args.named)
+    stated = stated_columns(args, list(names))
+    tables = dict[str, pa.Schema]()
+    for name, text in names.items():
+        mine = stated.of(name)
+        found = parse_schema(text, mine.types)
+        mine.check_types(found, csv=text.lower().endswith(".csv"))
+        tables[name] = mine.schema(found)
+    stated.check()
     print(explain_sql(args.text, tables, window=window, time=pair(args, "time"), order=args.order,
                       windowed=window_argument(args) is not None, **options))
 
@@ -151,7 +168,10 @@ def _result(args: argparse.Namespace, window: Any, time: Any, chosen: Device) ->
     if args.run is run_sql:
         names = _tables(args.named)
         once(list(names.values()))
-        tables = {name: read_source(path) if path == STANDARD else path for name, path in names.items()}
+        stated = stated_columns(args, list(names))
+        tables = {name: read_source(path, stated.of(name)) if path == STANDARD or stated else path
+                  for name, path in names.items()}
+        stated.check()
         return sql(args.text, tables=tables, window=window, time=time, order=args.order, device=chosen,
                    sort=args.sort, to=to)
     r, s, naming = _sources(args)
@@ -185,7 +205,10 @@ def _sources(args: argparse.Namespace) -> tuple[Any, Any, dict[str, Any]]:
     elif select is not None:
         select = [parts[0] for parts in select]
     suffixes = None if args.suffixes is None else args.suffixes.split(",")
-    return read_source(args.r), read_source(args.s), {"select": select, "suffixes": suffixes}
+    stated = stated_columns(args, SIDES)
+    tables = [read_source(name, stated.of(side)) for side, name in zip(SIDES, (args.r, args.s), strict=True)]
+    stated.check()
+    return tables[0], tables[1], {"select": select, "suffixes": suffixes}
 
 
 def _arguments(args: argparse.Namespace) -> dict[str, Any]:

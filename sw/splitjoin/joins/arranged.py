@@ -17,7 +17,7 @@ from splitjoin.engines.arrival import Arrivals, arrivals, check_rising, timed_ar
 from splitjoin.engines.cpu.sorting import stable_order
 from splitjoin.engines.device import PAIR, Items, chosen_items
 from splitjoin.engines.whole_times import whole_times
-from splitjoin.lang.layouts import take
+from splitjoin.lang.layouts import take, take_rows
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.types import plain
@@ -104,7 +104,7 @@ def arranged(query: Query, r: pa.Table, s: pa.Table, *, sort: bool) -> Arranged:
             check_rising(query.time, side, table, codes[timed], timed)
         rows[side] = order = np.argsort(codes, kind="stable")
         places = pa.array(order)
-        tables[side] = pa.table([take(column, places) for column in table.columns], schema=table.schema)
+        tables[side] = take_rows(table, places)
         times[side] = codes[order]
     return Arranged(timed_arrivals(tables["r"], tables["s"], times["r"], times["s"]), rows)
 

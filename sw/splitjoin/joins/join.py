@@ -21,7 +21,8 @@ from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import OutputColumn, ResultNames, Selected, output_columns, output_schema
 from splitjoin.rows.result import JoinResult
 from splitjoin.tables import TableFiles, check_columns, check_output
-from splitjoin.tables.inputs import Rows, table_or_files
+from splitjoin.tables.inputs import Rows, as_stated, table_or_files
+from splitjoin.tables.stated import NullValues, Stated, Types
 
 from .arranged import arranged, sorts, whole_window
 from .computed import make_query, with_computed
@@ -37,7 +38,8 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
          device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
          allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
          tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
-         sort: bool = False, to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
+         sort: bool = False, to: str | os.PathLike[str] | None = None, types: Types | None = None,
+         null_values: NullValues | None = None, **options: Any) -> JoinResult:
     """Join two streams, given as whole tables, under any condition within sliding windows.
 
     Each tuple is compared with the tuples of the other stream that precede it in arrival order and lie in that
@@ -83,6 +85,9 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
             pairs; with ``how="left"`` also for tuples of r that meet nothing. docs/aggregates.md explains them.
         sort: True to sort both tables by ``time`` first (rows with equal times keep their order).
         to: A .parquet, .csv or .arrow file that the rows go to, part by part: memory holds only some of them at a time.
+        types: The types of columns of CSV files, such as ``{"zip": "string", "price": "decimal(9, 2)"}``; ``"r.x"``
+            names the column of one stream.
+        null_values: The values of columns that stand for NULL, such as ``{"ts": 2**64 - 1}``; a list of several.
         options: Parameters of the device by their names, as in ``device="sim", cores=8``.
 
     Returns:
@@ -95,7 +100,7 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
     return told_join(r, s, untold, on=on, window=window, time=time, order=order, select=select, suffixes=suffixes,
                      device=device, device_options=device_options, how=how, direction=direction,
                      allow_exact=allow_exact, k=k, ties=ties, tolerance=tolerance, by=by, aggregate=aggregate,
-                     sort=sort, to=to, **options)
+                     sort=sort, to=to, types=types, null_values=null_values, **options)
 
 
 def told_join(r: Rows, s: Rows, tell: Tell, *, on: Predicate, window: WindowSpec | None = None,
@@ -104,11 +109,16 @@ def told_join(r: Rows, s: Rows, tell: Tell, *, on: Predicate, window: WindowSpec
               device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
               allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
               tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
-              sort: bool = False, to: str | os.PathLike[str] | None = None, **options: Any) -> JoinResult:
+              sort: bool = False, to: str | os.PathLike[str] | None = None, types: Types | None = None,
+              null_values: NullValues | None = None, **options: Any) -> JoinResult:
     """`join`, where ``tell`` gets each way that is begun, and may raise an exception to end it."""
     chosen = find_device(device, **merged_options(device_options, options, device, join))
     left = table_or_files(r, "r", index=time == "index")
     right = left if s is r else table_or_files(s, "s", index=time == "index")  # a reader gives its rows only once
+    if stated := Stated(types, null_values, SIDES):
+        same = right is left and stated.alike
+        left, right = as_stated(left, stated.of("r")), as_stated(right, stated.of("s"))
+        right = left if same else right
     sort, path, names = sorts(sort), None if to is None else check_output(to), ResultNames.of(select, suffixes)
     parts: dict[str, Any] = {"on": on, "time": time, "order": order, "how": how, "direction": direction,
                              "allow_exact": allow_exact, "k": k, "ties": ties, "tolerance": tolerance, "by": by,
@@ -130,9 +140,11 @@ def told_join(r: Rows, s: Rows, tell: Tell, *, on: Predicate, window: WindowSpec
             declared = made(Schema.from_arrow("r", files["r"].schema()), Schema.from_arrow("s", files["s"].schema()),
                             window)
         if declared is not None and suits_parts(declared[0], files, declared[1], sort=sort):
+            stated.check()
             return join_in_parts(declared[0], files, declared[1], chosen, path, sort=sort)
     tr = left.read() if isinstance(left, TableFiles) else left
     ts = tr if right is left else right.read() if isinstance(right, TableFiles) else right
+    stated.check()
     query, output = made(Schema.from_table("r", tr), Schema.from_table("s", ts),
                          whole_window(tr, ts) if window is None else window)
     query.r.check(tr)

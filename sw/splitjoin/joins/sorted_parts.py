@@ -17,7 +17,7 @@ import pyarrow.ipc
 
 from splitjoin.base.errors import InputError
 from splitjoin.engines.cpu.sorting import stable_order
-from splitjoin.lang.layouts import take
+from splitjoin.lang.layouts import take, take_rows
 
 __all__ = ["sorted_parts"]
 
@@ -89,7 +89,7 @@ def _merged(runs: list[list[tuple[int, int]]], reader: Any, ticks: Ticks, rows: 
         if some:
             table = pa.concat_tables(some)
             places = pa.array(stable_order(ticks(table).view(np.uint64) ^ np.uint64(1 << 63)))
-            yield pa.table([take(column, places) for column in table.columns], schema=table.schema)
+            yield take_rows(table, places)
 
 
 class _Run:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["decoded", "empty_table", "encoded", "is_encoded", "take"]
+__all__ = ["decoded", "empty_table", "encoded", "is_encoded", "take", "take_rows"]
 
 #: The types of the same values that all of Arrow's kernels take.
 _LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
@@ -33,6 +33,12 @@ def take(column: pa.ChunkedArray, rows: pa.Array, copied: int = 8) -> pa.Chunked
         half = len(rows) // 2
         halves = (take(column, part, copied) for part in (rows.slice(0, half), rows.slice(half)))
         return pa.chunked_array([chunk for part in halves for chunk in part.chunks], type_)
+
+
+def take_rows(table: pa.Table, rows: pa.Array | npt.NDArray[np.int64]) -> pa.Table:
+    """``table.take(rows)``, likewise."""
+    places = rows if isinstance(rows, pa.Array) else pa.array(rows)
+    return pa.table([take(column, places) for column in table.columns], schema=table.schema)
 
 
 def _taken(column: pa.ChunkedArray, rows: pa.Array, copied: int) -> list[pa.Array]:

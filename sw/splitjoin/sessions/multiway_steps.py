@@ -16,6 +16,7 @@ from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.device import ITEM, PAIR, STAR, Items
 from splitjoin.joins.statement import MultiwaySelect
 from splitjoin.joins.statement.multiway import NUMBER, TIME, latest
+from splitjoin.lang.layouts import take_rows
 
 from .envelope import damaged, ipc_bytes
 from .gate.times import time_value
@@ -122,7 +123,7 @@ class _ByProbes(Step):
         group = np.cumsum(items["kind"][:end] == STAR)[items["kind"][:end] == PAIR]
         alone = pairs["s"] < 0
         order = pa.array(np.lexsort([*(np.where(alone, 0, of) for of in reversed(numbers)), ~alone, group]))
-        return table.take(order) if self.is_last else self._numbered(table, numbers).take(order)
+        return take_rows(table if self.is_last else self._numbered(table, numbers), order)
 
 
 class _ByTime(Step):
@@ -162,7 +163,8 @@ class _ByTime(Step):
             order = order[:int(np.count_nonzero(time < frontier - self._delay))]
         rest = np.ones(len(time), np.bool_)
         rest[order] = False
-        due, self._held = self._held.take(pa.array(order)), self._held.filter(pa.array(rest))
+        due = take_rows(self._held, order)
+        self._held = take_rows(self._held, np.flatnonzero(rest))
         return due
 
     def frontier(self, ticks: int | None) -> Any:

@@ -16,10 +16,11 @@ from splitjoin.joins.computed import make_query
 from splitjoin.joins.statement import MultiwaySelect, Select
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
-from splitjoin.lang.schema import suggest
+from splitjoin.lang.schema import SIDES, Schema, suggest
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import Tolerance, WindowSpec, parse_tolerance
 from splitjoin.rows.output import Selected
+from splitjoin.tables.stated import NullValues, Stated
 
 from .aio import AsyncStreamJoin
 from .faults import OnFault
@@ -42,16 +43,17 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | N
           time: TimeSpec | None = None, order: str | Order = "total", how: str = "inner", direction: str | None = None,
           allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
           tolerance: Tolerance | None = None, by: str | None = None,
-          aggregate: Mapping[str, Any] | None = None, **others: Never) -> Query:
+          aggregate: Mapping[str, Any] | None = None, null_values: NullValues | None = None,
+          **others: Never) -> Query:
     """Make a checked query over two streams of these Arrow schemas.
 
     ``r_schema`` and ``s_schema`` are each a `pyarrow.Schema`, anything with ``__arrow_c_schema__``, or a DataFrame
     or table, whose rows do not matter. A field that is not nullable must never hold NULL, and circuits may be smaller
-    for it. The other arguments are those of `splitjoin.join`; but only an as-of join that looks backward may leave
-    ``window`` out: it keeps the last tuple of S of each key, so its condition must consist of equalities between R and
-    S and of conditions on one of them. ``tolerance`` is a window where there is none. With ``k``
-    above 1, or ``ties="last"``, a tuple of R has its rows once nothing can meet it any more, the nearest partner first,
-    in order ``"total"``.
+    for it. ``null_values`` are the values of columns that stand for NULL in batches. The other arguments are those of
+    `splitjoin.join`; but only an as-of join that looks backward may leave ``window`` out: it keeps the last tuple of S
+    of each key, so its condition must consist of equalities between R and S and of conditions on one of them.
+    ``tolerance`` is a window where there is none. With ``k`` above 1, or ``ties="last"``, a tuple of R has its rows
+    once nothing can meet it any more, the nearest partner first, in order ``"total"``.
 
     Raises a `SplitJoinError` that names the part that is wrong.
     """
@@ -59,9 +61,21 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | N
         raise _no_argument(next(iter(others)))
     if window is None and tolerance is not None and how in ("asof", "asof_left"):
         window = str(parse_tolerance(tolerance))
-    return make_query(arrow_schema("r", r_schema), arrow_schema("s", s_schema), on=on, window=window, time=time,
+    r, s = _declared(r_schema, s_schema, null_values, SIDES)
+    return make_query(r, s, on=on, window=window, time=time,
                       order=order, how=how, direction=direction, allow_exact=allow_exact, k=k, ties=ties,
                       tolerance=tolerance, by=by, aggregate=aggregate)
+
+
+def _declared(r: Any, s: Any, null_values: NullValues | None, names: Sequence[str]) -> tuple[Schema, Schema]:
+    """The schemas of two streams of these ``names``, with the values that stand for NULL in their batches."""
+    found = arrow_schema("r", r), arrow_schema("s", s)
+    stated = Stated(None, null_values, names)
+    if not stated:
+        return found
+    made = [stated.of(name).declared(schema.arrow) for name, schema in zip(names, found, strict=True)]
+    stated.check()
+    return arrow_schema("r", made[0]), arrow_schema("s", made[1])
 
 
 def _no_argument(name: str) -> OptionError:
@@ -135,12 +149,13 @@ def share(r_schema: Any, s_schema: Any, *, time: TimeSpec | None = None, names: 
           retain: WindowSpec | None = None, lateness: Lateness | None = None, watermark: Watermark | None = None,
           idle: Idle | None = None, waiting: int | None = 1 << 22, unread: int | None = 1 << 22, late: int = 1 << 16,
           when_full: Literal["raise", "block"] = "raise",
-          clock: Callable[[], float] = clocks.monotonic) -> SharedStreams:
+          clock: Callable[[], float] = clocks.monotonic, null_values: NullValues | None = None) -> SharedStreams:
     """Start a pair of streams that many queries read; `SharedStreams` documents its arguments and methods.
 
-    ``r_schema`` and ``s_schema`` are as for `query`.
+    ``r_schema``, ``s_schema`` and ``null_values`` are as for `query`.
     """
-    return SharedStreams(r_schema, s_schema, time=time, names=names, retain=retain, lateness=lateness,
+    r, s = _declared(r_schema, s_schema, null_values, names)
+    return SharedStreams(r.arrow, s.arrow, time=time, names=names, retain=retain, lateness=lateness,
                          watermark=watermark, idle=idle, waiting=waiting, unread=unread, late=late,
                          when_full=when_full, clock=clock)
 

@@ -16,12 +16,10 @@ from splitjoin.base.sliding import FixedWidthColumn, SlidingArray, bitmap_of
 from splitjoin.engines.arrival import Arrivals, interleave
 from splitjoin.engines.latest import KeyNumbers
 from splitjoin.engines.merging import has_loops, taken
-from splitjoin.lang.layouts import take
+from splitjoin.lang.layouts import take, take_rows
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.lang.windows import Extent
-
-from .gate.source_queue import take_rows
 
 __all__ = ["RetainedRows", "RetainedState", "RetainedWindows"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, Union
 
 import numpy as np
@@ -14,9 +15,10 @@ from splitjoin.lang.schema import Side, suggest
 
 from . import TableFiles
 from .peers import table_of
+from .stated import StatedColumns, nulls_of, with_nulls
 from .values import column_of, typed
 
-__all__ = ["ArrowSchema", "ArrowStream", "Rows", "as_batch", "as_table", "table_or_files"]
+__all__ = ["ArrowSchema", "ArrowStream", "Rows", "as_batch", "as_stated", "as_table", "table_or_files"]
 
 
 class ArrowStream(Protocol):
@@ -75,6 +77,16 @@ def table_or_files(data: Any, name: str, *, index: bool = False) -> pa.Table | T
                      f"offer __arrow_c_stream__, not {type(data).__name__}{_remedy(data)}")
 
 
+def as_stated(data: pa.Table | TableFiles, stated: StatedColumns) -> pa.Table | TableFiles:
+    """``data`` with its columns as the user states them. Raises `InputError` and `SchemaError`, of files when these are
+    read.
+    """
+    if isinstance(data, TableFiles):
+        return replace(data, stated=stated)
+    stated.check_types(data.schema, csv=False)
+    return stated.table(data)
+
+
 def _columns(data: Mapping[str, Any], name: str) -> pa.Table:
     """The columns of a dict as a table."""
     made = dict[str, Any]()
@@ -122,14 +134,18 @@ def as_batch(data: Any, side: Side, schema: pa.Schema) -> pa.Table:
     """``data`` as a table with the columns of ``schema``, in its order.
 
     Columns may come in any order; declared nullability and metadata do not matter. Raises `InputError` unless ``data``
-    offers Arrow, and `SchemaError` when names or types of columns differ. Lists of a dict have no types, so they get
-    those of ``schema``.
+    offers Arrow, and `SchemaError` when names or types of columns differ. Lists of a dict and the cells of a CSV file
+    have no types, so they get those of ``schema``. The values that stand for NULL by ``schema`` become NULL.
     """
     if isinstance(data, Mapping):
         data = {name: typed(f"{side}.{name}", values, schema.field(name).type)
                 if isinstance(values, (list, tuple, range)) and name in schema.names else values
                 for name, values in data.items()}
-    table = as_table(data, side)
+    found = table_or_files(data, side)
+    if isinstance(found, TableFiles):
+        types = {field.name: field.type for field in schema} if not found.columnar else {}
+        found = replace(found, stated=StatedColumns(types, {}, None, f"{side}.")).read()
+    table: pa.Table = found
     if table.schema.names != schema.names:
         names = table.schema.names
         for name in names:
@@ -146,6 +162,8 @@ def as_batch(data: Any, side: Side, schema: pa.Schema) -> pa.Table:
         if have.type != want.type:
             raise SchemaError(f"column {side}.{want.name} must be {want.type}, but a batch has {have.type}; cast it "
                               f"before it is pushed")
+    if nulls := nulls_of(schema):
+        table = with_nulls(table, nulls, f"{side}.")
     if table.schema.equals(schema):
         return table
     # Tables of one stream are concatenated, which fields that differ in nullability alone would prevent.

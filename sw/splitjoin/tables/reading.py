@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from .csv_source import CsvSource
 from .csv_values import read_csv
 from .csv_words import csv_cure
 from .names import IPC, check_no_log, is_url, known, short
+from .stated import UNSTATED, StatedColumns
 
 __all__ = ["TableFiles", "common_type", "read_piped", "read_schema", "read_table"]
 
@@ -79,8 +80,9 @@ def _with_whole_numbers(decimal: pa.DataType, whole: pa.DataType) -> pa.DataType
 _STREAM = b"\xff\xff\xff\xff"
 
 
-def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """The table in ``path``, or some ``columns``.
+def read_table(path: str | Path, columns: Sequence[str] | None = None,
+               types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+    """The table in ``path``, or some ``columns``; those of CSV with ``types``, or as their cells tell.
 
     Raises `InputError` for a missing, unreadable, damaged or unknown file, and for a CSV file that is not in UTF-8 or
     has a column of whole numbers that no type holds exactly.
@@ -88,7 +90,7 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Tab
     path = _input(path)
     if path.suffix.lower() == ".csv":
         with _reading(path):  # which refuses columns whose name is there twice
-            table = _read_csv(CsvSource.of_file(path))
+            table = _read_csv(CsvSource.of_file(path), types)
             return table if columns is None else table.select(columns)
     with _reading(path):
         if path.suffix.lower() in IPC:
@@ -97,14 +99,14 @@ def read_table(path: str | Path, columns: Sequence[str] | None = None) -> pa.Tab
             return source.read(columns)
 
 
-def read_schema(path: str | Path) -> pa.Schema:
-    """The schema of the table in ``path``, without its rows where the format allows that.
+def read_schema(path: str | Path, types: Mapping[str, pa.DataType] | None = None) -> pa.Schema:
+    """The schema of the table in ``path``, without its rows where the format allows that; ``types`` as of `read_table`.
 
     The columns of a CSV file without rows, whose types are not known, are not nullable: there is no NULL in them.
     """
     path = _input(path)
     if path.suffix.lower() == ".csv":
-        table = read_table(path)
+        table = read_table(path, None, types)
         return table.schema if len(table) else pa.schema([field.with_nullable(False) for field in table.schema])
     with _reading(path):
         if path.suffix.lower() in IPC:
@@ -113,26 +115,28 @@ def read_schema(path: str | Path) -> pa.Schema:
             return source.schema  # names that are not in UTF-8 have raised
 
 
-def read_piped(data: pa.Buffer, name: str) -> pa.Table:
+def read_piped(data: pa.Buffer, name: str, stated: StatedColumns = UNSTATED) -> pa.Table:
     """The table in ``data``, an Arrow IPC stream, or else CSV, which is read like a file.
 
-    ``name``: its name in messages. Raises `InputError`.
+    ``name``: its name in messages; ``stated``: what the user says of its columns. Raises `InputError`.
     """
     if not data.size:
         raise InputError(f"{name} must hold a table, as an Arrow IPC stream or as CSV, but it is empty")
     is_stream = bytes(memoryview(data)[:len(_STREAM)]) == _STREAM
     try:
-        return read_ipc_stream(data) if is_stream else _read_csv(CsvSource(data, name))
+        found = read_ipc_stream(data) if is_stream else _read_csv(CsvSource(data, name), stated.types)
+        stated.check_types(found.schema, csv=not is_stream)
+        return stated.table(found)
     except (pa.ArrowException, OSError) as error:
         cure = "it must be an Arrow IPC stream or CSV" if is_stream else csv_cure(CsvSource(data, name), name)
         raise InputError(f"{name} cannot be read as {'an Arrow IPC stream' if is_stream else 'CSV'}: "
                          f"{first_line(error)}; {cure}") from None
 
 
-def _read_csv(source: CsvSource) -> pa.Table:
+def _read_csv(source: CsvSource, types: Mapping[str, pa.DataType] | None) -> pa.Table:
     with translated():
         try:
-            return read_csv(source)
+            return read_csv(source, types or {})
         except UnicodeDecodeError:
             raise InputError(f"{source.name} must have column names in UTF-8, but its header holds other bytes; save "
                              f"it as UTF-8") from None
@@ -151,10 +155,13 @@ def _reading(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class TableFiles:
-    """A table in files, whose rows follow each other in the order of ``paths``; ``name``: the user's name of it."""
+    """A table in files, whose rows follow each other in the order of ``paths``; ``name``: the user's name of it, and
+    ``stated``: what the user says of its columns.
+    """
 
     paths: tuple[Path, ...]
     name: str
+    stated: StatedColumns = UNSTATED
 
     @property
     def columnar(self) -> bool:
@@ -162,7 +169,8 @@ class TableFiles:
         return all(path.suffix.lower() != ".csv" for path in self.paths)
 
     @classmethod
-    def find(cls, given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> TableFiles:
+    def find(cls, given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+             stated: StatedColumns = UNSTATED) -> TableFiles:
         """The file ``given``, the files of a pattern such as ``day-*.parquet`` by name, or of a list as it is.
 
         ``~`` is the home folder. Raises `InputError` where there is none.
@@ -175,26 +183,29 @@ class TableFiles:
                     raise InputError(f"no file fits the pattern {name}")
                 for folder in {one.parent for one in found}:
                     check_no_log(folder.absolute())
-                return cls(found, name)
-            return cls((_input(name),), name)
+                return cls(found, name, stated)
+            return cls((_input(name),), name, stated)
         parts = [cls.find(one) for one in given]
         if not parts:
             raise InputError("a list of files must name at least one")
-        return cls(tuple(path for part in parts for path in part.paths), f"{parts[0].name}, …")
+        return cls(tuple(path for part in parts for path in part.paths), f"{parts[0].name}, …", stated)
 
     def schema(self) -> pa.Schema:
         """The schema, as `read` gives it, without reading rows where the format allows that."""
-        return _unified(self, [read_schema(path) for path in self.paths])
+        return self.stated.schema(_unified(self, [self._checked(read_schema(path, self.stated.types), path)
+                                                  for path in self.paths]))
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """The table, or some ``columns``. Raises `InputError`, also for files whose columns or their types differ."""
-        if len(self.paths) == 1:
-            return read_table(self.paths[0], columns)
-        tables = [read_table(path, columns) for path in self.paths]
-        schema = _unified(self, [table.schema for table in tables])
-        return pa.concat_tables([_converted(table, schema, path)
+        tables = [read_table(path, columns, self.stated.types) for path in self.paths]
+        schema = _unified(self, [self._checked(table.schema, path)
                                  for path, table in zip(self.paths, tables, strict=True)])
+        return self.stated.table(tables[0] if len(tables) == 1 else pa.concat_tables([
+            _converted(table, schema, path) for path, table in zip(self.paths, tables, strict=True)]))
 
+    def _checked(self, schema: pa.Schema, path: Path) -> pa.Schema:
+        self.stated.check_types(schema, csv=path.suffix.lower() == ".csv")
+        return schema
 
     def nbytes(self, columns: Sequence[str]) -> int:
         """About how many bytes some ``columns`` have in memory, without reading rows; `columnar` must hold."""
@@ -220,11 +231,11 @@ class TableFiles:
             with _reading(path):
                 if path.suffix.lower() in IPC:
                     for batch in ipc_batches(path, columns):
-                        yield from (_converted(pa.Table.from_batches([batch.slice(at, rows)]), schema, path)
-                                    for at in range(0, len(batch), rows))
+                        yield from (self.stated.table(_converted(pa.Table.from_batches([batch.slice(at, rows)]), schema,
+                                                                 path)) for at in range(0, len(batch), rows))
                     continue
                 for batch in parquet_batches(path, rows, columns):
-                    yield _converted(pa.Table.from_batches([batch]), schema, path)
+                    yield self.stated.table(_converted(pa.Table.from_batches([batch]), schema, path))
 
 
 def _unified(files: TableFiles, schemas: Sequence[pa.Schema]) -> pa.Schema:

@@ -16,7 +16,7 @@ from splitjoin.lang.types import TIME_UNITS
 
 from .names import IPC
 
-__all__ = ["csv_read_types", "from_stored", "stored_schema", "to_stored"]
+__all__ = ["csv_read_type", "csv_read_types", "from_stored", "stored_schema", "to_stored"]
 
 #: Kinds of types whose values a CSV file holds.
 _CSV = ("is_null", "is_boolean", "is_integer", "is_float32", "is_float64", "is_decimal", "is_string", "is_large_string",
@@ -90,7 +90,7 @@ def from_stored(table: pa.Table, schema: pa.Schema, dictionaries: Mapping[str, p
 
 def csv_read_types(stored: pa.Schema) -> dict[str, pa.DataType]:
     """The types by which Arrow reads a CSV file that holds ``stored`` exactly; a cast gives its own types."""
-    return {field.name: _csv_read_type(field.type) for field in stored}
+    return {field.name: csv_read_type(field.type) for field in stored}
 
 
 class _Unreadable(ValueError):
@@ -168,7 +168,8 @@ def _seconds(time: pa.Scalar) -> int:
     return int(time.value) // (TIME_UNITS["s"] // per)
 
 
-def _csv_read_type(type_: pa.DataType) -> pa.DataType:
+def csv_read_type(type_: pa.DataType) -> pa.DataType:
+    """The type by which Arrow reads cells of ``type_`` exactly; a cast gives that type itself."""
     if not pa.types.is_decimal(type_) or pa.types.is_decimal128(type_):
         return type_
     return pa.string() if pa.types.is_decimal256(type_) else pa.decimal128(type_.precision, type_.scale)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from splitjoin.base.parquet import parquet_batches
 from splitjoin.tables import TableFiles, check_output, read_schema, read_table, write_table
 from splitjoin.tables.reading import read_piped
 from splitjoin.tables.schema_text import parse_schema
+from splitjoin.tables.type_names import named_type
 
 TABLE = pa.table({"x": [1, 2]})
 
@@ -42,7 +44,13 @@ def refused(call: Callable[[], object]) -> str:
 
 @pytest.mark.parametrize(("cells", "type_", "values"), [
     (("1", str(2**63), "18446744073709551615"), pa.uint64(), [1, 2**63, 2**64 - 1]),
-    (("", '"9223372036854775809"', " 7 ", "NULL", "007"), pa.uint64(), [None, 2**63 + 1, 7, None, 7]),
+    (("", '"9223372036854775809"', " 7 ", "NULL"), pa.uint64(), [None, 2**63 + 1, 7, None]),
+    (("01234", "1234", "", "NULL"), pa.string(), ["01234", "1234", None, "NULL"]),
+    (("0x10", "16"), pa.string(), ["0x10", "16"]), (("1", "-01"), pa.string(), ["1", "-01"]),
+    (("1.5", " 00.5", '""'), pa.string(), ["1.5", " 00.5", ""]), (("0", "0.5", "-0"), pa.float64(), [0.0, 0.5, -0.0]),
+    (("007", "5" * 30), pa.string(), ["007", "5" * 30]), (("0", "10", "100"), pa.int64(), [0, 10, 100]),
+    (("0.1000000000000000055511151231257827", "1.000000000000000056e-01", "0.30000000000000004"), pa.float64(),
+     [0.1, 0.1, 0.30000000000000004]), (("0.100000000000000000000000", "1.5"), pa.float64(), [0.1, 1.5]),
     (("+9007199254740993", "-3"), pa.int64(), [2**53 + 1, -3]),
     (("1.5", str(2**63), "1e30"), pa.float64(), [1.5, 2.0**63, 1e30]),
     (("nan", "7", "", "-nan"), pa.float64(), [math.nan, 7.0, None, math.nan]),
@@ -200,8 +208,19 @@ def test_whole_numbers_beside_fractions_are_not_rounded(folder: Path, other: str
     for call in (lambda: read_table(path), lambda: read_schema(path)):
         assert refused(call) == (
             "the numbers in column 'id' of t.csv are floats, as not all of them are whole, but float64 does not hold "
-            "9007199254740993 exactly; write whole numbers to a column of their own, or all as decimals in a Parquet "
-            "file")
+            "9007199254740993 exactly; say types={'id': 'decimal(38, 0)'}, or 'double' to round them")
+
+
+@pytest.mark.parametrize("cell", ["12345678901234567.89", "0.1000000000000000055512", "-3.14159265358979323846"])
+def test_fractions_are_not_rounded(folder: Path, cell: str) -> None:
+    """Two that differ would meet."""
+    path = csv("1.5", cell)
+    said = refused(lambda: read_table(path))
+    assert f"float64 does not hold {cell} exactly; say types={{'id': 'decimal(38, " in said
+    kind = said.partition("'id': '")[2].partition("'")[0]
+    assert read_table(path, types={"id": named_type(kind, "id")}).column("id").to_pylist() == [
+        Decimal("1.5"), Decimal(cell)]
+    assert read_table(path, types={"id": pa.float64()}).column("id").to_pylist() == [1.5, float(cell)]
 
 
 @pytest.mark.parametrize("before", [0, 300_000])

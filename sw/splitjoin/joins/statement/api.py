@@ -23,7 +23,8 @@ from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.aggregates import identical_rows
 from splitjoin.rows.result import JoinResult
 from splitjoin.tables import TableFiles, TableWriter, check_columns, check_output
-from splitjoin.tables.inputs import ArrowSchema, Rows, table_or_files
+from splitjoin.tables.inputs import ArrowSchema, Rows, as_stated, table_or_files
+from splitjoin.tables.stated import NOTHING, NullValues, Stated, Types
 
 from ..arranged import arranged, sorts, whole_window
 from ..execution import Output, run
@@ -50,21 +51,23 @@ def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = 
         device: str | Device | None = None, device_options: Mapping[str, Any] | None = None,
         tables: Mapping[str, Rows] | None = None,
         aggregates: Mapping[str, AggregateClass] | None = None, sort: bool = False,
-        to: str | os.PathLike[str] | None = None, **streams: Rows | DeviceOption) -> JoinResult: ...
+        to: str | os.PathLike[str] | None = None, types: Types | None = None, null_values: NullValues | None = None,
+        **streams: Rows | DeviceOption) -> JoinResult: ...
 
 
 @overload
 def sql(text: str, *, window: WindowSpec | None = None, time: TimeSpec | None = None, order: str | Order = "total",
         device: None = None, device_options: None = None, tables: Mapping[str, ArrowSchema] | None = None,
         aggregates: Mapping[str, AggregateClass] | None = None, sort: Literal[False] = False, to: None = None,
-        **streams: ArrowSchema) -> Select: ...
+        types: None = None, null_values: NullValues | None = None, **streams: ArrowSchema) -> Select: ...
 
 
 def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSpec | None = None,
         order: str | Order = "total", device: str | Device | None = None,
         device_options: Mapping[str, Any] | None = None, tables: Mapping[str, Any] | None = None,
         aggregates: Mapping[str, AggregateClass] | None = None, sort: bool = False,
-        to: str | os.PathLike[str] | None = None, **streams: Any) -> Any:
+        to: str | os.PathLike[str] | None = None, types: Types | None = None, null_values: NullValues | None = None,
+        **streams: Any) -> Any:
     """Run a SELECT over two streams, or prepare it for a streaming session.
 
     ``SELECT … FROM trades t JOIN quotes q ON … WHERE …``, over windows. The first table is R, the second S; docs/sql.md
@@ -84,6 +87,8 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
         aggregates: Classes under `splitjoin.aggregate` by the names that the text calls them by.
         sort: As for `splitjoin.join`.
         to: As for `splitjoin.join`.
+        types: As for `splitjoin.join`; ``"t.x"`` names the column of one table.
+        null_values: Likewise, of rows and of streams.
         streams: The tables by name: ``trades=…, quotes=…``. Each is what `splitjoin.join` takes (of Parquet and Arrow
             files, only the columns needed are read); or a schema. Other names are options of the device, as in
             ``device="sim", cores=8``.
@@ -98,8 +103,9 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
     if not isinstance(text, str):
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
     sort = sorts(sort)
+    stated = Stated(types, null_values, [*(tables or {}), *streams])
     rest = _Rest(text, tables, streams, device, device_options, sort, to, {
-        "window": window, "time": time, "order": order})
+        "window": window, "time": time, "order": order}, stated)
     try:
         statement = parse(text)
     except SeveralTables:
@@ -124,12 +130,13 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
             raise InputError("a device runs rows, but schemas were given; give the device to splitjoin.open")
         if sort or to is not None:
             raise InputError(f"{'sort' if sort else 'to'} is for rows, but schemas were given; leave it out")
-        r, s = (schema_of(side, data) for side, data in zip(SIDES, given, strict=True))
+        r, s = (schema_of(side, data) for side, data in zip(SIDES, rest.declared(given, statement.tables), strict=True))
         return make_select(statement, r, s, window=window, time=time, order=order, aggregates=aggregates)
     if any(schemas):
         name = statement.tables[schemas.index(True)].name
         raise InputError(f"the tables must be given as rows both, or as schemas both, but {name!r} is a schema")
     left, right = (rest.opened(data, t.name) for data, t in zip(given, statement.tables, strict=True))
+    stated.check()
     device = "cpu" if device is None else device
     check_options(statement, options, device, sql)
     chosen = find_device(device, **merged_options(device_options, options, device, sql))
@@ -163,8 +170,7 @@ def _several(statement: MultiwayStatement, unnamed: tuple[Any, ...], tables: Map
         if device is not None or device_options or options or sort or to is not None:
             raise InputError("a device, options, sort and to are for rows, but schemas were given; give the device to "
                              "splitjoin.open")
-        return MultiwaySelect.make(statement, [data if isinstance(data, pa.Schema) else pa.schema(data)
-                                               for data in given], aggregates=aggregates, **how)
+        return MultiwaySelect.make(statement, rest.declared(given, statement.tables), aggregates=aggregates, **how)
     if aggregates:
         raise InputError("aggregates of one's own are for joins of two tables, and for streams; leave them out, or "
                          "join two of the tables first")
@@ -173,6 +179,7 @@ def _several(statement: MultiwayStatement, unnamed: tuple[Any, ...], tables: Map
     chosen = find_device(device, **merged_options(device_options, options, device, sql))
     path = None if to is None else check_output(to)
     rows = [rest.opened(data, t.name) for data, t in zip(given, statement.tables, strict=True)]
+    rest.stated.check()
     try:
         result = multiway_rows(statement, [_read(data, statement.text, how["time"]) for data in rows], partial(
             _run, device=chosen, sort=False, to=None), sort=sort, **how)
@@ -214,19 +221,35 @@ class _Rest:
 
     def __init__(self, text: str, tables: Mapping[str, Any] | None, streams: Mapping[str, Any],
                  device: str | Device | None, device_options: Mapping[str, Any] | None, sort: bool,
-                 to: str | os.PathLike[str] | None, how: dict[str, Any]):
+                 to: str | os.PathLike[str] | None, how: dict[str, Any], stated: Stated = NOTHING):
         self._text, self._tables, self._streams, self._sort, self._to, self._how = text, tables, streams, sort, to, how
         self._device: str | Device = "cpu" if device is None else device
         self._device_options = device_options
-        self._opened: dict[int, pa.Table | TableFiles] = {}
+        self._opened: dict[tuple[int, str], pa.Table | TableFiles] = {}
+        self.stated = stated
         self.lines: tuple[str, ...] = ()
 
     def opened(self, data: Any, name: str) -> pa.Table | TableFiles:
         """``data`` as a table; files whose columns can be read separately as they are. Once, as some are."""
-        if id(data) not in self._opened:
+        key = (id(data), "" if self.stated.alike else name.lower())
+        if key not in self._opened:
             found = table_or_files(data, name)
-            self._opened[id(data)] = found if not isinstance(found, TableFiles) or found.columnar else found.read()
-        return self._opened[id(data)]
+            if self.stated:
+                found = as_stated(found, self.stated.of(name))
+            if isinstance(found, TableFiles) and found.columnar:
+                found.schema()  # whose names are known from here on
+            self._opened[key] = found if not isinstance(found, TableFiles) or found.columnar else found.read()
+        return self._opened[key]
+
+    def declared(self, given: Sequence[Any], tables: Sequence[Any]) -> list[pa.Schema]:
+        """The schemas ``given`` for ``tables``, which are streams, with their values for NULL."""
+        schemas = [data if isinstance(data, pa.Schema) else pa.schema(data) for data in given]
+        if self.stated:
+            for schema, table in zip(schemas, tables, strict=True):
+                self.stated.of(table.name).check_types(schema, csv=False)
+            schemas = [self.stated.of(table.name).declared(one) for one, table in zip(schemas, tables, strict=True)]
+            self.stated.check()
+        return schemas
 
     def nested(self, statement: Statement | MultiwayStatement) -> StatementError | None:
         """The error for a ``statement`` with a SELECT over a table that is given, but not joined; None without one."""
@@ -270,6 +293,7 @@ class _Rest:
 
         rows = {name.lower(): _read(self.opened(data, name), self._text, self._how["time"])
                 for name, data in given.items()}
+        self.stated.check()
         only_one = self._sort or self._how["window"] is not None or self._how["time"] is not None
         try:
             answer = Surroundings(rows, run_join, run_several, only_one).answer(self._text)

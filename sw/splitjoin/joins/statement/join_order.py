@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from splitjoin.base.errors import PredicateError, SchemaError
 from splitjoin.engines.cpu import CpuDevice
+from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.schema import Schema
 
 from ..arranged import arranged, whole_window
@@ -84,8 +85,8 @@ class _Sizes:
         self._tables = tables
         _, self._terms = read_parts(statement, schemas)
         named = {(c.table, c.name) for term, _ in self._terms for c in term.find_all(exp.Column)}
-        self._samples = [table.select([name for name in table.column_names if (label, name) in named]).take(
-            _chosen(len(table))) for label, table in zip(self._labels, tables, strict=True)]
+        self._samples = [take_rows(table.select([name for name in table.column_names if (label, name) in named]),
+                                   _chosen(len(table))) for label, table in zip(self._labels, tables, strict=True)]
         self._rows = [self._own(n) for n in range(len(tables))]
         self._shares: dict[tuple[int, int], float] = {}
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from splitjoin.base.errors import InputError, OrderError
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.device import pairs
-from splitjoin.lang.layouts import take
+from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.order import Order, parse_order
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.time_columns import TimeSpec, time_columns
@@ -87,7 +87,7 @@ def _sorted(table: pa.Table, rows: Sequence[Ints], places: Sequence[Ints]) -> tu
     at = [place[row] for place, row in zip(places, rows, strict=False)]
     order = np.lexsort([*reversed(at), np.maximum.reduce(at)])
     chosen = pa.array(order)
-    return (pa.table([take(column, chosen) for column in table.columns], schema=table.schema),
+    return (take_rows(table, chosen),
             [row[order] for row in rows])
 
 
@@ -107,7 +107,7 @@ def _arrivals(tables: Sequence[pa.Table], labels: Sequence[str], windows: Window
             raise InputError(str(error).replace(f"r.{name}", f"{label}.{name}", 1)) from None
         if sort:
             rows = pa.array(np.argsort(of, kind="stable"))
-            table, of = table.take(rows), of[rows.to_numpy()]
+            table, of = take_rows(table, rows), of[rows.to_numpy()]
         falls = np.flatnonzero(of[1:] < of[:-1])
         if len(falls):
             raise InputError(f"the time column {label}.{name} must not decrease, but row {int(falls[0]) + 1} is "

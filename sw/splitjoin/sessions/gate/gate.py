@@ -14,6 +14,7 @@ import pyarrow as pa
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals, R, S, event_ticks, shown
 from splitjoin.engines.merging import merged_slices
+from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
 from splitjoin.tables.inputs import as_batch
@@ -22,7 +23,7 @@ from .late import LateRows
 from .lateness import LatenessRule, later
 from .readers import Reader, ReadySequence
 from .source import GateState, Shed, Source, SourceState, check_side, check_unfinished
-from .source_queue import Run, SourceQueue, rises, take_rows
+from .source_queue import Run, SourceQueue, rises
 from .times import to_ticks
 
 __all__ = ["ScaleGate"]

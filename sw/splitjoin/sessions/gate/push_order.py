@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals, R, S
+from splitjoin.lang.layouts import take_rows
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.tables.inputs import as_batch
 
 from .late import LateRows
 from .readers import ReadySequence
 from .source import GateState, Shed, Source, SourceState, check_unfinished
-from .source_queue import take_rows
 
 __all__ = ["PushOrder"]
 

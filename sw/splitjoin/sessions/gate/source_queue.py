@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.lang.layouts import take
+from splitjoin.lang.layouts import take_rows
 
-__all__ = ["Run", "SourceQueue", "rises", "take_rows"]
+__all__ = ["Run", "SourceQueue", "rises"]
 
 Ticks = npt.NDArray[np.int64]
 
@@ -147,10 +147,3 @@ def _sorted(ts: Ticks, table: pa.Table) -> Run:
         return Run(ts, table)
     order = np.argsort(ts, kind="stable")
     return Run(ts[order], take_rows(table, order))
-
-
-def take_rows(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
-    """The rows of ``table`` with these numbers, in this order, for columns of any type."""
-    chosen = pa.array(rows)
-    table = table.combine_chunks()
-    return pa.table([take(table.column(i), chosen) for i in range(table.num_columns)], schema=table.schema)
