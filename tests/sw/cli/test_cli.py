@@ -328,7 +328,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     schemas = ["--schema-r", "x:int32, y:float32, n:string", "--schema-s", "a:int32?, b:float32, m:string"]
     assert main(["explain", *schemas, "--on", "abs(r.x - s.a) <= 10 AND r.n = s.m"]) == DONE
     printed = capsys.readouterr().out
-    assert ("windows     none given: joins of whole tables compare all rows; in a circuit as below R the last 4096 "
+    assert ("windows     none given: joins of whole tables compare all rows; a circuit would hold R the last 4096 "
             "tuples; S the last 4096 tuples\n") in printed
     assert "33 bits" in printed
     assert "dictionary" in printed
