@@ -17,8 +17,8 @@ import pyarrow.ipc
 
 from .errors import first_line
 
-__all__ = ["ipc_batches", "ipc_schema", "read_ipc_file", "read_ipc_stream", "translated",
-           "validated"]
+__all__ = ["ipc_batches", "ipc_schema", "read_ipc_file", "read_ipc_stream", "translated", "validated",
+           "with_copied_unions"]
 
 #: The first bytes of an Arrow IPC file; a stream begins otherwise.
 _FILE = b"ARROW1"
@@ -69,6 +69,13 @@ def validated(rows: Any) -> Any:
     """
     rows.validate(full=True)
     _ = rows.schema.names  # raises for names that are not in UTF-8
+    return with_copied_unions(rows)
+
+
+def with_copied_unions(rows: Any) -> Any:
+    """``rows``, a table or batch, with copies of its columns that have unions: Arrow cannot count the bytes of all that
+    it reads from IPC, but those of copies.
+    """
     for at, field in enumerate(rows.schema):
         if _has_union(field.type):
             column = rows.column(at)
@@ -78,7 +85,6 @@ def validated(rows: Any) -> Any:
 
 
 def _copied(array: pa.Array) -> pa.Array:
-    """A copy of ``array``, of unions: Arrow cannot count the bytes of all that IPC gives, but those of copies."""
     return pa.concat_arrays([array, array.slice(0, 0)])
 
 

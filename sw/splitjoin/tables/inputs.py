@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError, SchemaError, first_line
+from splitjoin.base.ipc import with_copied_unions
 from splitjoin.lang.schema import Side, suggest
 
 from . import TableFiles
@@ -56,6 +57,12 @@ def table_or_files(data: Any, name: str, *, index: bool = False) -> pa.Table | T
 
     Raises `InputError` unless it is of `Rows`.
     """
+    found = _given(data, name, index=index)
+    return found if isinstance(found, TableFiles) else with_copied_unions(found)
+
+
+def _given(data: Any, name: str, *, index: bool = False) -> pa.Table | TableFiles:
+    """As `table_or_files`; also for small batches of streams, whose columns are looked at once."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -126,7 +133,7 @@ def _remedy(data: Any) -> str:
 
 def as_table(data: Any, name: str) -> pa.Table:
     """``data``, of the stream or table ``name``, as an Arrow table. Raises `InputError` unless it is of `Rows`."""
-    found = table_or_files(data, name)
+    found = _given(data, name)
     return found.read() if isinstance(found, TableFiles) else found
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from splitjoin.base.ipc import read_ipc_stream, validated
+from splitjoin.tables.inputs import table_or_files as as_rows
 
 UNION = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])])
 
@@ -26,5 +27,8 @@ def test_unions_are_copied_with_their_values(values: pa.Array) -> None:
     found = read_ipc_stream(sink.getvalue())
     assert found.to_pylist() == 2 * batch.to_pylist()
     assert found.nbytes > 0
+    again = as_rows(found, "r")
+    assert isinstance(again, pa.Table)
+    assert again.to_pylist() == found.to_pylist()
     one = validated(pa.ipc.open_stream(sink.getvalue()).read_next_batch())
     assert one.to_pylist() == batch.to_pylist()
