@@ -31,6 +31,7 @@ from .categories import places
 from .conversions import same_unit, to_float, to_unit
 from .eval.vector import constant
 from .ir import MIRRORED, Abs, And, Arith, ArithOp, Cmp, CmpOp, Col, Expr, IsNull, Lit, Neg, Not, Or
+from .local_times import check_difference, check_shift, check_text
 from .properties import denominator
 from .schema import Schema, suggest
 from .types import (
@@ -157,6 +158,7 @@ def time_literal(text: str, type_: Date | Timestamp | TimeOfDay, at: str) -> Lit
                              f"'2013-01-31'{'' if isinstance(type_, Date) else ' or ' + repr('2013-01-31 12:30:00')}"
                              ) from None
     if type_.tz is not None and moment.tzinfo is None:
+        check_text(text, at)
         moment = moment.replace(tzinfo=dt.UTC)
     us = literal(moment, at)
     assert isinstance(us.type, Timestamp)
@@ -215,9 +217,11 @@ def arith(op: ArithOp, a: Expr, b: Expr, at: str) -> Expr:
     if isinstance(ta, TimeOfDay) or isinstance(tb, TimeOfDay):
         return _times_of_day(op, a, b, at)
     if isinstance(ta, Timestamp) and isinstance(tb, Timestamp) and op == "-":
+        check_difference(ta, tb, at)
         a, b, unit = same_unit(a, b, at)
         return _fold(Arith(Duration(unit), op, a, b), at)
     if isinstance(ta, Timestamp) and isinstance(tb, Duration) and op in "+-":
+        check_shift(ta, b, at)
         a, b, unit = same_unit(a, b, at)
         return _fold(Arith(Timestamp(unit, ta.tz), op, a, b), at)
     if isinstance(ta, Duration) and isinstance(tb, Timestamp) and op == "+":

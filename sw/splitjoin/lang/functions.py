@@ -20,6 +20,7 @@ from .categories import holds_order
 from .conversions import to_float
 from .eval.vector import constant
 from .ir import Arith, Call, Case, Expr, Extreme, FloatCall, Like, Lit, StartsWith, UnitNumber, UnitStart
+from .local_times import UTC, check_unit
 from .operations import MAX_PLACES, OPERATIONS
 from .properties import denominator
 from .types import (
@@ -44,8 +45,6 @@ __all__ = ["case", "coalesce", "complement", "date_diff", "date_trunc", "distinc
 
 #: The most decimal places that exact numbers are rounded to: those of decimals.
 _EXACT_PLACES = 38
-#: Names of the zone UTC in Arrow's types.
-_UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00")
 
 
 def case(when: Sequence[Expr], then: Sequence[Expr], otherwise: Expr, at: str) -> Expr:
@@ -220,7 +219,10 @@ def _check_time(a: Expr, unit: CalendarUnit, name: str, at: str) -> None:
     if not isinstance(a.type, (Date, Timestamp)):
         raise PredicateError(f"{at!r}: {name}() needs dates or timestamps, not {a.type}")
     zone = a.type.tz if isinstance(a.type, Timestamp) else None
-    if zone is not None and zone not in _UTC and unit not in ("microsecond", "millisecond", "second"):
+    if zone is None or unit in ("microsecond", "millisecond", "second"):
+        return
+    check_unit(unit, at)
+    if zone not in UTC:
         raise PredicateError(f"{at!r}: in which {unit} a time lies depends on the time zone, and engines take the "
                              f"session's; {name}() needs a timestamp in UTC or without a zone, not {a.type}; convert "
                              f"the column before the join")

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from splitjoin.base.errors import PredicateError, SplitJoinError
 from splitjoin.lang.ir import Expr
+from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.sql.parser import Reader, parse_sql
 from splitjoin.lang.sql.source import sql_of
@@ -64,14 +65,15 @@ def read_condition(text: str, side: Callable[[int], Side | None], names: Mapping
         names: The names of attributes.
         types: Their types, as far as the log tells them.
         formulas: Expressions of attributes that Spark made of parts of the condition.
-        zone: The time zone in which Spark prints timestamps, or empty.
+        zone: The session's time zone, in which Spark prints timestamps, or empty.
 
     Raises `PredicateError` for what splitjoin does not take, or what cannot be read.
     """
     error: PredicateError | None = None
     for reading in readings(text, zone):
         try:
-            return _read(sql_tree(text, names, formulas, reading), side, names, types)
+            with session_zone(zone or None):
+                return _read(sql_tree(text, names, formulas, reading), side, names, types)
         except PredicateError as failed:
             error = error or failed
         except RecursionError:

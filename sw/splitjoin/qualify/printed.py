@@ -11,12 +11,13 @@ from typing import Any
 from sqlglot import exp
 
 from splitjoin.base.errors import PredicateError
+from splitjoin.lang.local_times import UTC
 from splitjoin.lang.sql.parser import parse_tree
 from splitjoin.lang.types import UNIT_NS
 
 from .attributes import attributes_in
 
-__all__ = ["MOST_CHARACTERS", "UTC", "Reading", "atoms", "marked", "marked_number", "null_safe", "readings", "simple",
+__all__ = ["MOST_CHARACTERS", "Reading", "atoms", "marked", "marked_number", "null_safe", "readings", "simple",
            "sql_tree", "without_truncation"]
 
 #: The longest condition that is read, in characters.
@@ -46,7 +47,6 @@ _PLAIN = re.compile(r"-?[\d.]+(?:E-?\d+)?|true|false|null|.*\b(?:INTERVAL|DATE|T
 _NULL_SAFE = re.compile(r"coalesce\((.*), [^,()]*\)", re.DOTALL)
 #: Units of timestampdiff() that have one length in UTC. It counts times of the session's time zone.
 _DIFF_UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
-UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "UCT", "Zulu")
 #: Functions that give the number of a unit since 1970.
 _EPOCH = {"unix_timestamp": "second", "to_unix_timestamp": "second", "unix_seconds": "second",
           "unix_millis": "millisecond", "unix_micros": "microsecond"}

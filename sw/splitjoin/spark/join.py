@@ -18,6 +18,7 @@ from splitjoin.engines.device import Device
 from splitjoin.engines.registry import DeviceOption, device as find_device, merged_options
 from splitjoin.joins.join import result_columns
 from splitjoin.joins.statement import Projection
+from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order, parse_order
 from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema, Side
@@ -46,7 +47,7 @@ from .untimed import UntimedJoin
 from .versions import arrow_type
 from .views import Frame, frames
 from .windows import windowed
-from .workers import check_workers, cores, shipped, task_cpus
+from .workers import check_workers, cores, local_zone, shipped, task_cpus
 
 __all__ = [
     "PartitionedJoin", "Partitions", "batch_join", "check_kinds", "check_metrics", "checked_order",
@@ -168,7 +169,8 @@ def stream_join(left: Frame, right: Frame, *, on: Predicate | Mapping[str, Predi
     inputs, named = Inputs.of(r, s, on, window, time), None
     if isinstance(on, Mapping):
         check_named(kind, streaming=is_streaming, rewrite=is_rewritten(device_options, device, refused), early=early)
-        named = NamedConditions.read(on, *checked_schemas(r, s, window, time), {"r": r, "s": s})
+        with session_zone(local_zone(r.sparkSession)):
+            named = NamedConditions.read(on, *checked_schemas(r, s, window, time), {"r": r, "s": s})
         inputs = replace(inputs, on=named.any)
     if may_be_rewritten(device_options, device, refused, r):
         query, result, chosen = made_query(inputs, order=order, names=names, kind=kind)
@@ -318,8 +320,9 @@ def made_query(inputs: Inputs, *, order: str | Order, names: ResultNames,
     left, right, time = inputs.frames["r"], inputs.frames["s"], inputs.time
     schema_r, schema_s = checked_schemas(left, right, inputs.window, time)
     try:
-        query = Query.make(schema_r, schema_s, on=inputs.condition(schema_r, schema_s), window=inputs.any_window,
-                           time=time, order=checked_order(order), **(kind or {}))
+        with session_zone(local_zone(left.sparkSession)):
+            query = Query.make(schema_r, schema_s, on=inputs.condition(schema_r, schema_s), window=inputs.any_window,
+                               time=time, order=checked_order(order), **(kind or {}))
     except PredicateError as refused:
         raise column_first(refused) from None
     if inputs.joined:

@@ -12,6 +12,7 @@ from splitjoin.base.errors import InputError, OrderError, SchemaError, Unsupport
 from splitjoin.engines.device import Device
 from splitjoin.joins.statement import Select
 from splitjoin.joins.statement.multiway import TIME, MultiwayStatement, MultiwayStep, Windows, steps
+from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.time_columns import TimeSpec
@@ -25,6 +26,7 @@ from .select_columns import result_of, sources_of
 from .streaming.frontier import Frontier
 from .streaming.plan import StreamOptions
 from .windows import ANY_WINDOW
+from .workers import local_zone
 
 __all__ = ["SeveralFrames"]
 
@@ -146,4 +148,5 @@ def _select(step: MultiwayStep, frames: Mapping[Side, DataFrame], windows: Windo
         names = [t.label for t in step.statement.tables]
         how = {"window": dict(zip(names, step.window, strict=True)), "time": windows.of_step(step)}
     r, s = checked_schemas(frames["r"], frames["s"], None if windows is None else how["window"], how["time"])
-    return Select.make(step.statement, r, s, order="none", **how)
+    with session_zone(local_zone(frames["r"].sparkSession)):
+        return Select.make(step.statement, r, s, order="none", **how)

@@ -23,7 +23,7 @@ from .task import HOME, PARTITION, STREAM, TS, null_time
 from .versions import by_number
 
 __all__ = ["Cuts", "InputStream", "Partitions", "balanced_cuts", "count_rows", "given_starts", "needed_columns",
-           "numbered", "partitioned", "quoted", "ticks"]
+           "number_of_rows", "numbered", "partitioned", "quoted", "ticks"]
 
 #: Number of time partitions, or the times at which the second, third, … begin.
 Partitions = Union[int, Sequence[Union[int, dt.date, dt.datetime]]]
@@ -196,6 +196,11 @@ def needed_columns(query: Query, side: Side, gathered: Sequence[OutputColumn], t
     needed = {query.time.name(side), *ties, *(c.name for e in read for c in columns(e) if c.side == side),
               *(c.source for c in gathered if c.side == side)}
     return [name for name in query.schema(side).names if name in needed]
+
+
+def number_of_rows(data: DataFrame) -> int:
+    """The number of rows, by a Spark job."""
+    return data.select(F.lit(1)).count()  # `count` refuses a DataFrame that has a TIME column
 
 
 def numbered(data: DataFrame, names: Sequence[str]) -> DataFrame:

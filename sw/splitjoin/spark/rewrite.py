@@ -24,6 +24,7 @@ from splitjoin.plan.linear import ExactRelation, LinearTerm
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.rows.output import OutputColumn
 
+from .partitions import number_of_rows
 from .spark_sql import TIMES, Text, Writer, number, quoted
 from .text import WHICH
 
@@ -98,7 +99,7 @@ class RewrittenJoin:
         copied = _KINDS[query.kind.how][1]
         made = cls(query, frames, gathered, bands, copied or "s", {})
         made.sql()  # refuses what it cannot write before a job runs
-        counts = {side: frames[side].count() for side in SIDES}
+        counts = {side: number_of_rows(frames[side]) for side in SIDES}
         return cls(query, frames, gathered, bands, copied or ("s" if counts["s"] <= counts["r"] else "r"), counts)
 
     @property

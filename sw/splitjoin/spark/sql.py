@@ -16,6 +16,7 @@ from splitjoin.joins.statement.checks import SeveralTables
 from splitjoin.joins.statement.inputs import bind_tables, check_named, check_options
 from splitjoin.joins.statement.multiway import MultiwayStatement, parse_multiway
 from splitjoin.joins.statement.parts import Statement, parse
+from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES
 from splitjoin.lang.time_columns import TimeSpec
@@ -31,6 +32,7 @@ from .select_columns import result_of, sources_of
 from .streaming.plan import StreamOptions
 from .ties import Ties
 from .windows import ANY_WINDOW, windowed
+from .workers import local_zone
 
 if TYPE_CHECKING:
     from .metrics import JoinMetrics
@@ -90,8 +92,9 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     refuse_ordering(statement, "leave it out, and use the DataFrame's orderBy and limit")
     streaming = check_kinds(left, right, options, partitions)
     r, s = checked_schemas(left, right, window, time)
-    select = Select.make(statement, r, s, window=ANY_WINDOW if window is None else window, time=time,
-                         order=checked_order(order), aggregates=aggregates)
+    with session_zone(local_zone(left.sparkSession)):
+        select = Select.make(statement, r, s, window=ANY_WINDOW if window is None else window, time=time,
+                             order=checked_order(order), aggregates=aggregates)
     query = select.query if time is None else windowed(select.query, window, 2)
     result = result_of(select, {"r": left, "s": right})
     check_names(left, result.names, "give one of them another name by AS")

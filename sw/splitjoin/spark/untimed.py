@@ -32,7 +32,7 @@ from splitjoin.rows.whole import WholeRows
 
 from .metrics import JoinMetrics
 from .packed import PACKED, encoded, packed_batch, packed_tables, unpacked_rows
-from .partitions import numbered
+from .partitions import number_of_rows, numbered
 from .placement import choose_device
 from .resources import leased
 from .results import ResultRows
@@ -102,7 +102,7 @@ class UntimedJoin:
         frames: dict[Side, DataFrame] = {"r": left, "s": right}
         parts = (1, 1)
         if partitions != 1:
-            rows, at_once = {side: frames[side].count() for side in SIDES}, cores(left.sparkSession)
+            rows, at_once = {side: number_of_rows(frames[side]) for side in SIDES}, cores(left.sparkSession)
             parts = ((partitions or _number(sum(rows.values()), at_once), 1) if hashed else
                      numbers_of_parts(query, rows, partitions, at_once))
         return cls(query, frames, result, gathered, projection, parts, hashed, chosen, options, refused)

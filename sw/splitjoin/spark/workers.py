@@ -20,7 +20,7 @@ from splitjoin.catalyst.reused import Reused
 from . import loader
 from .errors import rebuilt
 
-__all__ = ["check_workers", "cores", "in_a_task", "is_remote", "shipped", "task_cpus"]
+__all__ = ["check_workers", "cores", "in_a_task", "is_remote", "local_zone", "shipped", "task_cpus"]
 
 cloudpickle.register_pickle_by_value(loader)  # type: ignore[no-untyped-call]  # untyped
 
@@ -52,6 +52,11 @@ class _Shipped:
 def is_remote(spark: Any) -> bool:
     """True for a session of Spark Connect, which has no JVM of its own."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def local_zone(spark: SparkSession) -> str:
+    """The time zone by whose clock the session counts local times."""
+    return str(spark.conf.get("spark.sql.session.timeZone"))
 
 
 def check_workers(spark: SparkSession) -> None:

@@ -14,7 +14,9 @@ import pyarrow as pa
 import pytest
 
 import splitjoin
+from splitjoin.base.errors import PredicateError
 from splitjoin.qualify import FIXED, PAIRS, RATE, Candidate, qualify
+from splitjoin.qualify.conditions import read_condition
 from splitjoin.qualify.events import PlanNode
 from splitjoin.qualify.joins import _condition
 
@@ -248,3 +250,17 @@ def test_names_with_spaces_and_names_that_occur_twice(tmp_path: Path) -> None:
 ])
 def test_what_spark_prints_of_a_join(text: str, keys: list[tuple[str, str]], rest: str) -> None:
     assert _condition(PlanNode(text.split()[0], text, (), {})) == (keys, rest)
+
+
+def test_local_clocks_are_not_elapsed_time() -> None:
+    """As `stream_join` does: Spark counts differences, and days, by the clock of the session's time zone."""
+    def read(text: str, zone: str) -> str:
+        types = dict.fromkeys((1, 2), pa.timestamp("us", "UTC"))
+        return read_condition(text, lambda n: "r" if n == 1 else "s", {1: "t", 2: "u"}, types, {}, zone).text
+
+    for text in ("((t#1 - u#2) <= INTERVAL '05:00' MINUTE TO SECOND)", "(t#1 <= u#2 + INTERVAL '1' DAY)"):
+        for zone in ("UTC", "+05:30", ""):
+            assert "INTERVAL" in read(text, zone)
+        with pytest.raises(PredicateError, match="by the clock of the session's time zone, Europe/Rome"):
+            read(text, "Europe/Rome")
+    assert read("(t#1 <= u#2 + INTERVAL '23' HOUR)", "Europe/Rome") == read("(t#1 <= u#2 + INTERVAL '23' HOUR)", "UTC")

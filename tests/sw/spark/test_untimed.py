@@ -86,3 +86,11 @@ def test_what_needs_time_is_refused(frames: tuple[DataFrame, DataFrame]) -> None
         stream_join(*frames, on=ON, ties="n")
     with pytest.raises(InputError, match=r"without time=…, partitions must be a number from 1 to 100000, not \[3\]"):
         stream_join(*frames, on=ON, partitions=[3])
+
+
+def test_columns_of_times_of_day(spark: SparkSession) -> None:
+    """Spark itself refuses to count a DataFrame that has one."""
+    left, right = (spark.sql(f"SELECT id {name}, TIME'09:00:00' {name}t FROM range(9)") for name in "ab")
+    found = stream_join(left, right, on="abs(r.a - s.b) <= 1 AND r.at <= s.bt", device="golden").collect()
+    assert len(found) == 25
+    assert stream_join(left, right, on="abs(r.a - s.b) <= 1", engine="rewrite").toArrow().num_rows == 25

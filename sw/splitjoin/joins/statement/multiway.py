@@ -19,6 +19,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from splitjoin.base.errors import PredicateError, SchemaError, StatementError, WindowError
 from splitjoin.lang.kind import How
+from splitjoin.lang.local_times import ELAPSED
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.sql.parser import parse_tree
 from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
@@ -131,6 +132,7 @@ class Windows:
         """The condition that ``later`` is at most so many ticks behind ``earlier``; the trees of two times."""
         span = f"INTERVAL {ticks} {_UNITS[self.unit]}" if self.unit else str(ticks)
         tree: Any = parse_tree(f"a - b <= {span}")
+        tree.this.meta[ELAPSED] = True
         return _unplaced(tree.transform(lambda node: (later if node.name == "a" else earlier).copy() if isinstance(
             node, exp.Column) else node))
 

@@ -17,6 +17,7 @@ from .. import build, functions
 from ..build import MAX_DIGITS, find_column
 from ..casts import cast, sql_type
 from ..ir import MAX_DEPTH, ArithOp, CmpOp, Expr, Lit, too_deep
+from ..local_times import ELAPSED, session_zone
 from ..operations import OPERATIONS, functions as integer_functions, operators
 from ..schema import Schema, suggest
 from ..types import UNIT_NS, Date, TimeOfDay, Timestamp
@@ -185,7 +186,9 @@ class Reader:
         if kind in _SHIFT:
             return functions.shift(_SHIFT[kind], self.expr(a), self.expr(b), self.quote(e))
         if kind in _ARITH:
-            return build.arith(_ARITH[kind], self.expr(a), self.expr(b), self.quote(e))
+            x, y = self.expr(a), self.expr(b)
+            with session_zone(None) if ELAPSED in e.meta else contextlib.nullcontext():
+                return build.arith(_ARITH[kind], x, y, self.quote(e))
         if kind in _CMP:
             return build.compare(_CMP[kind], self.expr(a), self.expr(b), self.quote(e))
         if isinstance(e, (exp.And, exp.Or)):
