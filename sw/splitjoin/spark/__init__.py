@@ -16,6 +16,7 @@ try:
     from .explain import explain
     from .join import joined_with, stream_join
     from .metrics import JoinMetrics, Latencies
+    from .null_values import with_null_values
     from .progress_log import ProgressLog
     from .replay import replay
     from .session import local_session
@@ -28,5 +29,5 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "JoinMetrics", "Latencies", "ProgressLog", "explain", "joined_with", "local_session", "replay", "spark_jar",
-    "stream_join", "stream_sql", "task_error",
+    "stream_join", "stream_sql", "task_error", "with_null_values",
 ]

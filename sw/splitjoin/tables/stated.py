@@ -18,7 +18,8 @@ from splitjoin.lang.types import plain
 from .type_names import named_type
 from .values import typed
 
-__all__ = ["NOTHING", "UNSTATED", "NullValues", "Stated", "StatedColumns", "Types", "nulls_of", "with_nulls"]
+__all__ = ["NOTHING", "UNSTATED", "NullValues", "Stated", "StatedColumns", "Types", "null_array", "nulls_of",
+           "with_nulls"]
 
 #: Column → the type of its cells in CSV: of Arrow, or a name such as "decimal(9, 2)".
 Types = Mapping[str, Union[str, pa.DataType]]
@@ -56,7 +57,7 @@ class StatedColumns:
         fields = []
         for field in schema:
             if field.name in self.nulls:
-                values = _texts(_values(f"{self._prefix}{field.name}", self.nulls[field.name], _inner(field.type)))
+                values = _texts(null_array(f"{self._prefix}{field.name}", self.nulls[field.name], _inner(field.type)))
                 fields.append(field.with_nullable(True).with_metadata({**(field.metadata or {}),
                                                                        _KEY: json.dumps(values).encode()}))
             else:
@@ -147,7 +148,7 @@ def with_nulls(table: pa.Table, nulls: Mapping[str, Sequence[Any]], prefix: str)
         if field.name not in nulls:
             continue
         column = table.column(at)
-        values = plain(pa.chunked_array([_values(f"{prefix}{field.name}", nulls[field.name], _inner(field.type))]))
+        values = plain(pa.chunked_array([null_array(f"{prefix}{field.name}", nulls[field.name], _inner(field.type))]))
         cells = plain(column)
         hits = np.zeros(len(table), np.bool_)
         for value in values.combine_chunks():
@@ -166,13 +167,15 @@ def _inner(type_: pa.DataType) -> pa.DataType:
 
 
 def _texts(values: pa.Array) -> list[Any]:
-    """``values`` as `_values` reads them: texts, and times as whole numbers."""
+    """``values`` as `null_array` reads them: texts, and times as whole numbers."""
     whole = pa.int32() if pa.types.is_temporal(values.type) and values.type.bit_width == 32 else pa.int64()
     return list(values.cast(whole if pa.types.is_temporal(values.type) else pa.string()).to_pylist())
 
 
-def _values(name: str, values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """``values`` as an array of ``type_``: a text is read as one, and a whole number counts the unit of a time."""
+def null_array(name: str, values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """``values``, which stand for NULL in the column ``name``, as an array of its ``type_``: a text is read as one, and
+    a whole number counts the unit of a time. Raises `SchemaError` for others.
+    """
     made = []
     for value in values:
         is_text = isinstance(value, str) and not (pa.types.is_string(type_) or pa.types.is_large_string(type_)

@@ -41,10 +41,10 @@ from .watermark import WatermarkRule
 if TYPE_CHECKING:
     from ..metrics import JoinMetrics
 
-__all__ = ["SHOW_CONDITION", "StreamOptions", "StreamingJoin", "state_folder"]
+__all__ = ["SHOW_CONDITION", "WATERMARK_DELAY", "StreamOptions", "StreamingJoin", "state_folder"]
 
 #: Spark's name for the delay of a watermark, in the metadata of its column.
-_DELAY = "spark.watermarkDelayMs"
+WATERMARK_DELAY = "spark.watermarkDelayMs"
 #: The setting that leaves conditions, whose literals may be secret, out of the names in Spark's plans: true or false.
 SHOW_CONDITION = "spark.splitjoin.showCondition"
 
@@ -254,7 +254,7 @@ def _watermark(query: Query, side: Side, frame: DataFrame) -> int:
     time = query.time
     assert time is not None
     which = WHICH[side]
-    marked = {f.name: int(f.metadata[_DELAY]) for f in frame.schema if _DELAY in f.metadata}
+    marked = {f.name: int(f.metadata[WATERMARK_DELAY]) for f in frame.schema if WATERMARK_DELAY in f.metadata}
     name = time.name(side)
     if name in marked:
         if time.tick is None:
