@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from splitjoin.base.errors import SplitJoinError
+
 __all__ = ["Reused"]
 
 
@@ -24,7 +26,11 @@ class Reused:
         self._function = function
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        yield from self._function(batches)
+        try:
+            yield from self._function(batches)
+        except SplitJoinError as error:
+            # Spark quotes the whole traceback to the user, ahead of the sentence that says what to do.
+            raise error.with_traceback(None) from None
         # Only after tasks that loaded modules: what a task leaves in cycles, the next collection is to find.
         if len(sys.modules) != Reused._loaded:
             Reused._loaded = len(sys.modules)

@@ -3,11 +3,14 @@
 import gc
 import json
 import sys
+import traceback
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
 from pyspark.sql.types import StructType
 
+from splitjoin.base.errors import InputError
 from splitjoin.catalyst.reused import Reused
 from splitjoin.catalyst.task import load
 
@@ -37,3 +40,22 @@ def test_joins_of_plain_sql_do_so(monkeypatch: pytest.MonkeyPatch) -> None:
     work, _ = load(json.dumps({"type": StructType().jsonValue()}))
     assert list(work(iter([]))) == []
     assert done == ["freeze"]
+
+
+def test_errors_come_without_the_way_to_them() -> None:
+    """Spark quotes it ahead of the sentence that says what to do. Other errors keep it: they are defects."""
+    def failing(kind: type[Exception]) -> Iterator[int]:
+        try:
+            raise OSError("below")
+        except OSError as error:
+            raise kind("do this") from error
+        yield 0
+
+    with pytest.raises(InputError, match="do this") as found:
+        list(Reused(failing)(InputError))  # type: ignore[arg-type]  # what is read is the kind of error
+    said = "".join(traceback.format_exception(found.value))
+    assert "in failing" not in said
+    assert "below" not in said
+    with pytest.raises(ValueError, match="do this") as other:
+        list(Reused(failing)(ValueError))  # type: ignore[arg-type]  # likewise
+    assert "in failing" in "".join(traceback.format_exception(other.value))

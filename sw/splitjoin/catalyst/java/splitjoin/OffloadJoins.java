@@ -25,6 +25,9 @@ final class OffloadJoins extends Rule<LogicalPlan> {
   /** Of more pairs, rows through Python take longer than all comparisons in Spark. */
   private static final double MOST_SHARE = 0.1;
 
+  /** Of more rows Spark says that there are where it does not know. */
+  private static final double UNKNOWN = 1e12;
+
   /** Spark does not tell how many there are. */
   private static final double ROWS_OF_MICRO_BATCH = 10_000;
 
@@ -212,11 +215,16 @@ final class OffloadJoins extends Rule<LogicalPlan> {
         / EstimationUtils.getSizePerRow(plan.output(), none).doubleValue();
   }
 
+  /** A number of rows in words; Spark's estimate where it knows nothing is the greatest size that there is. */
+  private static String said(double rows) {
+    return rows > UNKNOWN ? "an unknown number of" : String.format("about %.0f", rows);
+  }
+
   private static void checkSize(Join join) throws ConditionWriter.Untranslated {
     double left = rows(join.left());
     double right = rows(join.right());
     if (left * right < Settings.minComparisons()) {
-      throw new ConditionWriter.Untranslated(String.format("about %.0f x %.0f rows are few (%s is %.0f)", left, right,
+      throw new ConditionWriter.Untranslated(String.format("%s x %s rows are few (%s is %.0f)", said(left), said(right),
           Settings.MIN_COMPARISONS, Settings.minComparisons()));
     }
   }
@@ -230,8 +238,8 @@ final class OffloadJoins extends Rule<LogicalPlan> {
     double left = rows(join.left());
     double right = rows(join.right());
     if (join.joinType() instanceof FullOuter$ && left + right > MOST_ROWS_OF_FULL) {
-      throw new ConditionWriter.Untranslated("a full join without an equality would be one task, and it has about "
-          + (long) (left + right) + " rows");
+      throw new ConditionWriter.Untranslated("a full join without an equality would be one task, and it has "
+          + said(left + right) + " rows");
     }
   }
 
@@ -261,6 +269,6 @@ final class OffloadJoins extends Rule<LogicalPlan> {
 
   /** Parts of about 250,000 rows; a size that Spark does not know is that of each core twice. */
   private static int number(double rows, int least) {
-    return rows > 1e12 ? 2 * least : (int) Math.min(256, Math.max(least, Math.ceil(rows / 250_000)));
+    return rows > UNKNOWN ? 2 * least : (int) Math.min(256, Math.max(least, Math.ceil(rows / 250_000)));
   }
 }
