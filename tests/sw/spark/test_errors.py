@@ -51,7 +51,7 @@ def no_jobs(spark: SparkSession) -> Iterator[None]:
     ({"order": "outer(3)"}, OrderError, r"order 'outer\(3\)' marks .* stars.*use 'none' or 'total'"),
     ({"order": "inner(1)"}, OrderError, r"order 'inner\(1\)' marks"),
     ({"select": ["y"]}, SchemaError, r"the result has no column 'y'"),
-    ({"select": 5}, SchemaError, r"select must be a list of column names, not 5"),
+    ({"select": 5}, SchemaError, r"select must be a list of column names, or a mapping of them to new ones, not 5"),
     ({"select": []}, SchemaError, r"select must name at least one column"),
     ({"metrics": 3}, InputError, r"metrics must be a JoinMetrics\(spark\), which is read after an action, not 3"),
     ({"device": "fpga"}, DeviceError, r"there is no device 'fpga'"),
