@@ -11,7 +11,7 @@ JOBS   ?= 3
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs machines formal check bench soak soak-link soak-spark soak-server chaos spark-versions spark-cluster fuzz disk synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs machines formal check bench soak soak-link soak-spark soak-server chaos spark-streams spark-versions spark-cluster fuzz disk synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ soak-spark: $(STAMP) ## An hour of a streaming join in Spark: every pair checked
 
 soak-server: $(STAMP) ## Half an hour of a server under 50 clients, killed 20 times: every row once, and no growth in memory.
 	$(BIN)/python -m tests.sw.server.soak
+
+spark-streams: $(STAMP) ## 500 random streams by Spark's own join and by splitjoin's: the same rows (hours).
+	$(BIN)/python -m tests.spark_streams
 
 chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundred and sixty times: exactly the right rows (minutes).
 	$(BIN)/python -m tests.chaos

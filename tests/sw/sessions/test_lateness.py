@@ -156,3 +156,25 @@ def test_watermarks_beyond_int64_are_saved(kind: dict[str, Any], low: bool) -> N
     with session:
         rows += session.flush().to_pylist()
     assert rows == splitjoin.join(r, s, **made, device="golden").to_pylist()
+
+
+@pytest.mark.parametrize(("rule", "first"), [("min", 10), ("max", 10), ("source", 10), ("spark", 11)])
+def test_one_rule_at_a_watermark(rule: Any, first: int) -> None:
+    """``first`` is the first time that is not late, by tuples that have got to 12 with a delay of 2; a heartbeat of
+    this time sets the same watermark, as it promises that nothing below it comes.
+    """
+    schema = pa.schema([("ts", pa.int64())])
+    query = splitjoin.query(schema, schema, on="r.ts = s.ts", window="RANGE 5", time="ts")
+
+    def late(promised: bool) -> list[int]:
+        with splitjoin.open(query, "golden", lateness=2, watermark=rule) as session:
+            if promised:
+                session.heartbeat(first)
+            else:
+                session.push_r(pa.table({"ts": [12]}))
+                session.push_s(pa.table({"ts": [12]}))
+            for ts in range(first - 3, first + 2):
+                session.push_r(pa.table({"ts": [ts]}))
+            return session.late_r().column("ts").to_pylist()
+
+    assert late(promised=False) == late(promised=True) == [first - 3, first - 2, first - 1]

@@ -29,6 +29,7 @@ from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.device_times import widened
+from splitjoin.rows.kinds import OwnSide
 from splitjoin.rows.output import OutputColumn
 
 from ..resources import leased
@@ -36,7 +37,7 @@ from ..results import MadeRows, ResultRows
 from .rows import Rows, arrival_order
 from .sessions import KeptSession, in_slices
 from .slots import Slots
-from .watermark import Progress, WatermarkRule
+from .watermark import Progress, Watermarks
 
 __all__ = ["Counts", "GroupJoin", "GroupState", "Step"]
 
@@ -139,15 +140,18 @@ class GroupJoin:
         device: The device, and its options.
         keeps: True if sessions of the device are kept between micro-batches.
         nulls_are_late: True if tuples without an event time are treated as late ones, False if they are an error.
-        nulls_are_rows: True if tuples without an event time are rows of a kind that has those that meet nothing.
+        as_spark: True if a tuple that meets nothing is a row when Spark's own join has it: at once if a term of its own
+            stream alone rules it out; one whose key is NULL with all others, and one without an event time never.
         early: True if tuples that met nothing so far are rows at once, which are taken back when a partner comes.
+        retention: For each stream how far below the watermark the times begin whose tuples are stored, in ticks; None
+            for the lengths of its windows.
     """
 
     query: Query
     schemas: Mapping[Side, pa.Schema]
     columns: Sequence[OutputColumn]
     projection: MadeRows | None
-    rule: WatermarkRule
+    rule: Watermarks
     ties: Mapping[Side, Sequence[str]]
     groups: int
     device: str | Device
@@ -156,7 +160,8 @@ class GroupJoin:
     keeps: bool = False
     nulls_are_late: bool = False
     early: bool = False
-    nulls_are_rows: bool = False
+    as_spark: bool = False
+    retention: Mapping[Side, int] | None = None
 
     @cached_property
     def _keys(self) -> KeyNumbers:
@@ -172,6 +177,12 @@ class GroupJoin:
         """
         read = {side: [c.name for c in columns(self.query.predicate) if c.side == side] for side in SIDES}
         return {side: list(dict.fromkeys([*self.ties[side], *read[side]])) for side in SIDES}
+
+    @cached_property
+    def own_sides(self) -> dict[Side, OwnSide]:
+        """The part of the condition by which the tuples of each stream are ruled out at once."""
+        found = {side: OwnSide.of(self.query, side) for side in SIDES}
+        return {side: replace(own, values=()) for side, own in found.items()} if self.as_spark else found
 
     @property
     def waits(self) -> bool:
@@ -229,7 +240,7 @@ class GroupJoin:
         for side in SIDES:
             new, slots = rows[side]
             mine = slots % self.groups == group
-            limit = state.progress.limits[side]
+            limit = progress.limits[side]
             behind = np.zeros(len(new), np.bool_) if limit is None else new.ts < limit
             late[side] = new.where(behind & mine)
             new = new.where(~behind)
@@ -296,7 +307,8 @@ class GroupJoin:
             looks_back = self.query.kind.is_asof and self.query.kind.direction != "forward"
             chosen = side == "s" and (looks_back or bool(self.query.aggregates))
             more = self.query.window_r.length if chosen else 0
-            rows = rows.slice(_below(rows.ts, passed - window.length - (more or 0)), len(rows))
+            length = window.length if self.retention is None else self.retention[side]
+            rows = rows.slice(_below(rows.ts, passed - length - (more or 0)), len(rows))
         return rows
 
     def _opposite(self, fresh: Mapping[Side, Rows], tuples: Mapping[Side, int]) -> dict[Side, Numbers]:

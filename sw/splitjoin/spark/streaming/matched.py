@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from splitjoin.lang.schema import SIDES
-from splitjoin.rows.kinds import OwnSide
 
 from .group import Counts, GroupJoin, Step
 from .group_rows import FoundPairs, GroupRows, StepRows
@@ -50,7 +49,7 @@ class MatchedRows(GroupRows):
             stored = step.state.stored[side]
             if kind.gives_unmatched(side):
                 old, new = step.before[side], step.own[side]
-                ruled_out = new.ids[OwnSide.of(join.query, side).ruled_out(new.table)]
+                ruled_out = new.ids[join.own_sides[side].ruled_out(new.table)]
                 if join.early:  # those that were not in a pair before were rows at once
                     alone = new.where(~np.isin(new.ids, matched[side]))
                     back = old.where(np.isin(old.ids, matched[side]) & ~np.isin(old.ids, before[side]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ FOLDER = "splitjoin"
 #: The setting of a query's session that has the checkpoint's place; tasks see settings that begin with "spark.".
 CHECKPOINT = "spark.splitjoin.checkpointRoot"
 _ARROW = pa.schema([("number", pa.int64()), ("query", pa.string()), ("checkpoint", pa.string()),
-                    ("hot", pa.list_(pa.int32()))])
+                    ("run", pa.string()), ("hot", pa.list_(pa.int32()))])
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,13 @@ class MicroBatch:
         number: Its number, from 0.
         query: The id of its streaming query, which outlives restarts.
         checkpoint: The place of the query's checkpoint as Spark has it; None where the query did not tell it.
+        run: Spark's id of the run of the query, another one after each restart; empty where nobody needs it.
     """
 
     number: int
     query: str
     checkpoint: str | None
+    run: str = ""
 
     @classmethod
     def of(cls, told: Mapping[str, Any] | None) -> MicroBatch:
@@ -51,17 +53,17 @@ class MicroBatch:
         Raises `UnsupportedError` where neither knows any.
         """
         if told is not None and told["number"] is not None and told["query"] is not None:
-            return cls(*(told[f.name] for f in fields(cls)))
+            return cls(told["number"], told["query"], told["checkpoint"], told.get("run") or "")
         context = TaskContext.get()
-        number, query, checkpoint = (None if context is None else context.getLocalProperty(name) for name in
-                                     ("streaming.sql.batchId", "sql.streaming.queryId", CHECKPOINT))
+        number, query, checkpoint, run = (None if context is None else context.getLocalProperty(name) for name in (
+            "streaming.sql.batchId", "sql.streaming.queryId", CHECKPOINT, "spark.jobGroup.id"))
         if number is None or query is None:
             raise UnsupportedError(
                 "a join of streaming DataFrames runs in a streaming query only; start one with writeStream. If this is "
                 "one, its foreachBatch function computes a micro-batch without any input of the join in a thread of "
                 "its own: start the thread with pyspark.inheritable_thread_target, or let the function call "
                 "persist() and count() before it starts threads")
-        return cls(int(number), query, checkpoint)
+        return cls(int(number), query, checkpoint, run or "")
 
     def root(self, given: str | None) -> str:
         """The folder of the state files: as ``given``, else below the query's checkpoint.
@@ -95,7 +97,7 @@ class PlannedBatch:
     def __init__(self, spark: SparkSession, hot: Callable[[MicroBatch], Iterable[int]] | None):
         self._spark = spark
         self._row = spark.range(0, 1, 1, 1).mapInArrow(
-            shipped(_Current(hot)), "number bigint, query string, checkpoint string, hot array<int>")
+            shipped(_Current(hot)), "number bigint, query string, checkpoint string, run string, hot array<int>")
 
     def beside(self, rows: DataFrame, *, field: str | None = None) -> DataFrame:
         """``rows`` with the struct, or a ``field`` of it, as their last column."""

@@ -29,7 +29,7 @@ from .micro_batch import MicroBatch
 from .slots import Slots
 from .spread import Spread
 from .task import GroupTask
-from .watermark import WatermarkRule
+from .watermark import SparkWatermarks
 
 __all__ = ["load"]
 
@@ -40,31 +40,34 @@ def load(spec: str) -> tuple[Any, Any]:
     ``spec``: JSON with ``stage``, "r" or "s" for what packs the rows of a side, "join" for what joins them; ``type``;
     ``batch``, the fields of `MicroBatch`; and ``join``: ``kind``, the kind of join; ``on``, the condition; ``left`` and
     ``right``, the types of the columns, and ``left_keys`` and ``right_keys``, which of them are the condition's keys;
-    ``time``, the columns of event time; ``window`` and ``delay``, the lengths of the windows and how late rows may
-    come, in µs; ``policy``, "min" or "max"; ``groups``; ``output``, the source of each column of the result; ``name``
-    of the state; ``retained`` micro-batches.
+    ``time``, the columns of event time; ``window``, the lengths of the windows, and ``kept``, how far below the
+    watermark rows are stored, in µs; ``groups``; ``output``, the source of each column of the result; ``name`` of the
+    state; ``retained`` micro-batches.
     """
     read = json.loads(spec)
     text = json.dumps(read["join"])
-    stage, batch = read["stage"], MicroBatch.of(read["batch"])
-    work = _Joined(text, batch) if stage == "join" else Spread(_join(text), stage, None, read["join"]["name"], batch)
-    return Reused(work), StructType.fromJson(read["type"])
+    stage, batch, given = read["stage"], MicroBatch.of(read["batch"]), StructType.fromJson(read["type"])
+    if stage == "join":
+        return Reused(_Joined(text, batch, arrow_type(given.fields[-1].dataType))), given
+    return Reused(Spread(_join(text), stage, None, read["join"]["name"], batch)), given
 
 
 class _Joined:
-    """The groups' task, without its last row, which counts."""
+    """The groups' task, with those of its counts that Spark's operator shows."""
 
-    def __init__(self, text: str, batch: MicroBatch):
+    def __init__(self, text: str, batch: MicroBatch, counts: pa.StructType):
         read, join = json.loads(text), _join(text)
         result = pa.schema([pa.field(f"c{n}", c.field.type) for n, c in enumerate(join.columns)])
         self._task = GroupTask(join, result, None, read["name"], read["retained"], None, None,
                                batch=batch)
+        self._counts = counts
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in self._task(batches):
             *columns, counts = batch.columns
-            if counts.null_count:
-                yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names[:-1])
+            shown = pa.StructArray.from_arrays([counts.field(f.name) for f in self._counts], fields=list(self._counts),
+                                               mask=counts.is_null())
+            yield pa.RecordBatch.from_arrays([*columns, shown], names=batch.schema.names)
 
 
 @lru_cache(maxsize=16)
@@ -84,12 +87,9 @@ def _join(text: str) -> GroupJoin:
         side: Side = "r" if name == "l" else "s"
         field = columns[side].field(n)
         output.append(OutputColumn(f"c{number}", side, field.name, field))
-    # As in Spark's own joins: a row at the watermark is late, and one without a time meets nothing, so it is a row of
-    # outer and anti joins.
-    rule = WatermarkRule(dict(zip(SIDES, read["delay"], strict=True)), dict.fromkeys(SIDES), read["policy"], True)
-    return GroupJoin(query, columns, output, None, rule, dict.fromkeys(SIDES, ()), read["groups"], "cpu",
+    return GroupJoin(query, columns, output, None, SparkWatermarks(), dict.fromkeys(SIDES, ()), read["groups"], "cpu",
                      {"threads": 1}, Slots.make(query), find_device("cpu").settles, nulls_are_late=True,
-                     nulls_are_rows=True)
+                     as_spark=True, retention=dict(zip(SIDES, read["kept"], strict=True)))
 
 
 def _columns(read: dict[str, Any], keys: list[int]) -> pa.Schema:

@@ -45,6 +45,8 @@ __all__ = ["SHOW_CONDITION", "WATERMARK_DELAY", "StreamOptions", "StreamingJoin"
 
 #: Spark's name for the delay of a watermark, in the metadata of its column.
 WATERMARK_DELAY = "spark.watermarkDelayMs"
+#: Spark's setting without which rows are late by the watermark by which state is evicted.
+_ALLOW_MULTIPLE = "spark.sql.streaming.statefulOperator.allowMultiple"
 #: The setting that leaves conditions, whose literals may be secret, out of the names in Spark's plans: true or false.
 SHOW_CONDITION = "spark.splitjoin.showCondition"
 
@@ -225,8 +227,14 @@ def _rule(query: Query, frames: Mapping[Side, DataFrame], options: StreamOptions
         raise WindowError(f"late={late!r} needs watermark='min', 'max' or 'spark', as by 'source' each stream has a "
                           f"lateness of its own; give both")
     policy = policy if watermark in (None, "spark") else watermark
-    return WatermarkRule(delays, {side: _milliseconds(parse_idle(silences[side])) for side in SIDES},
-                         policy, watermark == "spark")  # type: ignore[arg-type]  # one of the names
+    idles = {side: _milliseconds(parse_idle(silences[side])) for side in SIDES}
+    if watermark != "spark":
+        return WatermarkRule(delays, idles, policy)  # type: ignore[arg-type]  # one of the names
+    # Spark counts in milliseconds; other columns than TIMESTAMP have no watermark of Spark's.
+    ticks = None if time.tick is None else max(1, TIME_UNITS["ms"] // TIME_UNITS[time.tick])
+    whole = {side: delay if delay is None or ticks is None else delay - delay % ticks for side, delay in delays.items()}
+    lags = str(frames["r"].sparkSession.conf.get(_ALLOW_MULTIPLE, "true")).lower() != "false"
+    return WatermarkRule(whole, idles, policy, True, lags, ticks)  # type: ignore[arg-type]  # one of the names
 
 
 def _of_streams(value: Any, argument: str, one: str, earlier: Mapping[Side, Frontier], of_joined: Any

@@ -23,6 +23,7 @@ from .micro_batch import MicroBatch
 from .rows import Rows
 from .slots import are_hot
 from .store import StateFiles
+from .watermark import BatchTimes
 
 __all__ = ["NOW", "PACKED", "Spread", "Unpacked", "unpacked"]
 
@@ -34,8 +35,8 @@ _ARROW = pa.schema([("group", pa.int32()), ("stream", pa.int32()), ("tuples", pa
                     ("timeless", pa.bool_()), ("rows", pa.binary())])
 
 #: A column that the driver adds to them, beside the micro-batch: its time, which Spark keeps in the checkpoint, in
-#: milliseconds since 1970.
-NOW = "now"
+#: milliseconds since 1970; and those that the rule of Catalyst adds in its place, Spark's watermarks (`BatchTimes`).
+NOW, WATERMARKS = "now", ("late", "evicted")
 
 #: Rows that are packed together.
 _PACK = 1 << 16
@@ -122,10 +123,9 @@ class Unpacked:
     """The packed rows of a group in a micro-batch.
 
     Attributes:
-        now: The time of the micro-batch in milliseconds since 1970; 0 if there are no packed rows.
         group: The number of the group; None if there are no packed rows, because no input had a partition.
         rows: The tuples of each stream with their slots.
-        greatest: The greatest event time of each stream in all groups; None for a stream without tuples.
+        times: What the watermark depends on, but for the run of the query.
         tuples: The number of tuples in all groups.
         batch: The micro-batch; None if the packed rows do not tell it.
         timeless: The tuples of each stream whose event time is NULL, of all groups; group 0 gets them.
@@ -133,10 +133,9 @@ class Unpacked:
 
     group: int | None
     rows: Mapping[Side, tuple[Rows, npt.NDArray[np.uint16]]]
-    greatest: Mapping[Side, int | None]
+    times: BatchTimes
     tuples: int
     timeless: Mapping[Side, pa.Table]
-    now: int
     batch: MicroBatch | None
 
 
@@ -147,11 +146,15 @@ def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
     slots: dict[Side, list[npt.NDArray[np.uint16]]] = {side: [np.empty(0, np.uint16)] for side in SIDES}
     greatest: dict[Side, int | None] = dict.fromkeys(SIDES)
     tuples = dict.fromkeys(SIDES, 0)
-    now, micro_batch = 0, None
+    now, watermarks, micro_batch = 0, None, None
     for batch in batches:
         if micro_batch is None and batch.num_rows and "micro_batch" in batch.schema.names:
             micro_batch = MicroBatch.of(batch.column("micro_batch")[0].as_py())
-        now = max([now, *batch.column(batch.schema.get_field_index(NOW)).to_pylist()])
+        if NOW in batch.schema.names:
+            now = max([now, *batch.column(NOW).to_pylist()])
+        elif batch.num_rows:
+            late, evicted = (batch.column(name)[0].as_py() for name in WATERMARKS)
+            watermarks = late, evicted
         groups.update(batch.column("group").to_pylist())
         for stream, n, last, lost, data in zip(*(batch.column(batch.schema.get_field_index(name)) for name in
                                                  ("stream", "tuples", "greatest", "timeless", "rows")), strict=True):
@@ -177,8 +180,8 @@ def unpacked(join: GroupJoin, batches: Iterator[pa.RecordBatch]) -> Unpacked:
         ts = event_ticks(join.query.time, side, table)
         rows[side] = Rows(table, ts, np.full(len(ts), -1, np.int64)), np.concatenate(slots[side])
     assert len(groups) <= 1, f"a task got the rows of the groups {sorted(groups)}"
-    return Unpacked(min(groups, default=None), rows, greatest, sum(tuples.values()),
-                    {side: pa.concat_tables(timeless[side]) for side in SIDES}, now, micro_batch)
+    return Unpacked(min(groups, default=None), rows, BatchTimes(greatest, now, watermarks=watermarks),
+                    sum(tuples.values()), {side: pa.concat_tables(timeless[side]) for side in SIDES}, micro_batch)
 
 
 def _tables(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

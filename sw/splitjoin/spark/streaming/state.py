@@ -36,7 +36,7 @@ __all__ = ["Version", "check_identity", "header_bytes", "identity"]
 
 MAGIC = b"SPLJGRUP"
 #: Format of the layout and its contents; a reader accepts its own only.
-FORMAT = 5
+FORMAT = 6
 _HEAD = struct.Struct("<8sIIQI")
 #: The most bytes of a header.
 _MAX_HEADER = 256 << 20

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -106,7 +106,8 @@ class GroupTask:
         before, state, reloaded = self._load(files, batch, group, names)
         progress = state.progress
         if new.group is not None:
-            progress = self.join.rule.after(progress, {**new.greatest, **self._reached(of, group)}, new.now)
+            greatest = {**new.times.greatest, **self._reached(of, group)}
+            progress = self.join.rule.after(progress, replace(new.times, greatest=greatest, run=of.run))
         step = self.join.step(state, group, new.rows, progress, new.tuples)
         counts = Counts()
         key, kept, rows = self._key(files, group), None, None
@@ -154,9 +155,14 @@ class GroupTask:
     def _without_time(self, new: Unpacked) -> Iterator[pa.Table]:
         """The rows of tuples without an event time, which meet nothing."""
         join = self.join
-        for side in SIDES if join.nulls_are_rows else ():
-            if join.query.kind.gives_unmatched(side) and (count := len(new.timeless[side])):
-                tables = {other: join.schemas[other].empty_table() for other in SIDES} | {side: new.timeless[side]}
+        for side in SIDES if join.as_spark else ():
+            if not join.query.kind.gives_unmatched(side):
+                continue
+            rows = new.timeless[side]
+            if join.query.kind.how != "anti":  # a kind of Spark's streams, which keeps them for ever
+                rows = rows.filter(pa.array(join.own_sides[side].ruled_out(rows)))
+            if count := len(rows):
+                tables = {other: join.schemas[other].empty_table() for other in SIDES} | {side: rows}
                 at = {other: np.full(count, -1, np.int64) for other in SIDES} | {side: np.arange(count)}
                 yield from join.result.of_pairs(tables["r"], tables["s"], at["r"], at["s"])
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from splitjoin.spark.streaming.watermark import Progress, WatermarkRule
+from splitjoin.spark.streaming.watermark import BatchTimes, Progress, SparkWatermarks, WatermarkRule
 
 
 def watermarks(rule: WatermarkRule, *batches: tuple[int, int | None, int | None]) -> list[int | None]:
     """The watermark after each of the ``batches``: the time, and the greatest event time of R and of S in it."""
     progress, found = Progress(), []
     for now, r, s in batches:
-        progress = rule.after(progress, {"r": r, "s": s}, now)
+        progress = rule.after(progress, BatchTimes({"r": r, "s": s}, now))
         found.append(progress.watermark)
     return found
 
@@ -29,18 +29,50 @@ def test_the_greater_of_both_streams() -> None:
         8, 8, 25, 25]
 
 
-def test_a_row_at_the_watermark_is_late_as_in_spark() -> None:
-    assert watermarks(WatermarkRule(DELAYS, beyond=True), (0, 10, None), (1, 20, 9)) == [None, 5]
+def progress_of(rule: WatermarkRule,
+                *batches: tuple[str, int | None, int | None]) -> list[tuple[int | None, int | None]]:
+    """The first event times of each micro-batch that are not late and that are not evicted, of R: its run, and the
+    greatest times of R and of S in it.
+    """
+    progress, found = Progress(), []
+    for run, r, s in batches:
+        progress = rule.after(progress, BatchTimes({"r": r, "s": s}, 0, run))
+        found.append((progress.limits["r"], progress.watermark))
+    return found
+
+
+def test_a_micro_batch_moves_the_watermark_of_the_next_one_as_in_spark() -> None:
+    """A tuple at the watermark is late too; state goes by the watermark, tuples are late by the one before it."""
+    batches = ("a", 10, None), ("a", 20, 9), ("a", 30, 30), ("a", None, None), ("a", None, None)
+    assert progress_of(WatermarkRule(DELAYS, beyond=True), *batches) == [
+        (None, None), (None, None), (None, 5), (5, 26), (26, 26)]
+    assert progress_of(WatermarkRule(DELAYS, beyond=True, lags=False), *batches) == [
+        (None, None), (None, None), (5, 5), (26, 26), (26, 26)]
+
+
+def test_spark_counts_milliseconds_from_1970_and_forgets_what_came_before_a_restart() -> None:
+    rule = WatermarkRule({"r": 2000, "s": 0}, beyond=True, spark=1000)
+    assert progress_of(rule, ("a", -5000, -900), ("a", 4999, 9000), ("a", 5000, None)) == [(1, 1), (1, 1), (1, 2001)]
+    # The watermark of the next micro-batch is kept. Then S, which has had no tuple, holds it back.
+    assert progress_of(rule, ("a", 4999, 9000), ("b", 90000, None), ("b", None, None), ("b", None, 7000),
+                       ("b", None, None)) == [(1, 1), (1, 2001), (2001, 2001), (2001, 2001), (2001, 7001)]
+    assert progress_of(WatermarkRule({"r": 0, "s": 0}, policy="max", beyond=True, spark=1000), ("a", 4000, 9000),
+                       ("b", 5000, None), ("b", None, None)) == [(1, 1), (1, 9001), (9001, 9001)]
+
+
+def test_watermarks_of_spark_itself() -> None:
+    progress = SparkWatermarks().after(Progress(), BatchTimes({"r": None, "s": None}, watermarks=(3, 7)))
+    assert (progress.limits["s"], progress.watermark) == (3001, 7001)
 
 
 def test_each_stream_by_itself() -> None:
     rule, progress = WatermarkRule(DELAYS, {"r": None, "s": 30}, policy="source"), Progress()
     found = []
     for now, r, s in ((0, 10, None), (1, 20, 9), (2, 12, 30), (3, 40, None), (33, 50, None), (34, 51, 20)):
-        progress = rule.after(progress, {"r": r, "s": s}, now)
+        progress = rule.after(progress, BatchTimes({"r": r, "s": s}, now))
         found.append((progress.watermark, progress.limits["r"], progress.limits["s"]))
-    # From 33 on S is idle, and late by R, until it speaks.
-    assert found == [(None, 8, None), (4, 18, 4), (18, 18, 25), (25, 38, 25), (48, 48, 48), (48, 49, 48)]
+    # From 33 on S is idle, and its next tuples are late by R.
+    assert found == [(None, None, None), (4, 8, None), (18, 18, 4), (25, 18, 25), (48, 38, 25), (48, 48, 48)]
 
 
 def test_one_stream_alone() -> None:
@@ -66,8 +98,8 @@ def test_an_idle_stream_does_not_hold_the_watermark_back(batches: list[Any], exp
 
 
 def test_another_rule_goes_on_from_where_the_watermark_is() -> None:
-    before = WatermarkRule(DELAYS).after(Progress(), {"r": 30, "s": 40}, 0)
+    before = WatermarkRule(DELAYS).after(Progress(), BatchTimes({"r": 30, "s": 40}))
     assert before.watermark == 28
     later = WatermarkRule({"r": 20, "s": 20})
-    assert later.after(before, {"r": 41, "s": 41}, 0).watermark == 28
-    assert later.after(before, {"r": 49, "s": 49}, 0).watermark == 29
+    assert later.after(before, BatchTimes({"r": 41, "s": 41})).watermark == 28
+    assert later.after(before, BatchTimes({"r": 49, "s": 49})).watermark == 29

@@ -16,6 +16,8 @@ public final class SplitJoinExtensions extends AbstractFunction1<SparkSessionExt
     extensions.injectResolutionRule(session -> new StreamCheckpoints.Told(session));
     // Behind the rules that push filters into joins, and before those that choose the order of joins by cost.
     extensions.injectPreCBORule(session -> new OffloadJoins(session.sparkContext()));
+    extensions.injectPlannerStrategy(session -> new StreamNode.Strategy());
+    extensions.injectColumnar(session -> new SparkWatermarks.WithoutState());
     return BoxedUnit.UNIT;
   }
 }

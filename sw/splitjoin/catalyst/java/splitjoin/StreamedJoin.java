@@ -2,49 +2,42 @@ package splitjoin;
 
 import java.time.ZoneId;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper;
 import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys;
+import org.apache.spark.sql.catalyst.plans.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.*;
-import org.apache.spark.unsafe.types.CalendarInterval;
 
 /**
  * The plan of a join of two streams in splitjoin: the rows of each side packed for the groups that get them, one
  * exchange, and the groups, as of {@code splitjoin.spark.stream_join}.
  *
- * <p>For Spark, the plan has no state; a group keeps its own below the query's checkpoint. So the watermarks of the
- * inputs are lowered by the length of the windows: the joined rows' times are above them, as those of the operators
- * that Spark runs on them must be.
+ * <p>A group keeps its state below the query's checkpoint; Spark's own operator keeps the watermarks
+ * ({@link SparkWatermarks}), so that rows are late, come and go as in Spark's own joins.
  */
 final class StreamedJoin {
   /** What is known of the joins of a streaming query so far, those below others first. */
   static final class Query {
     /** The number of joins, by which their states are named. */
     private int joins;
-    /** How far columns of joined rows lie behind their greatest value, in µs, by the ids of the columns. */
-    private final Map<ExprId, Long> delays = new HashMap<>();
-    /** Other columns with a watermark, which do not say when the joined rows come. */
+    /** Columns with a watermark that joins have not used, which do not say when the joined rows come. */
     private final Set<ExprId> undelayed = new HashSet<>();
   }
 
   private static final long SECOND = 1_000_000;
   private static final long DAY = 86_400 * SECOND;
   private static final String DELAY = "spark.watermarkDelayMs";
-  /** What {@code splitjoin.spark.streaming.spread} gives; the time of the micro-batch counts for idle streams alone. */
+  /** The columns that {@code splitjoin.spark.streaming.spread} gives. */
   private static final StructType PACKED = new StructType().add("group", IntegerType$.MODULE$)
       .add("stream", IntegerType$.MODULE$).add("tuples", LongType$.MODULE$).add("greatest", LongType$.MODULE$)
       .add("timeless", BooleanType$.MODULE$).add("rows", BinaryType$.MODULE$);
-  /** Operators whose rows come long after those that they are made of, by no delay that a rule knows. */
-  private static final Set<String> DELAYING = Set.of("Aggregate", "FlatMapGroupsWithState", "TransformWithState",
-      "FlatMapGroupsInPandasWithState", "TransformWithStateInPandas", "TransformWithStateInPySpark");
 
   private final TranslatedJoin of;
   private final Attribute left;
@@ -52,6 +45,9 @@ final class StreamedJoin {
   /** How far a row's time may lie behind that of a partner, in µs. */
   private final long leftBehind;
   private final long rightBehind;
+  /** How far below the watermark the times end at which Spark evicts rows, in µs. */
+  private final long leftKept;
+  private final long rightKept;
   private final Query query;
 
   /** Raises {@code Untranslated} for a join without a bound of time on both sides. */
@@ -59,27 +55,27 @@ final class StreamedJoin {
     this.of = of;
     this.query = query;
     Join join = of.join;
-    checkTimely(join.left());
-    checkTimely(join.right());
     List<Attribute> lefts = times(join.left(), "left");
     List<Attribute> rights = times(join.right(), "right");
     for (Attribute l : lefts) {
       for (Attribute r : rights) {
-        Long back = behind(l, r);
-        Long forth = behind(r, l);
+        Long back = kept(l, r);
+        Long forth = kept(r, l);
         if (back != null && forth != null) {
-          checkUnmatched(l, r);
+          boolean isKey = isKey(l, r);
           left = l;
           right = r;
-          leftBehind = back;
-          rightBehind = forth;
+          leftBehind = length(back);
+          rightBehind = length(forth);
+          leftKept = isKey ? 0 : back;
+          rightKept = isKey ? 0 : forth;
           return;
         }
       }
     }
     Attribute l = lefts.get(0);
     Attribute r = rights.get(0);
-    boolean lacksLeft = behind(l, r) == null;
+    boolean lacksLeft = kept(l, r) == null;
     throw new ConditionWriter.Untranslated("its condition does not bound the time by which a row of "
         + (lacksLeft ? "the left stream" : "the right stream") + " may be before its partner; add "
         + (lacksLeft ? l.sql() + " >= " + r.sql() : r.sql() + " >= " + l.sql()) + " - INTERVAL … to it");
@@ -123,45 +119,64 @@ final class StreamedJoin {
         .orElse(null);
   }
 
-  /** Rows that met nothing wait for the watermark, and that of joined rows may stand still while Spark's goes on. */
-  private void checkUnmatched(Attribute l, Attribute r) throws ConditionWriter.Untranslated {
-    boolean waits = !of.kind.equals("inner") && !of.kind.equals("semi");
-    if (waits && (query.delays.containsKey(l.exprId()) || query.delays.containsKey(r.exprId()))) {
-      throw new ConditionWriter.Untranslated("it is a join of the kind " + of.kind + " of joined rows, whose rows that "
-          + "meet nothing might come when the operators behind it have closed their time; only inner and semi joins "
-          + "may follow another join");
-    }
-  }
-
-  private static void checkTimely(LogicalPlan side) throws ConditionWriter.Untranslated {
-    if (side.isStreaming() && (DELAYING.contains(side.getClass().getSimpleName()) || side instanceof Join
-        && Scala.<LogicalPlan>list(side.children()).stream().allMatch(LogicalPlan::isStreaming))) {
-      throw new ConditionWriter.Untranslated("it reads what Spark's " + side.nodeName() + " of streams gives, whose "
-          + "delay is not known");
-    }
-    for (LogicalPlan child : Scala.<LogicalPlan>list(side.children())) {
-      checkTimely(child);
-    }
-  }
-
-  /** How far {@code time} may lie behind {@code other} in a pair, in µs, by Spark's own analysis; null without bound. */
-  private Long behind(Attribute time, Attribute other) {
+  /**
+   * How far the times at which Spark evicts rows lie below the watermark, in µs, by its own analysis of how far
+   * {@code time} may be behind {@code other} in a pair; null without bound.
+   */
+  private Long kept(Attribute time, Attribute other) {
     scala.Option<Object> found = StreamingJoinHelper.getStateValueWatermark(
         AttributeSet.fromAttributeSets(Scala.seq(time.references())),
         AttributeSet.fromAttributeSets(Scala.seq(other.references())), of.join.condition(),
         scala.Option.apply((Object) 0L));
-    if (found.isEmpty()) {
-      return null;
-    }
-    long behind = -1000 * (Long) found.get(); // in milliseconds, rounded up
-    boolean isFixed = ZoneId.of(SQLConf.get().sessionLocalTimeZone(), ZoneId.SHORT_IDS).getRules().isFixedOffset();
-    // A day of an INTERVAL may have some hours more or less than 24.
-    return Math.max(0, Math.abs(behind) >= DAY / 2 && !isFixed ? behind + DAY : behind);
+    return found.isEmpty() ? null : -1000 * (Long) found.get(); // from milliseconds, rounded up
   }
 
-  private long delay(Attribute time) {
-    Long known = query.delays.get(time.exprId());
-    return known != null ? known : 1000 * time.metadata().getLong(DELAY);
+  /** The length of a window in which all pairs are. */
+  private static long length(long kept) {
+    boolean isFixed = ZoneId.of(SQLConf.get().sessionLocalTimeZone(), ZoneId.SHORT_IDS).getRules().isFixedOffset();
+    // A day of an INTERVAL may have some hours more or less than 24.
+    return Math.max(0, Math.abs(kept) >= DAY / 2 && !isFixed ? kept + DAY : kept);
+  }
+
+  /** True if the times are equal in each pair: Spark then evicts rows by them alone. */
+  private boolean isKey(Attribute l, Attribute r) throws ConditionWriter.Untranslated {
+    List<Expression> lefts = keys(true);
+    List<Expression> rights = keys(false);
+    for (int n = 0; n < lefts.size(); n++) {
+      if (lefts.get(n).semanticEquals(l) && rights.get(n).semanticEquals(r)) {
+        return true;
+      }
+      if (isMarked(lefts.get(n)) || isMarked(rights.get(n))) {
+        throw new ConditionWriter.Untranslated("an event time, of " + lefts.get(n).sql() + " = " + rights.get(n).sql()
+            + ", is equal to what is none");
+      }
+    }
+    return false;
+  }
+
+  private static boolean isMarked(Expression e) {
+    return e instanceof Attribute && ((Attribute) e).metadata().contains(DELAY);
+  }
+
+  /** The operands of the equalities of a side. */
+  private List<Expression> keys(boolean isLeft) {
+    scala.Option<scala.Tuple8<JoinType, scala.collection.immutable.Seq<Expression>,
+        scala.collection.immutable.Seq<Expression>, ?, ?, ?, ?, ?>> found = (scala.Option) ExtractEquiJoinKeys.unapply(
+        of.join);
+    if (found.isEmpty()) {
+      return List.of(Nodes.integer(0));
+    }
+    return Scala.list((scala.collection.Seq<Expression>) (isLeft ? found.get()._2() : found.get()._3()));
+  }
+
+  /** The columns of a side, of which {@code time} alone is marked as an event time. */
+  private static List<Attribute> columns(LogicalPlan side, Attribute time) {
+    List<Attribute> found = new ArrayList<>();
+    for (Attribute a : Scala.<Attribute>list(side.output())) {
+      boolean isOther = a.metadata().contains(DELAY) && !a.exprId().equals(time.exprId());
+      found.add(isOther ? a.withMetadata(new MetadataBuilder().withMetadata(a.metadata()).remove(DELAY).build()) : a);
+    }
+    return found;
   }
 
   LogicalPlan plan(SparkContext context, PythonWorker worker) {
@@ -174,21 +189,33 @@ final class StreamedJoin {
     String join = "{\"kind\":\"" + of.kind + "\",\"on\":" + of.condition + ",\"left\":" + TranslatedJoin.numbered(of.left).json() + ",\"right\":"
         + TranslatedJoin.numbered(of.right).json() + ",\"left_keys\":" + of.leftKeys + ",\"right_keys\":"
         + of.rightKeys + ",\"time\":[" + leftTime + "," + rightTime + "],\"window\":[" + leftBehind + ","
-        + rightBehind + "],\"delay\":[" + delay(left) + "," + delay(right) + "],\"policy\":\""
-        + conf.getConfString("spark.sql.streaming.multipleWatermarkPolicy", "min").toLowerCase() + "\",\"groups\":"
-        + groups + ",\"output\":" + of.sources + ",\"name\":\"sql-" + query.joins++ + "\",\"retained\":"
+        + rightBehind + "],\"kept\":[" + leftKept + "," + rightKept + "],\"groups\":" + groups + ",\"output\":"
+        + of.sources + ",\"name\":\"sql-" + query.joins++ + "\",\"retained\":"
         + conf.getConfString("spark.sql.streaming.minBatchesToRetain", "100") + "}";
-    long length = Math.max(leftBehind, rightBehind);
-    LogicalPlan packed = new Union(Scala.seq(
-        packed(lowered(of.join.left(), length), of.left, "r", context, worker, join, groups),
-        packed(lowered(of.join.right(), length), of.right, "s", context, worker, join, groups)), false, false);
-    List<Attribute> given = Scala.list(packed.output());
-    LogicalPlan grouped = Nodes.partitioned(given.get(given.size() - 1), groups, packed);
-    StructType type = of.type();
-    noteDelays(length);
-    return Nodes.mapInArrow("splitjoin[stream, " + of.kind + ", left " + leftBehind / 1e6 + " s and right " + rightBehind / 1e6
-        + " s back, " + groups + " groups, " + of.text() + "]", function(context, worker, "join", join, type), type,
-        of.output, grouped);
+    JoinType type = of.join.joinType() instanceof LeftAnti$ ? LeftOuter$.MODULE$ : of.join.joinType() instanceof InnerLike
+        ? Inner$.MODULE$ : of.join.joinType();
+    SparkWatermarks watermarks = new SparkWatermarks(type, of.join.condition().get(), keys(true), keys(false),
+        columns(of.join.left(), left), columns(of.join.right(), right));
+    int[] labels = Nodes.labels(groups);
+    List<Object[]> none = new ArrayList<>();
+    for (int group = 0; group < groups; group++) {
+      none.add(new Object[] {group, 0, 0L, null, false, new byte[0], labels[group]});
+    }
+    LogicalPlan packed = watermarks.of(packed(of.join.left(), of.left, "r", context, worker, join, labels),
+        packed(of.join.right(), of.right, "s", context, worker, join, labels), none);
+    Attribute label = Scala.<Attribute>list(packed.output()).get(PACKED.size());
+    List<Attribute> output = new ArrayList<>(of.output);
+    output.add(Nodes.attribute("counts", SparkWatermarks.COUNTS));
+    StructType given = of.type().add("counts", SparkWatermarks.COUNTS);
+    LogicalPlan rows = Nodes.mapInArrow("splitjoin[stream, " + of.kind + ", left " + leftBehind / 1e6 + " s and right "
+        + rightBehind / 1e6 + " s back, " + groups + " groups, " + of.text() + "]", function(context, worker, "join",
+        join, given), given, output, Nodes.partitioned(label, groups, packed));
+    for (Attribute a : Scala.<Attribute>list(of.join.output())) {
+      if (isMarked(a) && !a.exprId().equals(left.exprId()) && !a.exprId().equals(right.exprId())) {
+        query.undelayed.add(a.exprId());
+      }
+    }
+    return new Project(Scala.<NamedExpression>seq(of.output), SparkWatermarks.counted(rows));
   }
 
   private static org.apache.spark.api.python.PythonFunction function(SparkContext context, PythonWorker worker,
@@ -206,7 +233,7 @@ final class StreamedJoin {
 
   /** The rows of a side, packed; the last column is the label by which Spark sends them to their group. */
   private static LogicalPlan packed(LogicalPlan side, List<Expression> columns, String stream, SparkContext context,
-      PythonWorker worker, String join, int groups) {
+      PythonWorker worker, String join, int[] labels) {
     List<NamedExpression> numbered = new ArrayList<>();
     for (int n = 0; n < columns.size(); n++) {
       numbered.add(Nodes.named(columns.get(n), "c" + n));
@@ -217,48 +244,10 @@ final class StreamedJoin {
     }
     LogicalPlan rows = Nodes.mapInArrow("splitjoin_spread_" + stream, function(context, worker, stream, join, PACKED),
         PACKED, output, new Project(Scala.seq(numbered), side));
-    List<Object> labels = new ArrayList<>();
-    for (int label : Nodes.labels(groups)) {
-      labels.add(label);
-    }
-    Expression label = new GetArrayItem(new Literal(new GenericArrayData(labels.toArray()),
+    Expression label = new GetArrayItem(new Literal(new GenericArrayData(labels),
         new ArrayType(IntegerType$.MODULE$, false)), output.get(0), false);
     List<NamedExpression> kept = new ArrayList<>(output);
-    kept.add(Nodes.named(new Literal(0L, LongType$.MODULE$), "now"));
     kept.add(Nodes.named(label, "label"));
     return new Project(Scala.seq(kept), rows);
-  }
-
-  /** The plan with each watermark so much lower. */
-  private static LogicalPlan lowered(LogicalPlan plan, long micros) {
-    LogicalPlan made = (LogicalPlan) plan.mapChildren(child -> lowered((LogicalPlan) child, micros));
-    if (!(made instanceof EventTimeWatermark)) {
-      return made;
-    }
-    CalendarInterval delay = ((EventTimeWatermark) made).delay();
-    CalendarInterval longer = new CalendarInterval(delay.months, delay.days, delay.microseconds + micros);
-    Object[] arguments = new Object[made.productArity()];
-    for (int n = 0; n < arguments.length; n++) {
-      Object argument = made.productElement(n);
-      arguments[n] = argument == delay ? longer : argument;
-    }
-    return (LogicalPlan) made.makeCopy(arguments);
-  }
-
-  /**
-   * How far the times of joined rows come behind their greatest so far. With W = min(l − delay l, r − delay r) of the
-   * greatest l and r so far, a row comes above W − length, and none was above min(l, r + how far right may be behind).
-   * So do rows that met nothing: they come when W passes the end of their window, which it had not done before.
-   */
-  private void noteDelays(long length) {
-    long l = delay(left);
-    long r = delay(right);
-    query.delays.put(left.exprId(), Math.max(l, r + rightBehind) + length);
-    query.delays.put(right.exprId(), Math.max(r, l + leftBehind) + length);
-    for (Attribute a : Scala.<Attribute>list(of.join.output())) {
-      if (a.metadata().contains(DELAY) && !a.exprId().equals(left.exprId()) && !a.exprId().equals(right.exprId())) {
-        query.undelayed.add(a.exprId());
-      }
-    }
   }
 }
