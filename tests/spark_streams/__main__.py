@@ -30,10 +30,9 @@ def main() -> int:
     for seed in range(arguments.first, arguments.first + arguments.count):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                streams = RandomStreams(spark, seed, Path(folder))
-                streams.check()
+                RandomStreams(spark, seed, Path(folder, "sql")).check()
                 if seed % 5 == 0:
-                    streams.check_call()
+                    RandomStreams(spark, seed, Path(folder, "call")).check_call()
             except Exception:  # the next ones may find more
                 traceback.print_exc()
                 failed.append(seed)
