@@ -33,9 +33,10 @@ class _Source:
     delivered: int = 0
     spoke: bool = False
 
-    def own_mark(self, delay: int | None) -> int | None:
-        """Greatest event time less the delay, or the latest heartbeat if that is greater."""
-        marks = [mark for mark in (self.heartbeat, None if self.greatest is None or delay is None
+    def own_mark(self, delay: int | None, less: int = 0) -> int | None:
+        """Greatest event time less the delay, or the latest heartbeat, ``less`` so many ticks, if that is greater."""
+        marks = [mark for mark in (None if self.heartbeat is None else self.heartbeat - less,
+                                   None if self.greatest is None or delay is None
                                    else self.greatest - delay) if mark is not None]
         return max(marks, default=None)
 
@@ -140,7 +141,7 @@ class Input:
         if self.rule == "max":
             return max((source.greatest - delay for source in self.sources
                         if source.greatest is not None and (delay := self._delay(source)) is not None), default=_NEVER)
-        marks = [source.own_mark(self._delay(source)) for source in self.sources
+        marks = [source.own_mark(self._delay(source), self.rule == "spark") for source in self.sources
                  if not source.closed and not source.idle and self._has_say(source)]
         if not marks or None in marks:
             return _NEVER

@@ -26,7 +26,7 @@ class SessionMachine(SourcesMachine):
                 sides=st.sampled_from([[R, S], [R, S], [R, S, S], [R, R, S]]), device=st.sampled_from(list(DEVICES)),
                 delays=st.one_of(st.none(), st.tuples(st.integers(0, 4), st.integers(0, 4)),
                                  st.sampled_from([(None, 3), (2, None)])),
-                rule=st.sampled_from(["min", "max", "source"]))
+                rule=st.sampled_from(["min", "spark", "max", "source"]))
     def begin(self, spec: Spec, order: str, early: bool, sides: list[int], device: str,
               delays: tuple[int | None, int | None] | None, rule: str) -> None:
         if delays is None or (None in delays and rule == "source"):
