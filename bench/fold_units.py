@@ -36,7 +36,7 @@ HOW = "Yosys, synth_lattice -family ecp5: LUT4 + 2 CCU2C of the operations betwe
 
 @splitjoin.aggregate
 class Flags:
-    """Which of 32 classes have occurred."""
+    """A bit for each of 32 classes that has occurred."""
 
     seen: unsigned(32)
 

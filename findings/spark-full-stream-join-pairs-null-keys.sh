@@ -16,6 +16,7 @@ import json
 import os
 import tempfile
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
@@ -48,6 +49,9 @@ def rows(select, kind):
 stream("l", [[(None, 1, 1), (7, 1, 2)], [(8, 50, 3)], [(8, 58, 4)]])
 stream("r", [[(None, 2, 10), (7, 2, 20)], [(9, 50, 30)], [(9, 58, 40)]])
 seen = {kind: rows("vl, vr", kind) for kind in ("INNER", "LEFT", "FULL")}
+spark.stop()
+SparkContext._gateway.proc.stdin.close()  # ends the JVM, which reads from the folder
+SparkContext._gateway.proc.wait()
 for kind, found in seen.items():
     print(f"{kind:5} {found}")
 assert (2, 20) in seen["INNER"] and (1, 10) not in seen["INNER"]

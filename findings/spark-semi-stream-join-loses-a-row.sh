@@ -16,6 +16,7 @@ import json
 import os
 import tempfile
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
@@ -48,6 +49,9 @@ def rows(select, kind):
 stream("l", [[(8, 50, 3)], [(5, 10, 5)], [(9, 58, 4)]])
 stream("r", [[(8, 50, 30)], [(5, 11, 50)], [(9, 58, 40)]])
 inner, semi = rows("vl, vr", "INNER"), rows("vl", "LEFT SEMI")
+spark.stop()
+SparkContext._gateway.proc.stdin.close()  # ends the JVM, which reads from the folder
+SparkContext._gateway.proc.wait()
 print("INNER    ", inner)
 print("LEFT SEMI", semi)
 assert (5, 50) in inner

@@ -89,8 +89,8 @@ def check_memory(pairs: int, need: int) -> None:
 
 
 def room_for(most: int, size: int) -> int:
-    """How many of at most ``most`` rows of ``size`` bytes there is memory for; `sys.maxsize` where they take so little
-    that nobody looks.
+    """The number of at most ``most`` rows of ``size`` bytes that fit into memory; `sys.maxsize` where they take so
+    little that nobody looks.
     """
     return sys.maxsize if most * size <= _SMALL else available_memory() // size
 

@@ -58,7 +58,7 @@ def input_options(parser: argparse.ArgumentParser) -> None:
 
 
 def stated_columns(args: argparse.Namespace, names: Sequence[str]) -> Stated:
-    """What `input_options` say of the tables ``names``."""
+    """The options of `input_options` for the tables ``names``."""
     nulls = dict[str, list[str]]()
     for text in args.null_values or ():
         column, equals, value = text.partition("=")

@@ -54,7 +54,7 @@ class ResultNames:
 
     @classmethod
     def of(cls, select: Selected | None = None, suffixes: Sequence[str | None] | None = None) -> ResultNames:
-        """What a user gives. Raises `SchemaError` for anything but names, and two texts or None as suffixes."""
+        """Names from a user. Raises `SchemaError` for anything but names, and two texts or None as suffixes."""
         return cls(None if select is None else _names(select),
                    cls.suffixes if suffixes is None else _checked_suffixes(suffixes))
 

@@ -99,8 +99,8 @@ def _counted(query: Query, incoming: Arrivals, visible: Spans, work: Work) -> in
 
 
 def _within(keys: Codes, start: Rows, end: Rows, low: Codes, high: Codes) -> int:
-    """How many positions from each ``start`` to before ``end`` (m,) have ``keys`` (n,) from ``low`` to ``high`` (m,):
-    the sum.
+    """The number of positions, over all of ``start`` to before ``end`` (m,), whose ``keys`` (n,) are from ``low`` to
+    ``high`` (m,).
     """
     some = np.flatnonzero((end > start) & (low <= high))
     start, end, ordered = start[some], end[some], np.sort(keys)
@@ -110,8 +110,8 @@ def _within(keys: Codes, start: Rows, end: Rows, low: Codes, high: Codes) -> int
 
 
 def _below(ranks: Rows, start: Rows, end: Rows, limit: Rows) -> int:
-    """How many positions from each ``start`` to before ``end`` (m,) have ``ranks`` (n,) below ``limit`` (m,), which is
-    at most n: the sum. Bit by bit, from the highest on, the ranks are parted into those with 0 and with 1.
+    """The number of positions, over all of ``start`` to before ``end`` (m,), whose ``ranks`` (n,) are below ``limit``
+    (m,), which is at most n. Bit by bit, from the highest on, the ranks are parted into those with 0 and with 1.
     """
     total = 0
     for bit in reversed(range(len(ranks).bit_length())):
