@@ -83,7 +83,7 @@ def test_sums_streams_and_zones_are_refused() -> None:
         splitjoin.join(R, S, on="r.t < s.u", aggregate={"a": "sum(s.u)"})
     with pytest.raises(SchemaError, match=r"the time column r.t must be an integer, a date or a timestamp, not time"):
         splitjoin.query(R.schema, S.schema, on="TRUE", window="RANGE 5", time=("t", "u"))
-    with duckdb.connect() as db, pytest.raises(InputError, match="'z' is a time of day with a time zone; cast it to"):
+    with duckdb.connect() as db, pytest.raises(InputError, match="'z' is a time of day with a time zone; cast it in"):
         splitjoin.join(db.sql("SELECT TIMETZ '10:00:00+02' AS z"), S, on="r.z = s.u")
 
 

@@ -90,7 +90,8 @@ def test_two_sinks_at_once_in_threads(spark: SparkSession, files: Files, join: A
     wanted = rows(join(files, lambda side: spark.read.parquet(str(files.root / side))).toArrow())
     assert len(wanted) > 20
     for sink in "ab":
-        found = [spark.read.parquet(f"{files.root}/{sink}/{n}").toArrow() for n in range(3)]
+        # Spark runs micro-batches without data for the joins of plain SQL, too.
+        found = [spark.read.parquet(str(batch)).toArrow() for batch in (files.root / sink).iterdir()]
         assert rows(pa.concat_tables(found)) == wanted
 
 

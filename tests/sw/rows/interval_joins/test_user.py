@@ -70,7 +70,8 @@ def test_ways_of_examples() -> None:
     assert {name: way and (way.kind, way.limit) for name, way in ways.items()} == {
         "Variance": ("remove", 65535), "Histogram": ("remove", 65535), "SecondBest": ("merge", 2**62),
         "Smoothed": ("recompute", 0), "Vwap": ("merge", 65537), "Extent": ("merge", 2**62), "Rises": ("merge", 65535),
-        "Checksum": ("remove", 2**62), "Saturated": ("recompute", 0), "MeanDeviation": ("merge", 65535)}
+        "Checksum": ("remove", 2**62), "Saturated": ("recompute", 0), "MeanDeviation": ("merge", 65535),
+        "BestVolume": ("recompute", 0)}
 
 
 @pytest.mark.parametrize("number", [n if c is Variance else at_length(n) for n, (c, *_) in enumerate(EXAMPLES)])
