@@ -25,6 +25,7 @@ from .placement import device_name, folding, parts
 from .streaming.frontier import Frontier
 from .streaming.group import GroupJoin
 from .streaming.plan import StreamingJoin, StreamOptions
+from .streaming.watermark import WatermarkRule
 from .text import WHICH, duration, extent
 from .ties import Ties
 from .untimed import UntimedJoin
@@ -147,11 +148,12 @@ def _streaming(joined: StreamingJoin) -> list[tuple[str, str]]:
             decided if not query.is_pairs else
             "in the micro-batch that brings their second row" if not join.waits else
             "when the watermark has passed their later row: ROWS windows and order 'total' need arrival order")
+    rule = _rule(join)
     return [
         ("device", f"{device_name(join.device)}; every group runs on it, in its Spark task"),
         *_common(query, join.ties, join.device, join.options),
-        ("late", f"rows below {'or at ' if join.rule.beyond else ''}the watermark"
-                 f"{', or their own part of it' if join.rule.policy == 'source' else ''}: "
+        ("late", f"rows below {'or at ' if rule.beyond else ''}the watermark"
+                 f"{', or their own part of it' if rule.policy == 'source' else ''}: "
                  f"{_watermark(join, joined.earlier)}"),
         ("results", f"{'pairs' if query.is_pairs else 'rows'} come out {when}"),
         ("groups", f"{join.groups}; {spread if join.groups > 1 else 'one task joins all rows'}"),
@@ -159,10 +161,16 @@ def _streaming(joined: StreamingJoin) -> list[tuple[str, str]]:
     ]
 
 
+def _rule(join: GroupJoin) -> WatermarkRule:
+    """The rule of a call; Spark itself keeps the watermarks of plain SQL, which has its own explain."""
+    assert isinstance(join.rule, WatermarkRule)
+    return join.rule
+
+
 def _watermark(join: GroupJoin, earlier: Mapping[Side, Frontier]) -> str:
     """The rule of the watermark in words."""
     assert join.query.time is not None
-    tick, rule = join.query.time.tick, join.rule
+    tick, rule = join.query.time.tick, _rule(join)
     times = []
     for side in SIDES:
         if (delay := rule.delays[side]) is not None:
