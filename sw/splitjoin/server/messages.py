@@ -37,8 +37,8 @@ class FlightData:
 
 @dataclass(frozen=True)
 class Stated:
-    """What a message of Arrow IPC states: its kind, its rows, the bytes of its buffers once they are unpacked, its
-    dictionary, and whether it adds to that.
+    """A message of Arrow IPC as it states itself: kind, rows, the bytes of its buffers once they are unpacked,
+    its dictionary, and whether it adds to that.
     """
 
     kind: Literal["schema", "dictionary", "batch"]
@@ -97,7 +97,7 @@ def action_type(name: str, description: str) -> bytes:
 
 
 def stated(data: FlightData) -> Stated:
-    """What the message of Arrow IPC in ``data`` states. Raises `InputError` for a damaged one, and for other kinds."""
+    """The message of Arrow IPC in ``data``, as stated. Raises `InputError` for a damaged one, and for other kinds."""
     header = data.header
     if len(header) > _MOST_HEADER:
         raise InputError(f"the header of a batch must have at most {_MOST_HEADER:,} bytes, but it has "
@@ -184,7 +184,7 @@ class _Table:
         return _Table(self.data, place + _number("<I", self.data, place))
 
     def vector(self, field: int, size: int) -> tuple[int, int]:
-        """Where the items of the field begin, each of ``size`` bytes, and how many there are."""
+        """The place at which the items of the field begin, each of ``size`` bytes, and their number."""
         place = self._place(field)
         if place is None:
             return 0, 0

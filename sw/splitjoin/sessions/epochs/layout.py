@@ -30,7 +30,7 @@ STATE = re.compile(r"_state-(\d{12})")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is committed.
+    """The committed epochs.
 
     Attributes:
         epochs: How many epochs are committed; the next one has this number.
@@ -73,7 +73,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """What `json_bytes` has put into a file; None if it is not there."""
+    """The contents of a file that `json_bytes` made; None if it is not there."""
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
