@@ -21,8 +21,8 @@ from bench.record import Recorder, arguments
 from splitjoin import unsigned
 from splitjoin.circuit.cost import Resources
 from splitjoin.circuit.cost.folding import pipeline_cost
-from splitjoin.circuit.fold_nodes import Graph, Node, build_graph
-from splitjoin.circuit.fold_schedule import ScheduledGraph, scheduled
+from splitjoin.hls.graph import Graph, Node, build_graph
+from splitjoin.hls.pipeline import ScheduledGraph, scheduled
 from splitjoin.lang.fold import Fold
 from splitjoin_hw.hls.graph import combinational, pipelined
 
@@ -208,7 +208,7 @@ def main() -> None:
             "shown": found.lut4 >= LEAST}, HOW)
         out.add("stages", scheduled(graph, CLOCK).ahead, "cycles", {
             "aggregate": name, "program": program, "clock": CLOCK, "shown": found.lut4 >= LEAST},
-            "splitjoin.circuit.fold_schedule")
+            "splitjoin.hls.pipeline")
         clock = ROUTED.get((name, program))
         if clock is not None and not options.quick:
             pipeline = scheduled(graph, clock)

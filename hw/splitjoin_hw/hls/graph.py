@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed, unsigned
 
-from splitjoin.circuit.fold_nodes import Graph, Node
-from splitjoin.circuit.fold_schedule import ScheduledGraph
+from splitjoin.hls.graph import Graph, Node
+from splitjoin.hls.pipeline import ScheduledGraph
 from splitjoin.lang.fold import Width
 
 __all__ = ["combinational", "outside_width", "pipelined"]

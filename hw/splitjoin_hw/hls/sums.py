@@ -7,8 +7,8 @@ from operator import and_, or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from splitjoin.circuit.schedule import FACTOR
 from splitjoin.circuit.wire import Axis, Sum
+from splitjoin.hls.delays import FACTOR
 
 __all__ = ["sum_test"]
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from splitjoin.base.errors import UnsupportedError
+from splitjoin.hls.graph import Graph, Node, width_of
 from splitjoin.lang.fold import Slot
-
-from .fold_nodes import Graph, Node, width_of
 
 __all__ = ["StateBounds"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .fold_nodes import Graph, Node, width_of
-from .fold_schedule import ScheduledGraph
+from splitjoin.hls.graph import Graph, Node, width_of
+from splitjoin.hls.pipeline import ScheduledGraph
 
 __all__ = ["FoldPart", "FoldValue", "StateSlot", "count_part", "empty_part", "extreme_part", "sum_part"]
 

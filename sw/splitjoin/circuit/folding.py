@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.errors import SplitJoinError, UnsupportedError
+from splitjoin.hls.graph import build_graph, width_of
+from splitjoin.hls.pipeline import scheduled
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.aggregate_functions import FoldTerm, Term
 from splitjoin.lang.eval.vector import Vector, evaluate
@@ -26,9 +28,7 @@ from splitjoin.lang.types import Date, Duration, Timestamp, is_exact
 from splitjoin.plan.keys import Codes
 
 from .fold_bounds import StateBounds
-from .fold_nodes import build_graph, width_of
 from .fold_parts import FoldPart, FoldValue, StateSlot, count_part, extreme_part, sum_part
-from .fold_schedule import scheduled
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .wire import ROW_BITS

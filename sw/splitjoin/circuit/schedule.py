@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["FACTOR", "SUM_STAGES", "Gate", "PipelineRegisters", "Schedule", "additions", "arranged", "parts"]
+__all__ = ["SUM_STAGES", "Gate", "PipelineRegisters", "Schedule", "additions", "arranged", "parts"]
 
 #: Cycles from keys to the outcome of a sum test without further registers: differences, the axes' values, the
 #: comparison.
 SUM_STAGES = 3
-#: Bits of the factors of one multiplier.
-FACTOR = 18
 #: Most signals that a gate of an arranged tree combines: the inputs of a LUT4.
 _INPUTS = 4
 

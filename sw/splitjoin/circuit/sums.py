@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+from splitjoin.hls.delays import FACTOR
 from splitjoin.lang.ir import Abs, Arith, Call, CmpOp, Expr, Isqrt, sides
 from splitjoin.lang.properties import denominator, value_range
 from splitjoin.lang.schema import Side
@@ -20,7 +21,7 @@ from splitjoin.plan.linear import ExactKey, LinearTerm, Total, exact_key
 from splitjoin.plan.passes.strength import NotComputed
 from splitjoin.plan.text import terms_text
 
-from .schedule import FACTOR, additions
+from .schedule import additions
 
 __all__ = ["LIMIT_BITS", "Axis", "AxisKind", "AxisRelation", "Sum", "SumRelation", "axis_value_bits", "kept_bits",
            "sum_relation"]

@@ -12,8 +12,8 @@ from amaranth.lib.wiring import In, Out
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from splitjoin import UnsupportedError
-from splitjoin.circuit.fold_nodes import Graph, Node, build_graph, width_of
-from splitjoin.circuit.fold_schedule import ScheduledGraph, scheduled
+from splitjoin.hls.graph import Graph, Node, build_graph, width_of
+from splitjoin.hls.pipeline import ScheduledGraph, scheduled
 from splitjoin.lang.fold import Fold, Width
 from splitjoin_hw.hls.graph import combinational, outside_width, pipelined
 from tests.testbench.on_amaranth import simulate

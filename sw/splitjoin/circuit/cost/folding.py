@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..fold_bits import FoldBits
-from ..fold_nodes import Graph
+from splitjoin.hls.bits import GraphBits
+from splitjoin.hls.graph import Graph
+from splitjoin.hls.pipeline import ScheduledGraph
+
 from ..fold_parts import FoldPart
-from ..fold_schedule import ScheduledGraph
 from ..geometry import MEMORY_LATENCY, outcome_latency, position_bits, ring_rows, state_fifo_depth, state_levels
 from ..wire import ROW_BITS, Configuration
 from .elements import adder, control, counter, equal, fifo, gate, memory, mux
@@ -33,7 +34,7 @@ def graph_cost(family: Family, graph: Graph) -> Resources:
 @lru_cache(maxsize=256)
 def _cost(family: Family, graph: Graph, cycles: tuple[int, ...] | None) -> Resources:
     """The cost of ``graph``, and of the registers of a pipeline with ``cycles``."""
-    bits = FoldBits(graph, inputs(family))
+    bits = GraphBits(graph, inputs(family))
     for n in range(len(graph.nodes)):
         bits.place(0 if cycles is None else cycles[n])
     found = bits.cost(registered=cycles is not None)

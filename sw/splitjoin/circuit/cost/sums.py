@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..schedule import FACTOR
+from splitjoin.hls.delays import FACTOR
+
 from ..sums import Axis, Sum, axis_value_bits
 from .elements import adder, gate
 from .resources import Family, Resources

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from bench.fold_units import Crc8, Flags, Top3, predicted, units
 
-from splitjoin.circuit.fold_nodes import build_graph
-from splitjoin.circuit.fold_schedule import scheduled
-from splitjoin.circuit.lut_network import FALSE, TRUE, LutNetwork
+from splitjoin.hls.graph import build_graph
+from splitjoin.hls.lut_network import FALSE, TRUE, LutNetwork
+from splitjoin.hls.pipeline import scheduled
 
 RESULTS = Path(__file__).parents[4] / "bench" / "results"
 

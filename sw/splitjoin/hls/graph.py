@@ -1,4 +1,4 @@
-"""Programs of user-defined aggregates as graphs of operations on whole numbers of known ranges.
+"""Programs as graphs of operations on whole numbers of known ranges.
 
 What the circuit has no operation for is refused: quotients other than by powers of two, floats, and NULL.
 """

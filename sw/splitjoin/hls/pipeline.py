@@ -1,6 +1,6 @@
-"""The pipelines of user-defined aggregates: the cycle of each operation of a program.
+"""Pipelines: the cycle of each operation of a graph.
 
-Operations are chained within a cycle as long as their delays, bit by bit (`splitjoin.circuit.fold_bits`), fit the clock
+Operations are chained within a cycle as long as their delays, bit by bit (`splitjoin.hls.bits`), fit the clock
 that is asked for. Without a clock, every pipeline has one cycle.
 """
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from splitjoin.base.errors import UnsupportedError
 
-from .delays import register_ns
-from .fold_bits import FoldBits
-from .fold_nodes import Graph
+from .bits import GraphBits
+from .delays import REGISTERS
+from .graph import Graph
 
 __all__ = ["ScheduledGraph", "scheduled"]
 
@@ -36,16 +36,16 @@ def scheduled(graph: Graph, clock: float | None) -> ScheduledGraph:
     """
     if clock is None:
         return ScheduledGraph(graph, (0,) * len(graph.nodes))
-    room = 1000 / clock - register_ns()
-    bits, cycles = FoldBits(graph), list[int]()
+    room = 1000 / clock - REGISTERS
+    bits, cycles = GraphBits(graph), list[int]()
     for node in graph.nodes:
         cycle = max((cycles[a] for a in node.args), default=0)
         if bits.place(cycle, room) > room:
             cycle += 1
             if (ns := bits.place(cycle, room)) > room:
                 most = max([*(graph.nodes[a].width for a in node.args), node.width])
-                raise UnsupportedError(f"an operation {node.kind!r} of {most} bits takes {ns + register_ns():.1f} ns, "
-                                       f"so the clock must be at most {1000 / (ns + register_ns()):.0f} MHz, not "
+                raise UnsupportedError(f"an operation {node.kind!r} of {most} bits takes {ns + REGISTERS:.1f} ns, "
+                                       f"so the clock must be at most {1000 / (ns + REGISTERS):.0f} MHz, not "
                                        f"{clock:g}; state fewer bits, or ask for a slower clock")
         cycles.append(cycle)
     return ScheduledGraph(graph, tuple(cycles))

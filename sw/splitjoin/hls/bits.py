@@ -1,4 +1,4 @@
-"""The operations of folds bit by bit: a network of LUTs, with carry chains and multipliers as they are.
+"""The operations of a graph bit by bit: a network of LUTs, with carry chains and multipliers as they are.
 
 Sums, differences and comparisons by size are carry chains; products are multipliers. All other operations are gates,
 which LUTs cover however many words they come from, so constants, masks and shifts cost nothing by themselves.
@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .delays import chain_ns, gate_ns, product_ns
-from .fold_nodes import Graph, Node
+from .delays import FACTOR, GATE, chain_ns, product_ns
+from .graph import Graph, Node
 from .lut_network import FALSE, TRUE, LutNetwork
-from .schedule import FACTOR
 
-__all__ = ["BitCost", "FoldBits"]
+__all__ = ["BitCost", "GraphBits"]
 
 #: The fewest registers that are reset by a condition of their own.
 _LEAST_RESET = 2
@@ -51,12 +50,12 @@ class BitCost:
     flip_flops: int
 
 
-class FoldBits:
+class GraphBits:
     """The operations of a graph, placed one by one, each in a cycle. ``inputs``: of a LUT."""
 
     def __init__(self, graph: Graph, inputs: int = 4):
         self._graph = graph
-        self._network = LutNetwork(inputs, gate_ns())
+        self._network = LutNetwork(inputs, GATE)
         self._words: list[Word] = []
         self._cycles: list[int] = []
         self._macros: dict[object, _Macro] = {}

@@ -1,0 +1,25 @@
+"""The delays of a datapath's elements on ECP5, from which the pipeline registers for a clock are chosen.
+
+The figures are from datapaths placed and routed by themselves (nextpnr-ecp5, LFE5U-85F of speed grade 6, the slowest;
+bench/clocks.py), rounded up. The delay of a wire is included in that of the element it drives.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CELL", "CHAIN", "FACTOR", "GATE", "MULTIPLIER", "REGISTERS", "chain_ns", "product_ns"]
+
+#: Bits of the factors of a multiplier block, in two's complement.
+FACTOR = 18
+#: Delays in ns: into and out of registers; a gate of four signals; a carry chain, and each of its cells, which holds
+#: two bits of a sum or up to three of a comparison; a multiplier.
+REGISTERS, GATE, CHAIN, CELL, MULTIPLIER = 1.3, 1.3, 1.95, 0.05, 5.6
+
+
+def chain_ns(bits: int) -> float:
+    """The delay in ns of a carry chain: an addition, a difference or a comparison by size of ``bits`` bits."""
+    return CHAIN + CELL * -(-bits // 2)
+
+
+def product_ns(bits: int, product: int) -> float:
+    """The delay in ns of a product of ``product`` bits, whose wider factor has ``bits`` bits."""
+    return MULTIPLIER + (0.0 if bits <= FACTOR else 2 * chain_ns(product))
