@@ -19,6 +19,11 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 #: The line of docs/api/index.md that the remaining names replace.
 OTHERS = "<!-- other names -->"
+#: The names of decision records, which are not searched: their long titles would come before the pages for users.
+RECORD = re.compile(r"\d{4}-")
+#: Pages whose name begins so come later in searches: users look for how something is done first.
+BOOSTS = {"api/": 0.2, "adr/": 0.02, "CONTRIBUTING": 0.05, "architecture.md": 0.05, "benchmarks": 0.3, "formal": 0.3,
+          "qualify": 0.5, "command-line": 0.5}
 #: The line of docs/command-line.md that the commands replace.
 COMMANDS = "<!-- commands -->"
 
@@ -38,12 +43,14 @@ def named_pages() -> list[str]:
 def unnamed_pages() -> list[str]:
     """The pages that it does not name, but for records of decisions, which docs/adr/README.md lists."""
     pages = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
-    return sorted(str(page) for page in pages if not re.match(r"\d{4}-", page.name) and str(page) not in named_pages())
+    return sorted(str(page) for page in pages if not RECORD.match(page.name) and str(page) not in named_pages())
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """The page's text with everything filled in."""
     where = page.file.src_uri
+    page.meta["search"] = {"exclude": bool(RECORD.match(page.file.name)),
+                           "boost": next((boost for start, boost in BOOSTS.items() if where.startswith(start)), 1.0)}
     if where == "command-line.md":
         markdown = markdown.replace(COMMANDS, "\n".join(command_reference()))
     if where == "api/index.md":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +61,39 @@ def test_a_missing_page_or_anchor_is_an_error(site: Path) -> None:
     assert (site / "index.html").exists()
     built = re.findall(r"-m mkdocs build(.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert built == [""]
+
+
+#: What users type → the pages, one of which is to be among the first three that the search gives.
+SEARCHES = {
+    "watermark": "streaming", "late data": "streaming", "idle source": "streaming", "exactly once": "streaming",
+    "snapshot": "streaming", "outer join": "kinds", "semi join": "kinds", "as-of join": "kinds", "tolerance": "kinds",
+    "out of memory": "troubleshooting", "slow": "troubleshooting", "error": "troubleshooting",
+    "overlapping intervals": "guides/analyst", "interval join": "coming-from", "merge_asof": "coming-from",
+    "asof join": "coming-from", "foverlaps": "coming-from", "kdb aj": "coming-from", "pandas": "coming-from",
+    "polars": "coming-from", "duckdb": "coming-from", "kafka": "other-engines", "window": "language",
+    "null": "language", "float": "language", "csv": "tables", "install": "install", "pip": "install",
+    "uninstall": "install", "user defined aggregate": "user-aggregates", "subquery": "sql", "threads": "cpu",
+    "verilog": "circuits", "bitstream": "bring-up", "ulx3s": "boards", "uart": "boards", "axi": "axi", "gpu": "gpu",
+    "checkpoint": "spark-streams", "restart": "spark-streams", "stream_join": "spark", "time zone": "spark",
+    "cluster": "cluster", "tune": "tuning", "server": "server", "StreamJoin": "api/sessions",
+}
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node, which runs the site's search, is not there")
+def test_what_users_search_for_is_among_the_first_three(site: Path) -> None:
+    """Records of decisions are not searched, as their long titles would come before the pages for users."""
+    assert len(SEARCHES) >= 30
+    done = subprocess.run(["node", str(ROOT / "tests" / "support" / "site_search.mjs"), str(site)],
+                          input=json.dumps(list(SEARCHES)), capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert [page for pages in found.values() for page in pages if re.match(r"adr/\d", page)] == []
+    assert {query: found[query][:3] for query, page in SEARCHES.items() if f"{page}.html" not in found[query][:3]} == {}
+
+
+def test_the_search_works_from_a_folder_too(site: Path) -> None:
+    """The index is a script too, and the page has a worker for file: of our own."""
+    assert (site / "search" / "search_index.js").read_text(encoding="utf-8").startswith("var __index = {")
+    assert '<script src="javascripts/iframe-worker.js">' in (site / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.long

@@ -135,6 +135,8 @@ r, s = {"x": [10, 20, 30], "y": [1, 2, 3]}, {"a": [12, 70, 31], "b": [0, 1, 2]}
     "docs/guides/analyst.md": (Run("plain", before=files(
         trades="ts,price\n1,10\n4,20\n9,30\n20,40\n", quotes="ts,bid\n2,8\n4,19\n7,29\n9,33\n12,99\n")),),
     "docs/guides/researcher.md": (Run("plain"),),
+    "docs/coming-from.md": (Run("plain"),),
+    "docs/install.md": (Run("plain"),),
     "docs/index.md": (Run("plain"),),
     "docs/devices.md": (Run("plain"),),
     "docs/semantics.md": (Run("plain"),),
@@ -158,6 +160,7 @@ splitjoin.join = stand_in
     "docs/synthesis.md": (Run("plain"),),
 }
 
+_WHEEL = "the wheel stands in for the copy of the repository"
 _EMULATOR = "no board is plugged in: an emulator of it answers"
 _CLUSTER = "no cluster: one of a worker on this machine"
 #: Page → its changes.
@@ -168,6 +171,12 @@ CHANGES: dict[str, tuple[Change, ...]] = {
         Change("uart:PATH", "uart:$(board-port)", "PATH is what the emulator has printed"),
         Change("/dev/ttyUSB0", "$(board-port)", _EMULATOR),
         Change("/dev/ttyUSB*", "$(board-port)", _EMULATOR)),
+    "docs/guides/analyst.md": (Change("install .", "install splitjoin", _WHEEL),),
+    "docs/guides/fpga.md": (Change("install '.[", "install 'splitjoin[", _WHEEL),),
+    "docs/guides/spark.md": (Change("install '.[", "install 'splitjoin[", _WHEEL),),
+    "docs/install.md": (
+        Change("install .", "install splitjoin", _WHEEL),
+        Change("pip uninstall splitjoin", "pip show splitjoin", "other pages' runs need it in the same environment")),
     "docs/boards.md": (Change("/dev/ttyUSB0", "$(board-port)", _EMULATOR),),
     "docs/aggregates.md": (Change("/dev/ttyUSB0", "$(board-port)", _EMULATOR),),
     "docs/daemon.md": (
