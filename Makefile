@@ -55,6 +55,7 @@ findings: ## Surprises about other people's tools, each in a temporary folder of
 
 formal: $(STAMP) ## All formal proofs, each also with planted faults; the quick ones are among the tests too.
 	$(BIN)/python -m tests.formal
+	$(BIN)/python -m tests.formal.any_size
 
 check: lint types test ## What CI runs.
 
