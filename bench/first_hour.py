@@ -62,9 +62,9 @@ _VERILOG = ("verilog --schema-r r.parquet --schema-s s.parquet --window 'ROWS 10
 #: User → their first command: words for Python, and the number of rows of each table.
 FIRST = {
     "analyst, join of 20,000 rows": (["-c", _ANALYST], 20_000),
-    "analyst, the same on the command line": (["-m", "splitjoin", *shlex.split(_COMMAND)], 20_000),
+    "analyst, `splitjoin join` of 20,000 rows": (["-m", "splitjoin", *shlex.split(_COMMAND)], 20_000),
     "analyst, 1,000,000 rows without a window": (["-c", _WHOLE], 1_000_000),
-    "Spark engineer, the same of DataFrames": (["-c", _SPARK], 20_000),
+    "Spark engineer, stream_join of 20,000 rows": (["-c", _SPARK], 20_000),
     "FPGA engineer, Verilog of two cores": (["-m", "splitjoin", *shlex.split(_VERILOG)], 20_000),
     "FPGA engineer, 1,000 tuples on two simulated cores": (["-c", _CIRCUIT], 20_000),
 }

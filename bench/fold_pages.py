@@ -129,6 +129,6 @@ def kinds(files: Files) -> Iterator[str]:
     yield f"""\
 **Conclusion.** By equal keys within an interval, over {rows[0]["config"]["rows"]:,} rows a side with ten rows a key, on
 one thread, splitjoin takes {min(times.values()):.1f} to {max(times.values()):.1f} times the CPU seconds of the faster
-of DuckDB and Polars ([all kinds](figures/kinds.csv)): more for
+of DuckDB and Polars ([all kinds](figures/kinds.csv)). It is slower than the faster one for
 {", ".join(kind for kind, ratio in times.items() if ratio > 1)}.
 """
