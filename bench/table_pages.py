@@ -52,7 +52,8 @@ def whole_tables(files: Files) -> Iterator[str]:
     if beyond:
         won = sum(ratio < 1 for ratio in beyond)
         yield (f"\nOf {len(beyond)} joins of ten million rows, splitjoin is the fastest in {won}; the median of its "
-               f"CPU time is {statistics.median(beyond):.2g} of the fastest rival's, and the worst {beyond[-1]:.2g} times.")
+               f"CPU time is {statistics.median(beyond):.2g} of the fastest rival's, and the worst {beyond[-1]:.2g} "
+               "times.")
     yield from _orders(files)
     if "writings" in files:
         most = {row["config"]["condition"] + row["config"]["how"]: row["value"]
