@@ -16,15 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.errors import DeviceError, OrderError, UnsupportedError
+from splitjoin.lang.aggregate_functions import Term
+from splitjoin.lang.eval.vector import Vector
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 
 from .arrival import Arrivals
 from .slices import Slices
 
-__all__ = ["ITEM", "PAIR", "STAR", "Device", "Fault", "Items", "Session", "TableMatches", "TableNeighbours",
-           "TablePairs", "TableWay", "Tell", "check_inner", "check_masked", "checked_precision", "chosen_items",
-           "joined_items", "pairs", "stars", "untold"]
+__all__ = ["ITEM", "PAIR", "STAR", "Device", "Fault", "HostFolds", "Items", "Session", "TableAnswer", "TableFolds",
+           "TableMatches", "TableNeighbours", "TablePairs", "TableWay", "Tell", "check_inner", "check_masked",
+           "checked_precision", "chosen_items", "joined_items", "pairs", "stars", "untold"]
 
 #: Kinds of result items.
 PAIR, STAR = 0, 1
@@ -60,32 +62,40 @@ def untold(way: TableWay) -> None:
     """Of ways that nobody asks for."""
 
 
-@dataclass(frozen=True)
-class TablePairs:
-    """The pairs of whole tables that decide the rows of a query, by row ids: all; of a semi join the first one of each
-    tuple of R, of an anti join any, and of an as-of join the chosen one. Those of as-of joins and in order ``left``
-    are by the tuples of R, then of S; inner joins in order ``none`` have any order, and all others that of the later
-    tuples, then of the earlier ones.
+@dataclass(frozen=True, kw_only=True)
+class TableAnswer:
+    """What decides the rows of a query over whole tables, found at once.
 
     Attributes:
-        r, s: The row ids (n,).
-        at: The position of the later tuple; None where the row ids tell it, as the items of rows alone need it.
-        plan: How they were found, in words.
+        plan: How it was found, in words.
         counters: As of `Session.counters`.
-        work: What divides the work on these rows, among several threads if the device has some for this.
+        work: What divides the work on the rows, among several threads if the device has some for this.
     """
 
-    r: npt.NDArray[np.int64]
-    s: npt.NDArray[np.int64]
-    at: npt.NDArray[np.int64] | None
     plan: str
     counters: dict[str, int]
     work: Slices = field(default_factory=Slices)
 
 
 @dataclass(frozen=True)
-class TableMatches:
-    """The tuples of R that have a partner in a semi or anti join of whole tables, in place of pairs.
+class TablePairs(TableAnswer):
+    """The pairs that decide the rows, by row ids: all; of a semi join the first one of each tuple of R, of an anti join
+    any, and of an as-of join the chosen one. Those of as-of joins and in order ``left`` are by the tuples of R, then of
+    S; inner joins in order ``none`` have any order, and all others that of the later tuples, then of the earlier ones.
+
+    Attributes:
+        r, s: The row ids (n,).
+        at: The position of the later tuple; None where the row ids tell it, as the items of rows alone need it.
+    """
+
+    r: npt.NDArray[np.int64]
+    s: npt.NDArray[np.int64]
+    at: npt.NDArray[np.int64] | None
+
+
+@dataclass(frozen=True)
+class TableMatches(TableAnswer):
+    """The tuples of R that have a partner in a semi or anti join, in place of pairs.
 
     Attributes:
         met: uint8 (r,): 0 for a tuple without a partner, 1 for one all of whose partners arrive later, and 2 for one
@@ -94,35 +104,55 @@ class TableMatches:
             empty for an anti join, and in order ``left``.
         partners: The row ids of these first partners (n,).
         before: How many tuples of R arrive before each of these partners (n,).
-        plan: How they were found, in words.
-        counters: As of `Session.counters`.
-        work: As of `TablePairs`.
     """
 
     met: npt.NDArray[np.uint8]
     late: npt.NDArray[np.int64]
     partners: npt.NDArray[np.int64]
     before: npt.NDArray[np.int64]
-    plan: str
-    counters: dict[str, int]
-    work: Slices = field(default_factory=Slices)
 
 
 @dataclass(frozen=True)
-class TableNeighbours:
+class TableNeighbours(TableAnswer):
     """The nearest partners of each tuple of R, as many as the query asks for, by row ids.
 
     Attributes:
         back: Those before it in time, and at its time, the nearest first: int64 (r, up to k), −1 for none.
         fore: Those after it, and, unless ``back`` has them, at its time, likewise.
-        plan: How they were found, in words.
-        counters: As of `Session.counters`.
     """
 
     back: npt.NDArray[np.int64]
     fore: npt.NDArray[np.int64]
-    plan: str
-    counters: dict[str, int]
+
+
+@dataclass(frozen=True)
+class TableFolds(TableAnswer):
+    """The terms of a query's aggregates, in place of pairs.
+
+    Attributes:
+        bases: The row ids of R's tuples that have a row, which rise: int64 (n,).
+        term: The values of a term for a slice of ``bases``.
+    """
+
+    bases: npt.NDArray[np.int64]
+    term: Callable[[Term, slice], Vector]
+
+
+@dataclass(frozen=True)
+class HostFolds:
+    """How the host folds aggregates from arrivals, without pairs, in place of a device that says so.
+
+    Attributes:
+        engine: The engine that must fold; ``"auto"`` for the best one, and pairs where none can.
+        workers: The most threads.
+        batch: Arrivals that are folded together, of whole tables.
+        schedule_arrivals: As of `splitjoin.cpu.Tuning`.
+    """
+
+    engine: str
+    workers: int
+    batch: int
+    schedule_arrivals: int
 
 
 @dataclass(frozen=True)
@@ -235,6 +265,9 @@ class Device(ABC):
     #: True if all pairs come in total order, also where a query asks for order ``none``, which has no stars.
     in_total_order: ClassVar[bool] = False
 
+    #: True if it is the reference model, beside which rows too are decided a tuple at a time.
+    is_reference: ClassVar[bool] = False
+
     #: The most arrivals that joins and streaming sessions push at once, from 1 on: so many are encoded in memory.
     most_arrivals: ClassVar[int] = 1 << 16
     #: ``opposite``, or ``own`` where tuples leave a RANGE window as Kang's procedure prints it (semantics, section 2).
@@ -278,17 +311,30 @@ class Device(ABC):
         """
         return None
 
-    def table_pairs(self, query: Query, arrivals: Arrivals, room: int,
-                    tell: Tell = untold) -> TablePairs | TableMatches | None:
-        """The pairs that decide the rows of ``query`` over ``arrivals``, which are whole tables, found at once; None
-        where a session is expected to take less, or where more than ``room`` may come. ``tell`` gets each way that is
-        begun.
+    def join_tables(self, query: Query, arrivals: Arrivals, room: int, tell: Tell = untold) -> TableAnswer | None:
+        """What decides the rows of ``query`` over ``arrivals``, which are whole tables, found at once: `TableFolds` of
+        aggregates, `TableNeighbours` of an as-of join that chooses by distance, else `TablePairs` or `TableMatches`.
+
+        None where a session is expected to take less, or where more than ``room`` pairs may come. ``tell`` gets each
+        way that is begun.
         """
         return None
 
-    def table_neighbours(self, query: Query, arrivals: Arrivals, tell: Tell = untold) -> TableNeighbours | None:
-        """The nearest partners over ``arrivals``, which are whole tables, found at once; None where pairs tell them."""
+    def count_pairs(self, query: Query, arrivals: Arrivals, room: int) -> int | None:
+        """The number of pairs of ``query`` over ``arrivals``, which are whole tables, counted without making them; None
+        where there cannot be more than ``room``, or they cannot be counted so.
+        """
         return None
+
+    @property
+    def host_folds(self) -> HostFolds | None:
+        """How the host folds aggregates in place of this device; None where the device gives pairs or states."""
+        return None
+
+    @property
+    def of_pairs(self) -> Device:
+        """The same device, giving pairs where the user asks for an engine that folds."""
+        return self
 
 
 def check_inner(query: Query) -> None:

@@ -42,6 +42,7 @@ class GoldenDevice(Device):
     """
 
     name: ClassVar[str] = "golden"
+    is_reference: ClassVar[bool] = True
     immediate: ClassVar[bool] = True
     settles: ClassVar[bool] = True
 

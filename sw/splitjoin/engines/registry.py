@@ -14,7 +14,7 @@ from splitjoin.lang.schema import suggest
 
 from .device import Device
 
-__all__ = ["DEVICES", "DeviceOption", "argument_names", "device", "merged_options", "missing", "option_names"]
+__all__ = ["DEVICES", "DeviceOption", "argument_names", "device", "host", "merged_options", "missing", "option_names"]
 
 #: Value of a device's option.
 DeviceOption = Union[int, float, str, None, PathLike[str], Collection[int]]
@@ -91,6 +91,11 @@ def device(spec: str | Device, **options: object) -> Device:
     made = cls(**options)
     assert isinstance(made, Device)
     return made
+
+
+def host(**options: object) -> Device:
+    """The device that joins in this process, for what the host finds itself beside another device."""
+    return device("cpu", **options)
 
 
 def merged_options(given: Mapping[str, Any] | None, more: Mapping[str, Any], spec: str | Device,

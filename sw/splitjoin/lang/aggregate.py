@@ -65,6 +65,11 @@ class Aggregate:
         return self.definition.terms(self.args)
 
     @property
+    def reads_ranges(self) -> bool:
+        """True if ranges of S sorted by keys tell the value, as of `Term.reads_ranges`."""
+        return bool(self.terms) and all(term.reads_ranges for term in self.terms)
+
+    @property
     def nullable(self) -> bool:
         """False if no value is NULL."""
         return self.definition.nullable

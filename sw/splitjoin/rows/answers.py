@@ -1,30 +1,73 @@
 """How a device answers a query: by pairs, by pairs that decide, by states of a circuit, or by rows without pairs.
 
-This is the only place that chooses among these. Whoever runs a query feeds what it gets here, and places the rows.
+This is the only place that chooses among these. Whoever runs a query, over streams or whole tables, feeds what it gets
+here, and places the rows.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from splitjoin.circuit.is_circuit import is_circuit
+from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu.compiler import has_numba, needs_numba
-from splitjoin.engines.cpu.device import INTERVAL_ENGINES
-from splitjoin.engines.device import Device
+from splitjoin.engines.device import (
+    ITEM,
+    PAIR,
+    Device,
+    Items,
+    TableAnswer,
+    TableFolds,
+    TableMatches,
+    TableNeighbours,
+    TablePairs,
+    Tell,
+    untold,
+)
+from splitjoin.engines.registry import host
+from splitjoin.engines.slices import Slices
+from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 
-from .aggregates import AggregateOperator, Gather, Groups, NearestOperator, states_circuit
+from .aggregates import (
+    AggregateOperator,
+    Gather,
+    Groups,
+    NearestOperator,
+    folded_values,
+    reference_aggregates,
+    states_circuit,
+)
 from .aggregates.early import EarlyAggregateOperator
 from .aggregates.state_operator import Retained, state_operator
-from .kinds import KindOperator, UnorderedAsOfOperator, UnorderedKindOperator
-from .operator import PairOperator, RowOperator
+from .kinds import (
+    KindOperator,
+    OrderedRows,
+    UnorderedAsOfOperator,
+    UnorderedKindOperator,
+    neighbour_rows,
+    reference_neighbours,
+    reference_rows,
+    table_rows,
+)
+from .matched import matched_rows
+from .operator import PairOperator, RowBatch, RowOperator
+from .table_rows import TableRows
 
 if TYPE_CHECKING:
     from splitjoin.circuit.query_circuit import QueryCircuit
 
     from .interval_joins.choice import IntervalChoice
 
-__all__ = ["folding_operator", "interval_engine", "operator_of_pairs", "row_operator", "states_leave"]
+__all__ = ["EVERY", "folding_operator", "interval_engine", "nearest_of_pairs", "operator_of_pairs", "pairs_device",
+           "row_operator", "rows_at_once", "rows_of_pairs", "states_leave"]
+
+#: No bounds, of `rows_of_pairs`: the rows of all times.
+EVERY = (0, None, None)
 
 
 def states_leave(query: Query, device: Device) -> QueryCircuit | None:
@@ -40,15 +83,76 @@ def interval_engine(query: Query, device: Device) -> IntervalChoice | None:
     `UnsupportedError` where the device asks for an engine that cannot run the query, `ToolError` where it cannot run
     without numba.
     """
-    if not query.aggregates or device.name != "cpu":
+    asked = device.host_folds if query.aggregates else None
+    if asked is None:
         return None
     if not has_numba():
-        if getattr(device, "engine", "auto") in INTERVAL_ENGINES:
-            raise needs_numba(f"engine={getattr(device, 'engine', '')!r}", "leave engine out")
+        if asked.engine != "auto":
+            raise needs_numba(f"engine={asked.engine!r}", "leave engine out")
         return None
     from .interval_joins.choice import interval_choice  # here, as numba takes a third of a second to import
 
-    return interval_choice(query, device)
+    return interval_choice(query, asked)
+
+
+def pairs_device(query: Query, device: Device) -> Device:
+    """The device that gives the pairs of ``query`` in place of ``device``: the host where that is a circuit that folds,
+    which gives no pairs.
+    """
+    return device.of_pairs if states_leave(query, device) is None else host()
+
+
+def rows_at_once(query: Query, device: Device, incoming: Arrivals, room: int, tell: Tell = untold
+                 ) -> tuple[TableRows, TableAnswer] | None:
+    """The rows of ``query`` over ``incoming``, which are whole tables, where ``device`` finds at once what decides
+    them, and that; None where a session must run, or folds without pairs. ``room``, ``tell``: as of
+    `Device.join_tables`.
+    """
+    timed = query.window_r.length is not None or query.window_s.length is not None
+    # Without windows of time, sorting both tables once takes half as long as a state for each key.
+    if query.aggregates and timed and (interval_engine(query, device) or states_leave(query, device)):
+        return None
+    found = device.join_tables(query, incoming, room, tell)
+    match found:
+        case TableFolds(bases=bases):
+            return TableRows(bases, np.broadcast_to(np.int64(-1), len(bases)), folded_values(query, found),
+                             lambda: _base_items(bases)), found
+        case TableMatches():
+            return matched_rows(query, incoming, found), found
+        case TablePairs():
+            return TableRows.ordered(table_rows(query, incoming, found), query, incoming, found.work), found
+        case TableNeighbours():
+            return _nearest(query, incoming, neighbour_rows(query, incoming, found)), found
+    return None
+
+
+def nearest_of_pairs(query: Query, incoming: Arrivals, items: Items) -> TableRows:
+    """The rows over ``incoming`` of an as-of join that chooses by distance, from ``items``, all pairs."""
+    return _nearest(query, incoming, reference_neighbours(query, incoming, items))
+
+
+def rows_of_pairs(query: Query, device: Device, incoming: Arrivals, items: Items, gather: Gather,
+                  groups: Groups, between: tuple[int, int | None, int | None]) -> RowBatch:
+    """The rows over ``incoming`` from ``items``, the pairs that ``device`` gave: those ``between`` two times, as of
+    `KindOperator.between`. ``groups``: as of `operator_of_pairs`.
+    """
+    if device.is_reference and between == EVERY and not query.is_pairs:
+        if query.aggregates:
+            return RowBatch(*reference_aggregates(query, incoming, items, groups))
+        return RowBatch(reference_rows(query, incoming, items))
+    return operator_of_pairs(query, gather, groups).between(incoming, items, *between)
+
+
+def _nearest(query: Query, incoming: Arrivals, rows: OrderedRows) -> TableRows:
+    """``rows`` of nearest partners, which are by the tuples of R in any order."""
+    return TableRows.ordered(rows, replace(query, order=Order("left")), incoming, Slices())
+
+
+def _base_items(bases: npt.NDArray[np.int64]) -> Items:
+    """A row for each of ``bases`` as items in total order, without stars."""
+    items = np.zeros(len(bases), ITEM)
+    items["kind"], items["r"], items["s"] = PAIR, bases, -1
+    return items
 
 
 def row_operator(query: Query, device: Device, retained: Retained, gather: Gather, *,

@@ -10,9 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import Items
 from splitjoin.engines.slices import Slices
+from splitjoin.lang.query import Query
 
+from .kinds import OrderedRows, SegmentedOrder
 from .operator import RowBatch
 
 __all__ = ["ChosenRows", "SegmentedRows", "TableRows"]
@@ -45,6 +48,13 @@ class TableRows:
         """The rows of ``batch``."""
         rows = batch.rows()
         return cls(rows.items["r"], rows.items["s"], rows.values, lambda: batch.items)
+
+    @classmethod
+    def ordered(cls, rows: OrderedRows, query: Query, incoming: Arrivals, work: Slices) -> TableRows:
+        """The ``rows`` of ``query``, in the order of their places among all ``incoming`` arrivals."""
+        if isinstance(rows, SegmentedOrder):
+            return SegmentedRows(rows.segments, lambda: rows.items(query, incoming), work)
+        return cls(rows.r, rows.s, (), lambda: rows.items(query, incoming), work)
 
     def parts(self, size: int) -> Iterator[TableRows]:
         """The same rows in parts of at most ``size``, one part at least."""

@@ -12,36 +12,28 @@ import numpy as np
 from splitjoin.base.memory import check_memory, give_back, room_for, too_large, too_many
 from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.cpu.device import INTERVAL_ENGINES
-from splitjoin.engines.cpu.pair_count import counted_pairs
-from splitjoin.engines.device import (
-    ITEM,
-    PAIR,
-    STAR,
-    Device,
-    Items,
-    Session,
-    TableMatches,
-    TablePairs,
-    TableWay,
-    Tell,
-    joined_items,
-    untold,
-)
-from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.device import ITEM, PAIR, STAR, Device, Items, Session, TableWay, Tell, joined_items, untold
+from splitjoin.engines.registry import host
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 
-from .aggregates import Gather, Groups, SortedFolds, reference_aggregates, sorted_folds
+from .aggregates import Gather, Groups
 from .aggregates.state_operator import state_operator
-from .answers import interval_engine, operator_of_pairs, states_leave
-from .kinds import KindOperator, SegmentedOrder, neighbour_rows, reference_neighbours, reference_rows, table_rows
-from .matched import matched_rows
+from .answers import (
+    EVERY,
+    interval_engine,
+    nearest_of_pairs,
+    operator_of_pairs,
+    pairs_device,
+    rows_at_once,
+    rows_of_pairs,
+    states_leave,
+)
+from .kinds import KindOperator
 from .operator import RowBatch
 from .output import indices
-from .table_rows import SegmentedRows, TableRows
+from .table_rows import TableRows
 
 if TYPE_CHECKING:
     from splitjoin.circuit.driver import CircuitDevice
@@ -53,8 +45,6 @@ __all__ = ["WholeRows"]
 
 #: The arrivals of the first slice, where rows leave slice by slice.
 _FIRST = 1 << 10
-#: No bounds: the rows of all times.
-_EVERY = (0, None, None)
 #: Pairs by a session of the device.
 _SESSION = TableWay("a session, to which the tuples come in their order of arrival")
 #: Bytes of columns that are worth giving freed memory back for.
@@ -86,18 +76,17 @@ class WholeRows:
     device: Device
     arrivals: Arrivals
     groups: Groups = None
-    between: tuple[int, int | None, int | None] = _EVERY
+    between: tuple[int, int | None, int | None] = EVERY
     watch: Callable[[int, int], None] = lambda arrivals, pairs: None
     facts: dict[str, Any] = field(default_factory=lambda: {"counters": {}})
     row_bytes: int = 0
     room: int | None = None
     tell: Tell = untold
-    _folds: list[SortedFolds | None] = field(default_factory=list, init=False, repr=False)
 
     def table(self) -> TableRows:
         """All rows."""
         table = self._at_once()
-        return TableRows.of(self.batch()) if table is None else table  # also if it has no rows
+        return TableRows.of(self._batch()) if table is None else table  # also if it has no rows
 
     def tables(self, rows: int) -> Iterator[TableRows]:
         """The rows in parts of at most ``rows``; where it can be, memory holds one part at a time."""
@@ -107,34 +96,35 @@ class WholeRows:
 
     def batch(self) -> RowBatch:
         """All rows, and the stars that the device gave."""
+        table = self._at_once() if self.query.aggregates else None
+        return self._batch() if table is None else RowBatch(table.items(), table.values)
+
+    def _batch(self) -> RowBatch:
         return RowBatch.joined(list(self._batches(None)))
 
     def _at_once(self) -> TableRows | None:
-        """All rows, where the device finds the pairs that decide them at once, and they have room in memory."""
-        query, incoming = self.query, self.arrivals
-        if query.chooses_by_distance:
-            return self._nearest()
-        if self.between != _EVERY:
+        """All rows, where the device finds at once what decides them, and they have room in memory."""
+        query, incoming, nearest = self.query, self.arrivals, self.query.chooses_by_distance
+        if nearest:
+            check_memory(len(incoming.r), len(incoming.r) * min(query.kind.k, len(incoming.s)) * _NEIGHBOUR_BYTES)
+        elif self.between != EVERY or self.groups is not None:
             return None
-        if query.aggregates:
-            # Without windows of time, sorting both tables once takes half as long as a state for each key.
-            folds = self._by_ranges(self._arriving) if self._timeless else None
-            return None if folds is None else TableRows(
-                folds.bases, np.broadcast_to(np.int64(-1), len(folds.bases)), folds.values, lambda: folds.items)
         room = self._most_pairs
-        pairs = self.device.table_pairs(query, incoming, room if self.room is None else min(room, self.room), self.tell)
-        if pairs is None:
+        found = rows_at_once(query, self.device, incoming, room if self.room is None else min(room, self.room),
+                             self.tell)
+        if found is not None:
+            rows, answer = found
+            self.facts = {"plan": answer.plan, "counters": answer.counters}
+            if not query.needs_few_pairs and len(rows) * self.row_bytes >= _LARGE:
+                give_back()  # what the search had, before columns take as much memory
+            return rows
+        if not nearest:
             return None
-        if isinstance(pairs, TablePairs) and not query.kind.needs_few_pairs and (
-                len(pairs.r) * self.row_bytes >= _LARGE):
-            give_back()  # what the search had, before columns take as much memory
-        self.facts = {"plan": pairs.plan, "counters": pairs.counters}
-        if isinstance(pairs, TableMatches):
-            return matched_rows(query, incoming, pairs)
-        rows = table_rows(query, incoming, pairs)
-        if isinstance(rows, SegmentedOrder):
-            return SegmentedRows(rows.segments, lambda: rows.items(query, incoming), pairs.work)
-        return TableRows(rows.r, rows.s, (), lambda: rows.items(query, incoming), pairs.work)
+        self.tell(_SESSION)
+        with self.device.open(query.pairs) as session:
+            items = self._items(self.device, session)
+            self._note(session)
+        return nearest_of_pairs(query, incoming, items)
 
     @cached_property
     def _most_pairs(self) -> int:
@@ -152,67 +142,29 @@ class WholeRows:
     def _check_count(self) -> None:
         """Raise `CapacityError` if memory has no room for all pairs, where these can be counted without making them."""
         query, room = self.query, self._most_pairs
-        if room >= self._all_pairs or query.needs_few_pairs or query.chooses_by_distance or self.between != _EVERY:
+        if room >= self._all_pairs or query.needs_few_pairs or query.chooses_by_distance or self.between != EVERY:
             return
-        pairs = counted_pairs(query, self.arrivals, room, CpuDevice().table_work(len(self.arrivals)))
+        pairs = host().count_pairs(query, self.arrivals, room)
         if pairs is not None and pairs > room:
             raise too_many(pairs, pairs * self._pair_bytes, is_rows=query.is_pairs)
 
-    def _nearest(self) -> TableRows:
-        """The rows of an as-of join that chooses by distance."""
-        query, incoming = self.query, self.arrivals
-        check_memory(len(incoming.r), len(incoming.r) * min(query.kind.k, len(incoming.s)) * _NEIGHBOUR_BYTES)
-        nearest = self.device.table_neighbours(query, incoming, self.tell)
-        if nearest is not None:
-            self.facts = {"plan": nearest.plan, "counters": nearest.counters}
-            rows = neighbour_rows(query, incoming, nearest)
-        else:
-            self.tell(_SESSION)
-            with self.device.open(query.pairs) as session:
-                items = self._items(self.device, session)
-                self._note(session)
-            rows = reference_neighbours(query, incoming, items)
-        return TableRows(rows.r, rows.s, (), lambda: rows.items(replace(query, order=Order("left")), incoming))
-
     def _batches(self, rows: int | None) -> Iterator[RowBatch]:
         query, device = self._arriving, self.device
-        if self._timeless and (folds := self._by_ranges(query)) is not None:  # which needs no compiler
-            return iter([RowBatch(folds.items, folds.values)])
-        choice = interval_engine(query, device)
-        if self.groups is None and choice is not None:
-            return self._without_pairs(choice)
-        if self.groups is not None and isinstance(device, CpuDevice) and device.engine in INTERVAL_ENGINES:
-            device = replace(device, engine="auto")  # states cannot be put together, but pairs can
-        elif (circuit := states_leave(query, device)) is not None:
-            if self.groups is None:
+        if self.groups is None:
+            if (choice := interval_engine(query, device)) is not None:
+                return self._without_pairs(choice)
+            if (circuit := states_leave(query, device)) is not None:
                 return iter([self._of_states(cast("CircuitDevice", device), circuit)])
-            device = CpuDevice()  # a circuit that was built to fold gives no pairs
-        if not self._timeless and (folds := self._by_ranges(query)) is not None:
-            return iter([RowBatch(folds.items, folds.values)])
-        return iter([self._of_pairs(device)]) if rows is None or self.groups is not None else self._parts(device, rows)
-
-    @property
-    def _timeless(self) -> bool:
-        """True if no window has a length of time."""
-        return self.query.window_r.length is None and self.query.window_s.length is None
-
-    def _by_ranges(self, query: Query) -> SortedFolds | None:
-        """The rows by ranges of sorted keys, where these tell all aggregates; found once."""
-        if not self._folds:
-            self._folds.append(sorted_folds(query, self.arrivals, self.device) if (
-                self.between == _EVERY and self.groups is None and query.aggregates) else None)
-        folds = self._folds[0]
-        if folds is not None:
-            self.tell(TableWay(folds.plan))
-            self.facts = {"plan": folds.plan, "counters": folds.counters}
-        return folds
+            return iter([self._of_pairs(device)]) if rows is None else self._parts(device, rows)
+        interval_engine(query, device)  # which tells of an engine that cannot fold at all
+        return iter([self._of_pairs(pairs_device(query, device))])  # states cannot be put together, but pairs can
 
     def _without_pairs(self, choice: IntervalChoice) -> Iterator[RowBatch]:
         """The rows by an engine that folds aggregates itself."""
         from .interval_joins.operator import fold_slices
 
         first, end = 0, len(self.arrivals.r)
-        if self.between != _EVERY:
+        if self.between != EVERY:
             decider = KindOperator(self._arriving, bases=True)
             mine = decider.between(self.arrivals, np.empty(0, ITEM), *self.between).items["r"]  # they follow each other
             first, end = (int(mine[0]), int(mine[-1]) + 1) if len(mine) else (0, 0)
@@ -239,11 +191,7 @@ class WholeRows:
         with device.open_deciding(query) as session:
             items = self._items(device, session)
             self._note(session)
-        if isinstance(device, GoldenDevice) and self.between == _EVERY and not query.is_pairs:
-            if query.aggregates:
-                return RowBatch(*reference_aggregates(query, incoming, items, self.groups))
-            return RowBatch(reference_rows(query, incoming, items))
-        return operator_of_pairs(query, self._gather, self.groups).between(incoming, items, *self.between)
+        return rows_of_pairs(query, device, incoming, items, self._gather, self.groups, self.between)
 
     def _items(self, device: Device, session: Session) -> Items:
         """All items of the query's pairs."""

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import event_ticks
-from splitjoin.engines.cpu.device import CpuDevice
 from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
+from splitjoin.engines.registry import host
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import aggregate_fields
@@ -63,7 +63,9 @@ class UnsortedJoin:
         if not query.aggregates:
             raise InputError("a join of unsorted streams gives aggregates, but the query gives pairs; use "
                              "splitjoin.open with a lateness")
-        choice = interval_choice(query, CpuDevice(engine=engine, threads=threads, tuning=tuning))
+        asked = host(engine=engine, threads=threads, tuning=tuning).host_folds
+        assert asked is not None, "the engine folds"
+        choice = interval_choice(query, asked)
         assert choice is not None, "these engines are chosen or refused"
         assert query.time is not None, "the engines need times"
         self._query, self._form = query, choice.form

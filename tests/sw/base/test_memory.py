@@ -35,7 +35,7 @@ CONDITIONS = {
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
     """A megabyte is left, everything is worth looking, and no pairs can be counted beforehand."""
     monkeypatch.setattr(memory, "_SMALL", 1000)
-    monkeypatch.setattr(whole, "counted_pairs", lambda *_: None)
+    monkeypatch.setattr(CpuDevice, "count_pairs", lambda *_: None)
     monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
 
 

@@ -203,7 +203,7 @@ def test_a_result_that_cannot_fit_is_told_with_its_size(monkeypatch: pytest.Monk
     n = 4000
     table = {"x": np.arange(n) % 2}
     monkeypatch.setattr(expected_size, "_LEAST", 1000)
-    monkeypatch.setattr(whole_rows, "counted_pairs", lambda *_: None)
+    monkeypatch.setattr(CpuDevice, "count_pairs", lambda *_: None)
     monkeypatch.setattr(whole_rows, "room_for", lambda *_: 1)
     monkeypatch.setattr(expected_size, "available_memory", lambda: 1 << 20)
     with pytest.raises(CapacityError, match=(

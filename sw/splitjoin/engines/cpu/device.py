@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, get_args
 
 from splitjoin.base.errors import DeviceError, UnsupportedError
@@ -14,19 +14,20 @@ from splitjoin.lang.query import Query
 from splitjoin.plan.passes.pipeline import make_plan
 
 from ..arrival import Arrivals
-from ..device import Device, Session, TableMatches, TableNeighbours, TablePairs, Tell, check_inner, untold
+from ..device import Device, HostFolds, Session, TableAnswer, Tell, check_inner, untold
 from .compilation import Compilation, compile_query, compile_sample
 from .compiler import has_numba, needs_numba
 from .helpers import Team
 from .latest import LatestSession
 from .numpy_session import NumpySession
+from .pair_count import counted_pairs
 from .session import BatchSession
 from .suitable import check_engine
 from .table_compilation import TableCompilation
 from .table_work import Work
 from .tiered import TieredSession
 from .tuning import DEFAULTS, Tuning
-from .whole_tables import table_neighbours, table_pairs
+from .whole_tables import join_tables
 
 __all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine", "compile_in_background"]
 
@@ -107,17 +108,28 @@ class CpuDevice(Device):
                                    f"looks its partners up by keys; leave engine out, or give a window")
         return LatestSession(query)
 
-    def table_pairs(self, query: Query, arrivals: Arrivals, room: int,
-                    tell: Tell = untold) -> TablePairs | TableMatches | None:
-        """As `Device.table_pairs`, unless the user asks for an engine."""
-        return None if self._is_asked else table_pairs(query, arrivals, room, self.table_work(len(arrivals), tell))
+    def join_tables(self, query: Query, arrivals: Arrivals, room: int, tell: Tell = untold) -> TableAnswer | None:
+        """As `Device.join_tables`, unless the user asks for an engine."""
+        return None if self._is_asked else join_tables(query, arrivals, room, self._table_work(len(arrivals), tell))
 
-    def table_neighbours(self, query: Query, arrivals: Arrivals, tell: Tell = untold) -> TableNeighbours | None:
-        """As `Device.table_neighbours`, unless the user asks for an engine."""
-        return None if self._is_asked else table_neighbours(query, arrivals, self.table_work(len(arrivals), tell))
+    def count_pairs(self, query: Query, arrivals: Arrivals, room: int) -> int | None:
+        """As `Device.count_pairs`."""
+        return counted_pairs(query, arrivals, room, self._table_work(len(arrivals)))
 
-    def table_work(self, rows: int, tell: Tell = untold) -> Work:
-        """The threads and loops for whole tables of so many rows in all. ``tell``: as of `Device.table_pairs`."""
+    @property
+    def host_folds(self) -> HostFolds | None:
+        """As `Device.host_folds`, unless the user asks for an engine that makes pairs."""
+        if self.engine != "auto" and self.engine not in INTERVAL_ENGINES:
+            return None
+        return HostFolds(self.engine, self.workers, self.tuning.batch, self.tuning.schedule_arrivals)
+
+    @property
+    def of_pairs(self) -> CpuDevice:
+        """As `Device.of_pairs`."""
+        return replace(self, engine="auto") if self.engine in INTERVAL_ENGINES else self
+
+    def _table_work(self, rows: int, tell: Tell = untold) -> Work:
+        """The threads and loops for whole tables of so many rows in all. ``tell``: as of `Device.join_tables`."""
         return Work(self.workers, Team(self.workers), _table_loops.for_rows(rows, self._compile_time),
                     self.tuning, tell)
 

@@ -60,7 +60,7 @@ def equal_pairs(query: Query, incoming: Arrivals, visible: Spans, room: int, wor
     work.begin(plan, len(pairs[0]))
     counters = {"tuples_r": sizes[0], "tuples_s": sizes[1], "comparisons": visible.pairs, "candidates": len(pairs[0]),
                 "matches": len(pairs[0])}
-    return TablePairs(*pairs, None, plan, counters, work)
+    return TablePairs(*pairs, None, plan=plan, counters=counters, work=work)
 
 
 def _all(incoming: Arrivals, groups: KeyGroups, most: int, work: Work) -> tuple[Rows, Rows] | None:

@@ -64,7 +64,7 @@ def matches_of(query: Query, incoming: Arrivals, work: Work) -> TableMatches | N
     rows, partner, before = (_NONE, _NONE, _NONE) if not len(found.late) else _in_order(incoming, found)
     counters = {"tuples_r": sizes[0], "tuples_s": sizes[1], "comparisons": sizes[0] * sizes[1],
                 "candidates": found.tried, "matches": found.count}
-    return TableMatches(found.met, rows, partner, before, plan, counters, work)
+    return TableMatches(found.met, rows, partner, before, plan=plan, counters=counters, work=work)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, other_side
 
 from ..arrival import Arrivals, MergedTables
-from ..device import TableMatches, TableNeighbours, TablePairs
+from ..device import TableAnswer, TableMatches, TableNeighbours, TablePairs
 from .alternatives import Alternative, alternatives_of
 from .buckets import in_buckets
 from .condition import Condition, Planned
@@ -25,12 +25,13 @@ from .equal_pairs import equal_pairs
 from .matches import matches_of
 from .pair_order import NO_PAIR, PairOrder, decided_by_times, place
 from .partners import neighbours_of, partners_of
+from .range_folds import table_folds
 from .reach import Reach
 from .spans import Spans
 from .table_work import Work
 from .ways import TooMany, Way, pairs_of, way_of_kind, ways
 
-__all__ = ["suits_ranges", "table_neighbours", "table_pairs"]
+__all__ = ["join_tables", "suits_ranges"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -52,10 +53,18 @@ _UNEVEN, _SLICES = 16, 2
 _TUPLE, _PAIR = 40.0, 60.0
 
 
-def table_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> TablePairs | TableMatches | None:
-    """As `Device.table_pairs`."""
+def join_tables(query: Query, incoming: Arrivals, room: int, work: Work) -> TableAnswer | None:
+    """As `Device.join_tables`."""
+    if query.aggregates:
+        return table_folds(query, incoming, work)
+    if query.chooses_by_distance:
+        return _neighbours(query, incoming, work)
+    return _pairs(query, incoming, room, work)
+
+
+def _pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> TablePairs | TableMatches | None:
     kind = query.kind
-    if query.aggregates or query.order.kind not in ("total", "none", "left"):
+    if query.order.kind not in ("total", "none", "left"):
         return None
     work.share(len(incoming) * _TUPLE)
     visible = Spans(query, incoming, work)
@@ -191,8 +200,7 @@ def _allowed(way: Way, others: list[Way], condition: Condition, incoming: Arriva
     return max(len(incoming), _WRONG * way.candidates, better)
 
 
-def table_neighbours(query: Query, incoming: Arrivals, work: Work) -> TableNeighbours:
-    """As `Device.table_neighbours`."""
+def _neighbours(query: Query, incoming: Arrivals, work: Work) -> TableNeighbours:
     work.share(len(incoming) * _TUPLE)
     plan = "rows without pairs, by the nearest partners"
     work.begin(plan)
@@ -204,7 +212,7 @@ def table_neighbours(query: Query, incoming: Arrivals, work: Work) -> TableNeigh
     back, fore = (reach.within(incoming, partners) for partners in (found.back, found.fore))
     counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
                 "candidates": found.tried, "matches": sum(int((f >= 0).sum()) for f in (back, fore))}
-    return TableNeighbours(back, fore, plan, counters)
+    return TableNeighbours(back, fore, plan=plan, counters=counters, work=work)
 
 
 def suits_ranges(way: Way, condition: Condition, incoming: Arrivals, visible: Spans, work: Work) -> bool:
@@ -282,4 +290,4 @@ def _made(incoming: Arrivals, visible: Spans, r: Rows, s: Rows, at: Rows | None,
           work: Work) -> TablePairs:
     counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
                 "candidates": tried, "matches": len(r)}
-    return TablePairs(r, s, at, plan, counters, work)
+    return TablePairs(r, s, at, plan=plan, counters=counters, work=work)

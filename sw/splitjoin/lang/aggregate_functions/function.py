@@ -16,7 +16,7 @@ from splitjoin.base.errors import PredicateError
 
 from ..eval.scalar import RowValue
 from ..eval.vector import Vector
-from ..ir import Expr
+from ..ir import Expr, sides
 
 __all__ = ["AggregateFunction", "Ints", "PairSums", "Term", "TermKind", "order_key"]
 
@@ -44,6 +44,12 @@ class Term:
     def arguments(self) -> tuple[Expr, ...]:
         """The expressions of which none may be NULL in a partner that is folded."""
         return () if self.of is None else (self.of,) if self.value in (None, self.of) else (self.of, self.value)
+
+    @property
+    def reads_ranges(self) -> bool:
+        """True if ranges of S sorted by keys tell the value: it reads S alone, and no order of partners."""
+        return self.kind in ("rows", "count", "sum", "least", "greatest") and self.value in (None, self.of) and (
+            self.of is None or "r" not in sides(self.of))
 
 
 @dataclass(frozen=True)

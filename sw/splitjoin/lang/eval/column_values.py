@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ..ir import Col
 from ..types import Decimal, plain
 
-__all__ = ["INT64", "Vector", "column", "magnitude", "narrowed", "typed", "widen"]
+__all__ = ["INT64", "Vector", "column", "joined_halves", "magnitude", "narrowed", "typed", "widen"]
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -108,3 +108,13 @@ def widen(values: Array, largest: int) -> Array:
     if values.dtype == np.int64 and largest >= INT64:
         return values.astype(object)
     return values
+
+
+def joined_halves(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> Array:
+    """``low + high · 2^32``: int64 if all fit, else Python integers."""
+    high = high + (low >> 32)
+    low = low & 0xFFFF_FFFF
+    if not len(high) or (int(high.min()) >= -(2**31) and int(high.max()) < 2**31):
+        return (high << 32) | low
+    exact: Array = high.astype(object) * 2**32 + low.astype(object)
+    return exact

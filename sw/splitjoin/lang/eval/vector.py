@@ -20,9 +20,9 @@ from ..calendar import finest, tick, unit_number, unit_start
 from ..ir import columns, distinct
 from ..operations import OPERATIONS, float_values, like_pattern
 from ..types import UNIT_NS, Binary, Bool, Duration, Float, Int, Timestamp, is_text, units_per
-from .column_values import INT64, Vector, column, magnitude, narrowed, typed, widen
+from .column_values import INT64, Vector, column, joined_halves, magnitude, narrowed, typed, widen
 
-__all__ = ["Vector", "column", "constant", "evaluate", "evaluate_columns", "magnitude", "widen"]
+__all__ = ["Vector", "column", "constant", "evaluate", "evaluate_columns", "joined_halves", "magnitude", "widen"]
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]

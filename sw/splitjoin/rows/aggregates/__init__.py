@@ -9,6 +9,7 @@ from .fold import (
     Gather,
     aggregate_fields,
     aggregate_types,
+    folded_values,
     may_have_values_without_partners,
     without_partners,
 )
@@ -16,8 +17,7 @@ from .identical import identical_rows
 from .nearest_operator import NearestOperator
 from .operator import AggregateOperator, Groups
 from .reference import reference_aggregates
-from .sorted_folds import SortedFolds, sorted_folds, suits_ranges
 
-__all__ = ["AggregateOperator", "DecidedBases", "FoldedRows", "Gather", "Groups", "NearestOperator", "SortedFolds",
-           "aggregate_fields", "aggregate_types", "identical_rows", "may_have_values_without_partners",
-           "reference_aggregates", "sorted_folds", "states_circuit", "suits_ranges", "without_partners"]
+__all__ = ["AggregateOperator", "DecidedBases", "FoldedRows", "Gather", "Groups", "NearestOperator",
+           "aggregate_fields", "aggregate_types", "folded_values", "identical_rows", "may_have_values_without_partners",
+           "reference_aggregates", "states_circuit", "without_partners"]

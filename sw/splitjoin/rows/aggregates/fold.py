@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.base.errors import InputError
-from splitjoin.engines.device import ITEM
+from splitjoin.engines.device import ITEM, TableFolds
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.eval.vector import Vector, column
 from splitjoin.lang.ir import Col, columns
@@ -25,7 +25,7 @@ from ..result_values import result_type, to_arrow
 from .decided_bases import DecidedBases
 from .terms import PairTerms
 
-__all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "finished",
+__all__ = ["FoldedRows", "Gather", "aggregate_fields", "aggregate_types", "finished", "folded_values",
            "may_have_values_without_partners", "without_partners"]
 
 Array = npt.NDArray[Any]
@@ -158,3 +158,23 @@ def _check(sums: Array, denominator: int, type_: pa.DataType, text: str, bases: 
         value = Fraction(int(sums[wrong[0]]), denominator)
         raise InputError(f"{text!r} of row {bases[wrong[0]]} of r must fit {type_}, but is {value}; sum CAST(… AS "
                          f"DOUBLE)")
+
+
+def folded_values(query: Query, found: TableFolds) -> list[pa.ChunkedArray]:
+    """The values of each aggregate from the terms ``found`` over whole tables, one for each base tuple. Raises
+    `InputError` for a sum that does not fit.
+    """
+    bases = found.bases
+
+    def fold(mine: slice) -> list[pa.Array | pa.ChunkedArray] | InputError:
+        try:
+            return [finished(a, [found.term(term, mine) for term in a.terms], bases[mine]) for a in query.aggregates]
+        except InputError as error:  # the first row that is wrong is named, whichever thread sees one first
+            return error
+
+    parts = list[list[pa.Array]]()
+    for part in found.work.each(len(bases), fold):
+        if isinstance(part, InputError):
+            raise part
+        parts.append([value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value for value in part])
+    return [pa.chunked_array([part[n] for part in parts], aggregate_types(a)) for n, a in enumerate(query.aggregates)]

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import PAIR, Device, Items
+from splitjoin.engines.registry import host
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 
@@ -118,7 +118,7 @@ class StateOperator(AggregateOperator):
         """The pairs of retained base tuples with partners that states hold, found by the CPU."""
         first, arrivals = self._retained()
         query = self._query.pairs
-        with CpuDevice().open(query) as session:
+        with host().open(query) as session:
             session.push(arrivals)
             items = session.flush()
         found: Items = items[(items["kind"] == PAIR) & np.isin(items["side"], self._folded_sides)].copy()

@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.aggregate_functions import FoldTerm, Term
-from splitjoin.lang.eval.vector import Vector, evaluate_columns
+from splitjoin.lang.eval.vector import Vector, evaluate_columns, joined_halves
 from splitjoin.lang.ir import Col, Expr
 
 from .decided_bases import DecidedBases
 from .float_sum import exact_float_sums
 from .user_fold import fold_user
 
-__all__ = ["PairTerms", "exact_sums", "joined_halves"]
+__all__ = ["PairTerms", "exact_sums"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -136,13 +136,3 @@ def exact_sums(values: Array, counts: Ints) -> Array:
         low[present] = np.add.reduceat(values & 0xFFFF_FFFF, starts)
         high[present] = np.add.reduceat(values >> 32, starts)
     return joined_halves(low, high)
-
-
-def joined_halves(low: Ints, high: Ints) -> Array:
-    """``low + high · 2^32``: int64 if all fit, else Python integers."""
-    high = high + (low >> 32)
-    low = low & 0xFFFF_FFFF
-    if not len(high) or (int(high.min()) >= -(2**31) and int(high.max()) < 2**31):
-        return (high << 32) | low
-    exact: Array = high.astype(object) * 2**32 + low.astype(object)
-    return exact

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.base.processors import processors
-from splitjoin.engines.cpu.device import INTERVAL_ENGINES, CpuDevice
-from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
-from splitjoin.engines.device import Device
+from splitjoin.engines.device import HostFolds
 from splitjoin.lang.query import Query
 
 from .explain import folding, no_interval
@@ -21,21 +19,20 @@ from .sliding import SlidingEngine
 
 __all__ = ["IntervalChoice", "interval_choice"]
 
-_ENGINES: dict[str, Callable[[IntervalForm, int, Tuning], Engine]] = {
+_ENGINES: dict[str, Callable[[IntervalForm, int, HostFolds], Engine]] = {
     SlidingEngine.name: lambda form, workers, _: SlidingEngine(form, workers),
     KeyOijEngine.name: lambda form, workers, _: KeyOijEngine(form, workers),
-    ScaleOijEngine.name: lambda form, workers, tuning: ScaleOijEngine(form, workers, period=tuning.schedule_arrivals)}
-assert tuple(_ENGINES) == INTERVAL_ENGINES
+    ScaleOijEngine.name: lambda form, workers, asked: ScaleOijEngine(form, workers, period=asked.schedule_arrivals)}
 
 
 @dataclass(frozen=True)
 class IntervalChoice:
-    """An engine by its ``name``, for a query of this ``form``, with this number of ``workers`` and these sizes."""
+    """An engine by its ``name``, for a query of this ``form``, with this number of ``workers``, as ``asked``."""
 
     name: str
     form: IntervalForm
     workers: int
-    tuning: Tuning = DEFAULTS
+    asked: HostFolds
 
     def folder(self) -> IntervalFolder:
         """A fresh folder."""
@@ -43,7 +40,7 @@ class IntervalChoice:
 
     def engine(self) -> Engine:
         """A fresh engine."""
-        return _ENGINES[self.name](self.form, self.workers, self.tuning)
+        return _ENGINES[self.name](self.form, self.workers, self.asked)
 
     def __str__(self) -> str:
         shared = "one worker, as all tuples have one key" if not self.form.keys else (
@@ -51,13 +48,11 @@ class IntervalChoice:
         return f"{self.name}: {shared}; {folding(self.form, self.name)}"
 
 
-def interval_choice(query: Query, device: Device) -> IntervalChoice | None:
-    """The engine that folds the aggregates of ``query`` on ``device``; None if the device gives pairs, which the host
-    folds. Raises `UnsupportedError` where the device asks for an engine that cannot run the query.
+def interval_choice(query: Query, asked: HostFolds) -> IntervalChoice | None:
+    """The engine that folds the aggregates of ``query`` as ``asked``; None where none can, so that pairs are folded.
+    Raises `UnsupportedError` where the engine that must fold cannot run the query.
     """
-    if not query.aggregates or not isinstance(device, CpuDevice) or device.engine in ("index", "sorted", "nested"):
-        return None
-    form, name = interval_form(query), device.engine
+    form, name = interval_form(query), asked.engine
     if isinstance(form, str):
         if name == "auto":
             return None
@@ -65,9 +60,8 @@ def interval_choice(query: Query, device: Device) -> IntervalChoice | None:
                                f"but {form}; use engine='auto'")
     if name in ("key-oij", "scale-oij") and (reason := no_interval(query)):
         raise UnsupportedError(f"engine={name!r} keeps tuples by time, but {reason}; use engine='auto'")
-    assert name == "auto" or name in INTERVAL_ENGINES
     name = "sliding" if name == "auto" else name
-    return IntervalChoice(name, form, _workers(form, name, device.workers), device.tuning)
+    return IntervalChoice(name, form, _workers(form, name, asked.workers), asked)
 
 
 def _workers(form: IntervalForm, name: str, most: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from splitjoin.lang.query import Query
 
-from ..aggregates import suits_ranges
 from .form import IntervalForm, interval_form
 
 __all__ = ["explain_engine", "folding", "no_interval"]
@@ -13,7 +12,7 @@ __all__ = ["explain_engine", "folding", "no_interval"]
 def explain_engine(query: Query) -> str:
     """The engine that folds the aggregates of ``query`` on the CPU by default, and the reason."""
     form = interval_form(query)
-    ranges = "; without a window by ranges of sorted keys" if suits_ranges(query) else ""
+    ranges = "; without a window by ranges of sorted keys" if all(a.reads_ranges for a in query.aggregates) else ""
     if isinstance(form, str):
         decided = ", if equalities and one other key decide" if ranges else ""
         return f"pairs, which the host folds, as {form}{ranges}{decided}"

@@ -34,7 +34,7 @@ def fold_slices(query: Query, choice: IntervalChoice, arrivals: Arrivals, gather
         done, rest = 0, cast(Arrivals | None, arrivals)
         with progress_bar(len(arrivals), "join", "rows") as bar:
             while rest is not None:  # so that engines hold windows and not whole streams
-                head, rest = rest.split(choice.tuning.batch)
+                head, rest = rest.split(choice.asked.batch)
                 folder.arrive(head)
                 now = int(head.ts[-1]) if head.ts is not None and len(head) else None
                 last = min(done + (folder.waiting if rest is None else folder.decided(now)), end)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.jit import compiled
-from splitjoin.engines.cpu.tuning import DEFAULTS
 
 from .form import IntervalForm
 from .rows import StoredRows
@@ -49,7 +48,7 @@ class ScaleOijEngine:
     incremental: bool = True
     block: int = 1 << 16
 
-    def __init__(self, form: IntervalForm, workers: int = 1, *, period: int = DEFAULTS.schedule_arrivals,
+    def __init__(self, form: IntervalForm, workers: int = 1, *, period: int = 1 << 16,
                  delta: float = 0.01, decay: float = 0.5):
         self._form, self._period = form, period  # S tuples from one schedule to the next
         self._pre, self._follow = interval_lengths(form.query)

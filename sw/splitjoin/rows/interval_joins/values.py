@@ -8,14 +8,13 @@ import pyarrow as pa
 
 from splitjoin.engines.device import ITEM
 from splitjoin.lang.aggregate_functions import FoldTerm, Term
-from splitjoin.lang.eval.vector import Vector, column, evaluate_columns
+from splitjoin.lang.eval.vector import Vector, column, evaluate_columns, joined_halves
 from splitjoin.lang.ir import columns
 from splitjoin.lang.properties import denominator
 from splitjoin.lang.types import is_exact
 
 from ..aggregates import DecidedBases
 from ..aggregates.fold import Gather, finished
-from ..aggregates.terms import joined_halves
 from ..aggregates.user_fold import user_states
 from ..aggregates.user_values import results
 from .form import IntervalForm

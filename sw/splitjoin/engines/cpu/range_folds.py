@@ -8,33 +8,26 @@ extreme the extreme of two overlapping runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from splitjoin.base.errors import InputError
-from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu.condition import Condition
-from splitjoin.engines.cpu.device import CpuDevice
-from splitjoin.engines.cpu.key_ranges import ranges_by_row
-from splitjoin.engines.cpu.matches import KeyGroups, groups_of, terms_of
-from splitjoin.engines.cpu.runs_of_keys import least
-from splitjoin.engines.cpu.spans import Spans
-from splitjoin.engines.cpu.table_work import Work, aligned
-from splitjoin.engines.device import ITEM, PAIR, Device, Items
-from splitjoin.engines.slices import Slices
 from splitjoin.lang.aggregate_functions import Term
-from splitjoin.lang.eval.vector import Vector, evaluate
-from splitjoin.lang.ir import sides
+from splitjoin.lang.eval.vector import Vector, evaluate, joined_halves
 from splitjoin.lang.query import Query
 
-from .fold import aggregate_types, finished
-from .terms import joined_halves
+from ..arrival import Arrivals
+from ..device import TableFolds
+from ..slices import Slices
+from .condition import Condition
+from .key_ranges import ranges_by_row
+from .matches import KeyGroups, groups_of, terms_of
+from .runs_of_keys import least
+from .spans import Spans
+from .table_work import Work, aligned
 
-__all__ = ["SortedFolds", "sorted_folds", "suits_ranges"]
+__all__ = ["table_folds"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -42,28 +35,10 @@ Ints = npt.NDArray[np.int64]
 _TUPLE = 50.0
 
 
-@dataclass(frozen=True)
-class SortedFolds:
-    """The rows of a query, by R's tuples ``bases``, int64 (n,): the values of its aggregates, and counters."""
-
-    bases: Ints
-    values: list[pa.ChunkedArray]
-    counters: dict[str, int]
-    plan: str
-
-    @property
-    def items(self) -> Items:
-        """The rows as items in total order, without stars."""
-        items = np.zeros(len(self.bases), ITEM)
-        items["kind"], items["r"], items["s"] = PAIR, self.bases, -1
-        return items
-
-
-def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFolds | None:
-    """The rows of ``query`` on the CPU; None where its condition, window or an aggregate needs pairs."""
-    if not isinstance(device, CpuDevice) or device.engine != "auto" or not suits_ranges(query):
+def table_folds(query: Query, incoming: Arrivals, work: Work) -> TableFolds | None:
+    """The terms of the aggregates of ``query``; None where its condition, window or an aggregate needs pairs."""
+    if not all(a.reads_ranges for a in query.aggregates):
         return None
-    work = device.table_work(len(incoming))
     work.share(len(incoming) * _TUPLE)
     visible = Spans(query, incoming, work)
     if not visible.hold_all:
@@ -79,25 +54,10 @@ def sorted_folds(query: Query, incoming: Arrivals, device: Device) -> SortedFold
     if found is None:
         return None
     plan, bases, folds = found
-
-    def fold(mine: slice) -> list[pa.Array | pa.ChunkedArray] | InputError:
-        try:
-            return [finished(a, [folds[term].of(mine, bases) for term in a.terms], bases[mine])
-                    for a in query.aggregates]
-        except InputError as error:  # the first row that is wrong is named, whichever thread sees one first
-            return error
-
-    parts = list[list[pa.Array]]()
-    for part in work.each(len(bases), fold):
-        if isinstance(part, InputError):
-            raise part
-        parts.append([chunk for value in part for chunk in [
-            value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value]])
-    values = [pa.chunked_array([part[n] for part in parts], aggregate_types(a))
-              for n, a in enumerate(query.aggregates)]
-    counters = {"tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
-                "candidates": len(bases)}
-    return SortedFolds(bases, values, counters, plan)
+    work.begin(plan)
+    return TableFolds(bases, lambda term, mine: folds[term].of(mine, bases), plan=plan, work=work, counters={
+        "tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
+        "candidates": len(bases)})
 
 
 #: How rows are found, in words, the tuples of R that they are of, (n,), and the values of each term.
@@ -137,16 +97,6 @@ def _by_order(query: Query, incoming: Arrivals, asked: Mapping[Term, Vector | No
         start, end = work.taken(start, bases), work.taken(end, bases)
     return "rows without pairs, by ranges of sorted keys", bases, {
         term: _Fold(term, vector, order, start, end, work) for term, vector in asked.items()}
-
-
-def suits_ranges(query: Query) -> bool:
-    """True if ranges may tell the aggregates of ``query``: they read S alone, and no order of partners."""
-    return all(a.terms and all(map(_suits, a.terms)) for a in query.aggregates)
-
-
-def _suits(term: Term) -> bool:
-    return term.kind in ("rows", "count", "sum", "least", "greatest") and term.value in (None, term.of) and (
-        term.of is None or "r" not in sides(term.of))
 
 
 class _Fold:
