@@ -64,6 +64,8 @@ BY_NAME: dict[str, Callable[[], Iterable[str]]] = {
     "splitjoin.circuit.architectures.architecture": tuple,  # the exception
     "splitjoin.engines.gpu.driver": tuple,  # packages of others
     "splitjoin.engines.registry": _table("splitjoin.engines.registry", "DEVICES"),
+    "splitjoin.hls": lambda: ("splitjoin.lang.fold",),
+    "splitjoin.hls.api": lambda: ("splitjoin_hw.hls.component",),
     "splitjoin.lang.query": _table("splitjoin.lang.front_ends", "FRONT_ENDS"),
     "splitjoin.rows.exports": tuple,  # packages of others
     "splitjoin_hw.circuit": _components,

@@ -10,7 +10,7 @@ from splitjoin.hls.graph import Graph, Node
 from splitjoin.hls.pipeline import ScheduledGraph
 from splitjoin.lang.fold import Width
 
-__all__ = ["combinational", "outside_width", "pipelined"]
+__all__ = ["Datapath", "combinational", "outside_width", "pipelined"]
 
 
 def combinational(m: Module, name: str, graph: Graph, column: Callable[[Node], Value]) -> list[Value]:
@@ -25,22 +25,73 @@ def pipelined(m: Module, name: str, pipeline: ScheduledGraph, column: Callable[[
     """The outputs of ``pipeline``, which takes operands in every cycle, `ScheduledGraph.ahead` cycles later; ``column``
     gives the value of an input.
     """
-    nodes, cycles = pipeline.graph.nodes, pipeline.cycles
-    delayed: list[list[Value]] = []  # the values of each operation, in its cycle and those after it
+    datapath = Datapath(m, name, pipeline, column)
+    return [datapath.at(n, pipeline.ahead) for n in pipeline.graph.outputs]
 
-    def at(number: int, cycle: int) -> Value:
-        values = delayed[number]
-        if nodes[number].kind == "constant":
+
+class Datapath:
+    """The operations of ``pipeline``, and registers for their values, made on demand.
+
+    ``column`` gives the value of an input. ``loads``: when the register behind a cycle takes a value; by default in
+    every cycle. ``turn``: the signal that is 1 in a cycle, for multipliers that several multiplications share.
+    """
+
+    def __init__(self, m: Module, name: str, pipeline: ScheduledGraph, column: Callable[[Node], Value], *,
+                 loads: Callable[[int], Value] | None = None, turn: Callable[[int], Value] | None = None):
+        self._m, self._name, self._pipeline, self._loads = m, name, pipeline, loads
+        self._nodes = pipeline.graph.nodes
+        self._values: list[list[Value]] = []  # of each operation, in its cycle, and in registers behind it
+        #: Until which cycle a state stays in its own register.
+        self._kept = {read: pipeline.cycles[write] for read, write in pipeline.writes}
+        units = {n: unit for unit, some in pipeline.shared().items() for n in some}
+        operands: dict[int, list[tuple[int, list[Value], Value]]] = {}
+        for number, node in enumerate(self._nodes):
+            cycle = pipeline.cycles[number]
+            args = [self.at(a, cycle) for a in node.args]
+            if number in units:
+                made: Value = Signal(_shape(node), name=f"{name}{number}")
+                operands.setdefault(units[number], []).append((cycle % pipeline.interval, args, made))
+            else:
+                made = _value(m, f"{name}{number}", node, args, column)
+            self._values.append([made])
+        for unit, some in operands.items():
+            assert turn is not None
+            self._multiplier(f"{name}unit{unit}", some, turn)
+
+    def at(self, number: int, cycle: int) -> Value:
+        """The value of operation ``number`` in ``cycle``, its own one or a later one."""
+        values, first, step = self._values[number], self._pipeline.cycles[number], self._pipeline.interval
+        if self._nodes[number].kind == "constant" or cycle <= self._kept.get(number, first):
             return values[0]
-        while (last := cycles[number] + len(values) - 1) < cycle:
-            register = Signal(_shape(nodes[number]), name=f"{name}{number}_{last + 1}", reset_less=True)
-            m.d.sync += register.eq(values[-1])
+        while len(values) <= -(-(cycle - first) // step):
+            last = first + (len(values) - 1) * step
+            register = Signal(_shape(self._nodes[number]), name=f"{self._name}{number}_{last + 1}", reset_less=True)
+            if self._loads is None:
+                self._m.d.sync += register.eq(values[-1])
+            else:
+                with self._m.If(self._loads(last)):
+                    self._m.d.sync += register.eq(values[-1])
             values.append(register)
-        return values[cycle - cycles[number]]
+        return values[-(-(cycle - first) // step)]
 
-    for number, (node, cycle) in enumerate(zip(nodes, cycles, strict=True)):
-        delayed.append([_value(m, f"{name}{number}", node, [at(a, cycle) for a in node.args], column)])
-    return [at(n, pipeline.ahead) for n in pipeline.graph.outputs]
+    def _multiplier(self, name: str, some: Sequence[tuple[int, list[Value], Value]],
+                    turn: Callable[[int], Value]) -> None:
+        """A multiplier for ``some`` turns, with their operands and values."""
+        factors = []
+        for side in range(2):
+            shapes = [args[side].shape() for _, args, _ in some]
+            is_signed = any(s.signed for s in shapes)
+            width = max(s.width + (is_signed and not s.signed) for s in shapes)
+            chosen = Signal(signed(width) if is_signed else unsigned(width), name=f"{name}_{'ab'[side]}")
+            given: Value = some[-1][1][side]
+            for cycle, args, _ in reversed(some[:-1]):
+                given = Mux(turn(cycle), args[side], given)
+            self._m.d.comb += chosen.eq(given)
+            factors.append(chosen)
+        product = Signal((factors[0] * factors[1]).shape(), name=name)
+        self._m.d.comb += product.eq(factors[0] * factors[1])
+        for _, _, made in some:
+            self._m.d.comb += made.eq(product)
 
 
 def outside_width(value: Value, low: int, high: int, bits: int, is_signed: bool) -> Value:
@@ -99,6 +150,8 @@ def _operation(node: Node, args: Sequence[Value]) -> Value:
             return Mux(_less(a, b), b, a)
         case "choose":
             return Mux(args[0], args[1], args[2])
+        case "fit":
+            return a
         case "bits":
             return a[:node.places] if node.places <= len(a) else Cat(a, a[-1].replicate(node.places - len(a)))
         case "shift":

@@ -6,6 +6,8 @@ which LUTs cover however many words they come from, so constants, masks and shif
 
 from __future__ import annotations
 
+import bisect
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from .delays import FACTOR, GATE, chain_ns, product_ns
 from .graph import Graph, Node
 from .lut_network import FALSE, TRUE, LutNetwork
 
-__all__ = ["BitCost", "GraphBits"]
+__all__ = ["BitCost", "GraphBits", "multiplier_blocks"]
 
 #: The fewest registers that are reset by a condition of their own.
 _LEAST_RESET = 2
@@ -51,9 +53,12 @@ class BitCost:
 
 
 class GraphBits:
-    """The operations of a graph, placed one by one, each in a cycle. ``inputs``: of a LUT."""
+    """The operations of a graph, placed one by one, each in a cycle. ``inputs``: of a LUT; ``interval``: cycles for
+    which a register holds a value.
+    """
 
-    def __init__(self, graph: Graph, inputs: int = 4):
+    def __init__(self, graph: Graph, inputs: int = 4, interval: int = 1):
+        self._interval, self._ahead = interval, 0.0
         self._graph = graph
         self._network = LutNetwork(inputs, GATE)
         self._words: list[Word] = []
@@ -61,15 +66,20 @@ class GraphBits:
         self._macros: dict[object, _Macro] = {}
         self._registers: dict[tuple[int, int], int] = {}  # by signal and the cycle in front of the register
         self._columns: dict[Node, Word] = {}
+        self._registered: dict[int, int] = {}  # the operation whose value a register holds
+        self._starts: list[int] = []  # of the gates and sources of each operation
+        self._end = 0
         self._addends: dict[int, list[_Addend]] = {}  # of each sum and difference
         #: Choices with a constant: the condition, the other operand, the constant.
         self._constants: dict[int, tuple[int, int, int]] = {}
         self._uses = Counter([*graph.outputs, *(a for node in graph.nodes for a in node.args)])
 
-    def place(self, cycle: int, most: float | None = None) -> float:
+    def place(self, cycle: int, most: float | None = None, ahead: float = 0.0) -> float:
         """Place the next operation of the graph in ``cycle``; return the time in ns at which its value is there, behind
-        the registers of that cycle. Where this is later than ``most``, it is not placed.
+        the registers of that cycle. Where this is later than ``most``, it is not placed. ``ahead``: the delay of what
+        chooses the operands of a multiplier.
         """
+        self._ahead, start = ahead, self._network.size
         number = len(self._words)
         node = self._graph.nodes[number]
         args = [self._at(a, cycle) for a in node.args]
@@ -80,35 +90,59 @@ class GraphBits:
             self._words.append(word)
             self._cycles.append(cycle)
             self._addends[number] = addends
+            self._starts.append(start)
+            self._end = self._network.size
         return time
 
     def cost(self, *, registered: bool) -> BitCost:
         """The cost of all operations, which have been placed. ``registered``: with registers for the outputs."""
         ahead = 1 + max(self._cycles, default=0)
-        outputs = [x for n in self._graph.outputs for x in (
-            self._at(n, ahead) if registered else self._words[n])]
+        parts = self.parts([(n, ahead if registered else self._cycles[n]) for n in self._graph.outputs])
+        return BitCost(sum(p.luts for p in parts), tuple(n for p in parts for n in p.chains),
+                       sum(p.multipliers for p in parts), sum(p.flip_flops for p in parts))
+
+    def time(self, number: int) -> float:
+        """The time in ns at which the value of operation ``number`` is there."""
+        return max((self._network.time(x) for x in self._words[number]), default=0.0)
+
+    def parts(self, read_at: Sequence[tuple[int, int]]) -> list[BitCost]:
+        """The cost of each operation, and behind these that of conditions for which registers are reset. ``read_at``:
+        operations whose values are outputs, and the cycles in which they are read.
+        """
+        starts = list(self._starts)
+        outputs = [x for n, cycle in read_at for x in self._at(n, cycle)]
         macros = {given: macro for macro in self._macros.values() for given in macro.gives}
         registers = {given >> 1: signal for (signal, _), given in self._registers.items()}
         outputs += self._reset(registers)
         # From the outputs back to the inputs, through registers, chains and multipliers that something reads.
         roots, pending, read = set[int](), list(outputs), set[int]()
-        luts = 0
+        gates = list[int]()
         while pending:
             roots |= {x for x in pending if x > TRUE}
-            luts, sources = self._network.luts(roots)
+            gates, sources = self._network.cover(roots)
             fresh = sources - read
             read |= fresh
             found = [registers[n] for n in fresh if n in registers]
             found += [x for n in fresh if 2 * n in macros for x in macros[2 * n].reads]
             pending = [x for x in found if x not in roots]
-        inverted = {x for n, x in registers.items() if n in read and x & 1 and self._network.is_source(x)}
+        inverted = {x: n for n, x in registers.items() if n in read and x & 1 and self._network.is_source(x)}
         used = {id(macros[2 * n]): macros[2 * n] for n in read if 2 * n in macros}
-        chains = tuple(1 + max(i for i, given in enumerate(m.gives) if given >> 1 in read)
-                       for m in used.values() if not m.parts)
-        # A product of more than one part is added up.
-        chains += tuple(len(m.gives) for m in used.values() for _ in range(m.parts - 1))
-        return BitCost(luts + len(inverted), chains, sum(m.parts for m in used.values()),
-                       sum(n in read for n in registers))
+
+        def owner(number: int) -> int:
+            return bisect.bisect_right(starts, number) - 1 if number < self._end else len(starts)
+
+        luts = Counter(map(owner, gates)) + Counter(self._registered[n] for n in inverted.values())
+        flip_flops = Counter(self._registered[n] for n in registers if n in read)
+        chains: dict[int, list[int]] = {}
+        multipliers = Counter[int]()
+        for m in used.values():
+            of = owner(m.gives[0] >> 1)
+            # A product of more than one part is added up.
+            chains.setdefault(of, []).extend([len(m.gives)] * (m.parts - 1) if m.parts else [
+                1 + max(i for i, given in enumerate(m.gives) if given >> 1 in read)])
+            multipliers[of] += m.parts
+        return [BitCost(luts[n], tuple(chains.get(n, ())), multipliers[n], flip_flops[n])
+                for n in range(len(starts) + 1)]
 
     def _reset(self, registers: dict[int, int]) -> list[int]:
         """Let registers that share a condition for being constant be set or reset by it, in place of a gate at each
@@ -132,15 +166,16 @@ class GraphBits:
     def _at(self, number: int, cycle: int) -> Word:
         """The value of operation ``number`` in ``cycle``, behind registers if that is a later one."""
         word = self._words[number]
-        for at in range(self._cycles[number], cycle):
-            word = [self._register(x, at) for x in word]
+        for at in range(self._cycles[number], cycle, self._interval):
+            word = [self._register(x, at, number) for x in word]
         return word
 
-    def _register(self, signal: int, cycle: int) -> int:
+    def _register(self, signal: int, cycle: int, number: int) -> int:
         if signal <= TRUE:
             return signal
         if (signal, cycle) not in self._registers:
             self._registers[signal, cycle] = self._network.source()
+            self._registered[self._registers[signal, cycle] >> 1] = number
         return self._registers[signal, cycle]
 
     def _word(self, node: Node, args: Sequence[Word]) -> Word:
@@ -186,6 +221,8 @@ class GraphBits:
                 moved = [*[FALSE] * node.places, *args[0]] if node.places > 0 else args[0][-node.places:] or [
                     args[0][-1] if signs[0] else FALSE]
                 return _extended(moved, width, is_signed=signs[0])
+            case "fit":
+                return operand(0)
             case "bits":
                 return _extended(operand(0, node.places), width, is_signed=False)
         raise TypeError(f"no operation {node.kind!r}")
@@ -263,7 +300,15 @@ class GraphBits:
                         for x in _extended(args[other], width, is_signed=signs[other])]
         parts = -(-len(args[0]) // FACTOR) * -(-len(args[1]) // FACTOR)
         return self._macro(("*", *map(tuple, args), *signs), [x for a in args for x in a], width,
-                           product_ns(max(map(len, args)), width), parts)
+                           self._ahead + product_ns(max(map(len, args)), width), parts)
+
+
+def multiplier_blocks(graph: Graph, number: int) -> int:
+    """The multiplier blocks that the multiplication ``number`` takes; 0 for a factor of one bit."""
+    factors = [graph.nodes[a] for a in graph.nodes[number].args]
+    if any(f.width == 1 and f.low >= 0 for f in factors):
+        return 0
+    return math.prod(-(-f.width // FACTOR) for f in factors)
 
 
 def _extended(word: Word, width: int, *, is_signed: bool) -> Word:

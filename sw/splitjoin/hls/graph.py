@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 from itertools import product
@@ -22,6 +22,8 @@ from splitjoin.lang.types import Bool, Float, Int
 
 __all__ = ["Graph", "Node", "build_graph", "width_of"]
 
+#: File and line.
+Place = tuple[str, int]
 #: Operators of comparisons, and what they are with exchanged operands.
 _COMPARED = {"=": ("=", False), "<>": ("=", True), "<": ("<", False), ">=": ("<", True)}
 
@@ -32,7 +34,8 @@ class Node:
 
     ``kind``: ``input`` (column ``side``, ``name``), ``constant`` (``low``), ``+ - * & | ^``, ``abs``, ``min``, ``max``,
     ``=``, ``<``, ``and``, ``or``, ``not``, ``choose`` (condition, then, otherwise), ``shift`` (by ``places`` to the
-    left, or to the right if negative), ``bits`` (the lowest ``places`` bits). ``args``: the operands' numbers.
+    left, or to the right if negative), ``bits`` (the lowest ``places`` bits), ``fit`` (the value, which is stated to
+    lie within ``low`` and ``high``). ``args``: the operands' numbers.
     """
 
     kind: str
@@ -51,10 +54,13 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Operations, operands first, and the numbers of those whose values are the program's outputs."""
+    """Operations, operands first, and the numbers of those whose values are the program's outputs. ``places``: of each
+    operation the file and line that it is from, if known.
+    """
 
     nodes: tuple[Node, ...]
     outputs: tuple[int, ...]
+    places: tuple[Place | None, ...] = field(default=(), compare=False)
 
 
 def width_of(low: int, high: int) -> int:
@@ -62,15 +68,21 @@ def width_of(low: int, high: int) -> int:
     return max(1, high.bit_length() if low >= 0 else 1 + max((~low).bit_length(), high.bit_length()))
 
 
-def build_graph(program: Program, known: Mapping[str, int] | None = None,
-                names: Mapping[str, str] | None = None) -> Graph:
+def build_graph(program: Program, known: Mapping[str, int] | None = None, names: Mapping[str, str] | None = None, *,
+                stated: Container[str] = (), places: Mapping[str, Place] | None = None) -> Graph:
     """The operations of ``program``. Raises `UnsupportedError`, naming the part, for what circuits have none for.
 
-    ``known``: values of columns of stream r, which are constants then. ``names``: other names of columns.
+    ``known``: values of columns of stream r, which are constants then. ``names``: other names of columns. ``stated``:
+    steps whose values are stated to lie within the column's range. ``places``: of steps, where they are from.
     """
     builder = _Builder(known or {}, names or {})
     for column, e in program.steps:
-        builder.let(column, builder.number(e) if not isinstance(e.type, Bool) else (builder.truth(e), 1))
+        builder.place = (places or {}).get(column.name)
+        number, per = builder.number(e)
+        if column.name in stated:
+            assert column.range is not None
+            number = builder.fit(number, *column.range)
+        builder.let(column, (number, per))
     outputs = []
     for e in program.outputs:
         number, per = (builder.truth(e), 1) if isinstance(e.type, Bool) else builder.number(e)
@@ -78,10 +90,10 @@ def build_graph(program: Program, known: Mapping[str, int] | None = None,
             raise UnsupportedError(f"{text(e)} is a fraction, but circuits give whole numbers and fixed point; "
                                    f"annotate the result with splitjoin.fixed")
         outputs.append(number)
-    return _needed(builder.nodes, outputs)
+    return _needed(builder.nodes, outputs, builder.places)
 
 
-def _needed(nodes: list[Node], outputs: list[int]) -> Graph:
+def _needed(nodes: list[Node], outputs: list[int], of: list[Place | None]) -> Graph:
     needed, pending = set[int](), list(outputs)
     while pending:
         at = pending.pop()
@@ -91,7 +103,7 @@ def _needed(nodes: list[Node], outputs: list[int]) -> Graph:
     places = {old: new for new, old in enumerate(sorted(needed))}
     kept = [Node(n.kind, tuple(places[a] for a in n.args), n.low, n.high, n.side, n.name, n.places)
             for n in (nodes[at] for at in sorted(needed))]
-    return Graph(tuple(kept), tuple(places[o] for o in outputs))
+    return Graph(tuple(kept), tuple(places[o] for o in outputs), tuple(of[at] for at in sorted(needed)))
 
 
 class _Builder:
@@ -100,6 +112,8 @@ class _Builder:
     def __init__(self, constants: Mapping[str, int], names: Mapping[str, str]) -> None:
         self._constants, self._names = constants, names
         self.nodes: list[Node] = []
+        self.place: Place | None = None
+        self.places: list[Place | None] = []
         self._numbers: dict[Node, int] = {}
         self._known: dict[Col, tuple[int, int]] = {}
 
@@ -109,6 +123,12 @@ class _Builder:
         if per != 1:
             raise UnsupportedError(f"{column.name} is a fraction")
         self._known[column] = number, 1
+
+    def fit(self, a: int, low: int, high: int) -> int:
+        """The value of operation ``a``, which is stated to lie within ``low`` and ``high``."""
+        node = self.nodes[a]
+        low, high = max(low, node.low), min(high, node.high)
+        return a if (low, high) == (node.low, node.high) else self._add("fit", (a,), low, high)
 
     def number(self, e: Expr) -> tuple[int, int]:
         """The whole number and the denominator of the exact value ``e``."""
@@ -192,6 +212,7 @@ class _Builder:
         if node not in self._numbers:
             self._numbers[node] = len(self.nodes)
             self.nodes.append(node)
+            self.places.append(self.place)
         return self._numbers[node]
 
     def _add(self, kind: str, args: tuple[int, ...], low: int, high: int, places: int = 0) -> int:
@@ -313,4 +334,5 @@ _EVALUATED: dict[str, Callable[..., int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "&": operator.and_, "|": operator.or_,
     "^": operator.xor, "abs": abs, "min": min, "max": max, "=": operator.eq, "<": operator.lt,
     "and": operator.and_, "or": operator.or_, "not": operator.not_, "choose": lambda c, a, b: a if c else b,
+    "fit": operator.pos,
 }

@@ -111,8 +111,18 @@ class LutNetwork:
         self._cuts.append([*kept, frozenset((number,))])
         return 2 * number
 
+    @property
+    def size(self) -> int:
+        """The number of the next gate or source."""
+        return len(self._times)
+
     def luts(self, outputs: Iterable[int]) -> tuple[int, set[int]]:
         """The number of LUTs that compute ``outputs``, and the numbers of the sources that these read."""
+        gates, sources = self.cover(outputs)
+        return len(gates), sources
+
+    def cover(self, outputs: Iterable[int]) -> tuple[list[int], set[int]]:
+        """The numbers of the gates that have a LUT of their own for ``outputs``, and of the sources that these read."""
         return _Cover(self._operands, self._cuts, self._times, self._ns).of({signal >> 1 for signal in outputs})
 
 
@@ -126,8 +136,8 @@ class _Cover:
         self._chosen: dict[int, Cut] = {}
         self._uses: dict[int, int] = {}
 
-    def of(self, outputs: set[int]) -> tuple[int, set[int]]:
-        """The number of LUTs of the cover of ``outputs``, and the sources that it reads."""
+    def of(self, outputs: set[int]) -> tuple[list[int], set[int]]:
+        """The gates of the cover of ``outputs``, and the sources that it reads."""
         needed = self._below(outputs)
         self._chosen = {n: self._cuts[n][0] for n in needed}
         for n in outputs:
@@ -140,7 +150,7 @@ class _Cover:
                     self._improve(n, due.get(n, latest))
         used = [n for n in needed if self._uses.get(n)]
         leaves = {leaf for n in used for leaf in self._chosen[n]} | outputs
-        return len(used), {n for n in leaves if self._operands[n] is None}
+        return used, {n for n in leaves if self._operands[n] is None}
 
     def _below(self, outputs: set[int]) -> list[int]:
         """The gates that ``outputs`` depend on, operands first."""

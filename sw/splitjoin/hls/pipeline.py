@@ -1,51 +1,139 @@
 """Pipelines: the cycle of each operation of a graph.
 
-Operations are chained within a cycle as long as their delays, bit by bit (`splitjoin.hls.bits`), fit the clock
-that is asked for. Without a clock, every pipeline has one cycle.
+Operations are chained within a cycle as long as their delays, bit by bit (`splitjoin.hls.bits`), fit the clock that is
+asked for. Without a clock, every pipeline has one cycle. A state that an operation changes is read as late as the
+interval, in which the next operands come, allows. Multiplications take turns on as few multipliers as the interval
+allows (modulo scheduling: Rau, Iterative modulo scheduling, MICRO 1994).
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from splitjoin.base.errors import UnsupportedError
 
-from .bits import GraphBits
-from .delays import REGISTERS
+from .bits import GraphBits, multiplier_blocks
+from .delays import GATE, REGISTERS
 from .graph import Graph
 
 __all__ = ["ScheduledGraph", "scheduled"]
 
+#: Longest interval that is tried.
+_LONGEST = 1024
+
 
 @dataclass(frozen=True)
 class ScheduledGraph:
-    """Operations with their cycles, from 0 on."""
+    """Operations with their cycles, from 0 on. ``interval``: cycles from operands to the next ones. ``units``: of each
+    multiplication that takes turns with others the number of their multiplier, else None. ``writes``: operations that
+    read a state, and those that compute its next value.
+    """
 
     graph: Graph
     cycles: tuple[int, ...]
+    interval: int = 1
+    units: tuple[int | None, ...] = ()
+    writes: tuple[tuple[int, int], ...] = ()
 
     @property
     def ahead(self) -> int:
         """Cycles from the operands to the outputs, 1 at least: the outputs are registered."""
         return 1 + max(self.cycles, default=0)
 
+    def shared(self) -> dict[int, list[int]]:
+        """The multiplications of each multiplier that several share."""
+        found: dict[int, list[int]] = {}
+        for n, unit in enumerate(self.units):
+            if unit is not None:
+                found.setdefault(unit, []).append(n)
+        return found
 
-def scheduled(graph: Graph, clock: float | None) -> ScheduledGraph:
-    """The cycles of the operations of ``graph`` at ``clock`` MHz. Raises `UnsupportedError` for one that takes more
-    than a cycle.
+
+class _Recurrence(Exception):
+    """A state is needed before it is there."""
+
+
+def scheduled(graph: Graph, clock: float | None, *, interval: int | None = 1,
+              writes: Mapping[int, int] | None = None) -> ScheduledGraph:
+    """The cycles of the operations of ``graph`` at ``clock`` MHz.
+
+    ``writes``: inputs that are a state, and the operations that compute its next value. ``interval``: None for the
+    least one that they allow. Raises `UnsupportedError` for an operation that takes more than a cycle, and for an
+    interval that is too short.
     """
-    if clock is None:
-        return ScheduledGraph(graph, (0,) * len(graph.nodes))
-    room = 1000 / clock - REGISTERS
-    bits, cycles = GraphBits(graph), list[int]()
-    for node in graph.nodes:
-        cycle = max((cycles[a] for a in node.args), default=0)
-        if bits.place(cycle, room) > room:
-            cycle += 1
-            if (ns := bits.place(cycle, room)) > room:
-                most = max([*(graph.nodes[a].width for a in node.args), node.width])
-                raise UnsupportedError(f"an operation {node.kind!r} of {most} bits takes {ns + REGISTERS:.1f} ns, "
-                                       f"so the clock must be at most {1000 / (ns + REGISTERS):.0f} MHz, not "
-                                       f"{clock:g}; state fewer bits, or ask for a slower clock")
-        cycles.append(cycle)
-    return ScheduledGraph(graph, tuple(cycles))
+    states = tuple((writes or {}).items())
+    if clock is None and interval in (None, 1):
+        return ScheduledGraph(graph, (0,) * len(graph.nodes), writes=states)
+    room = 1000 / clock - REGISTERS if clock is not None else float("inf")
+    if interval is not None:
+        try:
+            return _Schedule(graph, clock, room, interval, states).found()
+        except _Recurrence:
+            least = scheduled(graph, clock, interval=None, writes=writes).interval
+            raise UnsupportedError(f"at {clock:g} MHz the next state is there after {least} cycles, so the interval "
+                                   f"must be at least {least}, not {interval}; or ask for a slower clock") from None
+    for tried in range(1, _LONGEST + 1):
+        try:
+            return _Schedule(graph, clock, room, tried, states).found()
+        except _Recurrence:
+            continue
+    raise UnsupportedError(f"the next state takes more than {_LONGEST} cycles at {clock:g} MHz; ask for a slower clock")
+
+
+class _Schedule:
+    """Places operations for one interval."""
+
+    def __init__(self, graph: Graph, clock: float | None, room: float, interval: int,
+                 states: tuple[tuple[int, int], ...]):
+        self._graph, self._clock, self._room, self._interval, self._states = graph, clock, room, interval, states
+        nodes = graph.nodes
+        blocks = {n: multiplier_blocks(graph, n) for n, node in enumerate(nodes) if node.kind == "*"}
+        self._kinds = {n: k for n, k in blocks.items() if k and interval > 1}
+        some = Counter(self._kinds.values())
+        #: Multipliers for each number of blocks, and how many multiplications take turns on one.
+        self._units = {k: -(-n // interval) for k, n in some.items()}
+        self._turns = {k: -(-n // self._units[k]) for k, n in some.items()}
+
+    def found(self) -> ScheduledGraph:
+        """The schedule. Raises `_Recurrence` where a state is not there in time."""
+        reads = {read: 0 for read, _ in self._states}
+        most = None
+        while True:
+            cycles, units = self._placed(reads)
+            most = 1 + 2 * max(cycles, default=0) + len(reads) if most is None else most
+            late = {read: cycles[write] - self._interval + 1 for read, write in self._states
+                    if write != read and cycles[write] > reads[read] + self._interval - 1}
+            if not late:
+                return ScheduledGraph(self._graph, tuple(cycles), self._interval, tuple(units), self._states)
+            reads |= late
+            if max(reads.values()) > most:
+                raise _Recurrence
+
+    def _placed(self, reads: Mapping[int, int]) -> tuple[list[int], list[int | None]]:
+        bits, cycles, units = GraphBits(self._graph, interval=self._interval), list[int](), list[int | None]()
+        taken = Counter[tuple[int, int]]()  # multipliers by their blocks and the turn
+        for n, node in enumerate(self._graph.nodes):
+            cycle = max((cycles[a] for a in node.args), default=reads.get(n, 0))
+            kind = self._kinds.get(n)
+            turns = self._turns.get(kind, 1) if kind is not None else 1
+            extra = GATE * -(-(turns - 1).bit_length() // 2) if turns > 1 else 0.0
+            tries = 0
+            while (kind is not None and taken[kind, cycle % self._interval] >= self._units[kind]) or (
+                    (ns := bits.place(cycle, self._room, extra)) > self._room):
+                blocked = kind is not None and taken[kind, cycle % self._interval] >= self._units[kind]
+                cycle, tries = cycle + 1, tries + (not blocked)
+                if tries > 1:
+                    assert self._clock is not None
+                    most = max([*(self._graph.nodes[a].width for a in node.args), node.width])
+                    raise UnsupportedError(f"an operation {node.kind!r} of {most} bits takes {ns + REGISTERS:.1f} ns, "
+                                           f"so the clock must be at most {1000 / (ns + REGISTERS):.0f} MHz, not "
+                                           f"{self._clock:g}; state fewer bits, or ask for a slower clock")
+            unit = None
+            if kind is not None:
+                unit = taken[kind, cycle % self._interval] + sum(u for k, u in self._units.items() if k < kind)
+                taken[kind, cycle % self._interval] += 1
+            units.append(unit if turns > 1 else None)
+            cycles.append(cycle)
+        return cycles, units

@@ -52,10 +52,13 @@ class Source:
         """The user's text of ``node``, in one line."""
         return ast.unparse(node)
 
+    def place(self, node: ast.AST) -> tuple[str, int]:
+        """File and line of ``node``."""
+        return inspect.getsourcefile(self.fn) or "?", self.first + getattr(node, "lineno", 1) - 1
+
     def located(self, error: E, node: ast.AST) -> E:
         """``error`` with the place of ``node``."""
-        file = inspect.getsourcefile(self.fn) or "?"
-        line = self.first + getattr(node, "lineno", 1) - 1
+        file, line = self.place(node)
         made = f"{error}\n  {file}, line {line}, in {self.name}"
         source = linecache.getline(file, line).rstrip("\n")
         if source.strip():

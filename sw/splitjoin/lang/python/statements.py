@@ -24,6 +24,7 @@ from ..properties import denominator, value_range
 from ..refusals import text_of
 from ..types import EXACT, Bool, is_exact
 from .choices import greatest, least, where
+from .loops import ABSENT, ends_early, unbroken
 from .source import Source
 from .values import Value, lift
 from .variables import StateRecord, Variables, is_traced
@@ -34,6 +35,9 @@ __all__ = ["Execution"]
 _CALLS = 20
 #: Values that an unrolled loop may have.
 _UNROLLED = 256
+
+#: The most places that a value is shifted by.
+_PLACES = 63
 
 _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("+", operator.add), ast.Sub: ("-", operator.sub), ast.Mult: ("*", operator.mul),
@@ -79,6 +83,9 @@ class Execution:
     def _block(self, statements: Sequence[ast.stmt]) -> tuple[bool, Any]:
         """Execute ``statements``; True and the value if they return one."""
         for n, node in enumerate(statements):
+            if isinstance(node, ast.For) and ends_early(node):
+                return self._block([*unbroken(node), *statements[n + 1:]])
+            self._places.place = self._source.place(node)
             try:
                 if isinstance(node, ast.Return):
                     return True, None if node.value is None else self._value(node.value)
@@ -110,7 +117,7 @@ class Execution:
                 for target in node.targets:
                     self._assign(target, value)
             case ast.AnnAssign(value=ast.expr() as given):
-                self._assign(node.target, self._value(given))
+                self._assign(node.target, self._annotated(node, self._value(given)))
             case ast.AugAssign():
                 old = self._value(ast.copy_location(_loaded(node.target), node.target))
                 self._assign(node.target, self._binary(node, node.op, old, self._value(node.value)))
@@ -125,13 +132,17 @@ class Execution:
                                             f"{len(rounds)}")
                 for item in rounds:
                     self._assign(node.target, item)
-                    returned, _ = self._block(node.body)
-                    if returned:
-                        self._refuse(node, "a loop must not return; choose the value with if, and return it after the "
-                                           "loop")
+                    self._block(node.body)
+            case ast.While():
+                self._refuse(node, "'while' is not compiled, as its rounds are not known; write 'for _ in range(n):' "
+                                   "with the most rounds, and 'if …: break' in it")
             case _:
                 self._refuse(node, f"{type(node).__name__.lower()!r} is not compiled; statements are assignments, if, "
-                                   f"for over a range, and return")
+                                   f"for over a range, break, continue and return")
+
+    def _annotated(self, node: ast.AnnAssign, value: Any) -> Any:
+        """``value`` as the annotation of an assignment makes it; here, annotations are for readers."""
+        return value
 
     def _if(self, node: ast.If, rest: Sequence[ast.stmt]) -> tuple[bool, Any] | None:
         """Execute an ``if``; where a branch returns, with all statements after it, whose value is returned."""
@@ -176,8 +187,10 @@ class Execution:
 
     def _chosen(self, condition: Value, a: Any, b: Any, name: str = "") -> Any:
         """``a`` where ``condition`` is true, else ``b``; ``name``: of what has it from now on."""
-        if a is b:
+        if a is b or b is ABSENT:
             return a
+        if a is ABSENT:
+            return b
         if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
             if len(a) != len(b):
                 raise PredicateError(f"both branches of an if must give tuples of one length, not {len(a)} and "
@@ -266,7 +279,7 @@ class Execution:
     def _evaluated(self, node: ast.expr) -> Any:
         match node:
             case ast.Constant():
-                if isinstance(node.value, (int, float, type(None))):
+                if isinstance(node.value, (int, float, type(None))) or node.value is ABSENT:
                     return node.value
                 self._refuse(node, "values are numbers")
             case ast.Name():
@@ -345,6 +358,8 @@ class Execution:
         symbol, function = _BINARY.get(type(op), ("@", operator.matmul))
         if any(isinstance(x, (StateRecord, list, tuple, type(None))) for x in (a, b)):
             self._refuse(node, f"{symbol!r} needs numbers")
+        if isinstance(op, (ast.LShift, ast.RShift)) and isinstance(b, Value):
+            return self._shifted(node, function, a, b)
         if isinstance(op, _BITWISE):
             a, b = (self._places.whole(x) if isinstance(x, Value) else x for x in (a, b))
         if isinstance(op, ast.FloorDiv) and is_traced((a, b)):
@@ -353,6 +368,18 @@ class Execution:
                 # Of numbers in fixed point, too, the quotient is rounded down.
                 return Value(Arith(EXACT, "//", x, y), self._source.text(node) if isinstance(node, ast.expr) else "//")
         return function(a, b)
+
+    def _shifted(self, node: ast.AST, function: Callable[[Any, Any], Any], a: Any, places: Value) -> Any:
+        """``a`` shifted by a number of places that is computed: by a power of two for each of its bits."""
+        places = self._places.whole(places)
+        low, high = value_range(places.expr)
+        if low < 0 or high > _PLACES:
+            self._refuse(node, f"the number of places to shift by must be 0 to {_PLACES}, but {places.text!r} can be "
+                               f"{low} to {high}; bound it with min and max, or & {_PLACES}")
+        for n in range(int(high).bit_length()):
+            old = self._places.whole(a) if isinstance(a, Value) else a
+            a = self._chosen((places >> n) & 1 == 1, function(old, 1 << n), old)
+        return a
 
     def _connected(self, node: ast.BoolOp) -> Any:
         is_and, joined = isinstance(node.op, ast.And), None
@@ -398,7 +425,7 @@ class Execution:
             self._refuse(node, "arguments are given one by one")
         args = [self._value(a) for a in node.args]
         named = {str(k.arg): self._value(k.value) for k in node.keywords}
-        inner = getattr(function, "splitjoin_source", None)
+        inner = self._compiled(function)
         if inner is not None:
             return self._inlined(node, inner, args, named)
         traced = is_traced([*args, *named.values()])
@@ -424,6 +451,10 @@ class Execution:
                            f"@splitjoin.function marks")
         return None
 
+    def _compiled(self, function: Any) -> Source | None:
+        """The source of ``function`` if calls of it are executed, too."""
+        return getattr(function, "splitjoin_source", None)
+
     def _inlined(self, node: ast.Call, inner: Source, args: list[Any], named: dict[str, Any]) -> Any:
         if self._depth >= _CALLS:
             self._refuse(node, f"functions must not call each other more than {_CALLS} deep, nor themselves")
@@ -432,7 +463,7 @@ class Execution:
         except TypeError as error:
             raise PredicateError(f"{self._source.text(node)!r}: {error}") from None
         bound.apply_defaults()
-        return Execution(inner, self._places, self._depth + 1).run(bound.arguments)
+        return type(self)(inner, self._places, self._depth + 1).run(bound.arguments)
 
     def _refuse(self, node: ast.AST, what: str) -> Any:
         raise self._located(PredicateError(what), node)

@@ -15,7 +15,11 @@ _TEXT = 80
 
 
 class Variables:
-    """Keeps values of assignments; this one leaves them as they are."""
+    """Keeps values of assignments; this one leaves them as they are. ``place``: file and line of the statement that is
+    executed.
+    """
+
+    place: tuple[str, int] = ("", 0)
 
     def kept(self, value: Value, name: str = "") -> Value:
         """``value`` in the form in which it is used from now on; ``name``: of what is assigned to.

@@ -1,0 +1,146 @@
+"""Typed functions and kernels as components with a stream of operands and a stream of results."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from splitjoin.hls.design import Design
+from splitjoin.hls.graph import Node
+from splitjoin.hls.kernels import Port
+from splitjoin.hls.reports import Report, report_of
+from splitjoin.lang.fold import Width
+
+from ..backend.library import Converted, Library
+from ..backend.source_names import source_names
+from .graph import Datapath
+
+__all__ = ["KernelComponent", "kernel_verilog"]
+
+
+class KernelComponent(wiring.Component):
+    """The circuit of a typed function, or of a kernel with a state. All ports are in clock domain ``sync``.
+
+    Ports:
+        i: Stream of operands: a struct with a field for each parameter, an array for a tuple.
+        o: Stream of results: a number, or a struct with the fields ``value0``, ``value1``, … for a tuple.
+
+    While ``o.valid`` is high and ``o.ready`` low, all of the pipeline stands still; ``i.ready`` depends on both in the
+    same cycle. Numbers in fixed point are whole numbers without the point.
+    """
+
+    def __init__(self, design: Design):
+        self._design = design
+        super().__init__({"i": In(stream.Signature(_operands(design.kernel.inputs))),
+                          "o": Out(stream.Signature(_results(design.kernel.outputs)))})
+
+    @property
+    def latency(self) -> int:
+        """Cycles from the transfer of operands to the offer of their result."""
+        return self._design.pipeline.ahead
+
+    @property
+    def interval(self) -> int:
+        """Cycles from one transfer of operands to the next, at least."""
+        return self._design.pipeline.interval
+
+    @property
+    def report(self) -> Report:
+        """The schedule, the resources and the critical path by lines of the source."""
+        return report_of(self._design)
+
+    def elaborate(self, platform: object) -> Module:
+        m, kernel, pipeline = Module(), self._design.kernel, self._design.pipeline
+        nodes, interval, latency = pipeline.graph.nodes, pipeline.interval, pipeline.ahead
+        go, accepted = Signal(), Signal()
+        phase = Signal(range(max(2, interval)))
+        valid = [Signal(name=f"valid_{n}") for n in range(-(-latency // interval) + 1)]
+
+        def turn(cycle: int) -> Value:
+            return phase == cycle if interval > 1 else Const(1)
+
+        def is_valid(cycle: int) -> Value:
+            """There are operands in ``cycle``, which is the present one."""
+            return valid[-(-cycle // interval)] & turn(cycle % interval)
+
+        m.d.comb += [self.i.ready.eq(go & turn(0)), accepted.eq(self.i.valid & self.i.ready),
+                     valid[0].eq(self.i.valid)]
+        with m.If(go & turn(0)):
+            m.d.sync += [later.eq(now) for now, later in pairwise(valid)]
+        if interval > 1:
+            with m.If(go & ((phase != 0) | accepted | Cat(valid[1:]).any())):
+                m.d.sync += phase.eq(Mux(phase == interval - 1, 0, phase + 1))
+        state = {slot.name: Signal(_shape(slot.width), init=slot.init, name=_name(slot.name)) for slot in kernel.slots}
+        fields = {name: value for port in kernel.inputs for name, value in _numbers(port, self.i.payload)}
+
+        def column(node: Node) -> Value:
+            return state[node.name] if node.side == "r" else fields[node.name]
+
+        datapath = Datapath(m, "v", pipeline, column, loads=lambda cycle: go & turn(cycle % interval), turn=turn)
+        for slot, number in zip(kernel.slots, pipeline.graph.outputs, strict=False):
+            if nodes[number].kind == "input" and (nodes[number].side, nodes[number].name) == ("r", slot.name):
+                continue
+            cycle = pipeline.cycles[number]
+            loads, new = is_valid(cycle), number
+            # A choice between the state and another value is the register's enable.
+            while nodes[new].kind == "choose" and self._is_slot(own := nodes[new].args, slot.name):
+                condition = datapath.at(own[0], cycle)
+                loads &= ~condition if self._reads(own[1], slot.name) else condition
+                new = own[2] if self._reads(own[1], slot.name) else own[1]
+            with m.If(go & loads):
+                m.d.sync += state[slot.name].eq(datapath.at(new, cycle))
+        results = [datapath.at(n, latency) for n in kernel.results]
+        if len(kernel.outputs) == 1 and kernel.outputs[0].count is None:
+            m.d.comb += self.o.payload.eq(results[0])
+        else:
+            for port, value in zip(kernel.outputs, results, strict=True):
+                m.d.comb += self.o.payload[port.name].eq(value)
+        offered: Value = is_valid(latency)
+        if kernel.present is not None:
+            offered &= datapath.at(kernel.present, latency)
+        m.d.comb += [self.o.valid.eq(offered), go.eq(~self.o.valid | self.o.ready)]
+        return m
+
+    def _reads(self, number: int, name: str) -> bool:
+        node = self._design.pipeline.graph.nodes[number]
+        return node.kind == "input" and (node.side, node.name) == ("r", name)
+
+    def _is_slot(self, args: tuple[int, ...], name: str) -> bool:
+        return self._reads(args[1], name) or self._reads(args[2], name)
+
+
+def kernel_verilog(design: Design, name: str) -> str:
+    """The component of ``design`` as Verilog-2001, with the top module ``name``."""
+    with source_names():
+        library = Library(name)
+        library.add(Converted.of(KernelComponent(design), name))
+        return library.text()
+
+
+def _shape(width: Width) -> Shape:
+    return signed(width.bits) if width.signed else unsigned(width.bits)
+
+
+def _name(slot: str) -> str:
+    return slot.replace("[", "_").replace("]", "")
+
+
+def _operands(ports: tuple[Port, ...]) -> data.StructLayout:
+    return data.StructLayout({p.name: _shape(p.width) if p.count is None else data.ArrayLayout(_shape(p.width), p.count)
+                              for p in ports})
+
+
+def _results(ports: tuple[Port, ...]) -> Any:
+    if len(ports) == 1:
+        return _shape(ports[0].width)
+    return data.StructLayout({p.name: _shape(p.width) for p in ports})
+
+
+def _numbers(port: Port, payload: Any) -> list[tuple[str, Value]]:
+    """The numbers of a parameter, by their names."""
+    field = payload[port.name]
+    return [(port.name, field)] if port.count is None else [(name, field[n]) for n, name in enumerate(port.names)]

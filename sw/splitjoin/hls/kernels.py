@@ -1,0 +1,312 @@
+"""Typed Python functions, and classes with a state that ``step`` changes, compiled to programs.
+
+A state is the tuple of a stream *r*, and what comes in that of a stream *s*, as in user-defined aggregates
+(`splitjoin.lang.fold`). So the programs have the types and rules of conditions.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from splitjoin.base.errors import PredicateError
+from splitjoin.lang.fold import Program, Slot, Width, scaled
+from splitjoin.lang.ir import Case, Col, Expr, Lit
+from splitjoin.lang.properties import value_range
+from splitjoin.lang.python.classes import StatefulClass, assigned, declared, slot_value, stated_width
+from splitjoin.lang.python.loops import ABSENT
+from splitjoin.lang.python.source import Source
+from splitjoin.lang.python.statements import Execution
+from splitjoin.lang.python.steps import Steps, pruned
+from splitjoin.lang.python.values import Value, lift
+from splitjoin.lang.python.variables import is_traced
+from splitjoin.lang.types import BOOL, EXACT, Bool, is_exact
+
+from .graph import Graph, build_graph, width_of
+
+__all__ = ["Kernel", "Port", "compiled", "kernel"]
+
+
+@dataclass(frozen=True)
+class Port:
+    """A parameter or a result: numbers of one width. ``count``: of a tuple; None for one number."""
+
+    name: str
+    width: Width
+    count: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its numbers."""
+        return (self.name,) if self.count is None else tuple(f"{self.name}[{n}]" for n in range(self.count))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled function or class.
+
+    ``slots``: the state of a class, none for a function. ``graph``: operations on the numbers of ``inputs`` (stream
+    *s*) and ``slots`` (*r*); its outputs are the slots' new values, the numbers of ``outputs``, and, if ``optional``,
+    a bit that is 1 where a result is given and no None.
+    """
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    slots: tuple[Slot, ...]
+    graph: Graph
+    optional: bool = False
+    source: Source | None = None
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The operations whose values are the results."""
+        of = self.graph.outputs[len(self.slots):]
+        return of[:-1] if self.optional else of
+
+    @property
+    def present(self) -> int | None:
+        """The operation that tells whether a result is given; None where it always is."""
+        return self.graph.outputs[-1] if self.optional else None
+
+
+@dataclass(frozen=True)
+class _Optional:
+    """A result that is None unless ``present``."""
+
+    present: Value
+    value: Any
+
+
+class _KernelSteps(Steps):
+    """Steps with their places in the source, and columns whose stated width is narrower than what is known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: dict[str, tuple[str, int]] = {}
+        self.stated: set[str] = set()
+
+    def _new(self, e: Expr) -> Expr:
+        self.places[f"${len(self.steps)}"] = self.place
+        return super()._new(e)
+
+    def fitted(self, e: Expr, width: Width) -> Expr:
+        column = self.column(e)
+        least, most = width.range
+        low, high = value_range(column)
+        if least <= low and high <= most:
+            return column
+        name = f"${len(self.steps)}"
+        made = Col(width.type, "s", name, False, width.range)
+        self.steps.append((made, column))
+        self.places[name] = self.place
+        self.stated.add(name)
+        return made
+
+
+class _Typed(Execution):
+    """Executes a function whose annotations of variables state widths, with calls of all functions that have a source,
+    and with None as a result.
+    """
+
+    def _annotated(self, node: ast.AnnAssign, value: Any) -> Any:
+        name = self._source.text(node.target)
+        width = stated_width(name, self._source.text(node.annotation),
+                             {**self._source.fn.__globals__, **self._outer})
+        assert isinstance(self._places, Steps)
+        return assigned(self._places, width, value, name)
+
+    def _compiled(self, function: Any) -> Source | None:
+        function = getattr(function, "py_func", function)  # what numba compiles
+        found = super()._compiled(function)
+        if found is None and inspect.isfunction(function) and function.__module__.partition(".")[0] != "splitjoin":
+            found = Source.of(function, function.__name__)
+        return found
+
+    def _chosen(self, condition: Value, a: Any, b: Any, name: str = "") -> Any:
+        some = [v for v in (a, b) if v is None or isinstance(v, _Optional)]
+        if a is b or a is ABSENT or b is ABSENT or not some:
+            return super()._chosen(condition, a, b, name)
+        x, y = (v.value if isinstance(v, _Optional) else v for v in (a, b))
+        true = Lit(BOOL, True)
+        there = [v.present.expr if isinstance(v, _Optional) else Lit(BOOL, v is not None) for v in (a, b)]
+        present = Value(Case(BOOL, (condition.expr,), (there[0],), there[1]), "present", atom=True)
+        value = y if x is None else x if y is None else super()._chosen(condition, x, y, name)
+        return value if there == [true, true] else _Optional(self._places.kept(present), value)
+
+
+class _Class(StatefulClass):
+    """Compiles a class with a method ``step``."""
+
+    def kernel(self) -> Kernel:
+        """The class, compiled."""
+        step = self._source("step")
+        if step is None:
+            raise PredicateError(f"{self._of.__name__} must have the method step(self, …), which takes the next values")
+        init = self._init()
+        slots = tuple(Slot(name, width, init[name]) for name, width in self._slots)
+        return _kernel(self._of.__name__, step, self._known, self, slots)
+
+
+def _kernel(name: str, source: Source, known: Mapping[str, Any], state: _Class | None,
+            slots: tuple[Slot, ...]) -> Kernel:
+    signature = inspect.signature(source.fn)
+    parameters = list(signature.parameters.values())[state is not None:]
+    for p in parameters:
+        if p.kind is not p.POSITIONAL_OR_KEYWORD or p.default is not p.empty:
+            raise PredicateError(f"{source.name} must have plain parameters, without defaults, not {p}")
+    if not parameters:
+        raise PredicateError(f"{source.name} must have a parameter, such as x: splitjoin.unsigned(8)")
+    inputs = tuple(Port(p.name, *stated_width(f"parameter {p.name} of {source.name}",
+                                              None if p.annotation is p.empty else p.annotation, known, many=True))
+                   for p in parameters)
+    steps = _KernelSteps()
+    arguments: dict[str, Any] = {p.name: [_number(p, n) for n in p.names] if p.count is not None else _number(p, p.name)
+                 for p in inputs}
+    execution = _Typed(source, steps)
+    own = None
+    if state is not None:
+        own = next(iter(signature.parameters))
+        arguments = {own: state._state(own, "r", steps), **arguments}
+    result = execution.run(arguments)
+    new = []
+    if own is not None:
+        end = execution.value(own)
+        new = [steps.raw(slot_value(end, slot.name).expr, slot.width) for slot in slots]
+    outputs, values = _results(source, signature.return_annotation, known, result, steps)
+    present = [result.present.expr] if isinstance(result, _Optional) else []
+    program = pruned(Program(tuple(steps.steps), (*new, *values, *present)))
+    graph = build_graph(program, stated=steps.stated, places=steps.places)
+    shaped = []
+    for port, n in zip(outputs, graph.outputs[len(slots):], strict=False):
+        node = graph.nodes[n]
+        shaped.append(port or Port("value", Width(width_of(node.low, node.high), node.low < 0)))
+    return Kernel(name, inputs, _named(shaped), slots, graph, bool(present), source)
+
+
+def _number(port: Port, name: str) -> Value:
+    column = Col(port.width.type, "s", name, False, port.width.range)
+    return Value(scaled(column, 2**port.width.fraction), name, atom=True)
+
+
+def _named(ports: list[Port]) -> tuple[Port, ...]:
+    return tuple(ports) if len(ports) == 1 else tuple(Port(f"value{n}", p.width) for n, p in enumerate(ports))
+
+
+def _results(source: Source, hint: Any, known: Mapping[str, Any], result: Any,
+             steps: _KernelSteps) -> tuple[list[Port | None], list[Expr]]:
+    """The ports of the results, None where no width is stated, and their whole numbers."""
+    if isinstance(result, _Optional):
+        result = result.value
+    many = isinstance(result, (list, tuple))
+    values = list(result) if many else [result]
+    if any(v is None or isinstance(v, (list, tuple)) for v in values) or not values:
+        raise PredicateError(f"{source.name} must return a number or a tuple of numbers")
+    hint = declared(hint)
+    hints: list[Any] = [None] * len(values)
+    if hint is not inspect.Signature.empty and hint not in (int, bool, "int", "bool"):
+        if isinstance(hint, str):
+            hint = eval(hint, dict(known))  # the user's annotation, as typing evaluates it
+        hints = list(hint) if many and isinstance(hint, (list, tuple)) else [hint] * len(values)
+        if len(hints) != len(values):
+            raise PredicateError(f"{source.name} returns {len(values)} numbers, and its annotation has {len(hints)}")
+    ports: list[Port | None] = []
+    made = []
+    for value, of in zip(values, hints, strict=True):
+        at = f"the result of {source.name}"
+        if of is not None:
+            width = stated_width(at, of, known)
+            ports.append(Port("value", width))
+            made.append(steps.raw(assigned(steps, width, value, at).expr, width))
+            continue
+        e = lift(value, at) if is_traced(value) or isinstance(value, (int, float)) else None
+        if e is None or not (isinstance(e.type, Bool) or is_exact(e.type)):
+            raise PredicateError(f"{source.name} must return numbers, not {value!r}")
+        ports.append(None)
+        made.append(steps.column(Case(EXACT, (e,), (Lit(EXACT, 1),), Lit(EXACT, 0)) if isinstance(e.type, Bool) else e))
+    return ports, made
+
+
+@functools.lru_cache(maxsize=64)
+def compiled(fn: Any) -> Kernel:
+    """The typed function ``fn``, or the class under `kernel`, compiled. Raises `PredicateError` that points at the line
+    that is not compiled.
+    """
+    found = getattr(fn, "splitjoin_kernel", None)
+    if isinstance(found, Kernel):
+        return found
+    fn = inspect.unwrap(getattr(fn, "py_func", fn))
+    if isinstance(fn, type):
+        raise PredicateError(f"the class {fn.__name__} must stand under @splitjoin.hls.kernel")
+    source = Source.of(fn, getattr(fn, "__name__", "function"))
+    closure = inspect.getclosurevars(fn)
+    return _kernel(source.name, source, {**fn.__globals__, **closure.globals, **closure.nonlocals}, None, ())
+
+
+def kernel(of: type) -> type:
+    """Compile a class with a state: its annotated attributes, which ``step(self, …)`` changes, and ``init(self)`` sets
+    in the beginning (else all is 0).
+
+    ``step`` takes the next values and returns a result, or None for none. Objects of the class run it in plain Python.
+    Raises `PredicateError` that points at the line that is not compiled.
+    """
+    if not isinstance(of, type):
+        raise PredicateError(f"@splitjoin.hls.kernel must stand above a class, not {type(of).__name__}")
+    frame = sys._getframe(1)
+    made = _Class(of, {**frame.f_globals, **frame.f_locals}).kernel()
+    return type(of.__name__, (_Stateful, of), {"splitjoin_kernel": made, "__doc__": of.__doc__,
+                                               "__module__": of.__module__})
+
+
+class _Stateful:
+    """Base of classes under `kernel` as Python runs them: states are rounded down as they are assigned."""
+
+    splitjoin_kernel: Kernel
+
+    def __init__(self) -> None:
+        slots = self.splitjoin_kernel.slots
+        self._widths = {slot.name.partition("[")[0]: slot.width for slot in slots}
+        for name in self._widths:
+            own = [s.init for s in slots if s.name.partition("[")[0] == name]
+            exact = [_exact(v, self._widths[name]) for v in own]
+            self.__dict__[name] = _Numbers(exact, self._widths[name], name) if any("[" in s.name for s in slots if (
+                s.name.partition("[")[0] == name)) else exact[0]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        width = self.__dict__.get("_widths", {}).get(name)
+        if width is not None:
+            value = _Numbers(value, width, name) if isinstance(value, (list, tuple)) else _rounded(value, width, name)
+        self.__dict__[name] = value
+
+
+class _Numbers(list[Any]):
+    """The numbers of a tuple in a state."""
+
+    def __init__(self, values: Any, width: Width, name: str):
+        super().__init__(_rounded(v, width, name) for v in values)
+        self._width, self._name = width, name
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        super().__setitem__(at, _rounded(value, self._width, self._name))
+
+
+def _rounded(value: Any, width: Width, name: str) -> Any:
+    """``value`` in ``width``. Raises `OverflowError` if it does not fit."""
+    whole = math.floor(Fraction(value) * 2**width.fraction)
+    low, high = width.range
+    if not low <= whole <= high:
+        raise OverflowError(f"{name} must fit {width}, but is {value}")
+    return _exact(whole, width)
+
+
+def _exact(whole: int, width: Width) -> Any:
+    exact = Fraction(whole, 2**width.fraction)
+    return exact.numerator if exact.denominator == 1 else exact
+

@@ -1,0 +1,263 @@
+# amaranth: UnusedElaboratable=no
+"""Typed functions and kernels as components: Python, machine code and the circuit agree under stalls, at each clock and
+interval; Verilog does so in other simulators.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import Const, Value, signed as signed_shape
+
+from splitjoin import InputError, PredicateError, UnsupportedError, hls
+from splitjoin.hls import fixed, signed, unsigned
+from tests.testbench.kernels import check_kernel
+from tests.testbench.on_amaranth import Simulation
+from tests.testbench.pauses import MATRIX
+from tests.testbench.runner import run_bench
+
+from ...support.icarus import needs_icarus
+from ...support.random_kernels import operands, random_kernel, results
+from ...support.sampling import at_length, examples
+
+
+def crc8(x: unsigned(8)):
+    for _ in range(8):
+        x = ((x << 1) ^ (7 if x & 128 != 0 else 0)) & 255
+    return x
+
+
+def isqrt(x: unsigned(16)):
+    root, rest = 0, 0
+    for n in range(8):
+        rest: unsigned(10) = (rest << 2) | (x >> 14 - 2 * n & 3)
+        trial = (root << 2) | 1
+        if rest >= trial:
+            rest, root = rest - trial, (root << 1) | 1
+        else:
+            root = root << 1
+    return root
+
+
+def product(a, b):
+    return a * b
+
+
+def complex_product(a: (signed(16),) * 2, b: (signed(16),) * 2):
+    real = product(a[0], b[0]) - a[1] * b[1]
+    return real, a[0] * b[1] + a[1] * b[0]
+
+
+def half(x: fixed(12, 4)) -> fixed(12, 5):
+    return x * 0.5
+
+
+@hls.kernel
+class Smoothed:
+    """An exponential mean of the products of two numbers, given for numbers above 0."""
+
+    mean: signed(28)
+    n: unsigned(8)
+
+    def init(self):
+        self.n = 250
+
+    def step(self, x: signed(12), y: signed(12)):
+        self.mean += (x * y - self.mean) >> 3
+        self.n = (self.n + 1) & 255
+        if x <= 0:
+            return None
+        return self.mean + self.n
+
+
+@hls.kernel
+class Runs:
+    """Runs of equal numbers: each with its length, when the next one begins."""
+
+    value: unsigned(8)
+    length: unsigned(8)
+
+    def step(self, x: unsigned(8)):
+        if x == self.value and self.length < 255:
+            self.length += 1
+            return None
+        ended = self.value, self.length
+        self.value, self.length = x, 1
+        return ended
+
+
+FUNCTIONS = {"crc8": crc8, "isqrt": isqrt, "complex_product": complex_product, "Smoothed": Smoothed,
+             "Runs": Runs}
+
+
+def packed(shape: Any, value: Any) -> int:
+    return Const.cast(shape.const(value) if hasattr(shape, "const") else Const(value, shape)).value
+
+
+def case(fn: Any, rows: list[dict[str, Any]], **how: Any) -> tuple[Any, dict[str, Any]]:
+    """The component, and the arguments of `check_kernel` for ``rows``."""
+    part = hls.component(fn, **how)
+    inputs, outputs = part.i.payload.shape(), part.o.payload.shape()
+
+    bits = len(Value.cast(part.o.payload))
+
+    def result(value: Any) -> int:
+        fields = {f"value{n}": v for n, v in enumerate(value)} if isinstance(value, tuple) else value
+        return packed(outputs, fields) % 2**bits
+
+    given = results(fn, rows)
+    return part, {"operands": [packed(inputs, row) for row in rows], "results": [result(v) for v in given],
+                  "latency": part.latency, "interval": part.interval, "every": len(given) == len(rows), "bits": bits}
+
+
+def check(fn: Any, rows: list[dict[str, Any]], stalls: Any = MATRIX, **how: Any) -> Any:
+    part, expected = case(fn, rows, **how)
+    simulation = Simulation(part)
+    for cell in stalls.values():
+        simulation.run(lambda tb, cell=cell: check_kernel(tb, stalls=cell, **expected))
+    arrays = [np.array([row[p] for row in rows]) for p in rows[0]]
+    made = hls.jit(fn)(*arrays)
+    assert (list(zip(*(a.tolist() for a in made), strict=True)) if isinstance(made, tuple) else made.tolist()
+            ) == results(fn, rows)
+    return part
+
+
+@pytest.mark.parametrize(("name", "clock", "interval", "latency"), [
+    ("crc8", 150, 3, 1), ("isqrt", 100, 5, 4),
+    ("complex_product", 120, 1, 2), ("complex_product", None, 2, 2), ("complex_product", 80, 4, 4),
+    ("Smoothed", None, None, 1), ("Smoothed", 100, None, 2), ("Smoothed", 100, 3, 2), ("Runs", 150, None, 1)])
+def test_python_machine_code_and_circuit_agree(name: str, clock: float | None, interval: int | None,
+                                               latency: int) -> None:
+    fn = FUNCTIONS[name]
+    rows = operands(fn, 15, 1)
+    if name == "isqrt":
+        assert results(fn, rows) == [math.isqrt(row["x"]) for row in rows]
+    if name == "Runs":
+        rows = [{"x": x // 5} for x in range(60)]
+    part = check(fn, rows, clock=clock, interval=interval)
+    assert part.latency == latency
+    assert interval in (None, part.interval)
+
+
+@pytest.mark.parametrize("seed", range(examples(30)))
+def test_random_functions_agree(seed: int) -> None:
+    fn = random_kernel(seed)
+    try:
+        part = check(fn, operands(fn, 20, seed), {name: MATRIX[name] for name in ("flowing", "both")},
+                     clock=[None, 60, 100][seed % 3], interval=None if seed % 2 else 1 + seed % 4)
+    except UnsupportedError as error:
+        assert "interval must be at least" in str(error) or "so the clock must be at most" in str(error)
+        check(fn, operands(fn, 20, seed), {"both": MATRIX["both"]}, clock=30)
+    else:
+        assert part.interval >= 1
+
+
+def test_fixed_point_is_whole_numbers_without_the_point() -> None:
+    values = hls.jit(half)(np.array([8, 9, -9, -2048]))
+    assert values.tolist() == [8, 9, -9, -2048]  # x / 16 · 1/2 is x / 32
+    assert hls.component(half).o.payload.shape() == signed_shape(12)
+
+
+@needs_icarus
+@pytest.mark.parametrize(("name", "clock", "interval", "simulator"), [
+    ("complex_product", 80, 3, "icarus"), ("Smoothed", 100, None, "icarus"), at_length("isqrt", 100, 1, "icarus"),
+    at_length("Smoothed", 100, None, "verilator"), at_length("complex_product", 80, 3, "verilator"),
+    at_length("Runs", 100, 1, "verilator")])
+def test_verilog_gives_the_same(name: str, clock: float, interval: int | None, simulator: Any, tmp_path: Path) -> None:
+    fn = FUNCTIONS[name]
+    _, expected = case(fn, operands(fn, 30, 2), clock=clock, interval=interval)
+    text = hls.verilog(fn, clock=clock, interval=interval, name="kernel")
+    assert run_bench(name, tmp_path, module="tests.testbench.bench_kernel", built=(text, "kernel"), simulator=simulator,
+                     environment={"SPLITJOIN_KERNEL": json.dumps(expected)}) == len(MATRIX)
+
+
+def test_an_enable_takes_the_place_of_a_hold_multiplexer() -> None:
+    text = hls.verilog(Runs)
+    assert "value <= value" not in text
+
+
+@pytest.mark.parametrize(("fn", "how", "said"), [
+    (crc8, {"clock": -1}, "the clock must be a number of MHz above 0, or None, not -1"),
+    (crc8, {"interval": 0}, "the interval must be a number of cycles from 1 on, or None, not 0"),
+    (crc8, {"family": "ice40"}, "the family must be one of ecp5, ultrascale, not 'ice40'"),
+])
+def test_wrong_arguments(fn: Any, how: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        hls.component(fn, **how)
+
+
+def test_a_state_that_comes_later_needs_a_longer_interval() -> None:
+    with pytest.raises(UnsupportedError, match=r"at 140 MHz the next state is there after 2 cycles, so the interval "
+                                               r"must be at least 2, not 1; or ask for a slower clock"):
+        hls.component(Squares, clock=140, interval=1)
+    assert hls.component(Squares, clock=140).interval == 2
+
+
+@hls.kernel
+class Squares:
+    """A state that is squared, which takes more than a cycle."""
+
+    x: unsigned(16)
+
+    def step(self, y: unsigned(8)):
+        self.x = (self.x * self.x >> 7) + y & 0xFFFF
+        return self.x
+
+
+def test_python_refuses_a_state_that_leaves_its_width() -> None:
+    @hls.kernel
+    class Sum:
+        total: unsigned(4)
+
+        def step(self, x: unsigned(4)) -> unsigned(4):
+            self.total += x
+            return self.total
+
+    part = Sum()
+    assert [part.step(7), part.step(8)] == [7, 15]
+    with pytest.raises(OverflowError, match=r"total must fit unsigned\(4\), but is 16"):
+        part.step(1)
+    assert hls.report(Sum).stated == 1
+
+
+def test_what_is_not_compiled_points_at_its_line() -> None:
+    def endless(x: unsigned(8)):
+        while x > 3:
+            x -= 3
+        return x
+
+    def untyped(x):
+        return x
+
+    class Bare:
+        n: unsigned(8)
+
+        def step(self, x: unsigned(8)):
+            return x
+
+    with pytest.raises(PredicateError, match=r"(?s)'while' is not compiled.*write 'for _ in range.*while x > 3"):
+        hls.component(endless)
+    with pytest.raises(PredicateError, match=r"parameter x of untyped must be annotated with splitjoin.signed"):
+        hls.component(untyped)
+    with pytest.raises(PredicateError, match=r"the class Bare must stand under @splitjoin.hls.kernel"):
+        hls.component(Bare)
+
+
+def test_reports_name_lines_and_agree_in_all_forms() -> None:
+    report = hls.report(isqrt, clock=100)
+    made = json.loads(report.json())
+    assert (made["latency"], made["interval"], made["stated"]) == (4, 1, 7)
+    lines = {line.text.strip(): line for line in report.lines}
+    loop = lines["if rest >= trial:"]
+    assert loop.luts > 50
+    assert (loop.first, loop.last, loop.critical) == (0, 3, True)
+    assert loop.operations["<"] + loop.operations["not"] >= 7
+    assert sum(line.luts for line in report.lines) == report.luts
+    assert "if rest &gt;= trial:" in report.html()
+    assert f"{report.luts} LUT" in report.text()
+    assert report.path_ns <= 10.0

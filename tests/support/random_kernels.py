@@ -1,0 +1,127 @@
+"""Random typed functions, and classes with a state, for `splitjoin.hls`: their source, and what Python makes of it."""
+
+from __future__ import annotations
+
+import linecache
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from splitjoin import hls
+
+__all__ = ["operands", "random_kernel", "results"]
+
+
+class _Writer:
+    """Writes the text of a function, or of a class with ``step``."""
+
+    def __init__(self, rng: random.Random):
+        self.rng, self.names, self.small = rng, list[str](), list[str]()
+
+    def number(self, depth: int) -> str:
+        """A whole number."""
+        rng = self.rng
+        kind = rng.randrange(12 if depth else 2)
+        if kind == 0:
+            return str(rng.randint(-20, 20))
+        if kind == 1 or not depth:
+            return rng.choice(self.names)
+        a, b = self.number(depth - 1), self.number(depth - 1)
+        if kind <= 4:
+            return f"({a} {rng.choice('+-*')} {b})"
+        if kind == 5:
+            return f"{rng.choice(['min', 'max'])}({a}, {b})"
+        if kind == 6:
+            return f"({a} if {self.condition(depth - 1)} else {b})"
+        if kind == 7:
+            return f"(({a}) {rng.choice(['>>', '<<'])} {rng.choice([*self.small, '0', '1', '3'])})"
+        if kind == 8:
+            return f"(({a} & 0xffff) {rng.choice('&|^')} ({b} & 0xff))"
+        if kind == 9:
+            return f"abs({a})"
+        if kind == 10:
+            return f"(({a} & 0xffff) {rng.choice(['//', '%'])} {rng.choice([1, 2, 16])})"
+        return f"(({a}) & {rng.randint(1, 63)})"
+
+    def condition(self, depth: int) -> str:
+        """A condition."""
+        rng = self.rng
+        one = f"{self.number(depth)} {rng.choice(['<', '<=', '>', '>=', '==', '!='])} {self.number(depth)}"
+        more = rng.choice(["", "", "and", "or", "not"])
+        if more == "not":
+            return f"(not {one})"
+        return f"({one} {more} {self.condition(max(depth - 1, 0))})" if more and depth else f"({one})"
+
+    def statements(self, indent: str, depth: int, targets: Sequence[str]) -> list[str]:
+        """Assignments, choices, and a loop at times."""
+        rng, lines = self.rng, []
+        for _ in range(rng.randint(1, 2)):
+            lines.append(f"{indent}{rng.choice(targets)} = {self.number(2)} & {rng.choice([15, 255, 4095])}")
+        if depth and rng.random() < 0.6:
+            lines.append(f"{indent}if {self.condition(1)}:")
+            lines += self.statements(indent + "    ", depth - 1, targets)
+            if rng.random() < 0.5:
+                lines.append(f"{indent}else:")
+                lines += self.statements(indent + "    ", depth - 1, targets)
+        if depth and rng.random() < 0.3:
+            lines.append(f"{indent}for n in range({rng.randint(2, 3)}):")
+            target = rng.choice(targets)
+            lines.append(f"{indent}    {target} = ({target} + {self.number(1)} + n) & 1023")
+            if rng.random() < 0.5:
+                lines += [f"{indent}    if {self.condition(1)}:",
+                          f"{indent}        {rng.choice(['break', 'continue'])}",
+                          f"{indent}    {target} = ({target} ^ {rng.randint(1, 255)}) & 1023"]
+        return lines
+
+
+def random_kernel(seed: int) -> Any:
+    """A function, or a class with a state, which may return None and may return two numbers."""
+    rng = random.Random(seed)
+    w = _Writer(rng)
+    widths = {name: rng.choice(["signed(4)", "unsigned(5)", "signed(9)", "unsigned(12)"]) for name in "xy"[
+        :rng.randint(1, 2)]}
+    widths["k"] = "unsigned(2)"
+    w.names, w.small = list(widths), ["k"]
+    is_class = rng.random() < 0.4
+    lines, indent, targets = [], "    ", ["a", "b"]
+    if is_class:
+        lines += ["class Random:", "    u: unsigned(12)", "    v: unsigned(12)"]
+        if rng.random() < 0.5:
+            lines += ["    def init(self):", f"        self.u = {rng.randint(0, 4095)}"]
+        targets += ["self.u", "self.v"]
+        indent = "        "
+    of = ", ".join(f"{name}: {width}" for name, width in widths.items())
+    lines.append(f"    def step(self, {of}):" if is_class else f"def Random({of}):")
+    lines += [f"{indent}a = {rng.randint(0, 9)}", f"{indent}b = {w.number(1)}"]
+    w.names += targets
+    lines += w.statements(indent, 2, targets)
+    if rng.random() < 0.3:
+        lines += [f"{indent}if {w.condition(1)}:", f"{indent}    return {'None' if is_class else w.number(1)}"]
+        lines.append(f"{indent}return {w.number(2)}")
+    else:
+        lines.append(f"{indent}return {w.number(2)}{f', {w.number(1)}' if rng.random() < 0.3 else ''}")
+    text = "\n".join(lines) + "\n"
+    file = f"<random kernel {seed}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    space: dict[str, Any] = {"signed": hls.signed, "unsigned": hls.unsigned, "__name__": __name__}
+    exec(compile(text, file, "exec"), space)
+    return hls.kernel(space["Random"]) if is_class else space["Random"]
+
+
+def operands(fn: Any, n: int, seed: int) -> list[dict[str, Any]]:
+    """Random operands of ``fn`` by the names of its parameters, the ends of their ranges among them."""
+    from splitjoin.hls.kernels import compiled
+
+    rng = random.Random(seed)
+
+    def one(low: int, high: int) -> int:
+        return rng.choice([low, high, rng.randint(low, high), rng.randint(max(low, -3), min(high, 3))])
+
+    return [{p.name: one(*p.width.range) if p.count is None else [one(*p.width.range) for _ in range(p.count)]
+             for p in compiled(fn).inputs} for _ in range(n)]
+
+
+def results(fn: Any, rows: Sequence[dict[str, Any]]) -> list[Any]:
+    """What Python gives for ``rows``, one after the other, without None."""
+    call = fn().step if isinstance(fn, type) else fn
+    return [value for row in rows if (value := call(**row)) is not None]
