@@ -58,7 +58,7 @@ def add(*lines: str) -> str:
     (["if x > 1:", "    y = x", "self.n = y"], "'y' has no value here, or has one in one branch of an if only", "y"),
     (["self.n = print(x)"], "'print' is not compiled", "print(x)"),
     (["self.n = x ** 2"], "'x ** 2' is not supported", "x ** 2"),
-    (["self.n = x << x"], "the number of places to shift by must be a constant from 0 to 63", "x << x"),
+    (["self.n = x << x"], "the number of places to shift by must be 0 to 63, but 'x' can be -128 to 127", "x << x"),
     (["self.n = self.f >> 1"], "shifts and bit operations need whole numbers", "self.f >> 1"),
     (["self.n = None"], "self.n is a number, and so must be what is assigned to it", "self.n"),
     (["return x"], "Made.add must return nothing", None),
