@@ -25,7 +25,7 @@ from splitjoin.circuit.driver import CircuitDevice
 from splitjoin.engines.arrival import arrivals
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
-from splitjoin_hw.baseline.ends import Message
+from splitjoin_hw.baseline.ends import CoreMessage
 from splitjoin_hw.baseline.handshake import Handshake
 from splitjoin_hw.layouts import STREAM_R
 from splitjoin_hw.link.registers import RegisterBlock
@@ -61,7 +61,7 @@ class Counted(Handshake):
         for load in loads[1:]:
             most = Mux(load > most, load, most)
         links = [*(core.o_r for core in self.cores[:-1]), *(core.o_s for core in self.cores[1:])]
-        sent = [(port.valid & port.ready, port.payload.kind == Message.TUPLE) for port in links]
+        sent = [(port.valid & port.ready, port.payload.kind == CoreMessage.TUPLE) for port in links]
         counters = {
             "cycles": Value.cast(1), "tuples_r": full, "comparisons": Mux(full, sum(loads), 0),
             "matches": Mux(full, most, 0), "input_stalls": Mux(full, sum(one & is_tuple for one, is_tuple in sent), 0),

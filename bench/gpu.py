@@ -21,7 +21,7 @@ from splitjoin.engines.gpu import GpuDevice
 from splitjoin.engines.gpu.comparison import of_plan, plan_layout
 from splitjoin.engines.gpu.driver import Gpu, gpu_name, is_simulated, open_gpu
 from splitjoin.engines.gpu.finder import SHAPE, GpuFinder
-from splitjoin.engines.gpu.kernel_source import Shape
+from splitjoin.engines.gpu.kernel_source import KernelShape
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, other_side
 from splitjoin.plan.passes.pipeline import make_plan
@@ -46,7 +46,7 @@ def timed(table: pa.Table) -> pa.Table:
     return table.append_column("ts", pa.array(np.arange(len(table)), pa.int64()))
 
 
-def kernel_seconds(gpu: Gpu, bits: int, shape: Shape = SHAPE, repeats: int = 5) -> tuple[float, int]:
+def kernel_seconds(gpu: Gpu, bits: int, shape: KernelShape = SHAPE, repeats: int = 5) -> tuple[float, int]:
     """The least seconds that the kernel takes for `BATCH` probes of a full window, and the matches it found."""
     window = 1 << bits
     plan = make_plan(query(f"ROWS {window}").predicate)

@@ -207,3 +207,16 @@ def test_the_language_is_a_fifth_of_the_host_software() -> None:
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "sw").rglob("*.py")}
     language = sum(n for path, n in lines.items() if path.is_relative_to(ROOT / "sw" / "splitjoin" / "lang"))
     assert language <= 0.2 * sum(lines.values())
+
+
+def test_a_class_has_its_name_alone() -> None:
+    """Within its room always. Across rooms, twelve names stand for one concept in two layers, as ScaleGate does."""
+    rooms: dict[str, list[str]] = {}
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*.py"):
+            room = "/".join(path.relative_to(ROOT).parts[:3])
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    rooms.setdefault(node.name, []).append(room)
+    assert {name: found for name, found in rooms.items() if len(found) > len(set(found))} == {}
+    assert len([name for name, found in rooms.items() if len(found) > 1]) <= 12

@@ -15,7 +15,7 @@ from amaranth.lib.wiring import In, Out
 
 from splitjoin.circuit.geometry import position_bits
 from splitjoin.circuit.wire import Configuration, ItemKind
-from splitjoin_hw.baseline.ends import Message
+from splitjoin_hw.baseline.ends import CoreMessage
 from splitjoin_hw.baseline.handshake import Link
 from splitjoin_hw.baseline.segment import probe_layout, segment_ports
 from splitjoin_hw.layouts import result_layout
@@ -129,9 +129,9 @@ class MarkedPair:
         out = {side: Signal(name=f"out_{side}") for side in "rs"}  # EXPIRE of the marked tuple has entered
         for side, other in ("rs", "sr"):
             port, opposite, marked = ports[side], ports[other], self.entered[side]
-            body, tuple_ = Value.cast(port.payload.body), port.payload.kind == Message.TUPLE
+            body, tuple_ = Value.cast(port.payload.body), port.payload.kind == CoreMessage.TUPLE
             entered, expired, number = (Signal(3, name=f"{name}_{side}") for name in ("entered", "expired", "number"))
-            h.assume(f"a message of {side} is a tuple or EXPIRE", tuple_ | (port.payload.kind == Message.EXPIRE))
+            h.assume(f"a message of {side} is a tuple or EXPIRE", tuple_ | (port.payload.kind == CoreMessage.EXPIRE))
             h.assume(f"a body of {side} is a mark", (body == 0) | body.all())
             h.assume(f"one tuple of {side} is marked", ~(port.valid & tuple_ & body[0] & marked))
             h.assume(f"few tuples of {side} come", entered != 7)
@@ -139,7 +139,7 @@ class MarkedPair:
                 m.d.sync += entered.eq(entered + 1)
                 with m.If(body[0]):
                     m.d.sync += [marked.eq(1), number.eq(entered)]
-            expires = opposite.valid & (opposite.payload.kind == Message.EXPIRE)
+            expires = opposite.valid & (opposite.payload.kind == CoreMessage.EXPIRE)
             h.assume(f"what expires of {side} has entered", ~expires | (expired != entered))
             with m.If(expires & opposite.ready):
                 m.d.sync += [expired.eq(expired + 1), out[side].eq(out[side] | (marked & (expired == number)))]

@@ -12,7 +12,7 @@ from splitjoin.circuit.wire import ItemKind
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin_hw.baseline import handshake, low_latency
-from splitjoin_hw.baseline.ends import Message
+from splitjoin_hw.baseline.ends import CoreMessage
 from splitjoin_sim import pysim
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
@@ -93,7 +93,7 @@ def late_pairs(side: str) -> int:
     core, found = low_latency.LowLatencyCore(config), 0
     early, late = (core.i_r, core.i_s) if side == "s" else (core.i_s, core.i_r)
 
-    async def send(ctx: Any, port: Any, cycle: int, kinds: list[Message]) -> None:
+    async def send(ctx: Any, port: Any, cycle: int, kinds: list[CoreMessage]) -> None:
         await ctx.tick().repeat(cycle)
         for kind in kinds:
             ctx.set(port.payload.kind, kind)
@@ -106,10 +106,10 @@ def late_pairs(side: str) -> int:
             ctx.set(port, value)
         for port in (core.o_r, core.o_s, *core.o):
             ctx.set(port.ready, 1)
-        await send(ctx, early, 1, [Message.EXPIRE, Message.TUPLE, Message.TUPLE])
+        await send(ctx, early, 1, [CoreMessage.EXPIRE, CoreMessage.TUPLE, CoreMessage.TUPLE])
 
     async def held_up(ctx: Any) -> None:
-        await send(ctx, late, 30, [Message.TUPLE])
+        await send(ctx, late, 30, [CoreMessage.TUPLE])
 
     async def results(ctx: Any) -> None:
         nonlocal found

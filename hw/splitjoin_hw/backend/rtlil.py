@@ -187,7 +187,7 @@ def _module(name: str, lines: Iterator[str]) -> RtlilModule:
         elif word == "process":
             module.processes.append(_body(module, lines)[0])
         elif word == "connect":
-            reader = _Reader(module, rest)
+            reader = _RtlilReader(module, rest)
             left, right = reader.signal(), reader.signal()
             module.connections += [(left, right)] if left else []
         elif word != "parameter":
@@ -221,7 +221,7 @@ def _cell(module: RtlilModule, cell: Cell, lines: Iterator[str]) -> Cell:
         if word == "parameter":
             cell.parameters[name.lstrip("\\")] = value.strip()
         elif word == "connect":
-            cell.ports[name.lstrip("\\")] = _Reader(module, value).signal()
+            cell.ports[name.lstrip("\\")] = _RtlilReader(module, value).signal()
     raise ValueError(f"cell {cell.name} has no end")
 
 
@@ -233,11 +233,11 @@ def _body(module: RtlilModule, lines: Iterator[str]) -> tuple[list[Statement], s
         if word in ("end", "case"):
             return body, line
         if word == "assign":
-            reader = _Reader(module, rest)
+            reader = _RtlilReader(module, rest)
             assign = Assign(reader.signal(), reader.signal())
             body += [assign] if assign.target else []
         elif word == "switch":
-            switch = Switch(_Reader(module, rest).signal())
+            switch = Switch(_RtlilReader(module, rest).signal())
             line = next(lines)
             while line.partition(" ")[0] == "case":
                 case = SwitchCase(tuple(part.strip().partition("'")[2] for part in line[4:].split(",") if part.strip()))
@@ -249,7 +249,7 @@ def _body(module: RtlilModule, lines: Iterator[str]) -> tuple[list[Statement], s
     raise ValueError("a process has no end")
 
 
-class _Reader:
+class _RtlilReader:
     """Reads values out of one line."""
 
     def __init__(self, module: RtlilModule, text: str):

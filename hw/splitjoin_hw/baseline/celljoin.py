@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from ..layouts import window_layout
 from ..link.registers import RegisterBlock
 from ..splitjoin import SplitJoin
-from .ends import Ends, Message
+from .ends import CoreMessage, Ends
 from .segment import SegmentRegion
 
 __all__ = ["CellJoin"]
@@ -78,9 +78,9 @@ class CellJoin(SplitJoin):
             ready = Cat(part.probe.ready for part in probed).all()
             kind, takes = own_port.payload.kind, {}
             for name, able in (
-                    ("tuple", (kind == Message.TUPLE) & settled["r"] & settled["s"] & ready & own[-1].free),
-                    ("end", (kind == Message.END) & ready),
-                    ("expire", (kind == Message.EXPIRE) & (probed[0].length != 0))):
+                    ("tuple", (kind == CoreMessage.TUPLE) & settled["r"] & settled["s"] & ready & own[-1].free),
+                    ("end", (kind == CoreMessage.END) & ready),
+                    ("expire", (kind == CoreMessage.EXPIRE) & (probed[0].length != 0))):
                 takes[name] = Signal(name=f"{name}_{side}")
                 m.d.comb += takes[name].eq(own_port.valid & able & (rest == 0))
             m.d.comb += [

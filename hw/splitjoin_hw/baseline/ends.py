@@ -14,10 +14,10 @@ from splitjoin.circuit.wire import ROW_BITS, Configuration, Op
 from ..layouts import STREAM_R, input_layout, settings_layout, struct
 from ..tech.ram import Ram
 
-__all__ = ["Ends", "Message", "message_layout"]
+__all__ = ["CoreMessage", "Ends", "message_layout"]
 
 
-class Message(IntEnum):
+class CoreMessage(IntEnum):
     """The kind of a message from core to core."""
 
     #: A tuple of the stream that goes this way.
@@ -98,7 +98,7 @@ class Ends(wiring.Component):
             over.eq(some & (drains | Array(expired)[side] | (own & Array(
                 count == window.rows for count, window in zip(live, windows, strict=True))[side]))),
         ]
-        kind, to = Signal(Message), Signal()
+        kind, to = Signal(CoreMessage), Signal()
         valid, ready = Signal(), Signal()
         m.d.comb += ready.eq(Array(out.ready for out in outs)[to])
         for n, (out, name) in enumerate(zip(outs, "rs", strict=True)):
@@ -119,7 +119,7 @@ class Ends(wiring.Component):
                         m.d.sync += wait.eq(ages)
                         m.next = "EXPIRE"
             with m.State("EXPIRE"):
-                m.d.comb += [valid.eq(1), kind.eq(Message.EXPIRE), to.eq(~side)]
+                m.d.comb += [valid.eq(1), kind.eq(CoreMessage.EXPIRE), to.eq(~side)]
                 with m.If(ready):
                     m.d.comb += leaves.eq(1)
                     m.next = "AGE"
@@ -131,7 +131,7 @@ class Ends(wiring.Component):
                     m.next = "SEND"
             with m.State("SEND"):
                 tuple_ = record.op == Op.TUPLE
-                m.d.comb += [to.eq(side), kind.eq(Mux(flushes, Message.END, Message.TUPLE)),
+                m.d.comb += [to.eq(side), kind.eq(Mux(flushes, CoreMessage.END, CoreMessage.TUPLE)),
                              valid.eq(flushes | (tuple_ & ~full & ~self.held.bit_select(side, 1)))]
                 with m.If(tuple_ & full):
                     m.d.sync += Value.cast(self.overflow).bit_select(side, 1).eq(1)

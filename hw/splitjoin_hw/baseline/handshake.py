@@ -19,7 +19,7 @@ from ..layouts import result_layout
 from ..link.registers import RegisterBlock
 from ..network.queue import Queue
 from ..top import Top
-from .ends import Ends, Message, message_layout
+from .ends import CoreMessage, Ends, message_layout
 from .segment import SegmentRegion
 
 __all__ = ["Handshake", "HandshakeCore", "Link", "bounds_of", "message_ports"]
@@ -104,16 +104,16 @@ class HandshakeCore(wiring.Component):
         by_message = config.architecture == "cascade"
         kinds = {"r": self.i_r.payload.kind, "s": self.i_s.payload.kind}
         able: dict[str, Value] = {
-            "tuple_r": (kinds["r"] == Message.TUPLE) & s.probe.ready & r.free,
-            "ack": kinds["r"] == Message.ACK,
-            "size_s": kinds["r"] == Message.SIZE_CHG,
-            "expire_s": (kinds["r"] == Message.EXPIRE) & (s.length != 0),
-            "end_r": (kinds["r"] == Message.END) & (r.length == 0) & s.probe.ready & (self.last | self.o_r.ready),
-            "tuple_s": (kinds["s"] == Message.TUPLE) & r.probe.ready & s.free & (
+            "tuple_r": (kinds["r"] == CoreMessage.TUPLE) & s.probe.ready & r.free,
+            "ack": kinds["r"] == CoreMessage.ACK,
+            "size_s": kinds["r"] == CoreMessage.SIZE_CHG,
+            "expire_s": (kinds["r"] == CoreMessage.EXPIRE) & (s.length != 0),
+            "end_r": (kinds["r"] == CoreMessage.END) & (r.length == 0) & s.probe.ready & (self.last | self.o_r.ready),
+            "tuple_s": (kinds["s"] == CoreMessage.TUPLE) & r.probe.ready & s.free & (
                 self.last | self.o_r.ready | ~self.i_s.payload.last),
-            "size_r": kinds["s"] == Message.SIZE_CHG,
-            "expire_r": (kinds["s"] == Message.EXPIRE) & (r.length != 0),
-            "end_s": (kinds["s"] == Message.END) & (s.length == 0) & r.probe.ready & (self.first | self.o_s.ready),
+            "size_r": kinds["s"] == CoreMessage.SIZE_CHG,
+            "expire_r": (kinds["s"] == CoreMessage.EXPIRE) & (r.length != 0),
+            "end_s": (kinds["s"] == CoreMessage.END) & (s.length == 0) & r.probe.ready & (self.first | self.o_s.ready),
         }
         right, left = ("tuple_r", "ack", "expire_s", "end_r", "size_s"), ("tuple_s", "expire_r", "end_s", "size_r")
         does = {name: Signal(name=name) for name in (*able, "send_r", "send_s", "tell_r", "tell_s")}
@@ -171,9 +171,9 @@ class HandshakeCore(wiring.Component):
                 m.d.sync += kept.eq(port.payload.number)
         m.d.sync += [
             self.wants_r.eq((r.unsent == 0) & (self.next_wants_r | (
-                self.last & self.i_s.valid & (kinds["s"] == Message.EXPIRE)))),
+                self.last & self.i_s.valid & (kinds["s"] == CoreMessage.EXPIRE)))),
             self.wants_s.eq((s.unsent == 0) & (self.next_wants_s | (
-                self.first & self.i_r.valid & (kinds["r"] == Message.EXPIRE)))),
+                self.first & self.i_r.valid & (kinds["r"] == CoreMessage.EXPIRE)))),
         ]
 
         m.d.comb += [
@@ -218,7 +218,7 @@ def _sends(config: Configuration, region: SegmentRegion, occupied: Value, wanted
 
 
 def _kind(ack: Any, end: Value, tells: Value) -> Value:
-    return Mux(ack, Message.ACK, Mux(end, Message.END, Mux(tells, Message.SIZE_CHG, Message.TUPLE)))
+    return Mux(ack, CoreMessage.ACK, Mux(end, CoreMessage.END, Mux(tells, CoreMessage.SIZE_CHG, CoreMessage.TUPLE)))
 
 
 def bounds_of(config: Configuration, body: Any, region: SegmentRegion, side: str) -> list[Any]:

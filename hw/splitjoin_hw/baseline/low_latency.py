@@ -14,7 +14,7 @@ from splitjoin.circuit.wire import ROW_BITS, Configuration, ItemKind
 
 from ..layouts import result_layout
 from .chain import GatherChain
-from .ends import Message, message_layout
+from .ends import CoreMessage, message_layout
 from .handshake import Handshake, bounds_of, message_ports
 from .segment import SegmentRegion
 
@@ -100,14 +100,15 @@ class LowLatencyCore(wiring.Component):
         kinds = {"r": self.i_r.payload.kind, "s": self.i_s.payload.kind}
         to_right, to_left = self.last | self.o_r.ready, self.first | self.o_s.ready
         able: dict[str, Value] = {
-            "tuple_r": (kinds["r"] == Message.TUPLE) & s.probe.ready & f.probe.ready & (~home["r"] | r.free) & to_right,
-            "ack": kinds["r"] == Message.ACK,
-            "expire_s": (kinds["r"] == Message.EXPIRE) & (~self.first | (came["s"] != went["s"])) & to_right,
-            "end_r": (kinds["r"] == Message.END) & s.probe.ready & f.probe.ready & to_right,
-            "tuple_s": ((kinds["s"] == Message.TUPLE) & r.probe.ready & (~home["s"] | s.free) & (self.first | f.free)
-                        & to_left & to_right),
-            "expire_r": (kinds["s"] == Message.EXPIRE) & (~self.last | (came["r"] != went["r"])) & to_left,
-            "end_s": (kinds["s"] == Message.END) & r.probe.ready & to_left,
+            "tuple_r": ((kinds["r"] == CoreMessage.TUPLE) & s.probe.ready & f.probe.ready & (~home["r"] | r.free)
+                        & to_right),
+            "ack": kinds["r"] == CoreMessage.ACK,
+            "expire_s": (kinds["r"] == CoreMessage.EXPIRE) & (~self.first | (came["s"] != went["s"])) & to_right,
+            "end_r": (kinds["r"] == CoreMessage.END) & s.probe.ready & f.probe.ready & to_right,
+            "tuple_s": ((kinds["s"] == CoreMessage.TUPLE) & r.probe.ready & (~home["s"] | s.free)
+                        & (self.first | f.free) & to_left & to_right),
+            "expire_r": (kinds["s"] == CoreMessage.EXPIRE) & (~self.last | (came["r"] != went["r"])) & to_left,
+            "end_s": (kinds["s"] == CoreMessage.END) & r.probe.ready & to_left,
         }
         does = {name: Signal(name=name) for name in able}
         acts, turn, rest = Signal(2), Signal(), Signal(2)
@@ -148,7 +149,7 @@ class LowLatencyCore(wiring.Component):
             Value.cast(self.o_s.payload).eq(Value.cast(self.i_s.payload)), self.o_s.payload.before.eq(own_before),
         ]
         with m.If(does["tuple_s"]):
-            m.d.comb += self.o_r.payload.kind.eq(Message.ACK)
+            m.d.comb += self.o_r.payload.kind.eq(CoreMessage.ACK)
         return m
 
 
@@ -182,7 +183,7 @@ class LowLatencyHandshake(Handshake):
         inside = [Signal(range(self._config.window_capacity + 1), name=f"inside_{side}") for side in "rs"]
         gone = Array((cores[0].gone[0], cores[-1].gone[1]))
         for n, (count, port) in enumerate(zip(inside, (ends.r, ends.s), strict=True)):
-            enters = port.valid & port.ready & (port.payload.kind == Message.TUPLE)
+            enters = port.valid & port.ready & (port.payload.kind == CoreMessage.TUPLE)
             m.d.sync += count.eq(count + enters - gone[n])
             m.d.comb += ends.held[n].eq(count == self._config.window_capacity)
         for n, core in enumerate(cores):

@@ -15,11 +15,11 @@ from amaranth.lib import data
 from splitjoin.circuit.core_kinds import POLYNOMIALS, Span
 from splitjoin.circuit.wire import Configuration
 
-__all__ = ["Buckets", "CellBuckets", "HashBuckets", "Reach", "cells_layout"]
+__all__ = ["BucketReach", "Buckets", "CellBuckets", "HashBuckets", "cells_layout"]
 
 
 @dataclass(frozen=True)
-class Reach:
+class BucketReach:
     """The buckets that the bounds of a probe reach, in the cycles after it was accepted.
 
     Attributes:
@@ -47,7 +47,7 @@ class Buckets(ABC):
         """The number of the bucket of ``cells``, which has one cell per test of the index."""
 
     @abstractmethod
-    def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> Reach:
+    def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> BucketReach:
         """The buckets that the probe of ``task`` reaches. The probe is accepted in the cycle before ``step``."""
 
 
@@ -75,7 +75,7 @@ class HashBuckets(Buckets):
         return Cat(reduce(xor, (bit for bit, power in zip(whole, powers, strict=True) if power >> n & 1), Const(0, 1))
                    for n in range(bits))
 
-    def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> Reach:
+    def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> BucketReach:
         lookups_due = Signal(config.kind.lookups(config))
         edges = [(task.bounds[f"lo{test}"], task.bounds[f"hi{test}"]) for test in config.index]
         lows = [Signal(low.shape(), name=f"low{n}") for n, (low, _) in enumerate(edges)]
@@ -87,7 +87,7 @@ class HashBuckets(Buckets):
         with m.If(step):
             m.d.sync += [place.eq(self.address(config, lows)), lookups_due.eq(1)]
         pairs = list(zip(lows, tops, strict=True))
-        return Reach([(place, place)], Cat(low > high for low, high in pairs).any(),
+        return BucketReach([(place, place)], Cat(low > high for low, high in pairs).any(),
                      Cat(low != high for low, high in pairs).any(), lookups_due)
 
 
@@ -100,7 +100,7 @@ class CellBuckets(Buckets):
     def address(self, config: Configuration, cells: Sequence[Value]) -> Value:
         return Cat(*cells)
 
-    def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> Reach:
+    def reach(self, m: Module, config: Configuration, task: Any, accept: Signal, step: Signal) -> BucketReach:
         lookups_due = Signal(config.kind.lookups(config))
         reach = [(task.reach[f"first{n}"], task.reach[f"span{n}"]) for n in range(len(config.index))]
         cells = [Signal(first.shape(), name=f"cell{n}") for n, (first, _) in enumerate(reach)]
@@ -114,5 +114,5 @@ class CellBuckets(Buckets):
             m.d.sync += lookups_due.eq(Cat(
                 Cat(Const(1), *(spans[d] == Span.TWO for d in range(len(spans)) if n >> d & 1)).all()
                 for n in range(len(lookups_due))))
-        return Reach(list(zip(cells, nexts, strict=True)), Cat(span == Span.NONE for span in spans).any(),
+        return BucketReach(list(zip(cells, nexts, strict=True)), Cat(span == Span.NONE for span in spans).any(),
                      Cat(span == Span.MANY for span in spans).any(), lookups_due)

@@ -207,7 +207,7 @@ def trim(folder: Path, limit: int) -> int:
 
 
 @dataclass
-class _Entry:
+class _CacheEntry:
     """Cache entry that is removed as a whole: its files and folders, size in bytes, and time of last use."""
 
     paths: list[Path]
@@ -232,11 +232,11 @@ def _trim(folder: Path, limit: int) -> int:
     return removed
 
 
-def _entries(folder: Path) -> list[_Entry]:
+def _entries(folder: Path) -> list[_CacheEntry]:
     """The entries of the cache: files and folders whose names agree up to the first dot. Locks belong to none: a
     process may hold one whose entry is not there yet.
     """
-    entries: dict[str, _Entry] = {}
+    entries: dict[str, _CacheEntry] = {}
     for shelf in (folder, folder / KERNELS):
         if shelf.is_symlink() or not shelf.is_dir():
             continue
@@ -244,7 +244,7 @@ def _entries(folder: Path) -> list[_Entry]:
             name = path.name.partition(".")[0]
             if path.suffix == ".lock" or not _ENTRY.fullmatch(name):
                 continue
-            one = entries.setdefault(name, _Entry([]))
+            one = entries.setdefault(name, _CacheEntry([]))
             one.paths.append(path)
             for part in _files(path):
                 with suppress(OSError):  # others may remove it at the same time

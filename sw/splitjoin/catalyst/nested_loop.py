@@ -20,7 +20,7 @@ from splitjoin.base.errors import InputError
 
 from .condition import BITS
 
-__all__ = ["Keys", "matched_pairs"]
+__all__ = ["SideKeys", "matched_pairs"]
 
 Array = npt.NDArray[Any]
 #: Pairs that are compared at once, about.
@@ -29,7 +29,7 @@ _EXACT = Context(prec=100)
 
 
 @dataclass(frozen=True)
-class _Values:
+class _PairValues:
     """Values of pairs, where ``valid``; where ``raises``, Spark would raise an error."""
 
     values: Array
@@ -38,7 +38,7 @@ class _Values:
 
 
 @dataclass(frozen=True)
-class Keys:
+class SideKeys:
     """The keys of one side: columns ``k0``, ``k1``, …, and for each the rows for which it raises an error, or None."""
 
     columns: pa.Table
@@ -46,12 +46,12 @@ class Keys:
     texts: Sequence[str]
 
 
-def matched_pairs(condition: Sequence[Any], r: Keys, s: Keys, *, until_first: bool = False
+def matched_pairs(condition: Sequence[Any], r: SideKeys, s: SideKeys, *, until_first: bool = False
                   ) -> Iterator[tuple[Array, Array]]:
     """The pairs (rows of r, rows of s) for which ``condition`` is true. Raises `InputError` where Spark raises one;
     with ``until_first``, not for the pairs of a row of r behind its first match, as Spark does not look at these.
     """
-    sides = {"l": _Side(r), "r": _Side(s)}
+    sides = {"l": _SideArrays(r), "r": _SideArrays(s)}
     for texts in _text_columns(condition):
         _rank(texts, sides)
     rows = max(1, _BLOCK // max(1, s.columns.num_rows))
@@ -70,10 +70,10 @@ def matched_pairs(condition: Sequence[Any], r: Keys, s: Keys, *, until_first: bo
         yield at + start, other
 
 
-class _Side:
+class _SideArrays:
     """The keys of a side as arrays."""
 
-    def __init__(self, keys: Keys):
+    def __init__(self, keys: SideKeys):
         self.keys = keys
         self.columns: dict[int, tuple[Array, Array]] = {}
 
@@ -114,7 +114,7 @@ def _text_columns(node: Sequence[Any]) -> list[set[tuple[str, int]]]:
     return [f for f in by_type.values() if f]
 
 
-def _rank(keys: set[tuple[str, int]], sides: Mapping[str, _Side]) -> None:
+def _rank(keys: set[tuple[str, int]], sides: Mapping[str, _SideArrays]) -> None:
     """Replace texts by numbers in the same order, that of their bytes."""
     named = sorted(keys)
     columns = [sides[side].keys.columns.column(n).combine_chunks() for side, n in named]
@@ -126,29 +126,30 @@ def _rank(keys: set[tuple[str, int]], sides: Mapping[str, _Side]) -> None:
         sides[side].columns[n] = ranks[start:end], pc.is_valid(column).to_numpy(zero_copy_only=False)
 
 
-def _evaluated(node: Sequence[Any], sides: Mapping[str, _Side], rows: slice) -> _Values:
+def _evaluated(node: Sequence[Any], sides: Mapping[str, _SideArrays], rows: slice) -> _PairValues:
     op, kind = node[0], node[1]
     if op in ("l", "r"):
         values, valid = sides[op].key(node[2], kind)
         raises = sides[op].keys.raises[node[2]]
         raised = np.zeros(len(values), bool) if raises is None else raises
         place = (rows, None) if op == "l" else (None, slice(None))
-        return _Values(values[place], valid[place], raised[place])
+        return _PairValues(values[place], valid[place], raised[place])
     if op == "lit":
-        return _Values(np.array([[_constant(kind, node[2])]], _dtype(kind)), np.array([[True]]), np.array([[False]]))
+        return _PairValues(np.array([[_constant(kind, node[2])]], _dtype(kind)), np.array([[True]]),
+                           np.array([[False]]))
     parts = [_evaluated(a, sides, rows) for a in node[3:]]
     if op in _LOGIC:
         return _LOGIC[op](parts)
     if op == "cast":
-        return _Values(_cast(parts[0].values, node[3][1], kind), parts[0].valid, parts[0].raises)
+        return _PairValues(_cast(parts[0].values, node[3][1], kind), parts[0].valid, parts[0].raises)
     valid, raises = parts[0].valid, parts[0].raises
     for part in parts[1:]:  # Spark evaluates the second operand where the first one is not NULL
         raises = raises | valid & part.raises
         valid = valid & part.valid
     if op in _COMPARED:
-        return _Values(_COMPARED[op](*(p.values for p in parts)), valid, raises)
+        return _PairValues(_COMPARED[op](*(p.values for p in parts)), valid, raises)
     values, bad = _arithmetic(op, kind, [p.values for p in parts])
-    return _Values(values, valid, raises | valid & bad if node[2] else raises)
+    return _PairValues(values, valid, raises | valid & bad if node[2] else raises)
 
 
 def _constant(kind: str, value: Any) -> Any:
@@ -220,78 +221,78 @@ _COMPARED: Mapping[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def _and(parts: list[_Values]) -> _Values:
+def _and(parts: list[_PairValues]) -> _PairValues:
     a, b = parts
     false = a.valid & ~a.values | b.valid & ~b.values
-    return _Values(~false, false | a.valid & b.valid, a.raises | b.raises & ~(a.valid & ~a.values))
+    return _PairValues(~false, false | a.valid & b.valid, a.raises | b.raises & ~(a.valid & ~a.values))
 
 
-def _or(parts: list[_Values]) -> _Values:
+def _or(parts: list[_PairValues]) -> _PairValues:
     a, b = parts
     true = a.valid & a.values | b.valid & b.values
-    return _Values(true, true | a.valid & b.valid, a.raises | b.raises & ~(a.valid & a.values))
+    return _PairValues(true, true | a.valid & b.valid, a.raises | b.raises & ~(a.valid & a.values))
 
 
-def _same(parts: list[_Values]) -> _Values:
+def _same(parts: list[_PairValues]) -> _PairValues:
     a, b = parts
     values = a.valid & b.valid & _equal(a.values, b.values) | ~a.valid & ~b.valid
-    return _Values(values, np.ones((1, 1), bool), a.raises | b.raises)
+    return _PairValues(values, np.ones((1, 1), bool), a.raises | b.raises)
 
 
-def _null(parts: list[_Values]) -> _Values:
-    return _Values(~parts[0].valid, np.ones((1, 1), bool), parts[0].raises)
+def _null(parts: list[_PairValues]) -> _PairValues:
+    return _PairValues(~parts[0].valid, np.ones((1, 1), bool), parts[0].raises)
 
 
-def _not_null(parts: list[_Values]) -> _Values:
-    return _Values(parts[0].valid, np.ones((1, 1), bool), parts[0].raises)
+def _not_null(parts: list[_PairValues]) -> _PairValues:
+    return _PairValues(parts[0].valid, np.ones((1, 1), bool), parts[0].raises)
 
 
-def _extreme(better: Callable[[Array, Array], Array]) -> Callable[[list[_Values]], _Values]:
-    def of(parts: list[_Values]) -> _Values:
+def _extreme(better: Callable[[Array, Array], Array]) -> Callable[[list[_PairValues]], _PairValues]:
+    def of(parts: list[_PairValues]) -> _PairValues:
         extreme = parts[0]
         for part in parts[1:]:
             takes = part.valid & (~extreme.valid | better(part.values, extreme.values))
-            extreme = _Values(np.where(takes, part.values, extreme.values), extreme.valid | part.valid,
+            extreme = _PairValues(np.where(takes, part.values, extreme.values), extreme.valid | part.valid,
                               extreme.raises | part.raises)
         return extreme
 
     return of
 
 
-def _coalesce(parts: list[_Values]) -> _Values:
+def _coalesce(parts: list[_PairValues]) -> _PairValues:
     first = parts[0]
     for part in parts[1:]:
-        first = _Values(np.where(first.valid, first.values, part.values), first.valid | part.valid,
+        first = _PairValues(np.where(first.valid, first.values, part.values), first.valid | part.valid,
                         first.raises | ~first.valid & part.raises)
     return first
 
 
-def _case(parts: list[_Values]) -> _Values:
+def _case(parts: list[_PairValues]) -> _PairValues:
     if len(parts) % 2:
         chosen = parts[-1]
     else:
         none = np.zeros((1, 1), bool)
-        chosen = _Values(np.zeros_like(parts[1].values), none, none)
+        chosen = _PairValues(np.zeros_like(parts[1].values), none, none)
     for when, then in zip(parts[-2 - len(parts) % 2::-2], parts[-1 - len(parts) % 2::-2], strict=True):
         takes = when.valid & when.values
-        chosen = _Values(np.where(takes, then.values, chosen.values), np.where(takes, then.valid, chosen.valid),
+        chosen = _PairValues(np.where(takes, then.values, chosen.values), np.where(takes, then.valid, chosen.valid),
                          when.raises | np.where(takes, then.raises, chosen.raises))
     return chosen
 
 
-def _in(parts: list[_Values]) -> _Values:
+def _in(parts: list[_PairValues]) -> _PairValues:
     matches = _compared(parts[0], parts[1])
     for part in parts[2:]:
         matches = _or([matches, _compared(parts[0], part)])
     return matches
 
 
-def _compared(a: _Values, b: _Values) -> _Values:
-    return _Values(_equal(a.values, b.values), a.valid & b.valid, a.raises | a.valid & b.raises)
+def _compared(a: _PairValues, b: _PairValues) -> _PairValues:
+    return _PairValues(_equal(a.values, b.values), a.valid & b.valid, a.raises | a.valid & b.raises)
 
 
-_LOGIC: Mapping[str, Callable[[list[_Values]], _Values]] = {
-    "and": _and, "or": _or, "not": lambda p: _Values(~p[0].values, p[0].valid, p[0].raises), "<=>": _same,
+_LOGIC: Mapping[str, Callable[[list[_PairValues]], _PairValues]] = {
+    "and": _and, "or": _or, "not": lambda p: _PairValues(~p[0].values, p[0].valid, p[0].raises), "<=>": _same,
     "isnull": _null, "isnotnull": _not_null, "greatest": _extreme(lambda a, b: _less(b, a)), "least": _extreme(_less),
     "coalesce": _coalesce, "if": _case, "case": _case, "in": _in,
 }

@@ -26,7 +26,7 @@ from splitjoin.lang.windows import Extent
 from splitjoin.rows.whole import WholeRows
 
 from .condition import Ranges, expression, fits
-from .nested_loop import Keys, matched_pairs
+from .nested_loop import SideKeys, matched_pairs
 from .reused import Reused
 
 __all__ = ["ExtensionTask", "load"]
@@ -94,7 +94,7 @@ class ExtensionTask:
             for start in range(0, len(r), _ROWS):
                 yield self._batch(left, right, r[start:start + _ROWS], s[start:start + _ROWS])
 
-    def _keys(self, rows: pa.Table, side: str) -> Keys:
+    def _keys(self, rows: pa.Table, side: str) -> SideKeys:
         columns, raises = list[pa.ChunkedArray](), list[Any]()
         for n, text in zip(self._spec[f"{side}_keys"], self._spec[f"{side}_errors"], strict=True):
             column = rows.column(n)
@@ -107,9 +107,9 @@ class ExtensionTask:
             columns.append(column)
         names = [f"k{n}" for n in range(len(columns))]
         table = pa.table(columns, names=names) if columns else pa.table({"k0": pa.nulls(len(rows), pa.int8())})
-        return Keys(table, raises, self._spec[f"{side}_errors"])
+        return SideKeys(table, raises, self._spec[f"{side}_errors"])
 
-    def _rows(self, r: Keys, s: Keys) -> Iterator[tuple[Numbers, Numbers]]:
+    def _rows(self, r: SideKeys, s: SideKeys) -> Iterator[tuple[Numbers, Numbers]]:
         """The rows of left and right of each result row; −1 for NULL. For "existence", −1 or 0 at each row of left."""
         kind = self._spec["kind"]
         if any(raised is not None for raised in (*r.raises, *s.raises)) or not fits(self._spec["on"], _ranges(r, s)):
@@ -144,7 +144,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
-def _ranges(r: Keys, s: Keys) -> Ranges:
+def _ranges(r: SideKeys, s: SideKeys) -> Ranges:
     found: dict[tuple[str, int], tuple[int, int] | None] = {}
     for side, keys in (("l", r), ("r", s)):
         for n, column in enumerate(keys.columns.columns):

@@ -9,16 +9,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["COMPLETE_BIT", "COUNTERS", "COUNTER_BITS", "DEAD_BIT", "DEAD_CORES", "LAST_PROBE", "MAGIC",
-           "REGION_COUNTERS", "REGISTERS", "SELECTION_CYCLES", "STAGES", "Field", "RegionCounter", "Register",
-           "register", "selection"]
+__all__ = [
+    "COMPLETE_BIT",
+    "COUNTERS",
+    "COUNTER_BITS",
+    "DEAD_BIT",
+    "DEAD_CORES",
+    "LAST_PROBE",
+    "MAGIC",
+    "REGION_COUNTERS",
+    "REGISTERS",
+    "SELECTION_CYCLES",
+    "STAGES",
+    "RegionCounter",
+    "Register",
+    "RegisterField",
+    "register",
+    "selection",
+]
 
 #: The ID register: "SJ01" in ASCII.
 MAGIC = 0x534A3031
 
 
 @dataclass(frozen=True)
-class Field:
+class RegisterField:
     """Some bits of a register of 32 bits: the lowest one, their number, and their meaning.
 
     ``values``: name → number of the values that have names.
@@ -47,7 +62,7 @@ class Register:
     unit: str
     description: str
     reset: int | None = 0
-    fields: tuple[Field, ...] = ()
+    fields: tuple[RegisterField, ...] = ()
 
 
 #: Width of a region's counters.
@@ -103,17 +118,17 @@ def selection(core: int, side: int, counter: int) -> int:
 _ORDERS = (("none", 0), ("outer", 1), ("total", 2), ("inner", 3))
 _UNUSED = "kept as written; write 0"
 _FIELDS = {
-    "id": (Field("magic", 0, 32, "the constant", (("sj01", MAGIC),)),),
-    "order": (Field("mode", 0, 2, "the order of results", _ORDERS), Field("unused", 2, 30, _UNUSED)),
-    "select": (Field("core", 0, 16, "the core"),
-               Field("region", 16, 1, "the region of that core", (("stores_s", 0), ("stores_r", 1))),
-               Field("unused_17", 17, 3, _UNUSED),
-               Field("counter", 20, 4, "the counter of that region",
+    "id": (RegisterField("magic", 0, 32, "the constant", (("sj01", MAGIC),)),),
+    "order": (RegisterField("mode", 0, 2, "the order of results", _ORDERS), RegisterField("unused", 2, 30, _UNUSED)),
+    "select": (RegisterField("core", 0, 16, "the core"),
+               RegisterField("region", 16, 1, "the region of that core", (("stores_s", 0), ("stores_r", 1))),
+               RegisterField("unused_17", 17, 3, _UNUSED),
+               RegisterField("counter", 20, 4, "the counter of that region",
                      (*((counter.name, n) for n, counter in enumerate(REGION_COUNTERS)),
                       ("dead_cores", DEAD_CORES), ("last_probe", LAST_PROBE))),
-               Field("unused_24", 24, 8, _UNUSED)),
-    "overflow": (Field("stream_r", 0, 1, "the first tuple without room was of R"),
-                 Field("stream_s", 1, 1, "the first tuple without room was of S")),
+               RegisterField("unused_24", 24, 8, _UNUSED)),
+    "overflow": (RegisterField("stream_r", 0, 1, "the first tuple without room was of R"),
+                 RegisterField("stream_s", 1, 1, "the first tuple without room was of S")),
 }
 #: Registers with another value than 0 after a reset.
 _RESETS = {"id": MAGIC, "abi": None, "rows_r": 2**32 - 1, "rows_s": 2**32 - 1, "range_r": 2**64 - 1,

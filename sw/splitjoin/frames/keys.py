@@ -14,14 +14,14 @@ from splitjoin.base.errors import InputError, SchemaError, SplitJoinError, first
 from splitjoin.joins.join import join
 from splitjoin.lang.schema import suggest
 
-__all__ = ["Keys", "found_column", "frames_of", "names", "nearest_rows", "one_name", "pair_of"]
+__all__ = ["FrameKeys", "found_column", "frames_of", "names", "nearest_rows", "one_name", "pair_of"]
 
 #: Names of columns that hold keys, beside those of the user.
 _TIME, _KEY = "splitjoin time", "splitjoin key {}"
 
 
 @dataclass(frozen=True)
-class Keys:
+class FrameKeys:
     """Times and equal keys of a frame, as Arrow arrays.
 
     Attributes:
@@ -43,7 +43,7 @@ class Keys:
         return pa.table({name: table.column(name) for name in table.column_names} | made)
 
 
-def nearest_rows(left: Keys, right: Keys, condition: str | None, *, nulls_equal: bool,
+def nearest_rows(left: FrameKeys, right: FrameKeys, condition: str | None, *, nulls_equal: bool,
                  **options: Any) -> npt.NDArray[np.int64]:
     """For each row of ``left`` the row of ``right`` that is nearest in time among those with equal keys: (n,), −1 for
     none.

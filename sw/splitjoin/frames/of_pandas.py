@@ -15,7 +15,7 @@ from splitjoin.rows.result import JoinResult
 from splitjoin.tables.inputs import as_table
 from splitjoin.tables.values import check_objects
 
-from .keys import Keys, found_column, frames_of, names, nearest_rows, one_name, pair_of
+from .keys import FrameKeys, found_column, frames_of, names, nearest_rows, one_name, pair_of
 from .methods import FrameJoin
 
 __all__ = ["PandasJoin"]
@@ -97,7 +97,7 @@ class _Frame:
         times: Its values.
     """
 
-    def __init__(self, frame: Any, time: Any, times: Any, keys: Keys):
+    def __init__(self, frame: Any, time: Any, times: Any, keys: FrameKeys):
         self.frame, self.time, self.times, self.keys = frame, time, times, keys
 
     @classmethod
@@ -126,7 +126,7 @@ class _Frame:
         times = frame.index if time is None else made[time] if named else time
         if len(times) != len(frame):
             raise InputError(f"{what}_on must have a value for each of the {len(frame)} rows, not {len(times)}")
-        keys = Keys(_array(times, f"{what} time"), [_array(made[name], repr(name)) for name in by],
+        keys = FrameKeys(_array(times, f"{what} time"), [_array(made[name], repr(name)) for name in by],
                     lambda: as_table(made.reset_index(drop=True), what))
         return cls(made, time if named else None, times, keys)
 

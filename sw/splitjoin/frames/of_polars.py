@@ -15,7 +15,7 @@ from splitjoin.rows.result import JoinResult
 from splitjoin.tables.inputs import as_table
 from splitjoin.tables.peers import collected
 
-from .keys import Keys, found_column, frames_of, names, nearest_rows, one_name, pair_of
+from .keys import FrameKeys, found_column, frames_of, names, nearest_rows, one_name, pair_of
 from .methods import FrameJoin
 
 __all__ = ["PolarsJoin"]
@@ -102,7 +102,7 @@ def _collected(frame: Any, what: str) -> Any:
     return made
 
 
-def _keys(frame: Any, time: Any, by: list[str], what: str) -> tuple[Keys, str | None]:
+def _keys(frame: Any, time: Any, by: list[str], what: str) -> tuple[FrameKeys, str | None]:
     """The keys of ``frame``, and the name of the column by which rows are near; None where it is an expression."""
     time = one_name(time, f"{what}_on")
     name = time if isinstance(time, str) else _column_name(time, what)
@@ -111,7 +111,7 @@ def _keys(frame: Any, time: Any, by: list[str], what: str) -> tuple[Keys, str | 
     times = frame.select(time)
     if times.width != 1 or times.height != frame.height:
         raise InputError(f"{what}_on must give one value for each of the {frame.height} rows")
-    return Keys(_array(times.to_series(), f"{what} time"), [_array(frame[one], repr(one)) for one in by],
+    return FrameKeys(_array(times.to_series(), f"{what} time"), [_array(frame[one], repr(one)) for one in by],
                 lambda: as_table(frame, what)), name
 
 

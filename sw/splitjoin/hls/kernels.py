@@ -22,8 +22,8 @@ from splitjoin.lang.ir import Case, Col, Expr, Lit
 from splitjoin.lang.properties import value_range
 from splitjoin.lang.python.classes import StatefulClass, assigned, declared, slot_value, stated_width
 from splitjoin.lang.python.loops import ABSENT
-from splitjoin.lang.python.source import Source
-from splitjoin.lang.python.statements import Execution
+from splitjoin.lang.python.source import FunctionSource
+from splitjoin.lang.python.statements import FunctionRun
 from splitjoin.lang.python.steps import Steps, pruned
 from splitjoin.lang.python.values import Value, lift
 from splitjoin.lang.python.variables import is_traced
@@ -63,7 +63,7 @@ class Kernel:
     slots: tuple[Slot, ...]
     graph: Graph
     optional: bool = False
-    source: Source | None = None
+    source: FunctionSource | None = None
 
     @property
     def results(self) -> tuple[int, ...]:
@@ -111,7 +111,7 @@ class _KernelSteps(Steps):
         return made
 
 
-class _Typed(Execution):
+class _Typed(FunctionRun):
     """Executes a function whose annotations of variables state widths, with calls of all functions that have a source,
     and with None as a result.
     """
@@ -123,11 +123,11 @@ class _Typed(Execution):
         assert isinstance(self._places, Steps)
         return assigned(self._places, width, value, name)
 
-    def _compiled(self, function: Any) -> Source | None:
+    def _compiled(self, function: Any) -> FunctionSource | None:
         function = getattr(function, "py_func", function)  # what numba compiles
         found = super()._compiled(function)
         if found is None and inspect.isfunction(function) and function.__module__.partition(".")[0] != "splitjoin":
-            found = Source.of(function, function.__name__)
+            found = FunctionSource.of(function, function.__name__)
         return found
 
     def _chosen(self, condition: Value, a: Any, b: Any, name: str = "") -> Any:
@@ -155,7 +155,7 @@ class _Class(StatefulClass):
         return _kernel(self._of.__name__, step, self._known, self, slots)
 
 
-def _kernel(name: str, source: Source, known: Mapping[str, Any], state: _Class | None,
+def _kernel(name: str, source: FunctionSource, known: Mapping[str, Any], state: _Class | None,
             slots: tuple[Slot, ...]) -> Kernel:
     signature = inspect.signature(source.fn)
     parameters = list(signature.parameters.values())[state is not None:]
@@ -200,7 +200,7 @@ def _named(ports: list[Port]) -> tuple[Port, ...]:
     return tuple(ports) if len(ports) == 1 else tuple(Port(f"value{n}", p.width) for n, p in enumerate(ports))
 
 
-def _results(source: Source, hint: Any, known: Mapping[str, Any], result: Any,
+def _results(source: FunctionSource, hint: Any, known: Mapping[str, Any], result: Any,
              steps: _KernelSteps) -> tuple[list[Port | None], list[Expr]]:
     """The ports of the results, None where no width is stated, and their whole numbers."""
     if isinstance(result, _Optional):
@@ -245,7 +245,7 @@ def compiled(fn: Any) -> Kernel:
     fn = inspect.unwrap(getattr(fn, "py_func", fn))
     if isinstance(fn, type):
         raise PredicateError(f"the class {fn.__name__} must stand under @splitjoin.hls.kernel")
-    source = Source.of(fn, getattr(fn, "__name__", "function"))
+    source = FunctionSource.of(fn, getattr(fn, "__name__", "function"))
     closure = inspect.getclosurevars(fn)
     return _kernel(source.name, source, {**fn.__globals__, **closure.globals, **closure.nonlocals}, None, ())
 

@@ -65,7 +65,7 @@ def join_in_parts(query: Query, files: Mapping[Side, TableFiles], output: Output
 
     Raises `InputError` for NULL in a time column and, without ``sort``, for times that decrease.
     """
-    readers = {side: _Reader(query, side, files[side], _needed(query, side, output), to.parent if sort else None)
+    readers = {side: _PartReader(query, side, files[side], _needed(query, side, output), to.parent if sort else None)
                for side in SIDES}
     reach = sum(query.window(side).length or 0 for side in SIDES)
     facts: dict[str, Any] = {}
@@ -110,7 +110,7 @@ def _rows(query: Query, device: Device, incoming: Arrivals, warm: tuple[int, int
     return (found if mine.all() else replace(found, r=found.r[mine], s=found.s[mine])), rows.facts
 
 
-def _end(readers: Mapping[Side, _Reader], start: int | None, tuples: int) -> int | None:
+def _end(readers: Mapping[Side, _PartReader], start: int | None, tuples: int) -> int | None:
     """A time after ``start`` up to which both tables are read, with about so many ``tuples`` in between; None if all of
     them are.
     """
@@ -132,7 +132,7 @@ def _end(readers: Mapping[Side, _Reader], start: int | None, tuples: int) -> int
     return int(later.min()) if len(later) else until
 
 
-def _arrivals(readers: Mapping[Side, _Reader], start: int | None,
+def _arrivals(readers: Mapping[Side, _PartReader], start: int | None,
               end: int | None) -> tuple[Arrivals, tuple[int, int]]:
     """The tuples before ``end`` that are not forgotten, and how many of R's and of S's lie before ``start``."""
     (r, times_r), (s, times_s) = (readers[side].before(end) for side in SIDES)
@@ -153,7 +153,7 @@ def _needed(query: Query, side: Side, output: Output) -> list[str]:
     return [name for name in given if name in names] or given[:1]
 
 
-class _Reader:
+class _PartReader:
     """The rows of one table that are read and not forgotten, and their times in ticks. ``folder``: where they are to be
     sorted; None if they are.
 

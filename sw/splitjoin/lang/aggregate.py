@@ -27,7 +27,7 @@ from .fold import AggregateCall, Fold, Width
 from .ir import Arith, Expr, Lit, check_depth
 from .properties import denominator
 from .schema import Schema
-from .sql.parser import Reader, parse_tree
+from .sql.parser import SqlReader, parse_tree
 from .types import EXACT, Float, OrderedText, is_exact
 
 __all__ = ["Aggregate", "UserAggregates", "is_aggregate", "named_folds", "parse_aggregates", "read_aggregate"]
@@ -101,7 +101,7 @@ def parse_aggregates(given: Any, r: Schema, s: Schema) -> tuple[Aggregate, ...]:
             raise OptionError(f"aggregate must have texts for names and aggregates, such as {{'n': 'count(*)'}}, or "
                               f"calls of classes under @splitjoin.aggregate, but it has {name!r}: {text!r}")
         tree = parse_tree(text)
-        made = read_aggregate(tree, Reader(text, {"r": r, "s": s}, quoting=True), name, text)
+        made = read_aggregate(tree, SqlReader(text, {"r": r, "s": s}, quoting=True), name, text)
         if made is None:
             raise PredicateError(f"{text!r} is no aggregate; write one of {USAGES}")
         found.append(made)
@@ -127,7 +127,7 @@ def is_aggregate(tree: exp.Expr, known: Collection[str] = ()) -> bool:
     return definition_of(tree) is not None or (isinstance(tree, exp.Anonymous) and str(tree.this).lower() in known)
 
 
-def read_aggregate(tree: exp.Expr, reader: Reader, name: str, text: str,
+def read_aggregate(tree: exp.Expr, reader: SqlReader, name: str, text: str,
                    known: UserAggregates | None = None) -> Aggregate | None:
     """The aggregate of sqlglot's ``tree``; None if it is none. Raises `PredicateError` for arguments that it cannot
     have. ``known``: user-defined ones.
@@ -200,7 +200,7 @@ def _called(call: AggregateCall, r: Schema, s: Schema, name: str) -> Aggregate:
     if not all(isinstance(value, str) for value in call.values):
         raise OptionError(f"{call.text}: the values of an aggregate must be texts, such as 's.price', not "
                           f"{next(v for v in call.values if not isinstance(v, str))!r}")
-    args = [Reader(value, {"r": r, "s": s}, quoting=True).expr(parse_tree(value)) for value in call.values]
+    args = [SqlReader(value, {"r": r, "s": s}, quoting=True).expr(parse_tree(value)) for value in call.values]
     return _user(call.fold, args, name, call.text)
 
 

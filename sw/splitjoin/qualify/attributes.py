@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from .events import PlanNode
 
-__all__ = ["JOINS", "Attribute", "Attributes", "Output", "attributes_in", "bracketed", "cast_operand", "formula_type",
-           "split"]
+__all__ = ["JOINS", "Attribute", "Attributes", "NodeColumns", "attributes_in", "bracketed", "cast_operand",
+           "formula_type", "split"]
 
 #: Nodes of joins. Spark's semi and anti joins give the columns of their left input only.
 JOINS = ("BroadcastNestedLoopJoin", "CartesianProduct", "SortMergeJoin", "ShuffledHashJoin", "BroadcastHashJoin")
@@ -52,7 +52,7 @@ class Attribute:
 
 
 @dataclass
-class Output:
+class NodeColumns:
     """The columns that a node gives. ``complete``: there are no others.
 
     ``names``: numbers → names; ``types``: those that the plan tells; ``formulas``: the expression of a column that the
@@ -64,7 +64,7 @@ class Output:
     formulas: dict[int, str] = field(default_factory=dict)
     complete: bool = True
 
-    def add(self, other: Output) -> None:
+    def add(self, other: NodeColumns) -> None:
         """Add the columns of ``other``."""
         self.names.update(other.names)
         self.types.update(other.types)
@@ -76,11 +76,11 @@ class Attributes:
     """The columns that the nodes of a plan give."""
 
     def __init__(self, plan: PlanNode):
-        self._made: dict[int, Output] = {}
+        self._made: dict[int, NodeColumns] = {}
         self._mentioned: dict[int, set[int]] = {}
         self._plan = plan
 
-    def output(self, node: PlanNode) -> Output:
+    def output(self, node: PlanNode) -> NodeColumns:
         """The columns that ``node`` gives."""
         if id(node) not in self._made:
             for below in reversed(list(node.walk())):  # inputs first
@@ -111,11 +111,11 @@ class Attributes:
             self._mentioned[id(node)] = {int(m[1]) for n in node.walk() for m in _NUMBER.finditer(n.text)}
         return self._mentioned[id(node)]
 
-    def _of(self, node: PlanNode) -> Output:
+    def _of(self, node: PlanNode) -> NodeColumns:
         inputs = [self._made[id(child)] for child in node.children if not child.name.startswith("Subquery")]
         if len(inputs) == 1 and _PASSING.fullmatch(node.name):
             return inputs[0]
-        output = Output()
+        output = NodeColumns()
         if len(inputs) == 2 and node.name.startswith(JOINS):
             output.add(inputs[0])
             if not _LEFT_ONLY.search(node.text):
@@ -133,7 +133,7 @@ class Attributes:
             self._add(output, item, schema, inputs)
         return output
 
-    def _add(self, output: Output, item: str, schema: Mapping[str, str], inputs: list[Output]) -> None:
+    def _add(self, output: NodeColumns, item: str, schema: Mapping[str, str], inputs: list[NodeColumns]) -> None:
         numbers = list(_NUMBER.finditer(item))
         if not numbers or numbers[-1].end() != len(item):
             output.complete = False

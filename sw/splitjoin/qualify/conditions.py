@@ -15,7 +15,7 @@ from splitjoin.base.errors import PredicateError, SplitJoinError
 from splitjoin.lang.ir import Expr
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.schema import SIDES, Schema, Side
-from splitjoin.lang.sql.parser import Reader, parse_sql
+from splitjoin.lang.sql.parser import SqlReader, parse_sql
 from splitjoin.lang.sql.source import sql_of
 from splitjoin.lang.time_columns import TimeColumns, time_columns
 from splitjoin.lang.types import TIME_UNITS, UNIT_NS, Date, Int, Timestamp
@@ -24,7 +24,7 @@ from splitjoin.plan.time_band import time_band
 
 from .printed import atoms, marked_number, readings, simple, sql_tree, without_truncation
 
-__all__ = ["Condition", "read_condition"]
+__all__ = ["JoinCondition", "read_condition"]
 
 #: Types that columns are tried with where the log does not tell theirs: of bigint columns Spark says so.
 _TYPES = (pa.int32(), pa.timestamp("us", "UTC"), pa.float64(), pa.string(), pa.date32(), pa.decimal128(18, 2),
@@ -40,7 +40,7 @@ _SPARK_NAMES = {pa.int32(): "int", pa.int64(): "bigint", pa.int16(): "smallint",
 
 
 @dataclass(frozen=True)
-class Condition:
+class JoinCondition:
     """A condition that splitjoin takes.
 
     Attributes:
@@ -56,7 +56,7 @@ class Condition:
 
 
 def read_condition(text: str, side: Callable[[int], Side | None], names: Mapping[int, str],
-                   types: Mapping[int, pa.DataType], formulas: Mapping[int, str], zone: str = "") -> Condition:
+                   types: Mapping[int, pa.DataType], formulas: Mapping[int, str], zone: str = "") -> JoinCondition:
     """The condition that Spark prints as ``text``.
 
     Args:
@@ -83,7 +83,7 @@ def read_condition(text: str, side: Callable[[int], Side | None], names: Mapping
 
 
 def _read(tree: exp.Expr, side: Callable[[int], Side | None], names: Mapping[int, str],
-          types: Mapping[int, pa.DataType]) -> Condition:
+          types: Mapping[int, pa.DataType]) -> JoinCondition:
     columns = _columns(tree, side, names)
     for column in tree.find_all(exp.Column):
         of, name = columns[marked_number(column)]
@@ -95,7 +95,7 @@ def _read(tree: exp.Expr, side: Callable[[int], Side | None], names: Mapping[int
     said = _text(tree, predicate, schemas)
     spoken = ", ".join(f"{of}.{name} {_SPARK_NAMES.get(type_, str(type_).replace('128', ''))}"
                        for (of, name), type_ in sorted(chosen.items(), key=lambda one: one[0][0]))
-    return Condition(said, spoken, _window(tree, predicate, schemas))
+    return JoinCondition(said, spoken, _window(tree, predicate, schemas))
 
 
 def _columns(tree: exp.Expr, side: Callable[[int], Side | None], names: Mapping[int, str],
@@ -177,8 +177,8 @@ def _schemas(types: Mapping[tuple[Side, str], pa.DataType], keys: Sequence[tuple
     return [Schema.from_arrow(s, pa.schema([(name, types[of, name]) for of, name in keys if of == s])) for s in SIDES]
 
 
-def _reader(tree: exp.Expr, schemas: Sequence[Schema], *, quoting: bool = False) -> Reader:
-    return Reader(sql_of(tree) if quoting else "", dict(zip(SIDES, schemas, strict=True)), quoting=quoting)
+def _reader(tree: exp.Expr, schemas: Sequence[Schema], *, quoting: bool = False) -> SqlReader:
+    return SqlReader(sql_of(tree) if quoting else "", dict(zip(SIDES, schemas, strict=True)), quoting=quoting)
 
 
 def _condition(tree: exp.Expr, schemas: Sequence[Schema]) -> Expr:

@@ -13,7 +13,7 @@ from splitjoin.base.json_text import parsed_json
 
 from .log_files import MOST_LINE, CutShort, lines, logs_at
 
-__all__ = ["CUT", "MOST_TEXT", "ROWS", "Application", "Execution", "PlanNode", "read_logs"]
+__all__ = ["CUT", "MOST_TEXT", "ROWS", "Application", "PlanNode", "QueryRun", "read_logs"]
 
 #: The metric that counts the rows that a node gives.
 ROWS = "number of output rows"
@@ -53,7 +53,7 @@ class PlanNode:
 
 
 @dataclass
-class Execution:
+class QueryRun:
     """A query that ran. ``plan``: the last one, as adaptive execution changes it."""
 
     number: int
@@ -79,7 +79,7 @@ class Application:
     """
 
     name: str = "?"
-    executions: dict[int, Execution] = field(default_factory=dict)
+    executions: dict[int, QueryRun] = field(default_factory=dict)
     counts: dict[int, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
     values: dict[int, int] = field(default_factory=dict)
     stages: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -108,7 +108,7 @@ def read_logs(paths: Sequence[str | Path], *, plan_bytes: int = 2**28,
     for path in paths:
         for log in logs_at(Path(path)):
             try:
-                found.append(_read(log, _Reader(plan_bytes, counts)))
+                found.append(_read(log, _EventReader(plan_bytes, counts)))
             except InputError as error:
                 refused.append(error)
     if not found and refused:
@@ -116,7 +116,7 @@ def read_logs(paths: Sequence[str | Path], *, plan_bytes: int = 2**28,
     return found, [str(error) for error in refused]
 
 
-def _read(parts: Sequence[Path], reader: _Reader) -> Application:
+def _read(parts: Sequence[Path], reader: _EventReader) -> Application:
     for part in parts:
         try:
             for line in lines(part):
@@ -136,7 +136,7 @@ def _read(parts: Sequence[Path], reader: _Reader) -> Application:
     return reader.app
 
 
-class _Reader:
+class _EventReader:
     """Adds the events of a log to an application. An event that is not as Spark writes it changes nothing.
     ``plan_bytes``, ``counts``: as of `read_logs`.
     """
@@ -173,11 +173,11 @@ class _Reader:
                 set_, system = (event.get(of) or {} for of in ("Spark Properties", "System Properties"))
                 app.zone = _short(set_.get("spark.sql.session.timeZone") or system.get("user.timezone"))
             case "SparkListenerSQLExecutionStart":
-                number, plan = _whole(event["executionId"]), _Plan(event["sparkPlanInfo"])
+                number, plan = _whole(event["executionId"]), _EventPlan(event["sparkPlanInfo"])
                 if self._keeps(number, plan):
-                    app.executions[number] = Execution(number, _short(event.get("description", "")), plan.root)
+                    app.executions[number] = QueryRun(number, _short(event.get("description", "")), plan.root)
             case "SparkListenerSQLAdaptiveExecutionUpdate":
-                number, plan = _whole(event["executionId"]), _Plan(event["sparkPlanInfo"])
+                number, plan = _whole(event["executionId"]), _EventPlan(event["sparkPlanInfo"])
                 if number in app.executions and self._keeps(number, plan):
                     app.executions[number].plan = plan.root
             case "SparkListenerDriverAccumUpdates":
@@ -191,7 +191,7 @@ class _Reader:
             case "SparkListenerTaskEnd":
                 self._task(event)
 
-    def _keeps(self, number: int, plan: _Plan) -> bool:
+    def _keeps(self, number: int, plan: _EventPlan) -> bool:
         """True if there is room for the plan of an execution, which takes the place of the one before."""
         size = self._all_plans - self._plans.get(number, 0) + plan.size
         if size > self._plan_bytes:
@@ -219,7 +219,7 @@ class _Reader:
             rows[partition] = max(rows.get(partition, 0), value)
 
 
-class _Plan:
+class _EventPlan:
     """The plan of an event: ``root``, and its ``size`` in memory, about, in bytes."""
 
     def __init__(self, info: Mapping[str, Any]):

@@ -13,10 +13,10 @@ import pyarrow as pa
 from splitjoin.base.errors import PredicateError
 from splitjoin.lang.schema import SIDES, Side
 
-from .attributes import JOINS, Attributes, Output, attributes_in, bracketed, cast_operand, formula_type, split
-from .conditions import Condition, read_condition
+from .attributes import JOINS, Attributes, NodeColumns, attributes_in, bracketed, cast_operand, formula_type, split
+from .conditions import JoinCondition, read_condition
 from .counts import input_rows, own_rows
-from .events import CUT, MOST_TEXT, ROWS, Application, Execution, PlanNode, read_logs
+from .events import CUT, MOST_TEXT, ROWS, Application, PlanNode, QueryRun, read_logs
 from .printed import null_safe
 
 __all__ = ["FIXED", "PAIRS", "RATE", "Candidate", "qualify"]
@@ -100,7 +100,7 @@ def qualify(paths: Sequence[str | Path], *, rate: float = RATE,
 def _joins(app: Application, rate: float) -> Iterator[Candidate]:
     seen = set[int]()
     for execution in app.executions.values():
-        plan = _Plan(app, execution)
+        plan = _PlanReader(app, execution)
         for node in execution.plan.walk():
             if not node.name.startswith(JOINS):
                 continue
@@ -114,10 +114,10 @@ def _joins(app: Application, rate: float) -> Iterator[Candidate]:
                 yield made
 
 
-class _Plan:
+class _PlanReader:
     """A plan whose joins are read."""
 
-    def __init__(self, app: Application, execution: Execution):
+    def __init__(self, app: Application, execution: QueryRun):
         self.app, self.execution = app, execution
         self._attributes = Attributes(execution.plan)
         self._above = {id(child): node for node in execution.plan.walk() for child in node.children}
@@ -169,7 +169,7 @@ class _Plan:
         return "".join([*parts, test[end:]]), above
 
     def _read(self, node: PlanNode, left: PlanNode, right: PlanNode, keys: list[tuple[str, str]], rest: str, udf: str,
-              ) -> tuple[str, str, Condition | None]:
+              ) -> tuple[str, str, JoinCondition | None]:
         """The condition as it is shown, a reason, and what splitjoin takes."""
         kind = _TYPE.search(node.text)
         spoken = " AND ".join([*null_safe(keys), *(x for x in (rest, udf) if x)]) or "(none)"
@@ -217,7 +217,8 @@ class _Plan:
                                     "choose the event-time column and the window that the query means"), read
 
 
-def _as_cast(number: int, operand: str, output: Output, names: dict[int, str], types: dict[int, pa.DataType]) -> str:
+def _as_cast(number: int, operand: str, output: NodeColumns, names: dict[int, str],
+             types: dict[int, pa.DataType]) -> str:
     """The cast to bigint that Spark has computed in attribute ``number``, of a column: the attribute that it is of, or
     else one of its own, which is added to ``names`` and ``types``.
     """

@@ -105,10 +105,10 @@ def read_config(path: str | os.PathLike[str]) -> ServerConfig:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"the file of a server must be TOML that can be read, but {place}: "
                          f"{first_line(error)}") from None
-    return _Reader(place.parent).server(found)
+    return _ConfigReader(place.parent).server(found)
 
 
-class _Reader:
+class _ConfigReader:
     """Reads values, whose paths are relative to ``folder``."""
 
     def __init__(self, folder: Path):

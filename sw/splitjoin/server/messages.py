@@ -12,7 +12,7 @@ from typing import Literal
 
 from splitjoin.base.errors import InputError
 
-__all__ = ["FlightData", "Stated", "action_type", "data_message", "encapsulated", "parse_data",
+__all__ = ["FlightData", "StatedMessage", "action_type", "data_message", "encapsulated", "parse_data",
            "put_result", "split", "stated"]
 
 #: The most bytes of the header of a message of Arrow IPC: room for some ten thousand columns.
@@ -36,7 +36,7 @@ class FlightData:
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedMessage:
     """A message of Arrow IPC as it states itself: kind, rows, the bytes of its buffers once they are unpacked,
     its dictionary, and whether it adds to that.
     """
@@ -96,7 +96,7 @@ def action_type(name: str, description: str) -> bytes:
     return found
 
 
-def stated(data: FlightData) -> Stated:
+def stated(data: FlightData) -> StatedMessage:
     """The message of Arrow IPC in ``data``, as stated. Raises `InputError` for a damaged one, and for other kinds."""
     header = data.header
     if len(header) > _MOST_HEADER:
@@ -108,11 +108,12 @@ def stated(data: FlightData) -> Stated:
         if message.number("<q", 3) != len(data.body):
             raise ValueError
         if kind == "schema":
-            return Stated(kind)
+            return StatedMessage(kind)
         table = message.table(2)
         if kind == "batch":
-            return Stated(kind, *_batch(table, data.body))
-        return Stated(kind, *_batch(table.table(1), data.body), table.number("<q", 0), bool(table.number("<B", 2)))
+            return StatedMessage(kind, *_batch(table, data.body))
+        return StatedMessage(kind, *_batch(table.table(1), data.body), table.number("<q", 0),
+                             bool(table.number("<B", 2)))
     except (struct.error, ValueError, KeyError):
         raise InputError(f"what is put {_SHORT}") from None
 

@@ -17,7 +17,7 @@ from splitjoin.lang.schema import Side
 from splitjoin.tables.inputs import as_batch
 
 from .config import Limits
-from .messages import FlightData, Stated, encapsulated, parse_data, stated
+from .messages import FlightData, StatedMessage, encapsulated, parse_data, stated
 
 __all__ = ["Put"]
 
@@ -67,7 +67,7 @@ class Put:
             else:
                 raise InputError("a put has one schema, its first message; for another one begin another put")
 
-    def _keep(self, found: Stated, data: FlightData) -> None:
+    def _keep(self, found: StatedMessage, data: FlightData) -> None:
         if found.is_delta:
             raise InputError("a put must not add to dictionaries, but replace them; write without dictionary deltas")
         self._dictionaries.pop(found.dictionary, None)

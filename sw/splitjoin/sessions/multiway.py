@@ -219,7 +219,7 @@ class MultiwayJoin:
         The writer's ``delivered`` has the streams' names; each has one source.
         """
         time = self._select.steps[-1][1].query.time
-        return EpochWriter(_Epochs(self), folder, every=epoch_length(every, time), rows=rows, delay=delay,
+        return EpochWriter(_MultiwayEpochs(self), folder, every=epoch_length(every, time), rows=rows, delay=delay,
                            clock=monotonic, set_aside=set_aside)
 
     def close(self) -> None:
@@ -284,7 +284,7 @@ class MultiwayJoin:
         self._lock.notify_all()
 
 
-class _Epochs:
+class _MultiwayEpochs:
     """What the epochs of a join are written of."""
 
     def __init__(self, of: MultiwayJoin):

@@ -21,12 +21,12 @@ from splitjoin.lang.layouts import take_rows
 from .envelope import damaged, ipc_bytes
 from .gate.times import time_value
 
-__all__ = ["Step", "read_table", "step_of"]
+__all__ = ["RowStep", "read_table", "step_of"]
 
 Ints = npt.NDArray[np.int64]
 
 
-class Step(ABC):
+class RowStep(ABC):
     """Makes rows of a step those that the next one takes, or the result.
 
     Columns of numbers, in which −1 stands for a tuple that a row lacks, and the time of the latest tuple are added.
@@ -77,7 +77,7 @@ class Step(ABC):
         return table.append_column(pa.field(TIME, time.type, nullable=False), time)
 
 
-class _ByProbes(Step):
+class _ByProbes(RowStep):
     """Rows of one probe are put in order. They are complete when its star has come; until then they are held.
 
     Rows without a partner, of the last step, keep their order in front of the rows of the probe that decides them. The
@@ -126,7 +126,7 @@ class _ByProbes(Step):
         return take_rows(table if self.is_last else self._numbered(table, numbers), order)
 
 
-class _ByTime(Step):
+class _ByTime(RowStep):
     """Rows that are decided after their latest tuple has come are held until none below them can come. They go on in
     the order of their latest tuples.
     """
@@ -171,7 +171,7 @@ class _ByTime(Step):
         return None if ticks is None else self._value(ticks - self._delay)
 
 
-def step_of(select: MultiwaySelect, n: int, state: bytes | None = None) -> Step:
+def step_of(select: MultiwaySelect, n: int, state: bytes | None = None) -> RowStep:
     """What comes behind step ``n``, from 0 on, in the ``state`` of another one."""
     step, _ = select.steps[n]
     if step.delay is None or n == len(select.steps) - 1:

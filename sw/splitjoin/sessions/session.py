@@ -241,7 +241,7 @@ class StreamJoin(ReadingSession[PushPipeline]):
         cannot be read.
         """
         time = self._schemas.query.time
-        return EpochWriter(_Epochs(self), folder, every=epoch_length(every, time), rows=rows, delay=delay,
+        return EpochWriter(_SessionEpochs(self), folder, every=epoch_length(every, time), rows=rows, delay=delay,
                            clock=self._clock, set_aside=set_aside)
 
     def source_at(self, stream: Side, index: int) -> Source:
@@ -314,7 +314,7 @@ class StreamJoin(ReadingSession[PushPipeline]):
             yield
 
 
-class _Epochs:
+class _SessionEpochs:
     """What the epochs of a session are written of."""
 
     def __init__(self, of: StreamJoin):

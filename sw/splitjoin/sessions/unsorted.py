@@ -17,7 +17,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.interval_joins.choice import interval_choice
-from splitjoin.rows.interval_joins.encoding import Encoder
+from splitjoin.rows.interval_joins.encoding import IntervalEncoder
 from splitjoin.rows.interval_joins.key_oij import KeyOijEngine
 from splitjoin.rows.interval_joins.rows import StoredRows
 from splitjoin.rows.interval_joins.scale_oij import ScaleOijEngine
@@ -75,7 +75,7 @@ class UnsortedJoin:
             raise InputError("a join of unsorted streams needs a lateness; streams in order run in splitjoin.open")
         self._rule = LatenessRule.make(lateness, watermark, None, query.time)
         self._sources = {side: [SourceQueue()] for side in SIDES}
-        self._encoder, self._stored = Encoder(self._form), StoredRows(len(self._form.feeds))
+        self._encoder, self._stored = IntervalEncoder(self._form), StoredRows(len(self._form.feeds))
         self._rows = {side: RetainedRows(self._schemas.kept_schema(side), query.window(side), in_order=False)
                       for side in SIDES}
         self.engine: KeyOijEngine | ScaleOijEngine = (

@@ -18,7 +18,7 @@ from splitjoin.rows.output import OutputColumn
 
 from .rewrite import ENGINE, RewrittenJoin
 
-__all__ = ["AUTO", "Choice", "chosen_engine", "is_rewritten", "may_be_rewritten"]
+__all__ = ["AUTO", "EngineChoice", "chosen_engine", "is_rewritten", "may_be_rewritten"]
 
 #: The engine that is Spark's join or the CPU engine in Python workers, whichever is estimated to take less.
 AUTO = "auto"
@@ -29,7 +29,7 @@ _PYTHON, _ROW, _PAIR = 0.4, 5e-6, 1e-6
 
 
 @dataclass(frozen=True)
-class Choice:
+class EngineChoice:
     """The join that Spark runs itself, None for the Python workers; and what `explain` says of the choice."""
 
     rewritten: RewrittenJoin | None
@@ -63,21 +63,21 @@ def _besides(options: Mapping[str, Any], device: object, refused: Mapping[str, o
 
 
 def chosen_engine(query: Query, left: DataFrame, right: DataFrame, gathered: Sequence[OutputColumn],
-                  engine: object) -> Choice:
+                  engine: object) -> EngineChoice:
     """The choice by ``engine``, "rewrite" or "auto"; runs jobs that count rows.
 
     Raises `SplitJoinError` for a join that cannot be written, with "rewrite".
     """
     if engine == ENGINE:
-        return Choice(RewrittenJoin.of(query, left, right, gathered))
+        return EngineChoice(RewrittenJoin.of(query, left, right, gathered))
     try:
         made = RewrittenJoin.of(query, left, right, gathered)
     except SplitJoinError as error:
-        return Choice(None, f"in Python workers, as {str(error).partition('; leave engine out')[0]}")
+        return EngineChoice(None, f"in Python workers, as {str(error).partition('; leave engine out')[0]}")
     candidates = made.candidates()
     pairs = made.pairs(candidates)
     own = made.copies * _COPY + candidates * _CANDIDATE + pairs * _GIVEN
     python = _PYTHON + sum(made.counts.values()) * _ROW + pairs * _PAIR
     said = (f"about {own:.2g} CPU s by Spark's own join in bins ({candidates:,.0f} pairs share one, {pairs:,.0f} are "
             f"results), {python:.2g} in Python workers")
-    return Choice(made, f"in Spark: {said}") if own < python else Choice(None, f"in Python workers: {said}")
+    return EngineChoice(made, f"in Spark: {said}") if own < python else EngineChoice(None, f"in Python workers: {said}")

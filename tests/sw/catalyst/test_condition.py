@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from splitjoin import InputError
 from splitjoin.catalyst.condition import fits, keys
-from splitjoin.catalyst.nested_loop import Keys, matched_pairs
+from splitjoin.catalyst.nested_loop import SideKeys, matched_pairs
 from splitjoin.catalyst.task import ExtensionTask
 from splitjoin.engines.golden import GoldenDevice
 
@@ -69,7 +69,7 @@ def _conditions(depth: int) -> st.SearchStrategy[list[Any]]:
 def test_both_ways_find_the_same_pairs(condition: list[Any], seed: int) -> None:
     rng = random.Random(seed)
     tables = _table(rng, 11), _table(rng, 9)
-    sides = [Keys(table, [None] * len(_TYPES), [""] * len(_TYPES)) for table in tables]
+    sides = [SideKeys(table, [None] * len(_TYPES), [""] * len(_TYPES)) for table in tables]
     slow = [pair for r, s in matched_pairs(condition, *sides) for pair in zip(r.tolist(), s.tolist(), strict=True)]
     # The golden model evaluates the IR; the CPU engine, which has tests of its own, would compile each of these.
     rows = ExtensionTask({"on": condition, "kind": "inner"}, GoldenDevice())._rows(*sides)
@@ -95,7 +95,7 @@ def test_integers_that_may_leave_their_type_are_found() -> None:
     ("+", [2**31 - 1, 1], [1, 0], [(0, 0)]), ("-", [-2**31, 0], [1, 0], [(0, 0)]),
     ("*", [2**16, 3], [2**15, 2**16], [(0, 0), (0, 1)])])
 def test_integers_wrap_or_raise(op: str, values: list[int], others: list[int], wraps: list[tuple[int, int]]) -> None:
-    r, s = (Keys(pa.table({"k0": pa.array(v, pa.int32())}), [None], [""]) for v in (values, others))
+    r, s = (SideKeys(pa.table({"k0": pa.array(v, pa.int32())}), [None], [""]) for v in (values, others))
     made = [op, "integer", False, ["l", "integer", 0], ["r", "integer", 0]]
     exact = {(i, j): {"+": a + b, "-": a - b, "*": a * b}[op]
              for i, a in enumerate(values) for j, b in enumerate(others)}
@@ -112,9 +112,9 @@ def test_integers_wrap_or_raise(op: str, values: list[int], others: list[int], w
 
 
 def test_an_error_is_raised_for_the_pairs_that_reach_it() -> None:
-    r = Keys(pa.table({"k0": [1, 5], "k1": pa.array([None, 2], pa.int64())}), [None, np.array([True, False])],
+    r = SideKeys(pa.table({"k0": [1, 5], "k1": pa.array([None, 2], pa.int64())}), [None, np.array([True, False])],
              ["", "10 / x"])
-    s = Keys(pa.table({"k0": [3]}), [None], [""])
+    s = SideKeys(pa.table({"k0": [3]}), [None], [""])
     reached = ["<", "boolean", False, ["l", "long", 1], ["r", "long", 0]]
     before = [">", "boolean", False, ["l", "long", 0], ["r", "long", 0]]
     assert [(a.tolist(), b.tolist()) for a, b in matched_pairs(["and", "boolean", False, before, reached], r, s)] == [
@@ -123,9 +123,9 @@ def test_an_error_is_raised_for_the_pairs_that_reach_it() -> None:
         with pytest.raises(InputError, match=r"in 10 / x; set"):
             list(matched_pairs(condition, r, s))
     # A semi join looks at the pairs of a row up to the first match.
-    third = Keys(pa.table({"k0": pa.array([1, 3, None], pa.int64())}), [np.array([False, False, True])], ["1 / y"])
+    third = SideKeys(pa.table({"k0": pa.array([1, 3, None], pa.int64())}), [np.array([False, False, True])], ["1 / y"])
     matches = ["<", "boolean", False, ["r", "long", 0], ["l", "long", 0]]
-    late, early = (Keys(pa.table({"k0": [at]}), [None], [""]) for at in (9, 0))
+    late, early = (SideKeys(pa.table({"k0": [at]}), [None], [""]) for at in (9, 0))
     assert [a.tolist() for a, _ in matched_pairs(matches, late, third, until_first=True)] == [[0, 0]]
     for row, until_first in ((late, False), (early, True), (early, False)):
         with pytest.raises(InputError, match=r"in 1 / y; set"):

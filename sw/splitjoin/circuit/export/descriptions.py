@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from splitjoin.base.version import __version__
 
 from ..axi import ADDRESS_BITS, CONTROL_WORD, AxiShape
-from ..registers import REGISTERS, Field
+from ..registers import REGISTERS, RegisterField
 from ..wire import WORD_BITS, Configuration
 
 __all__ = ["Word", "fusesoc_core", "ip_xact", "register_words", "system_rdl"]
@@ -128,7 +128,7 @@ def _register(word: Word) -> ElementTree.Element:
                     *map(_field, word.fields))
 
 
-def _field(field: Field) -> ElementTree.Element:
+def _field(field: RegisterField) -> ElementTree.Element:
     described = [_element("description", field.description)] if field.description else []
     named = (_element("enumeratedValue", _element("name", name), _element("value", number))
              for name, number in field.values)
@@ -180,7 +180,7 @@ class Word:
     description: str
     constant: bool
     reset: int | None
-    fields: tuple[Field, ...]
+    fields: tuple[RegisterField, ...]
 
 
 def register_words(config: Configuration) -> list[Word]:
@@ -199,10 +199,10 @@ def register_words(config: Configuration) -> list[Word]:
             words.append(Word(
                 f"{reg.name}{half}", 4 * (reg.address + n), reg.access, f"{text}{which}",
                 zero or reg.name in ("id", "abi"), None if reset is None else reset >> WORD_BITS * n & 2**WORD_BITS - 1,
-                reg.fields or (Field("value", 0, WORD_BITS, ""),)))
+                reg.fields or (RegisterField("value", 0, WORD_BITS, ""),)))
     # A field called "reset" would hide a method of UVM's registers.
     words.append(Word("control", 4 * CONTROL_WORD, "w", "writing 1 to bit 0 resets the join; it reads 0", False, 0,
-                      (Field("restart", 0, 1, "writing 1 resets the join"),)))
+                      (RegisterField("restart", 0, 1, "writing 1 resets the join"),)))
     return words
 
 
@@ -230,7 +230,7 @@ def system_rdl(top: str, config: Configuration) -> str:
     return "\n".join([*lines, "};", ""])
 
 
-def _reset(word: Word, field: Field) -> str:
+def _reset(word: Word, field: RegisterField) -> str:
     return "" if word.reset is None else f" = 0x{word.reset >> field.low & (1 << field.bits) - 1:X}"
 
 

@@ -14,7 +14,7 @@ from ..cpu.codes import lane
 from ..cpu.expression_source import Code
 from ..cpu.tests_source import TestSource, test_source, tree_source, used_slots
 
-__all__ = ["Comparison", "Layout", "kind_of", "of_expression", "of_plan", "plan_layout"]
+__all__ = ["KernelComparison", "Layout", "kind_of", "of_expression", "of_plan", "plan_layout"]
 
 
 #: Functions of NumPy, of which numba-cuda has none for a GPU: kernels call those of ``math`` by the same name, which
@@ -25,7 +25,7 @@ _WORD = "(np.int64({}) - np.int64({})) & np.int64(0xFFFFFFFF)"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class KernelComparison:
     """The condition on a stored tuple and a probe.
 
     Attributes:
@@ -68,7 +68,7 @@ def plan_layout(plan: Plan) -> Layout:
                           for slot in used_slots(plan, side)] for side in SIDES}, dict.fromkeys(SIDES, bounds))
 
 
-def of_plan(plan: Plan, side: str) -> Comparison:
+def of_plan(plan: Plan, side: str) -> KernelComparison:
     """The tests of ``plan`` on stored tuples of stream ``side``: keys against a low and a high bound for each test."""
     keys = tuple((f"x{slot}", lane(plan.slots(side)[slot].key).__name__) for slot in used_slots(plan, side))
     kinds = dict(keys)
@@ -85,7 +85,7 @@ def of_plan(plan: Plan, side: str) -> Comparison:
 
     kept = tuple((f"width{j}", f"np.uint32({_WORD.format(f'hi{j}', f'lo{j}')} if lo{j} <= hi{j} else 0)")
                  for j in short)
-    return Comparison(keys, bounds, test_source(plan, side, "x{}", "lo{}", "hi{}"), kept, tree_source(plan, test))
+    return KernelComparison(keys, bounds, test_source(plan, side, "x{}", "lo{}", "hi{}"), kept, tree_source(plan, test))
 
 
 def kind_of(atom: Atom) -> str:
@@ -93,7 +93,7 @@ def kind_of(atom: Atom) -> str:
     return atom.dtype.__name__.rstrip("_")
 
 
-def of_expression(code: Code, side: str) -> Comparison:
+def of_expression(code: Code, side: str) -> KernelComparison:
     """The expression of ``code`` on stored tuples of stream ``side``: its lanes."""
     lanes = [(f"{a.side}{a.number}", kind_of(a), a.side) for a in code.values]
     lanes += [(f"{a.side}{a.number}v", "bool", a.side) for a in code.valids]
@@ -102,4 +102,4 @@ def of_expression(code: Code, side: str) -> Comparison:
     lines, truth = ([_OF_MATH.sub(r"\1(", re.sub(r"\bpopcount\(", "cuda.popc(", line)) for line in of]
                     for of in (code.lines, [code.truth]))
     made = TestSource(tuple(lines), truth[0])
-    return Comparison(stored, probe, made, (), made)
+    return KernelComparison(stored, probe, made, (), made)

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from splitjoin.lang.schema import SIDES, other_side
 
 from ..cpu.finder import Batch, Finder, Found
-from .comparison import Comparison, Layout
+from .comparison import KernelComparison, Layout
 from .driver import Gpu, is_simulated
-from .kernel_source import Shape
+from .kernel_source import KernelShape
 from .tuning import DEFAULTS, GpuTuning
 from .work import ProbeWork
 
 __all__ = ["SHAPE", "GpuFinder"]
 
 #: How kernels divide the work; the simulator, which makes a thread of Python's of each of the GPU's, has small blocks.
-SHAPE = Shape(threads=2, probes=4, tile=16, unrolled=2, few=3) if is_simulated() else Shape()
+SHAPE = KernelShape(threads=2, probes=4, tile=16, unrolled=2, few=3) if is_simulated() else KernelShape()
 
 
 class GpuFinder(Finder):
@@ -26,7 +26,7 @@ class GpuFinder(Finder):
     So the GPU looks for the matches of R's probes while those of S are sent.
     """
 
-    def __init__(self, layout: Layout, gpu: Gpu, shape: Shape = SHAPE, sizes: GpuTuning = DEFAULTS):
+    def __init__(self, layout: Layout, gpu: Gpu, shape: KernelShape = SHAPE, sizes: GpuTuning = DEFAULTS):
         super().__init__()
         self._gpu = gpu
         with gpu:
@@ -35,7 +35,7 @@ class GpuFinder(Finder):
         self._bytes = 0, 0  # sent and received, when the session is closed
         self._kept: Batch | None = None  # whose keys are not sent yet
 
-    def compare(self, comparisons: Mapping[str, Comparison]) -> None:
+    def compare(self, comparisons: Mapping[str, KernelComparison]) -> None:
         """Find matches by ``comparisons``, one for the probes of each stream, from the next batch on."""
         for side, one in comparisons.items():
             self.works[side].compare(one)

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .comparison import Comparison
+from .comparison import KernelComparison
 from .driver import is_simulated
 
-__all__ = ["Shape", "kernel_source", "store_source", "views"]
+__all__ = ["KernelShape", "kernel_source", "store_source", "views"]
 
 
 @dataclass(frozen=True)
-class Shape:
+class KernelShape:
     """How the work of a kernel is divided.
 
     Attributes:
@@ -151,10 +151,10 @@ def _sent(numbers: Sequence[tuple[str, str]], name: str, i: str, before: int) ->
     return f"{code} != 0" if kinds[name] == "bool" else code
 
 
-class _Writer:
+class _KernelWriter:
     """Writes the parts of kernels for a ``comparison``."""
 
-    def __init__(self, comparison: Comparison, shape: Shape):
+    def __init__(self, comparison: KernelComparison, shape: KernelShape):
         self.comparison, self.shape, self.mine = comparison, shape, range(shape.probes)
         self.stored, self.probe = comparison.stored, comparison.probe
 
@@ -245,9 +245,9 @@ def _text(indent: int, lines: Iterable[str]) -> str:
     return "\n".join(" " * indent + line for line in lines)
 
 
-def kernel_source(comparison: Comparison, shape: Shape) -> str:
+def kernel_source(comparison: KernelComparison, shape: KernelShape) -> str:
     """The module of the kernels that find matches by ``comparison``: ``append``, ``count`` and ``write``."""
-    writer = _Writer(comparison, shape)
+    writer = _KernelWriter(comparison, shape)
     zero = "found_{q} = numba.int64(0)"
     return _TEMPLATE.format(
         simulated=is_simulated(),

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from .kernel_source import Shape
+from .kernel_source import KernelShape
 
 __all__ = ["order_source", "pieces", "sort_many"]
 
@@ -83,7 +83,7 @@ def order(n, origin, room, counters, hits, placed, ordered):
 '''
 
 
-def order_source(shape: Shape) -> str:
+def order_source(shape: KernelShape) -> str:
     """The module of the kernel ``order``, of a thread block for each block of probes."""
     n = shape.block
     return _ORDER.format(block=n, threads=shape.threads, probes=shape.probes, few=shape.few, starts=n, places=2 * n,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..cpu.helpers import Team
 from .driver import Gpu
 
-__all__ = ["Numbers", "RowIds", "Staging"]
+__all__ = ["Numbers", "StagedRowIds", "Staging"]
 
 Array = npt.NDArray[Any]
 
@@ -38,7 +38,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class RowIds:
+class StagedRowIds:
     """Row ids, int64 (n,), less ``origin``, from 0 to 2**32 − 1: they travel as numbers of 32 bits."""
 
     array: npt.NDArray[np.int64]
@@ -64,7 +64,7 @@ class Staging:
         self._copied = gpu.cuda.event()
         self.sent = 0
 
-    def send(self, groups: Mapping[str, Sequence[Numbers | RowIds]], stream: Any, team: Team
+    def send(self, groups: Mapping[str, Sequence[Numbers | StagedRowIds]], stream: Any, team: Team
              ) -> dict[str, tuple[int, int]]:
         """Copy ``groups`` in the order of ``stream``; where they are many, ``team`` puts them together. Those of a
         group and of one size lie one behind the other. Returns where each group begins, among those of 32 bits and of

@@ -13,12 +13,12 @@ from splitjoin.lang.schema import other_side
 
 from ..cpu.finder import Batch, Found
 from ..cpu.jit import load
-from .comparison import Comparison, Layout
+from .comparison import KernelComparison, Layout
 from .driver import Gpu, is_simulated
-from .kernel_source import Shape, kernel_source, store_source, views
+from .kernel_source import KernelShape, kernel_source, store_source, views
 from .order import order_source, pieces, sort_many
 from .ring import Ring
-from .staging import Numbers, RowIds, Staging
+from .staging import Numbers, StagedRowIds, Staging
 from .tuning import GpuTuning
 
 __all__ = ["ProbeWork"]
@@ -68,12 +68,12 @@ class ProbeWork:
         dense: Batches whose matches were counted before they were written.
     """
 
-    def __init__(self, side: str, layout: Layout, gpu: Gpu, shape: Shape, sizes: GpuTuning):
+    def __init__(self, side: str, layout: Layout, gpu: Gpu, shape: KernelShape, sizes: GpuTuning):
         self._side, self._other, self._gpu, self._shape, self._sizes = side, other_side(side), gpu, shape, sizes
         self._stored, self._places = layout.stored[self._other], layout.probe[side]
         numbers = [(name, kind) for name, kind, _ in self._stored]
         self._views, self._store, self._order = views(numbers), load(store_source(numbers)), load(order_source(shape))
-        self._comparison: Comparison | None = None
+        self._comparison: KernelComparison | None = None
         self._kernels: Any = None
         self.stream = gpu.cuda.stream()
         self.ring = Ring(gpu, self._other, numbers, sizes.places)
@@ -90,7 +90,7 @@ class ProbeWork:
         """Bytes of keys, bounds and windows that were copied to the GPU."""
         return self._staging.sent
 
-    def compare(self, one: Comparison) -> None:
+    def compare(self, one: KernelComparison) -> None:
         """Find matches by comparison ``one`` from the next batch on."""
         if self._comparison != one:
             self._comparison, self._kernels = one, load(kernel_source(one, self._shape))
@@ -100,7 +100,7 @@ class ProbeWork:
         arriving = len(batch.windows[self._other][0]) if storing else 0
         place = self.ring.extend(arriving)
         launch = self._divide(batch) if finding else None
-        groups: dict[str, list[Numbers | RowIds]] = {}
+        groups: dict[str, list[Numbers | StagedRowIds]] = {}
         if arriving:
             groups["stored"] = [Numbers(_plain(batch.stored[self._other][at])) for *_, at in self._stored]
         if launch is not None:
@@ -189,11 +189,11 @@ class ProbeWork:
         span = -(-tiles // min(tiles, max(1, _BLOCKS // blocks)))
         return _Launch(n, origin, blocks, -(-tiles // span), span * shape.tile, origin % self.ring.size)
 
-    def _arrays(self, batch: Batch, launch: _Launch) -> list[Numbers | RowIds]:
+    def _arrays(self, batch: Batch, launch: _Launch) -> list[Numbers | StagedRowIds]:
         """The windows and bounds of the probes, as kernels read them."""
         assert self._comparison is not None
         arrays = batch.probes[self._side]
-        return [*(RowIds(rows, launch.origin) for rows in batch.windows[self._side]),
+        return [*(StagedRowIds(rows, launch.origin) for rows in batch.windows[self._side]),
                 *(Numbers(_plain(arrays[self._places[name]])) for name, _ in self._comparison.probe)]
 
     def start(self, kernel: str, launch: _Launch, at: tuple[int, int], *arguments: Any, blocks: int | None = None

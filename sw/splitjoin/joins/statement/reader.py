@@ -15,7 +15,7 @@ from splitjoin.lang.aggregate_functions import USAGES
 from splitjoin.lang.categories import without_order
 from splitjoin.lang.ir import Expr, check_depth, too_deep
 from splitjoin.lang.schema import Column, Schema, suggest
-from splitjoin.lang.sql.parser import Reader
+from splitjoin.lang.sql.parser import SqlReader
 
 from .checks import SEMI
 from .parts import SelectItem, Statement, TableName
@@ -27,7 +27,7 @@ Tables = Sequence[tuple[TableName, Schema]]
 R = TypeVar("R")
 
 
-class TreeReader(Reader):
+class TreeReader(SqlReader):
     """Reads trees of ``statement``. ``clause`` names in errors the part of the statement that is read; ``names`` are
     those that the SELECT list gives with AS.
     """

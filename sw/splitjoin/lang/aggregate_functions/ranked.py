@@ -129,7 +129,7 @@ class _Product(_RankedNumbers):
         return math.prod(float(value) for value in values) if values else None
 
 
-class _Joined(_Ranked):
+class _JoinedTexts(_Ranked):
     """The texts by arrival, with a separator between them."""
 
     ordered: ClassVar[bool] = True
@@ -207,6 +207,6 @@ RANKED_FUNCTIONS: tuple[AggregateFunction, ...] = (
     _Quantile("quantile", ("quantile(x, q)",), (exp.Quantile,), ("quantile_disc",), arities=(2,)),
     _Mode("mode", ("mode(x)",), (exp.Mode,)),
     _Product("product", ("product(x)",), words=("product",)),
-    _Joined("string_agg", ("string_agg(x, ', ')",), (exp.GroupConcat,), arities=(1, 2)),
+    _JoinedTexts("string_agg", ("string_agg(x, ', ')",), (exp.GroupConcat,), arities=(1, 2)),
     _Listed("list", ("list(x)",), (exp.List, exp.ArrayAgg)),
 )

@@ -18,8 +18,8 @@ from ..ir import Case, Expr, Lit
 from ..properties import denominator
 from ..types import EXACT, FLOAT64, Bool, is_exact
 from .classes import StatefulClass, declared, slot_value
-from .source import Source
-from .statements import Execution
+from .source import FunctionSource
+from .statements import FunctionRun
 from .steps import Steps, pruned
 from .values import Value, lift
 from .variables import StateRecord, is_traced
@@ -83,7 +83,7 @@ def function(fn: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not callable(fn):
         raise PredicateError(f"@splitjoin.function must stand above a function, not {type(fn).__name__}")
-    source = Source.of(fn, getattr(fn, "__name__", "function"))
+    source = FunctionSource.of(fn, getattr(fn, "__name__", "function"))
 
     @functools.wraps(fn)
     def called(*args: Any, **named: Any) -> Any:
@@ -91,7 +91,7 @@ def function(fn: Callable[..., Any]) -> Callable[..., Any]:
             return fn(*args, **named)
         bound = inspect.signature(fn).bind(*args, **named)
         bound.apply_defaults()
-        return Execution(source).run(bound.arguments)
+        return FunctionRun(source).run(bound.arguments)
 
     called.splitjoin_source = source  # type: ignore[attr-defined]  # executions follow it
     return called
@@ -126,11 +126,11 @@ class _Compiler(StatefulClass):
         check_laws(fold)
         return fold
 
-    def _method(self, source: Source, takes: Mapping[str, Value | StateRecord]) -> Program:
+    def _method(self, source: FunctionSource, takes: Mapping[str, Value | StateRecord]) -> Program:
         """The program of a method that changes the state; ``takes``: what comes in, by the names of its parameters."""
         steps = Steps()
         own, *others = inspect.signature(source.fn).parameters
-        execution = Execution(source, steps)
+        execution = FunctionRun(source, steps)
         if execution.run({own: self._state(own, "r", steps), **dict(zip(others, takes.values(), strict=True))
                           }) is not None:
             raise PredicateError(f"{source.name} must return nothing; assign to attributes of {own}")
@@ -138,18 +138,18 @@ class _Compiler(StatefulClass):
         outputs = tuple(steps.raw(slot_value(end, name).expr, width) for name, width in self._slots)
         return pruned(Program(tuple(steps.steps), outputs))
 
-    def _merge(self, source: Source) -> Program:
+    def _merge(self, source: FunctionSource) -> Program:
         names = list(inspect.signature(source.fn).parameters)
         if len(names) != 2:
             raise PredicateError(f"{source.name} must have the parameters self and other")
         return self._method(source, {names[1]: self._state(names[1], "s", None)})
 
-    def _result(self, source: Source) -> tuple[Program, Width | None]:
+    def _result(self, source: FunctionSource) -> tuple[Program, Width | None]:
         steps = Steps()
         parameters = list(inspect.signature(source.fn).parameters)
         if len(parameters) != 1:
             raise PredicateError(f"{source.name} must have the parameter self alone")
-        result = Execution(source, steps).run({parameters[0]: self._state("self", "r", None)})
+        result = FunctionRun(source, steps).run({parameters[0]: self._state("self", "r", None)})
         if result is None or isinstance(result, (list, tuple, StateRecord)):
             raise PredicateError(f"{source.name} must return one number")
         e = lift(result, source.name)

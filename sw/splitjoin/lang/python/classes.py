@@ -15,8 +15,8 @@ from ..fold import Argument, Slot, Width, scaled, signed, unsigned
 from ..ir import Case, Lit
 from ..properties import denominator, may_be_null
 from ..types import EXACT, Bool, is_exact
-from .source import Source
-from .statements import Execution
+from .source import FunctionSource
+from .statements import FunctionRun
 from .steps import Steps
 from .values import Value, lift
 from .variables import StateRecord
@@ -41,14 +41,14 @@ class StatefulClass:
         self._slots = [(name if count is None else f"{name}[{n}]", width)
                        for name, (width, count) in self._fields.items() for n in range(count or 1)]
 
-    def _source(self, name: str) -> Source | None:
+    def _source(self, name: str) -> FunctionSource | None:
         fn = getattr(self._of, name, None)
-        return None if fn is None else Source.of(fn, f"{self._of.__name__}.{name}")
+        return None if fn is None else FunctionSource.of(fn, f"{self._of.__name__}.{name}")
 
     def _width(self, name: str, hint: Any, *, many: bool = False) -> Any:
         return stated_width(name, hint, self._known, many=many)
 
-    def _arguments(self, source: Source) -> tuple[Argument, ...]:
+    def _arguments(self, source: FunctionSource) -> tuple[Argument, ...]:
         parameters = list(inspect.signature(source.fn).parameters.values())[1:]
         arguments = []
         for p in parameters:
@@ -82,7 +82,7 @@ class StatefulClass:
         zero = Value(Lit(EXACT, 0), "0", atom=True)
         state.values = {n: [zero] * len(v) if isinstance(v, list) else zero for n, v in state.values.items()}
         (own,) = inspect.signature(source.fn).parameters
-        execution = Execution(source, steps)
+        execution = FunctionRun(source, steps)
         execution.run({own: state})
         end = execution.value(own)
         for name, width in self._slots:

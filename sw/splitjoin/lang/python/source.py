@@ -14,13 +14,13 @@ from splitjoin.base.errors import PredicateError, SplitJoinError
 
 from ..locations import marked
 
-__all__ = ["Source"]
+__all__ = ["FunctionSource"]
 
 E = TypeVar("E", bound=SplitJoinError)
 
 
 @dataclass(frozen=True)
-class Source:
+class FunctionSource:
     """A function's syntax tree, and where it stands. ``name``: what messages call it."""
 
     fn: Callable[..., Any]
@@ -30,7 +30,7 @@ class Source:
     indent: int
 
     @classmethod
-    def of(cls, fn: Callable[..., Any], name: str) -> Source:
+    def of(cls, fn: Callable[..., Any], name: str) -> FunctionSource:
         """The source of ``fn``. Raises `PredicateError` where Python has none, or it is no plain function."""
         try:
             lines, first = inspect.getsourcelines(fn)

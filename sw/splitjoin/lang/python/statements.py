@@ -25,11 +25,11 @@ from ..refusals import text_of
 from ..types import EXACT, Bool, is_exact
 from .choices import greatest, least, where
 from .loops import ABSENT, ends_early, unbroken
-from .source import Source
+from .source import FunctionSource
 from .values import Value, lift
 from .variables import StateRecord, Variables, is_traced
 
-__all__ = ["Execution"]
+__all__ = ["FunctionRun"]
 
 #: Functions that call each other are followed so deep.
 _CALLS = 20
@@ -59,10 +59,10 @@ _CONSTANT = {builtins.len, builtins.range, builtins.round, builtins.int, builtin
              builtins.abs, builtins.bool, Fraction}
 
 
-class Execution:
+class FunctionRun:
     """Executes the function of ``source`` with stand-ins as arguments. ``places`` keeps assigned values."""
 
-    def __init__(self, source: Source, places: Variables | None = None, depth: int = 0):
+    def __init__(self, source: FunctionSource, places: Variables | None = None, depth: int = 0):
         self._source, self._places, self._depth = source, places or Variables(), depth
         closure = inspect.getclosurevars(source.fn)
         self._outer = {**closure.builtins, **closure.globals, **closure.nonlocals}
@@ -451,11 +451,11 @@ class Execution:
                            f"@splitjoin.function marks")
         return None
 
-    def _compiled(self, function: Any) -> Source | None:
+    def _compiled(self, function: Any) -> FunctionSource | None:
         """The source of ``function`` if calls of it are executed, too."""
         return getattr(function, "splitjoin_source", None)
 
-    def _inlined(self, node: ast.Call, inner: Source, args: list[Any], named: dict[str, Any]) -> Any:
+    def _inlined(self, node: ast.Call, inner: FunctionSource, args: list[Any], named: dict[str, Any]) -> Any:
         if self._depth >= _CALLS:
             self._refuse(node, f"functions must not call each other more than {_CALLS} deep, nor themselves")
         try:

@@ -23,7 +23,7 @@ from ..schema import Schema, suggest
 from ..types import UNIT_NS, Date, TimeOfDay, Timestamp
 from .source import ConditionText, Sql, short, sql_of, sql_tokens, unreadable, untokenizable
 
-__all__ = ["SUPPORTED", "Reader", "Sql", "interval", "number", "parse_sql", "parse_tree"]
+__all__ = ["SUPPORTED", "Sql", "SqlReader", "interval", "number", "parse_sql", "parse_tree"]
 
 #: What errors say a condition may hold.
 SUPPORTED = (f"columns, literals, + - * / %, DIV (//), {' '.join(o.name for o in operators())} ~ << >>, abs(), "
@@ -58,7 +58,7 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.AtTimeZone: "AT TIME ZONE", exp.Between: "BETWEEN SYMMETRIC", exp.Column: "a name of more than two parts",
     exp.Is: "IS with anything but NULL, TRUE and FALSE",
 }
-#: Arguments that `Reader.node` reads or may disregard, of every node and of some.
+#: Arguments that `SqlReader.node` reads or may disregard, of every node and of some.
 _READ = {"this", "expression", "low", "high", "is_string", "quoted", "table", "unit", "to"}
 _READ_OF: dict[type[exp.Expr], set[str]] = {
     exp.Case: {"ifs", "default"}, exp.If: {"true", "false"}, exp.In: {"expressions"}, exp.Least: {"expressions"},
@@ -75,7 +75,7 @@ def parse_sql(text: str, r: Schema, s: Schema, *, value: bool = False) -> Expr:
     columns. ``value``: the text may be a value as well.
     """
     def read(*, quoting: bool) -> Expr:
-        reader = Reader(text, {"r": r, "s": s}, quoting=quoting)
+        reader = SqlReader(text, {"r": r, "s": s}, quoting=quoting)
         return reader.expr(parsed) if value else reader.condition(parsed)
 
     try:
@@ -107,7 +107,7 @@ def parse_tree(text: str) -> exp.Expr:
     return found[0]
 
 
-class Reader:
+class SqlReader:
     """Turns sqlglot's tree of a condition, or of a value, into IR.
 
     ``text`` is the whole text that the tree was parsed from; ``schemas`` are the streams by the names that columns are
@@ -326,12 +326,13 @@ class Reader:
         return ConditionText(self.text).mark(e)
 
 
-_FUNCTIONS: dict[type[exp.Expr], Callable[[Reader, Any], Expr]] = {
-    exp.Case: Reader.case, exp.If: Reader.if_, exp.In: Reader.in_, exp.Least: Reader.extreme,
-    exp.Greatest: Reader.extreme, exp.Coalesce: Reader.coalesce, exp.Nullif: Reader.nullif,
-    exp.NullSafeEQ: Reader.distinct, exp.NullSafeNEQ: Reader.distinct, exp.StartsWith: Reader.starts_with,
-    exp.Like: Reader.like, exp.HexString: Reader.bytes_, exp.Anonymous: Reader.function,
-    exp.Floor: Reader.rounded, exp.Ceil: Reader.rounded, exp.Round: Reader.rounded, exp.Sqrt: Reader.square_root,
+_FUNCTIONS: dict[type[exp.Expr], Callable[[SqlReader, Any], Expr]] = {
+    exp.Case: SqlReader.case, exp.If: SqlReader.if_, exp.In: SqlReader.in_, exp.Least: SqlReader.extreme,
+    exp.Greatest: SqlReader.extreme, exp.Coalesce: SqlReader.coalesce, exp.Nullif: SqlReader.nullif,
+    exp.NullSafeEQ: SqlReader.distinct, exp.NullSafeNEQ: SqlReader.distinct, exp.StartsWith: SqlReader.starts_with,
+    exp.Like: SqlReader.like, exp.HexString: SqlReader.bytes_, exp.Anonymous: SqlReader.function,
+    exp.Floor: SqlReader.rounded, exp.Ceil: SqlReader.rounded, exp.Round: SqlReader.rounded,
+    exp.Sqrt: SqlReader.square_root,
 }
 
 

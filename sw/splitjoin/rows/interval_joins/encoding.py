@@ -22,7 +22,7 @@ from splitjoin.lang.types import Float, is_exact, is_text
 from ..aggregates.user_values import argument_numbers
 from .form import Feed, IntervalForm
 
-__all__ = ["EncodedRows", "Encoder", "ordered_bits"]
+__all__ = ["EncodedRows", "IntervalEncoder", "ordered_bits"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -42,7 +42,7 @@ class EncodedRows:
     valid: npt.NDArray[np.uint8]
 
 
-class Encoder:
+class IntervalEncoder:
     """Encodes tuples of both streams of ``form``. Codes count the different keys, in order of their first tuples."""
 
     def __init__(self, form: IntervalForm):

@@ -13,7 +13,7 @@ from splitjoin.engines.cpu.helpers import Team
 from splitjoin.lang.schema import SIDES
 
 from .bounds import IntervalBounds
-from .encoding import Encoder
+from .encoding import IntervalEncoder
 from .form import IntervalForm
 from .rows import StoredRows
 from .sliding import Bases
@@ -52,7 +52,7 @@ class IntervalFolder:
 
     def __init__(self, form: IntervalForm, engine: Engine, threads: int):
         self.engine = engine
-        self._encoder, self._bounds = Encoder(form), IntervalBounds(form.query)
+        self._encoder, self._bounds = IntervalEncoder(form), IntervalBounds(form.query)
         self._rows = StoredRows(len(form.feeds))
         self._keys, self._times = SlidingArray(), SlidingArray()  # of base tuples that were not folded
         self._first = 0

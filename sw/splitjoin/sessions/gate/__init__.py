@@ -8,11 +8,25 @@ and their order, without ties.
 from .gate import ScaleGate
 from .lateness import LatenessRule, Watermark
 from .push_order import PushOrder
-from .readers import Columns, Reader, ReadySequence
+from .readers import Columns, GateReader, ReadySequence
 from .ready_gate import ReadyGate
 from .source import GateState, Source, SourceState, check_side
 from .source_queue import SourceQueue
 from .unordered import UnorderedGate
 
-__all__ = ["Columns", "GateState", "LatenessRule", "PushOrder", "Reader", "ReadyGate", "ReadySequence", "ScaleGate",
-           "Source", "SourceQueue", "SourceState", "UnorderedGate", "Watermark", "check_side"]
+__all__ = [
+           "Columns",
+           "GateReader",
+           "GateState",
+           "LatenessRule",
+           "PushOrder",
+           "ReadyGate",
+           "ReadySequence",
+           "ScaleGate",
+           "Source",
+           "SourceQueue",
+           "SourceState",
+           "UnorderedGate",
+           "Watermark",
+           "check_side",
+]

@@ -21,7 +21,7 @@ from splitjoin.tables.inputs import as_batch
 
 from .late import LateRows
 from .lateness import LatenessRule, later
-from .readers import Reader, ReadySequence
+from .readers import GateReader, ReadySequence
 from .source import GateState, Shed, Source, SourceState, check_side, check_unfinished
 from .source_queue import Run, SourceQueue, rises
 from .times import to_ticks
@@ -209,10 +209,10 @@ class ScaleGate:
             raise InputError("a gate with readers gives its tuples to them; call ready() of a reader")
         return self._ready()
 
-    def reader(self) -> Reader:
+    def reader(self) -> GateReader:
         """A reader of all tuples that become ready from now on, at a pace of its own; there may be any number.
 
-        A tuple is kept until the slowest reader has read it; `Reader.close` gives up a reader's place.
+        A tuple is kept until the slowest reader has read it; `GateReader.close` gives up a reader's place.
         """
         with self._lock:
             if self._sequence is None:

@@ -18,7 +18,7 @@ from splitjoin.lang.schema import SIDES, Side
 
 from .source import GateState
 
-__all__ = ["Reader", "ReadySequence"]
+__all__ = ["GateReader", "ReadySequence"]
 
 #: Tuples of a slice to which further ones are added while no reader has read it.
 _SMALL_SLICE = 1 << 14
@@ -52,7 +52,7 @@ class ReadySequence:
         self._take, self.next_idle = take, next_idle
         self._changed = Condition(RLock())
         self._slices: list[tuple[int, Arrivals]] = []  # each with the number of its first tuple
-        self._readers: list[Reader] = []
+        self._readers: list[GateReader] = []
         self._nothing: Arrivals | None = None
         self._stands = False  # nothing becomes ready
         self._begin: int | None = None  # where readers begin that are made now, if not at the end
@@ -76,11 +76,11 @@ class ReadySequence:
             if len(arrivals) or known != (self.frontier, self.done):
                 self._changed.notify_all()
 
-    def reader(self, columns: Columns | None = None) -> Reader:
+    def reader(self, columns: Columns | None = None) -> GateReader:
         """A reader of what becomes ready from now on, with the ``columns`` that this makes of it; None: as it is."""
         with self._changed:
             self.collect()
-            made = Reader(self, self.end if self._begin is None else self._begin, columns)
+            made = GateReader(self, self.end if self._begin is None else self._begin, columns)
             self._readers.append(made)
             return made
 
@@ -117,7 +117,7 @@ class ReadySequence:
             return self.end - min((reader.position for reader in self._readers), default=self.end)
 
     @property
-    def slowest(self) -> Reader | None:
+    def slowest(self) -> GateReader | None:
         """The reader with the most tuples to read; None without readers."""
         with self._changed:
             return min(self._readers, key=lambda reader: reader.position, default=None)
@@ -131,19 +131,19 @@ class ReadySequence:
             assert self._nothing is not None
             return self._nothing
 
-    def unread_by(self, reader: Reader) -> int:
+    def unread_by(self, reader: GateReader) -> int:
         """The number of tuples that ``reader`` has to read."""
         with self._changed:
             return self.end - reader.position if reader in self._readers else 0
 
-    def wait(self, reader: Reader, seconds: float | None) -> None:
+    def wait(self, reader: GateReader, seconds: float | None) -> None:
         """Wait until there is something that ``reader`` has not read, or ``seconds`` have passed."""
         with self._changed:
             if reader in self._readers and reader.position == self.end and (
                     (reader.frontier, reader.done) == (self.frontier, self.done)):
                 self._changed.wait(seconds)
 
-    def read(self, reader: Reader) -> Arrivals:
+    def read(self, reader: GateReader) -> Arrivals:
         """All tuples that ``reader`` has not read; it notes how far the gate has got."""
         with self._changed:
             self.collect()
@@ -154,7 +154,7 @@ class ReadySequence:
             self._free()
             return Arrivals.joined(found) if found else self.nothing
 
-    def remove(self, reader: Reader) -> None:
+    def remove(self, reader: GateReader) -> None:
         """Give up the place of ``reader``."""
         with self._changed:
             if reader in self._readers:
@@ -181,7 +181,7 @@ class ReadySequence:
             self._changed.notify_all()
 
 
-class Reader:
+class GateReader:
     """One reader of a gate's ready tuples; `ScaleGate.reader` makes it. It never waits for another reader.
 
     Attributes:

@@ -18,13 +18,13 @@ from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.changes import Changes
 
 from ..change_checks import check_precision, resumed
-from ..gate import GateState, Reader
+from ..gate import GateReader, GateState
 from ..results import ResultQueue
 from ..retained import RetainedWindows
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot, identity
 from .pair_test import PairTest, WindowSince
-from .scan import Cursor, FoundPairs, Scan
+from .scan import Cursor, FoundPairs, SharedScan
 
 __all__ = ["ChosenPairs", "Places"]
 
@@ -47,7 +47,7 @@ class Places:
 
 
 class ChosenPairs:
-    """Chooses a query's pairs from those of a `Scan`; for `SharedQuery`, what the pipeline of a device is. Not
+    """Chooses a query's pairs from those of a `SharedScan`; for `SharedQuery`, what the pipeline of a device is. Not
     thread-safe, except for ``results``.
 
     Args:
@@ -63,7 +63,7 @@ class ChosenPairs:
 
     holds_back = False
 
-    def __init__(self, name: str, scan: Scan, schemas: SessionSchemas, common: Query, places: Places, *,
+    def __init__(self, name: str, scan: SharedScan, schemas: SessionSchemas, common: Query, places: Places, *,
                  check: Callable[[Query], None], punctuation: bool, snapshot: Snapshot | None = None):
         self._name, self._schemas, self._places, self._punctuation = name, schemas, places, punctuation
         self._scan, self._test = scan, PairTest(schemas.query, common)
@@ -213,7 +213,7 @@ class ChosenPairs:
     @staticmethod
     def identity(schemas: SessionSchemas, punctuation: bool) -> dict[str, str]:
         """What two queries must have in common for one to continue where the other was."""
-        return identity(schemas.query, schemas.gathered, f"{Reader.rule}, of a common join", punctuation)
+        return identity(schemas.query, schemas.gathered, f"{GateReader.rule}, of a common join", punctuation)
 
     def close(self) -> None:
         self.gate.close()

@@ -33,7 +33,7 @@ from .chosen_pairs import ChosenPairs, Places
 from .input import SharedInput
 from .pair_test import PairTest
 from .query import SharedPipeline, SharedQuery
-from .scan import Scan
+from .scan import SharedScan
 
 __all__ = ["CommonHost", "CommonJoin", "any_of"]
 
@@ -83,7 +83,7 @@ class CommonJoin:
         self._device, self._faults = device, faults
         self._schemas = SessionSchemas(query, None if select is None else _with_tested(query, select))
         self._gives = {(c.side, c.source) for c in self._schemas.columns}
-        self._scan: Scan | None = None
+        self._scan: SharedScan | None = None
         self._queries: list[CommonQuery] = []
         self._closed = False
 
@@ -214,7 +214,7 @@ class CommonJoin:
         with self._scan.lock:
             return self._scan.pipeline.snapshot()
 
-    def opened_again(self, sequence: ReadySequence, state: bytes) -> Scan | None:
+    def opened_again(self, sequence: ReadySequence, state: bytes) -> SharedScan | None:
         """A scan from ``state`` that reads ``sequence`` from now on, or None; see `replace`."""
         if bool(state) != bool(self._queries):
             raise SnapshotError(f"the snapshot must be of a common join {self.name!r} with the same queries")
@@ -224,9 +224,9 @@ class CommonJoin:
         assert self._scan is not None
         windows = {name: text for name, text in found.header["about"].items() if name.startswith("window of ")}
         found.check(self._scan.pipeline.identity | windows)  # those that it had go on
-        return Scan(sequence, self._schemas, self._device, found, self._faults)
+        return SharedScan(sequence, self._schemas, self._device, found, self._faults)
 
-    def replace(self, scan: Scan | None) -> None:
+    def replace(self, scan: SharedScan | None) -> None:
         """Go on with ``scan``, which the queries read already, but for those that have ended."""
         self._scan = scan
         if scan is not None and scan.closed:
@@ -245,7 +245,7 @@ class CommonJoin:
         def made(name: str) -> SharedQuery:
             new, given = self._scan is None or self._scan.closed, self._host.input()
             if self._scan is None or self._scan.closed:
-                self._scan = Scan(given.sequence, self._schemas, self._device, (
+                self._scan = SharedScan(given.sequence, self._schemas, self._device, (
                     None if given.history is None else given.past(self._schemas, True)), self._faults)
             scan = self._scan
             try:
@@ -302,7 +302,7 @@ class CommonJoin:
                                        f"{window_text(common, side)}; shorten it, {_OWN}")
 
     @contextmanager
-    def _running(self) -> Iterator[Scan | None]:
+    def _running(self) -> Iterator[SharedScan | None]:
         """The scan, which does not work meanwhile; None if there is none."""
         scan = self._scan
         if scan is None:
@@ -336,7 +336,7 @@ class CommonQuery(SharedQuery):
                              f"give the number of sub-windows, of=…")
         return super().mask(cores, of=of)
 
-    def opened_again(self, sequence: ReadySequence, state: Snapshot, scans: Mapping[str, Scan]) -> ChosenPairs:
+    def opened_again(self, sequence: ReadySequence, state: Snapshot, scans: Mapping[str, SharedScan]) -> ChosenPairs:
         with self._opened():
             state.check(ChosenPairs.identity(self._schemas, self._punctuation))
             scan = scans[self._join.name]

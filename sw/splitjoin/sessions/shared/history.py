@@ -6,7 +6,7 @@ import numpy as np
 
 from splitjoin.lang.schema import SIDES
 
-from ..gate import Columns, Reader
+from ..gate import Columns, GateReader
 from ..retained import RetainedState, RetainedWindows
 from ..schemas import SessionSchemas
 
@@ -20,7 +20,7 @@ class History:
         windows: The tuples, of the window to retain.
     """
 
-    def __init__(self, base: SessionSchemas, reader: Reader):
+    def __init__(self, base: SessionSchemas, reader: GateReader):
         self.windows = RetainedWindows(base.query, base.streams)
         self._reader = reader
 

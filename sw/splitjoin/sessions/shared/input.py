@@ -9,7 +9,7 @@ from typing import Any
 from splitjoin.base.errors import InputError, UnsupportedError
 from splitjoin.lang.schema import SIDES, Side
 
-from ..gate import GateState, Reader, ReadySequence
+from ..gate import GateReader, GateState, ReadySequence
 from ..gate_choice import PushGate, make_gate
 from ..results import ResultQueue
 from ..retained import RetainedWindows
@@ -88,6 +88,6 @@ class SharedInput:
         gate = GateState(None if frontier is None else (frontier, (0, 0)), dict.fromkeys(SIDES, False),
                          {side: [] for side in SIDES},
                          {side: (0, 0, schemas.streams[side].empty_table()) for side in SIDES})
-        return Snapshot.of(identity(schemas.query, schemas.gathered, Reader.rule, punctuation), gate, {}, windows, [],
-                           ResultQueue(schemas.gathered, punctuation), settled=ends, ended=False, restarts=0, kind={},
-                           query=schemas.query)
+        return Snapshot.of(identity(schemas.query, schemas.gathered, GateReader.rule, punctuation), gate, {}, windows,
+                           [], ResultQueue(schemas.gathered, punctuation), settled=ends, ended=False, restarts=0,
+                           kind={}, query=schemas.query)

@@ -13,18 +13,18 @@ from splitjoin.engines.device import Device, Items
 from splitjoin.lang.windows import WindowSpec
 
 from ..faults import CoreFaults
-from ..gate import Reader, ReadySequence
+from ..gate import GateReader, ReadySequence
 from ..limit import Limit
 from ..reading import ReadingSession, ResultSource, TupleSource
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot, identity
-from .scan import Scan, opened_pipeline
+from .scan import SharedScan, opened_pipeline
 
 __all__ = ["SharedPipeline", "SharedQuery", "new_name"]
 
 
 class _SharedTuples(TupleSource, Protocol):
-    """The place of a query in the streams; a `Reader` is one."""
+    """The place of a query in the streams; a `GateReader` is one."""
 
     paused: bool
 
@@ -113,12 +113,12 @@ class SharedQuery(ReadingSession[SharedPipeline]):
             self._pipeline.gate.paused = False
             return self._pipeline.snapshot()
 
-    def opened_again(self, sequence: ReadySequence, state: Snapshot, scans: Mapping[str, Scan]) -> SharedPipeline:
+    def opened_again(self, sequence: ReadySequence, state: Snapshot, scans: Mapping[str, SharedScan]) -> SharedPipeline:
         """A pipeline for the same device that reads ``sequence`` from now on, or of one of the ``scans`` by the name of
         a common join, from ``state``; see `replace`.
         """
         with self._opened():
-            state.check(identity(self.query, self._schemas.gathered, Reader.rule, self._punctuation))
+            state.check(identity(self.query, self._schemas.gathered, GateReader.rule, self._punctuation))
             return opened_pipeline(sequence, self._schemas, self._pipeline.device, self._limit, self._punctuation,
                                    state, self._faults)
 

@@ -1,4 +1,4 @@
-"""`Scan`: one running join whose pairs several queries choose from."""
+"""`SharedScan`: one running join whose pairs several queries choose from."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.windows import WindowSpec
 
 from ..faults import CoreFaults
-from ..gate import Reader, ReadySequence
+from ..gate import GateReader, ReadySequence
 from ..limit import Limit
 from ..pipeline import Pipeline
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot
 
-__all__ = ["Cursor", "FoundPairs", "Scan", "opened_pipeline"]
+__all__ = ["Cursor", "FoundPairs", "SharedScan", "opened_pipeline"]
 
 Ints = npt.NDArray[np.int64]
 #: Seconds after which a query that waits looks again, as another one may have read what it waits for.
@@ -73,7 +73,7 @@ class FoundPairs:
         return self._ages.view(np.uint64)
 
 
-class Scan:
+class SharedScan:
     """Runs the query of a common join over ``sequence``, and keeps what it finds until all cursors have read it.
 
     Attributes:
@@ -191,7 +191,7 @@ class Scan:
 
 
 class Cursor:
-    """One query's place in what a `Scan` finds: the tuples of its `ResultSource`.
+    """One query's place in what a `SharedScan` finds: the tuples of its `ResultSource`.
 
     Attributes:
         position: The number of the first found batch that it has not read.
@@ -201,7 +201,7 @@ class Cursor:
         closed: True if its place is given up.
     """
 
-    def __init__(self, scan: Scan, position: int, reached: int):
+    def __init__(self, scan: SharedScan, position: int, reached: int):
         self.scan, self.position, self.reached = scan, position, reached
         self.end: tuple[int, int] | None = None
         self.paused = self.closed = False
@@ -234,7 +234,7 @@ class Cursor:
 
 
 def opened_pipeline(sequence: ReadySequence, schemas: SessionSchemas, device: Device, limit: Limit, punctuation: bool,
-                    snapshot: Snapshot | None, faults: CoreFaults) -> Pipeline[Reader]:
+                    snapshot: Snapshot | None, faults: CoreFaults) -> Pipeline[GateReader]:
     """A pipeline that reads ``sequence`` from now on."""
     reader = sequence.reader(schemas.kept_of)
     try:

@@ -38,7 +38,7 @@ from .common_join import CommonHost, CommonJoin, any_of
 from .epochs import StreamsEpochs
 from .input import SharedInput
 from .query import SharedPipeline, SharedQuery, new_name
-from .scan import Scan, opened_pipeline
+from .scan import SharedScan, opened_pipeline
 
 __all__ = ["SharedStreams"]
 
@@ -261,7 +261,7 @@ class SharedStreams(ChangesOfAll):
             streams = Snapshot.from_bytes(parts[_STREAMS])
             streams.check(self._identity)
             states = {name: Snapshot.from_bytes(parts[f"query {name}"]) for name in self._queries}
-            scans: dict[str, Scan] = {}
+            scans: dict[str, SharedScan] = {}
             fresh: dict[str, SharedPipeline] = {}
             try:
                 with streams.reading():

@@ -26,7 +26,7 @@ from splitjoin.rows.answers import operator_of_pairs
 from splitjoin.rows.operator import RowBatch
 from splitjoin.rows.table_rows import TableRows
 
-from .group import Counts, GroupJoin, Step
+from .group import Counts, GroupJoin, GroupStep
 from .group_rows import FoundPairs, GroupRows, StepRows
 from .rows import Numbers, Rows
 
@@ -79,7 +79,7 @@ class GroupBatch:
 class OrderedGroupRows(GroupRows):
     """Decides rows that depend on arrival order, by a `RowOperator`."""
 
-    def decided(self, join: GroupJoin, step: Step, found: Iterable[FoundPairs], counts: Counts) -> StepRows:
+    def decided(self, join: GroupJoin, step: GroupStep, found: Iterable[FoundPairs], counts: Counts) -> StepRows:
         beside = [] if step.beside is None else [step.beside]
         new: dict[Side, Rows] = {"r": step.own["r"], "s": step.fresh["s"]}
         # The tuples of this group's subsequence of arrival order, from the first one that is stored on.

@@ -39,7 +39,7 @@ from .sessions import KeptSession, in_slices
 from .slots import Slots
 from .watermark import Progress, Watermarks
 
-__all__ = ["Counts", "GroupJoin", "GroupState", "Step"]
+__all__ = ["Counts", "GroupJoin", "GroupState", "GroupStep"]
 
 Numbers = npt.NDArray[np.int64]
 
@@ -103,7 +103,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Step:
+class GroupStep:
     """A micro-batch of a group, before its pairs are searched.
 
     Attributes:
@@ -227,7 +227,7 @@ class GroupJoin:
         return rows.take(np.argsort(rows.ids, kind="stable")) if self.waits else rows.sorted()
 
     def step(self, state: GroupState, group: int, rows: Mapping[Side, tuple[Rows, npt.NDArray[np.uint16]]],
-             progress: Progress, total: int) -> Step:
+             progress: Progress, total: int) -> GroupStep:
         """The step of group number ``group`` from ``state``.
 
         ``rows``: the new tuples of each stream, in any order, and their slots, uint16 (n,). ``progress``: that after
@@ -264,7 +264,7 @@ class GroupJoin:
                   for side in SIDES}
         if beside is not None:
             beside = self.kept("s", after, beside, None)
-        return Step(replace(after, stored=stored, beside=beside), own, late, fresh, state.stored, state.beside,
+        return GroupStep(replace(after, stored=stored, beside=beside), own, late, fresh, state.stored, state.beside,
                     self._opposite(fresh, state.tuples) if self.counts_rows else {})
 
     def _hot(self, rows: Mapping[Side, tuple[Rows, npt.NDArray[np.uint16]]], group: int, total: int) -> set[int]:
@@ -316,11 +316,11 @@ class GroupJoin:
         return {"r": np.searchsorted(s.ts, r.ts, side="left") + tuples["s"],
                 "s": np.searchsorted(r.ts, s.ts, side="right") + tuples["r"]}
 
-    def new(self, step: Step) -> dict[Side, Rows]:
+    def new(self, step: GroupStep) -> dict[Side, Rows]:
         """The tuples that a step pushes to a session that is kept."""
         return {"r": step.own["r"], "s": step.fresh["s"]}
 
-    def results(self, step: Step, counts: Counts, kept: KeptSession | None = None) -> Iterator[pa.Table]:
+    def results(self, step: GroupStep, counts: Counts, kept: KeptSession | None = None) -> Iterator[pa.Table]:
         """The result rows of a step, a table of some thousand at a time, counted in ``counts``.
 
         ``kept``: a session with the tuples of the windows; None pushes them again, to a session of the step's own.
@@ -332,12 +332,12 @@ class GroupJoin:
             counts.pairs += len(r_at)
             yield from self.result.of_pairs(r.table, s.table, r_at, s_at)
 
-    def pairs(self, step: Step, counts: Counts,
+    def pairs(self, step: GroupStep, counts: Counts,
               kept: KeptSession | None) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
         """The pairs of a step, in any order: tuples of R, of S, and positions in both. ``kept``: as for `results`."""
         return self._found(step, counts) if kept is None else self._continued(kept, step, counts)
 
-    def _found(self, step: Step, counts: Counts) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
+    def _found(self, step: GroupStep, counts: Counts) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
         """The pairs of the step by sessions of its own."""
         fresh, before = step.fresh, step.before
         # New tuples of S with R's stored ones, old and new; and new tuples of R with S's stored ones that are old.
@@ -352,7 +352,7 @@ class GroupJoin:
             probes = probes.slice(0, int(np.searchsorted(last, old.ids[-1], side="right")) if len(old) else 0)
         yield from self._joined(probes, self._reached("s", old, probes), step, counts)
 
-    def _continued(self, kept: KeptSession, step: Step,
+    def _continued(self, kept: KeptSession, step: GroupStep,
                    counts: Counts) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
         """The pairs of the step by a session with the tuples before it."""
         found = kept.join(self.new(step))
@@ -378,7 +378,8 @@ class GroupJoin:
             last = _below(stored.ts, int(probes.ts[-1]) + other + 1)
         return stored.slice(first, last)
 
-    def _joined(self, r: Rows, s: Rows, step: Step, counts: Counts) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
+    def _joined(self, r: Rows, s: Rows, step: GroupStep,
+                counts: Counts) -> Iterator[tuple[Rows, Rows, Numbers, Numbers]]:
         """The pairs of ``r`` and ``s``, both by event time."""
         if not len(r) or not len(s):
             return
@@ -395,14 +396,14 @@ class GroupJoin:
             counts.add(session.counters())
 
     def _inside(self, r: Rows, s: Rows, r_at: Numbers, s_at: Numbers,
-                step: Step) -> tuple[Rows, Rows, Numbers, Numbers]:
+                step: GroupStep) -> tuple[Rows, Rows, Numbers, Numbers]:
         """The pairs that are within the windows that count rows."""
         if self.counts_rows and len(r_at):
             inside = self._in_rows(r, s, r_at, s_at, step)
             return r, s, r_at[inside], s_at[inside]
         return r, s, r_at, s_at
 
-    def _in_rows(self, r: Rows, s: Rows, r_at: Numbers, s_at: Numbers, step: Step) -> npt.NDArray[np.bool_]:
+    def _in_rows(self, r: Rows, s: Rows, r_at: Numbers, s_at: Numbers, step: GroupStep) -> npt.NDArray[np.bool_]:
         """True for the pairs whose earlier tuple is among the last rows that its window counts.
 
         The device sees some of the tuples, so a window of n of them reaches at least as far back as it should.

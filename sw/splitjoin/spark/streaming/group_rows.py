@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from .group import Counts, GroupJoin, Step
+from .group import Counts, GroupJoin, GroupStep
 from .rows import Numbers, Rows
 
 __all__ = ["FoundPairs", "GroupRows", "StepRows"]
@@ -22,7 +22,7 @@ FoundPairs = tuple[Rows, Rows, Numbers, Numbers]
 class StepRows:
     """Rows that a step decides: the step with the state behind it, the number of result rows, and these."""
 
-    step: Step
+    step: GroupStep
     count: int
     tables: Iterator[pa.Table]
 
@@ -34,7 +34,7 @@ class GroupRows(ABC):
     takes_pairs: ClassVar[bool] = True
 
     @abstractmethod
-    def decided(self, join: GroupJoin, step: Step, found: Iterable[FoundPairs], counts: Counts) -> StepRows:
+    def decided(self, join: GroupJoin, step: GroupStep, found: Iterable[FoundPairs], counts: Counts) -> StepRows:
         """The rows that are decided in ``step``, by the pairs ``found`` in it if it takes them."""
 
     def close(self) -> None:  # noqa: B027  # most hold nothing

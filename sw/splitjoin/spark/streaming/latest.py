@@ -1,4 +1,4 @@
-"""`LatestRows`: as-of joins without a window, for which a group stores the last tuple of S of each key (decision 76).
+"""`LatestGroupRows`: as-of joins without a window; a group stores the last tuple of S of each key (decision 76).
 
 Tuples wait until the watermark has passed them. So all tuples of a time are joined in one micro-batch, in arrival
 order, and each tuple of R is decided in it: no row waits, no tuple of R is stored, and of S the last tuples suffice.
@@ -22,14 +22,14 @@ from splitjoin.rows.output import indices
 from splitjoin.rows.table_rows import TableRows
 
 from .decisions import in_arrival_order
-from .group import Counts, GroupJoin, Step
+from .group import Counts, GroupJoin, GroupStep
 from .group_rows import FoundPairs, GroupRows, StepRows
 from .rows import Rows
 
-__all__ = ["LatestRows"]
+__all__ = ["LatestGroupRows"]
 
 
-class LatestRows(GroupRows):
+class LatestGroupRows(GroupRows):
     """Decides the rows of an as-of join without a window by a session of ``device`` for each step."""
 
     takes_pairs: ClassVar[bool] = False
@@ -37,7 +37,7 @@ class LatestRows(GroupRows):
     def __init__(self, device: Device):
         self._device = device
 
-    def decided(self, join: GroupJoin, step: Step, found: Iterable[FoundPairs], counts: Counts) -> StepRows:
+    def decided(self, join: GroupJoin, step: GroupStep, found: Iterable[FoundPairs], counts: Counts) -> StepRows:
         stored = Rows.concat([step.before["s"], *([] if step.beside is None else [step.beside])])
         known = {"r": step.own["r"], "s": Rows.concat([join.by_arrival(stored), step.fresh["s"]])}
         arrivals = in_arrival_order(known["r"], known["s"])

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from splitjoin.lang.schema import SIDES
 
-from .group import Counts, GroupJoin, Step
+from .group import Counts, GroupJoin, GroupStep
 from .group_rows import FoundPairs, GroupRows, StepRows
 from .rows import Numbers, Rows
 
@@ -29,7 +29,7 @@ _NONE = np.empty(0, np.int64)
 class MatchedRows(GroupRows):
     """Decides rows by which tuples are in a pair."""
 
-    def decided(self, join: GroupJoin, step: Step, found: Iterable[FoundPairs], counts: Counts) -> StepRows:
+    def decided(self, join: GroupJoin, step: GroupStep, found: Iterable[FoundPairs], counts: Counts) -> StepRows:
         kind = join.query.kind
         empty = {side: join.schemas[side].empty_table() for side in SIDES}
         matched = {side: step.state.undecided.get(side, _NONE) for side in SIDES}

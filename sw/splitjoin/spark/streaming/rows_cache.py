@@ -12,7 +12,7 @@ from .decisions import PairedGroupRows
 from .folding import FoldedGroupRows
 from .group import GroupJoin
 from .group_rows import GroupRows
-from .latest import LatestRows
+from .latest import LatestGroupRows
 from .matched import MatchedRows
 
 __all__ = ["RowsCache"]
@@ -26,7 +26,7 @@ def _chosen(join: GroupJoin) -> GroupRows:
     if join.by_matches:
         return MatchedRows()
     if join.query.is_unbounded:
-        return LatestRows(find_device(join.device, **leased(join.device, join.options)))
+        return LatestGroupRows(find_device(join.device, **leased(join.device, join.options)))
     if join.query.aggregates:
         folded = FoldedGroupRows.of(join.query, find_device(join.device, **leased(join.device, join.options)))
         if folded is not None:

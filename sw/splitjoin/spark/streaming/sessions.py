@@ -192,7 +192,7 @@ class KeptSession:
 
 
 @dataclass
-class _Entry:
+class _SessionRecord:
     """A Python worker's record of a group's session: how often it was lost, for how many micro-batches it does
     without one, and the slack that the tuples of late have asked for.
     """
@@ -208,7 +208,7 @@ class _Entry:
 class SessionCache:
     """The kept sessions of a Python worker, by the group whose tuples they have."""
 
-    _entries: OrderedDict[str, _Entry] = field(default_factory=OrderedDict)
+    _entries: OrderedDict[str, _SessionRecord] = field(default_factory=OrderedDict)
 
     def take(self, key: str, token: str, query: Query, device: Device, new: Mapping[Side, Rows],
              stored: Callable[[], Mapping[Side, Rows]], *, resumable: bool) -> KeptSession | None:
@@ -218,7 +218,7 @@ class SessionCache:
         were pushed. None if this micro-batch does better without a session that is kept: it was lost lately, since
         other clients need the device or the group's tasks move between workers, or the tuples are too far out of order.
         """
-        entry = self._entries.setdefault(key, _Entry())
+        entry = self._entries.setdefault(key, _SessionRecord())
         self._entries.move_to_end(key)
         session, entry.kept = entry.kept, None
         if session is not None and entry.token == token and session.attached(device):
@@ -244,7 +244,7 @@ class SessionCache:
             return None
         return self._filled(entry, key, query, device, new, stored())
 
-    def _filled(self, entry: _Entry, key: str, query: Query, device: Device, new: Mapping[Side, Rows],
+    def _filled(self, entry: _SessionRecord, key: str, query: Query, device: Device, new: Mapping[Side, Rows],
                 stored: Mapping[Side, Rows]) -> KeptSession | None:
         last = max((int(rows.ts[-1]) for rows in stored.values() if len(rows)), default=None)
         first = min((int(rows.ts[0]) for rows in new.values() if len(rows)), default=None)
@@ -268,14 +268,14 @@ class SessionCache:
         except SplitJoinError:  # a daemon that has gone; the results are there
             session.close()
             return
-        entry = self._entries.setdefault(key, _Entry())
+        entry = self._entries.setdefault(key, _SessionRecord())
         entry.kept, entry.token = session, token
         while len(self._entries) > _MOST_KEPT:
             self._closed(self._entries.popitem(last=False)[1])
 
     def discard(self, key: str) -> None:
         """End the session of ``key``, if there is one."""
-        self._closed(self._entries.pop(key, _Entry()))
+        self._closed(self._entries.pop(key, _SessionRecord()))
 
     def clear(self) -> None:
         """Close all sessions that are in this process, and forget all."""
@@ -283,7 +283,7 @@ class SessionCache:
             self._closed(entry)
         self._entries.clear()
 
-    def _closed(self, entry: _Entry) -> None:
+    def _closed(self, entry: _SessionRecord) -> None:
         if entry.kept is not None:
             entry.kept.close()
 

@@ -27,7 +27,7 @@ from ..metrics import JoinMetrics
 from ..resources import leased
 from ..text import WHICH
 from .frontier import Frontier
-from .group import Counts, GroupJoin, GroupState, Step
+from .group import Counts, GroupJoin, GroupState, GroupStep
 from .micro_batch import MicroBatch
 from .regroup import regrouped
 from .rows import Rows
@@ -175,7 +175,7 @@ class GroupTask:
                 f"{hashlib.blake2b(whole.encode(), digest_size=8).hexdigest()}")
 
     def _session(self, files: StateFiles, batch: int, key: str, token: str, state: GroupState,
-                 step: Step) -> KeptSession | None:
+                 step: GroupStep) -> KeptSession | None:
         """A session with the tuples of ``state``, whose version has ``token``; None to do without."""
         join = self.join
         if join.slots.hashed and join.groups > 1 and files.hot_before(batch, join.groups):
@@ -257,7 +257,8 @@ class GroupTask:
                 name = f"{files.query}-{self.name}-{batch:09d}-{group}-of-{self.join.groups}.parquet"
                 write_file(self.late_to, f"{which}/{name}", bytes(sink.getvalue()), private=False)
 
-    def _counts(self, step: Step, new: Unpacked, counts: Counts, version: Version, reloaded: bool) -> dict[str, int]:
+    def _counts(self, step: GroupStep, new: Unpacked, counts: Counts, version: Version,
+                reloaded: bool) -> dict[str, int]:
         whole = {f"tuples_{side}": len(step.fresh[side]) for side in SIDES}
         if not self.join.slots.hashed and version.group:
             whole = dict.fromkeys(whole, 0)  # every group gets the same tuples; they count once

@@ -23,10 +23,10 @@ from splitjoin.engines.cpu.jit import load
 from splitjoin.engines.device import Items, Session
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.gpu import GpuDevice, work
-from splitjoin.engines.gpu.comparison import Comparison
+from splitjoin.engines.gpu.comparison import KernelComparison
 from splitjoin.engines.gpu.driver import Gpu, is_simulated, open_gpu
 from splitjoin.engines.gpu.finder import SHAPE
-from splitjoin.engines.gpu.kernel_source import Shape, kernel_source
+from splitjoin.engines.gpu.kernel_source import KernelShape, kernel_source
 from splitjoin.engines.gpu.order import order_source, pieces, sort_many
 from splitjoin.engines.gpu.suits import why_not
 from splitjoin.engines.gpu.tuning import DEFAULTS, GpuTuning
@@ -119,7 +119,7 @@ def test_faults_planted_where_results_are_dense(monkeypatch: pytest.MonkeyPatch,
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, old: str, new: str, name: str, tuning: GpuTuning = DEFAULTS) -> None:
-    def faulty(comparison: Comparison, shape: Shape) -> str:
+    def faulty(comparison: KernelComparison, shape: KernelShape) -> str:
         text = kernel_source(comparison, shape)
         assert old in text
         return text.replace(old, new)

@@ -15,9 +15,9 @@ import pytest
 from splitjoin.engines.cpu.atoms import ValueRange, atoms
 from splitjoin.engines.cpu.expression_source import compile_pair
 from splitjoin.engines.cpu.jit import load
-from splitjoin.engines.gpu.comparison import Comparison, of_expression, of_plan, plan_layout
+from splitjoin.engines.gpu.comparison import KernelComparison, of_expression, of_plan, plan_layout
 from splitjoin.engines.gpu.driver import _row_stack
-from splitjoin.engines.gpu.kernel_source import Shape, kernel_source, store_source
+from splitjoin.engines.gpu.kernel_source import KernelShape, kernel_source, store_source
 from splitjoin.engines.gpu.order import order_source
 from splitjoin.engines.gpu.suits import check_compiled
 from splitjoin.lang.query import Query
@@ -25,7 +25,7 @@ from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes.pipeline import make_plan
 
 #: A small kernel calls what a large one calls.
-SHAPE = Shape(threads=2, probes=1, tile=4, unrolled=1)
+SHAPE = KernelShape(threads=2, probes=1, tile=4, unrolled=1)
 #: The types of what kernels take, by name; all else are numbers.
 KINDS = {"counters": "uint32", "hits": "uint64", "placed": "uint64", "counts": "uint32", "places": "int64",
          "out": "uint32", "ordered": "int64"}
@@ -55,7 +55,7 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(nvvm.NVVM, "__new__", object.__new__)
         monkeypatch.setattr(nvvm.NVVM, "get_ir_version", lambda self: (2, 0, 3, 2))
 
-    def lower(kernel: Any, comparison: Comparison) -> None:
+    def lower(kernel: Any, comparison: KernelComparison) -> None:
         numbers = {f"{name}_ring": kind.replace("bool", "uint32") for name, kind in comparison.stored} | KINDS
         types = []
         for name in inspect.signature(kernel.py_func).parameters:
