@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import unsigned
+from amaranth.hdl import Cat, Value, unsigned
 from amaranth.lib import data
 
 from splitjoin.circuit.wire import ROW_BITS, Configuration, Record
 
 __all__ = ["STREAM_R", "STREAM_S", "folded_layout", "input_layout", "result_layout", "settings_layout", "struct",
-           "window_layout"]
+           "taken", "window_layout"]
 
 #: The ``stream`` bit of an input record.
 STREAM_R, STREAM_S = 0, 1
@@ -17,6 +17,18 @@ STREAM_R, STREAM_S = 0, 1
 def struct(record: Record) -> data.StructLayout:
     """The layout of a wire record."""
     return data.StructLayout({name: unsigned(width) for name, width in record.fields})
+
+
+def taken(record: Record, part: Record, bits: Value) -> Value:
+    """The fields of ``part`` in ``bits``, which are those of ``record``, side by side."""
+    runs: list[list[int]] = []
+    for name, width in part.fields:
+        at = record.offsets()[name][0]
+        if runs and runs[-1][1] == at:
+            runs[-1][1] += width
+        else:
+            runs.append([at, at + width])
+    return bits[slice(*runs[0])] if len(runs) == 1 else Cat(bits[slice(*run)] for run in runs)
 
 
 def input_layout(config: Configuration) -> data.StructLayout:

@@ -106,9 +106,12 @@ def header(config: Configuration, query: Sequence[str] = ()) -> str:
 
     Characters that could end a comment are escaped.
     """
-    unsaid = [("root_width", 1), ("sources", 1), ("stage_counters", False), ("architecture", "splitjoin"),
-              ("architecture", "small")]
-    settings = ", ".join(f"{name} {value}" for name, value in asdict(config).items() if (name, value) not in unsaid)
+    unsaid = [("root_width", 1), ("sources", 1), ("formula", None), ("stage_counters", False),
+              ("architecture", "splitjoin"), ("architecture", "small")]
+    given = asdict(config)
+    if config.formula is not None:
+        given["formula"] = f"of {len(config.formula.graph.nodes)} operations in {config.formula.ahead} cycles"
+    settings = ", ".join(f"{name} {value}" for name, value in given.items() if (name, value) not in unsaid)
     baseline = [f"Baseline: {config.structure.title}, which exists to be compared with splitjoin's own architecture."]
     lines = [f"splitjoin {__version__}: a join of two streams as a circuit, Verilog-2001. "
              "SPDX-License-Identifier: Apache-2.0", *(baseline if config.structure.baseline else []), *query,

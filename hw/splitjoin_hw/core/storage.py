@@ -11,7 +11,7 @@ from splitjoin.circuit.geometry import position_bits, ring_rows, window_count_bi
 from splitjoin.circuit.wire import ROW_BITS, Configuration, Op, Record
 from splitjoin.lang.schema import other_side
 
-from ..layouts import STREAM_R, STREAM_S, input_layout, struct, window_layout
+from ..layouts import STREAM_R, STREAM_S, input_layout, struct, taken, window_layout
 from ..tech.ram import Ram
 from .interfaces import RingSignature, value_ports
 from .layouts import task_layout
@@ -184,9 +184,7 @@ class Storage(wiring.Component):
         m.d.sync += self.overflow_row.eq(head_row + config.cores * depth + self.index)
         m.d.comb += self.overflow_after.eq(probes)
 
-        bounds_at = config.keys(other_side(self._side)).width
-        reach_at = bounds_at + config.bounds(other_side(self._side)).width
-        bounds = op.body[bounds_at:reach_at]
+        other = other_side(self._side)
         task = self.task.payload
         start, count, row = self._window(m, head, live, head_row, counted)
         m.d.comb += [
@@ -197,15 +195,11 @@ class Storage(wiring.Component):
             task.row.eq(row),
             task.masked.eq(masked),
             task.flush.eq(flush),
-            Cat(task.bounds).eq(bounds),
+            Cat(task.bounds).eq(taken(config.body(other), config.bounds(other), op.body)),
         ]
-        if config.reach(other_side(self._side)).fields:
-            reach_at += config.cells(other_side(self._side)).width
-            reach = op.body[reach_at:reach_at + config.reach(other_side(self._side)).width]
-            m.d.comb += Cat(task.reach).eq(reach)
-        if config.brought(other_side(self._side)).fields:
-            brought, at = config.brought(other_side(self._side)), config.body(other_side(self._side)).width
-            m.d.comb += Cat(task["values"]).eq(op.body[at - brought.width:at])
+        for name, part in (("reach", config.reach(other)), ("values", config.brought(other))):
+            if part.fields:
+                m.d.comb += Cat(task[name]).eq(taken(config.body(other), part, op.body))
         m.d.comb += self.flushed.eq(commit & flush)
         probed = Signal()
         m.d.sync += probed.eq(commit & probe)

@@ -21,11 +21,12 @@ def combinational(m: Module, name: str, graph: Graph, column: Callable[[Node], V
     return [values[n] for n in graph.outputs]
 
 
-def pipelined(m: Module, name: str, pipeline: ScheduledGraph, column: Callable[[Node], Value]) -> list[Value]:
+def pipelined(m: Module, name: str, pipeline: ScheduledGraph, column: Callable[[Node], Value],
+              earlier: Callable[[Node, int], Value] | None = None) -> list[Value]:
     """The outputs of ``pipeline``, which takes operands in every cycle, `ScheduledGraph.ahead` cycles later; ``column``
-    gives the value of an input.
+    gives the value of an input, and ``earlier`` that of so many cycles ago, where it has registers for it.
     """
-    datapath = Datapath(m, name, pipeline, column)
+    datapath = Datapath(m, name, pipeline, column, earlier=earlier)
     return [datapath.at(n, pipeline.ahead) for n in pipeline.graph.outputs]
 
 
@@ -34,11 +35,13 @@ class Datapath:
 
     ``column`` gives the value of an input. ``loads``: when the register behind a cycle takes a value; by default in
     every cycle. ``turn``: the signal that is 1 in a cycle, for multipliers that several multiplications share.
+    ``earlier``: as of `pipelined`.
     """
 
     def __init__(self, m: Module, name: str, pipeline: ScheduledGraph, column: Callable[[Node], Value], *,
-                 loads: Callable[[int], Value] | None = None, turn: Callable[[int], Value] | None = None):
-        self._m, self._name, self._pipeline, self._loads = m, name, pipeline, loads
+                 loads: Callable[[int], Value] | None = None, turn: Callable[[int], Value] | None = None,
+                 earlier: Callable[[Node, int], Value] | None = None):
+        self._m, self._name, self._pipeline, self._loads, self._earlier = m, name, pipeline, loads, earlier
         self._nodes = pipeline.graph.nodes
         self._values: list[list[Value]] = []  # of each operation, in its cycle, and in registers behind it
         #: Until which cycle a state stays in its own register.
@@ -63,6 +66,8 @@ class Datapath:
         values, first, step = self._values[number], self._pipeline.cycles[number], self._pipeline.interval
         if self._nodes[number].kind == "constant" or cycle <= self._kept.get(number, first):
             return values[0]
+        if self._nodes[number].kind == "input" and self._earlier is not None:
+            return self._earlier(self._nodes[number], cycle)
         while len(values) <= -(-(cycle - first) // step):
             last = first + (len(values) - 1) * step
             register = Signal(_shape(self._nodes[number]), name=f"{self._name}{number}_{last + 1}", reset_less=True)

@@ -1,4 +1,6 @@
-"""The predicate as a datapath: interval and sum tests on integer keys, combined by AND and OR, many pairs a cycle."""
+"""The predicate as a datapath: interval, sum and formula tests on integer keys, combined by AND and OR, many pairs a
+cycle.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +8,22 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import and_, or_
 
-from amaranth.hdl import Const, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from splitjoin.circuit.formula import input_slot
 from splitjoin.circuit.geometry import probe_groups
 from splitjoin.circuit.schedule import SUM_STAGES, Gate
 from splitjoin.circuit.wire import Configuration
+from splitjoin.hls.graph import Node
 from splitjoin.lang.schema import other_side
 
 from ..layouts import struct
 from ..tech.target import family
 from .compare import Comparison, WidthTest
 from .delays import Delays
+from .graph import pipelined
 from .lookup import Lookup
 from .sums import sum_test
 from .table import TableTest
@@ -95,6 +100,8 @@ class Matcher(wiring.Component):
         for j, sum_ in enumerate(config.sums):
             for name in [f"at{j}_{axis}" for axis in range(len(sum_.axes))] + [f"limit{j}"] * sum_.limited:
                 coded[name] = self._taken(m, name, self.bounds[name])
+        for key in config.formula_keys(other_side(self._side)):
+            coded[f"key{key}"] = self._taken(m, f"probe_key{key}", self.bounds[f"key{key}"])
         lanes: list[dict[str, Delays]] = []
         for lane, keys in enumerate(self.keys):
             codes: dict[str, Delays] = {}
@@ -104,10 +111,10 @@ class Matcher(wiring.Component):
                     continue
                 for name, code in _parts(_key(test, slot), test.keys(keys[f"key{slot}"])):
                     codes.setdefault(name, Delays(m, code, f"{name}_{lane}"))
-            for sum_ in config.sums:
-                for key in [(axis.r, axis.s)[n] for axis in sum_.axes] + [sum_.rest[n]]:
-                    if key is not None and f"key{key}" not in codes:
-                        codes[f"key{key}"] = Delays(m, keys[f"key{key}"], f"key{key}_{lane}")
+            read = [key for sum_ in config.sums for key in (*((axis.r, axis.s)[n] for axis in sum_.axes), sum_.rest[n])]
+            for number in (*read, *config.formula_keys(self._side)):
+                if number is not None and f"key{number}" not in codes:
+                    codes[f"key{number}"] = Delays(m, keys[f"key{number}"], f"key{number}_{lane}")
             lanes.append(codes)
 
         batch: list[_Held | _Constant] = [
@@ -122,6 +129,7 @@ class Matcher(wiring.Component):
                     if isinstance(test, TableTest) else self._within(m, f"{j}_{name}", j, slot, test, codes, held)
                     for j, (slot, test) in enumerate(zip(slots, tests, strict=True))]
                 outcomes += [self._sum(m, f"sum{j}_{name}", j, codes, held) for j in range(len(config.sums))]
+                outcomes += [] if config.formula is None else [self._formula(m, f"formula_{name}", codes, held)]
                 m.d.sync += self.match[probe * config.lanes + lane].eq(
                     _combined(m, name, config.schedule.root, outcomes))
         return m
@@ -177,6 +185,19 @@ class Matcher(wiring.Component):
             None if rest is None else codes[f"key{rest}"].at(SUM_STAGES + (apart and sum_.wide)),
             held.at(f"limit{j}", ready - 1) if sum_.limited else None, apart=apart)
         return _later(m, outcome, f"{name}_later", schedule.together - ready)
+
+    def _formula(self, m: Module, name: str, codes: dict[str, Delays], held: _Held | _Constant) -> Delays:
+        """The outcome of the formula test, delayed to the stage of all tests' outcomes."""
+        pipeline, schedule = self._config.formula, self._config.schedule
+        assert pipeline is not None
+
+        def column(node: Node, cycle: int = 0) -> Value:
+            key = f"key{input_slot(node)}"
+            value = codes[key].at(1 + cycle) if node.side == self._side else held.at(key, 1 + cycle)
+            return Cat(value[:-1], ~value[-1]).as_signed() if node.low < 0 else value
+
+        outcome, = pipelined(m, name, pipeline, column, column)
+        return _later(m, outcome, f"{name}_later", schedule.together - schedule.ready[-1])
 
 
 class _Constant:

@@ -10,7 +10,7 @@ from splitjoin.circuit.wire import Configuration, ItemKind, Op
 from splitjoin.lang.schema import other_side
 
 from ..hls.matcher import Matcher
-from ..layouts import STREAM_S, input_layout, struct
+from ..layouts import STREAM_S, input_layout, struct, taken
 from ..tech.ram import Ram
 from .registers import COUNT_BITS, settings_layout
 
@@ -224,8 +224,7 @@ class SmallJoin(wiring.Component):
             probe = other_side(side)
             matcher = Matcher(config, side, constant=True)
             m.submodules[f"matcher_{side}"] = matcher
-            keys, bounds = config.keys(side).width, config.bounds(probe).width
-            at = config.keys(probe).width
-            m.d.comb += [Cat(matcher.keys[0]).eq(stored[:keys]), Cat(matcher.bounds).eq(body[at:at + bounds])]
+            m.d.comb += [Cat(matcher.keys[0]).eq(stored[:config.keys(side).width]),
+                         Cat(matcher.bounds).eq(taken(config.body(probe), config.bounds(probe), body))]
             found.append(matcher.match[0])
         return found[0] if len(found) == 1 else Mux(other == STREAM_S, found[1], found[0])

@@ -1,8 +1,11 @@
 """Lowering: turns a plan into that of a circuit, for its core kind, constant widths and a clock, and then into the
 circuit's configuration and the words of its registers.
 
-Two passes follow those of `splitjoin.plan.passes.pipeline`, and comparisons that no interval test decides become sum
+Three passes follow those of `splitjoin.plan.passes.pipeline`, and comparisons that no interval test decides become sum
 tests on the way.
+
+``formula``: the conjuncts that no test decides become a formula test, which computes them for each pair. Where cores
+scan, the interval tests that these conjuncts imply are left out.
 
 ``width``: in circuits that scan, interval tests whose intervals all have the same width need the low end alone. A band
 of whole numbers, ``|x − y| <= c``, becomes one subtraction and a comparison with a constant; an equality becomes an
@@ -22,12 +25,13 @@ from typing import Any, Union, cast
 
 from splitjoin.base.errors import CapacityError, OrderError, UnsupportedError, plural
 from splitjoin.lang.aggregate import Aggregate
-from splitjoin.lang.ir import Expr
+from splitjoin.lang.ir import Expr, Lit
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
-from splitjoin.plan.keys import ExactKey
+from splitjoin.lang.types import BOOL
+from splitjoin.plan.keys import ExactKey, UnitKey
 from splitjoin.plan.linear import ExactRelation
-from splitjoin.plan.passes.pipeline import Observer, Pass, Phase, compiled
+from splitjoin.plan.passes.pipeline import Pass, Phase, compiled
 from splitjoin.plan.passes.strength import ComputedTests
 from splitjoin.plan.plan import Plan, Shared, Test
 from splitjoin.plan.relations import Relation
@@ -35,6 +39,7 @@ from splitjoin.plan.relations import Relation
 from .core_choice import CoreChoice, choose_core
 from .delays import StageDelay, combined_digits, comparison, equality, sum_steps, tree, width_digits
 from .folding import FoldChoice, fold_choice
+from .formula import conjuncts, formula_of, joined, not_computed
 from .geometry import comparators
 from .parameters import BuildParameters, CircuitParameters
 from .plan import CircuitPlan, SumTest
@@ -153,19 +158,46 @@ def _bits(plan: CircuitPlan, test: Test) -> int:
 
 def _depth(plan: CircuitPlan) -> int:
     """Gates in a row of the whole tree."""
-    signals = [1 if plan.sums or width is not None else 2 for width in plan.widths] + [1] * len(plan.sums)
+    late = plan.sums or plan.formula is not None
+    signals = [1 if late or width is not None else 2 for width in plan.widths] + [1] * (len(plan.sums) + 1)
     root = arranged(plan.tree, _ANY, signals)
     return root.depth if isinstance(root, Gate) else 1
+
+
+def with_formula(plan: CircuitPlan, clock: float | None) -> CircuitPlan:
+    """``plan`` with a formula test for those conjuncts of its residual that circuits can compute.
+
+    Raises `UnsupportedError` for a ``clock``, in MHz, that the formula cannot have.
+    """
+    reasons, found, left = list(plan.reasons), list[Expr](), list[Expr]()
+    for part in conjuncts(plan.residual):
+        reason = not_computed(part)
+        (left if reason else found).append(part)
+        reasons += [f"'{part}': {reason}"] if reason else []
+    condition = joined(found)
+    if condition is None:
+        return plan
+    formula, number = formula_of(condition, plan.slots_r, plan.slots_s, clock), len(plan.tests) + len(plan.sums)
+    tests = plan.tree[1:] if isinstance(plan.tree, tuple) and plan.tree[0] == "and" else (plan.tree,)
+    made = replace(plan, tree=("and", *tests, number))
+    if all(isinstance(slot.key, UnitKey) and not slot.guards for slot in plan.slots_r + plan.slots_s):
+        alone = formula_of(condition, (), (), clock)
+        if alone.slots_r and alone.slots_s:  # the test that lets every pair through has served
+            formula, made = alone, replace(plan, tests=(), widths=(), tree=0)
+    return replace(made, slots_r=formula.slots_r, slots_s=formula.slots_s, formula=formula, residual=joined(left),
+                   reasons=tuple(reasons) if left else ())
 
 
 #: A pass that only circuits need: it takes a plan and the requested clock in MHz.
 CircuitPass = Pass[tuple[CircuitPlan, "float | None"], CircuitPlan]
 
+FORMULA: CircuitPass = Pass("formula", "what no test decides is computed for each pair",
+                            lambda given: with_formula(*given))
 WIDTH: CircuitPass = Pass("width", "tests of constant width get by with one bound",
                           lambda given: constant_widths(*given))
 CLOCK: CircuitPass = Pass("clock", "the datapath gets registers for a clock", lambda given: pipelined(*given))
 #: In the order in which they run.
-PASSES = (WIDTH, CLOCK)
+PASSES = (FORMULA, WIDTH, CLOCK)
 
 CircuitPhase = Union[Phase, CircuitPlan]
 
@@ -176,15 +208,15 @@ _BESIDE, _INSTEAD = ComputedTests(sum_relation, True), ComputedTests(sum_relatio
 def lower(predicate: Expr, parameters: CircuitParameters) -> CircuitPlan:
     """The plan of condition ``predicate`` for a circuit with ``parameters``, whose capacity is not None.
 
-    Sum tests compute the comparisons that no interval test decides, where circuits can. The interval tests that these
-    imply stay beside them only where an index finds candidates by them.
+    Sum tests and a formula test compute the comparisons that no interval test decides, where circuits can and
+    ``verify`` allows it. The interval tests that these imply stay beside them only where an index finds candidates by
+    them.
 
-    Raises `UnsupportedError` if the condition has no test for the requested kind of core, and for a clock that no
-    number of registers can reach.
+    Raises `UnsupportedError` if the condition has no test for the requested kind of core, for a clock that no number of
+    registers can reach, and where the host would have to verify what ``verify`` wants decided in the cores.
     """
-    made = _front(predicate, parameters)
-    for step in PASSES:
-        made = step.run((made, parameters.clock))
+    *_, (_, _, made) = phases(predicate, parameters)
+    assert isinstance(made, CircuitPlan)
     return made
 
 
@@ -202,28 +234,46 @@ def phases(predicate: Expr, parameters: CircuitParameters) -> Iterator[tuple[str
     """The name and purpose of each pass that leads from condition ``predicate`` to the result of `lower`, and the phase
     that it made; first the condition itself, with an empty name.
     """
+    try:
+        found = list(_phases(predicate, parameters))
+    except UnsupportedError as error:
+        if parameters.verify != "auto":
+            raise
+        # Raises the same for what is not due to the formula.
+        found = list(_phases(predicate, replace(parameters, verify="host")))
+        name, what, made = found[-1]
+        assert isinstance(made, CircuitPlan)
+        found[-1] = name, what, replace(made, reasons=(*made.reasons, str(error)))
+    yield from found
+
+
+def _phases(predicate: Expr, parameters: CircuitParameters) -> Iterator[tuple[str, str, CircuitPhase]]:
+    shared = compiled(predicate, _BESIDE)
+    core = choose_core(shared.plan, parameters)
+    made = _BESIDE
+    if not core.index and shared.computed:
+        made = _INSTEAD
+        core = choose_core(compiled(predicate, made).plan, parameters)
+    # What a formula computes needs no tests that are implied, unless an index finds candidates by them.
+    computed = () if core.index or parameters.verify == "host" else tuple(
+        part for part in conjuncts(shared.plan.residual) if not not_computed(part))
+    tested = joined(part for part in conjuncts(predicate) if part not in computed) or Lit(BOOL, True)
     seen: list[tuple[str, str, CircuitPhase]] = []
 
     def observe(step: Pass[object, object] | None, phase: Phase) -> None:
         seen.append(("", "", phase) if step is None else (step.name, step.what, phase))
 
-    made = _front(predicate, parameters, observe)
+    plan = _circuit_plan(compiled(tested, made, observe), core)
     yield from seen
+    plan = replace(plan, predicate=predicate, residual=joined((*computed, *conjuncts(plan.residual))))
     for step in PASSES:
-        made = step.run((made, parameters.clock))
-        yield step.name, step.what, made
-
-
-def _front(predicate: Expr, parameters: CircuitParameters, observe: Observer | None = None) -> CircuitPlan:
-    """The passes that circuits share with other devices, for the chosen kind of core."""
-    shared = compiled(predicate, _BESIDE)
-    core = choose_core(shared.plan, parameters)
-    if not core.index and shared.computed:
-        shared = compiled(predicate, _INSTEAD)
-        core = choose_core(shared.plan, parameters)
-    if observe is not None:
-        compiled(predicate, _BESIDE if core.index else _INSTEAD, observe)
-    return _circuit_plan(shared, core)
+        if step is FORMULA and parameters.verify == "host":
+            continue
+        plan = step.run((plan, parameters.clock))
+        yield step.name, step.what, plan
+    if plan.residual is not None and parameters.verify == "core":
+        raise UnsupportedError(f"verify='core' wants all of the condition decided in the circuit, but "
+                               f"{'; '.join(plan.reasons)}; give verify='auto' to let the host verify pairs by that")
 
 
 def _circuit_plan(shared: Shared, core: CoreChoice) -> CircuitPlan:
@@ -248,6 +298,8 @@ def plan_for(query: Query, parameters: CircuitParameters) -> CircuitPlan:
 #: lanes × probes, and a hundred tests of 33 bits. Elaboration takes CPU time and memory in proportion to both, some ten
 #: seconds at these limits.
 MOST_COMPARATORS, MOST_RECORD_BITS = 4096, 8192
+#: Operations of a formula that take as long as a comparator.
+_COMPARATOR = 4
 
 
 def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
@@ -263,7 +315,8 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
     config = Configuration(
         **built | {"core": plan.core.kind}, keys_r=tuple(s.key.width for s in plan.slots_r),
         keys_s=tuple(s.key.width for s in plan.slots_s), tests=tuple((t.r, t.s) for t in plan.tests), tree=plan.tree,
-        index=plan.core.index, sums=_sums(plan), time_bits=_time_bits(query, parameters, longest),
+        index=plan.core.index, sums=_sums(plan), formula=None if plan.formula is None else plan.formula.pipeline,
+        time_bits=_time_bits(query, parameters, longest),
         registers=plan.registers, widths=plan.widths if any(w is not None for w in plan.widths) else (),
         values=() if folding is None else tuple(v.value for v in folding.values),
         folds=() if folding is None else folding.parts, first_hits=first_hits,
@@ -276,7 +329,8 @@ def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
 def too_large(config: Configuration) -> str:
     """The reason why ``config`` is not built, as its elaboration would take too long; empty if it is."""
     tests, bits = len(config.tests) + len(config.sums), config.input_record.width
-    found = comparators(config) + len(config.sums) * config.lanes * config.probes
+    operations = 0 if config.formula is None else len(config.formula.graph.nodes)
+    found = comparators(config) + (len(config.sums) + operations // _COMPARATOR) * config.lanes * config.probes
     if found <= MOST_COMPARATORS and bits <= MOST_RECORD_BITS:
         return ""
     return (f"a circuit must have at most {MOST_COMPARATORS} comparators in a region and {MOST_RECORD_BITS} bits a "

@@ -26,6 +26,8 @@ CORE_KINDS = ("auto", *KINDS)
 _ARCHITECTURES = tuple(name for name, one in ARCHITECTURES.items() if not one.baseline)
 #: Values of the parameter ``fold``.
 FOLD = ("auto", "always", "never")
+#: Values of the parameter ``verify``.
+VERIFY = ("auto", "core", "host")
 #: Values of the parameter ``expire``.
 EXPIRE = ("opposite", "own")
 #: Values of the parameter ``merger``.
@@ -253,6 +255,9 @@ class CircuitParameters(BuildParameters):
         fold: Whether circuits fold aggregates, and give only the deciding pairs of semi, anti and as-of joins, instead
             of giving all pairs to the host: ``auto``, where they can; ``always``, where a query for which they cannot
             is refused; ``never``.
+        verify: Where the parts of a condition are decided that no interval or sum test decides: ``core``, in the
+            circuit for each pair (`splitjoin.circuit.formula`), where a condition that circuits cannot compute is
+            refused; ``host``, on the pairs that the tests let through; ``auto``, in the circuit where it can.
     """
 
     clock: float | None = _parameter(
@@ -262,6 +267,10 @@ class CircuitParameters(BuildParameters):
                            metavar="WHEN", choices=FOLD, parse=str, default="auto: where they can",
                            help="whether cores fold aggregates themselves, and give only those pairs that decide "
                                 "semi, anti and as-of joins")
+    verify: str = _parameter(
+        "auto", holds=lambda value: value in VERIFY, must=f"one of {', '.join(VERIFY)}", metavar="WHERE",
+        choices=VERIFY, parse=str, default="auto: in the cores where they can",
+        help="where what no test decides is decided: in the cores for each pair, or on the host for candidates")
 
 
 def circuit_parameters(options: Mapping[str, Any]) -> CircuitParameters:

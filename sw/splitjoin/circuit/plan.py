@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from splitjoin.base.errors import plural
+from splitjoin.lang.ir import text
 from splitjoin.plan.plan import BOTH_ENDS, Plan, plan_lines
 
 from .core_choice import SCAN, CoreChoice
+from .formula import Formula
 from .schedule import PipelineRegisters
 from .sums import SumRelation
 
@@ -27,10 +30,12 @@ class SumTest:
 
 @dataclass(frozen=True)
 class CircuitPlan(Plan):
-    """A plan lowered to a circuit. In ``tree`` the sum tests are numbered on from the interval tests.
+    """A plan lowered to a circuit. In ``tree`` the sum tests are numbered on from the interval tests, and the formula
+    test from these.
 
     Attributes:
         sums: The sum tests.
+        formula: The formula test; None without one.
         widths: The constant width of each interval test's intervals (high end minus low end), apart from intervals that
             a key's range cuts off or that are empty; None where widths differ, or both ends are needed.
         registers: The pipeline registers of the datapath beside those that every datapath has.
@@ -39,6 +44,7 @@ class CircuitPlan(Plan):
     """
 
     sums: tuple[SumTest, ...] = ()
+    formula: Formula | None = None
     widths: tuple[int | None, ...] = ()
     registers: PipelineRegisters = field(default_factory=PipelineRegisters)
     clock: float | None = None
@@ -50,6 +56,10 @@ class CircuitPlan(Plan):
     def lines(self) -> Iterator[str]:
         """The plan in words, one line for each key, test and fact."""
         sums = [t.relation.described((*t.r, t.rest_r), (*t.s, t.rest_s)) for t in self.sums]
+        if self.formula is not None:
+            cycles = self.formula.pipeline.ahead
+            sums.append(f"{text(self.formula.condition)}, computed in the circuit in {cycles} "
+                        f"{plural(cycles, 'cycle')}; a probe brings the keys that this reads")
         yield from plan_lines(self, sums, map(_brought, self.widths))
         if self.clock is not None:
             yield f"clock       {_registers(self.registers, self.clock)}"

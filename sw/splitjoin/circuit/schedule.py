@@ -50,8 +50,8 @@ class Gate:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The latency of a datapath. ``ready``: cycles from each test's keys to its outcome, the sum tests last. ``root``:
-    the arranged Boolean tree.
+    """The latency of a datapath. ``ready``: cycles from each test's keys to its outcome, the sum tests and then the
+    formula test last. ``root``: the arranged Boolean tree.
     """
 
     ready: tuple[int, ...]
@@ -59,7 +59,7 @@ class Schedule:
 
     @classmethod
     def of(cls, registers: PipelineRegisters, widths: Sequence[int], further: Sequence[int], tree: object,
-           constant: Sequence[int | None] = (), *, tables: bool = False) -> Schedule:
+           constant: Sequence[int | None] = (), *, tables: bool = False, formula: int | None = None) -> Schedule:
         """The schedule of a datapath.
 
         Args:
@@ -69,12 +69,14 @@ class Schedule:
             tree: How the tests combine.
             constant: For each interval test its constant width (`splitjoin.circuit.plan.CircuitPlan.widths`).
             tables: True if tests of constant width are looked up (`splitjoin.circuit.wire.Configuration.tables`).
+            formula: Cycles of the pipeline of the formula test; None without one.
         """
         constant = constant or [None] * len(widths)
         ready = ([1 + len(parts(width, registers.chain)) if wide is None
                   else 2 + (registers.digits and (tables or wide > 0))
                   for width, wide in zip(widths, constant, strict=True)]
-                 + [1 + SUM_STAGES + cycles * registers.sums for cycles in further])
+                 + [1 + SUM_STAGES + cycles * registers.sums for cycles in further]
+                 + ([] if formula is None else [1 + formula]))
         # The outcome of an interval test is two signals, one per comparison, until a register holds it for a later
         # test.
         signals = [2 if n < len(widths) and constant[n] is None and cycles == max(ready) else 1

@@ -15,10 +15,12 @@ from functools import cached_property
 from typing import Any
 
 from splitjoin.base.errors import check
+from splitjoin.hls.pipeline import ScheduledGraph
 from splitjoin.plan.plan import Tree
 
 from .core_kinds import KINDS, CoreKind, kind_names
 from .fold_parts import FoldPart, FoldValue
+from .formula import input_slot
 from .parameters import BuildParameters, declared, within
 from .registers import COUNTERS, REGISTERS, Register
 from .schedule import PipelineRegisters, Schedule
@@ -104,7 +106,8 @@ class Configuration(BuildParameters):
         tests: Per interval test the index into ``keys_r`` and into ``keys_s``: an R probe holds bounds for the S key,
             an S probe holds bounds for the R key.
         sums: Sum tests: per axis a probe holds its place among the other stream's keys.
-        tree: How the tests combine; the sum tests are numbered on from the interval tests.
+        tree: How the tests combine; the sum tests are numbered on from the interval tests, and the formula test from
+            these.
         capacity: The capacity of `BuildParameters`, never None here.
         core: The name of the cores' kind, of `splitjoin.circuit.core_kinds.KINDS`.
         index: The tests whose keys the cores' index is built on, each of which must hold for every match: for ``hash``
@@ -113,6 +116,8 @@ class Configuration(BuildParameters):
         registers: Pipeline registers of the datapath beside those that every datapath has.
         widths: The constant width of each test's intervals (high end minus low end), of which a probe then holds the
             low end alone; None where it holds both ends, as always for tests of the index. Empty if all are None.
+        formula: The pipeline of the formula test, whose inputs are keys (`splitjoin.circuit.formula.Formula`); None
+            without one. A probe holds its own keys for it.
         values: The values that S's tuples are stored with, beside their keys, to be folded.
         folds: The parts of the state that the partners of each R probe are folded to; empty for circuits whose pairs
             leave. Pairs of S probes leave either way.
@@ -132,6 +137,7 @@ class Configuration(BuildParameters):
     sums: tuple[Sum, ...] = ()
     registers: PipelineRegisters = field(default_factory=PipelineRegisters)
     widths: tuple[int | None, ...] = ()
+    formula: ScheduledGraph | None = None
     values: tuple[FoldValue, ...] = ()
     folds: tuple[FoldPart, ...] = ()
     first_hits: bool = False
@@ -153,6 +159,10 @@ class Configuration(BuildParameters):
                    "indices into the keys")
         for sum_ in self.sums:
             self._check_sum(sum_)
+        for side, widths in (("r", self.keys_r), ("s", self.keys_s)):
+            for key, bits in self.formula_keys(side).items():
+                check("a key of the formula", key, within(key, 0, len(widths) - 1) and widths[key] == bits,
+                      "an index into the keys, of the width of its input")
         check("widths", self.widths, len(self.widths) in (0, len(self.tests)), "one of each test, or empty")
         for j, ((a, b), wide) in enumerate(zip(self.tests, self.test_widths, strict=True)):
             most = 2**min(self.keys_r[a], self.keys_s[b]) - 1
@@ -243,12 +253,17 @@ class Configuration(BuildParameters):
         """The schedule of the datapath; a test's cycles are those of the slower region."""
         widths = [max(self.keys_r[r], self.keys_s[s]) for r, s in self.tests]
         return Schedule.of(self.registers, widths, [sum_.further for sum_ in self.sums], self.tree, self.test_widths,
-                           tables=self.tables)
+                           tables=self.tables, formula=None if self.formula is None else self.formula.ahead)
 
     @property
     def test_widths(self) -> tuple[int | None, ...]:
         """`widths` for all tests, None where it is empty."""
         return self.widths or (None,) * len(self.tests)
+
+    def formula_keys(self, side: str) -> dict[int, int]:
+        """The keys of stream ``side`` that the formula test reads, in their order, and the bits of each."""
+        nodes = () if self.formula is None else self.formula.graph.nodes
+        return dict(sorted((input_slot(n), n.width) for n in nodes if n.kind == "input" and n.side == side))
 
     def keys(self, side: str) -> Record:
         """The stored part of a tuple of stream ``side``."""
@@ -257,7 +272,8 @@ class Configuration(BuildParameters):
     def bounds(self, side: str) -> Record:
         """The bounds in a *probe of* stream ``side``: per interval test the closed interval for the other stream's key,
         or for constant width the interval's low end modulo twice the key's range (the length of the range if the
-        interval is empty); per sum test the probe's place on each axis, and a limit if it depends on the probe.
+        interval is empty); per sum test the probe's place on each axis, and a limit if it depends on the probe; for the
+        formula test those of its own keys that this reads.
         """
         other = self.keys_s if side == "r" else self.keys_r
         fields: list[tuple[str, int]] = []
@@ -267,6 +283,7 @@ class Configuration(BuildParameters):
         for j, sum_ in enumerate(self.sums):
             fields += [(f"at{j}_{n}", axis.bits) for n, axis in enumerate(sum_.axes)]
             fields += [(f"limit{j}", sum_.limit_bits)] if sum_.limited else []
+        fields += [(f"key{n}", bits) for n, bits in self.formula_keys(side).items()]
         return Record(tuple(fields))
 
     def cells(self, side: str) -> Record:
@@ -291,11 +308,12 @@ class Configuration(BuildParameters):
         return self.payload(side) if self.whole_states else Record(())
 
     def body(self, side: str) -> Record:
-        """A tuple of stream ``side`` on the link: its keys, its bounds, the fields for an index, and the values to be
-        folded.
+        """A tuple of stream ``side`` on the link: its keys, its bounds but for those that are its keys, the fields for
+        an index, and the values to be folded.
         """
-        return Record(self.keys(side).fields + self.bounds(side).fields + self.cells(side).fields
-                      + self.reach(side).fields + self.payload(side).fields)
+        return Record(tuple(dict.fromkeys(
+            self.keys(side).fields + self.bounds(side).fields + self.cells(side).fields + self.reach(side).fields
+            + self.payload(side).fields)))
 
     @cached_property
     def state(self) -> Record:
@@ -360,6 +378,12 @@ class Configuration(BuildParameters):
         for found, parameter in declared(type(self)):
             if parameter.baseline and configuration[found.name] == found.default:
                 del configuration[found.name]
+        del configuration["formula"]
+        if self.formula is not None:  # it says nothing of a circuit without one
+            graph = self.formula.graph
+            configuration["formula"] = {
+                "nodes": [(n.kind, n.args, n.low, n.high, n.side, n.name, n.places) for n in graph.nodes],
+                "outputs": graph.outputs, "cycles": self.formula.cycles}
         if not self.folds:  # they say nothing of a circuit whose pairs leave
             del configuration["values"], configuration["folds"], configuration["first_hits"]
         else:

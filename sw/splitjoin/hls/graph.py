@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
@@ -20,7 +20,7 @@ from splitjoin.lang.ir import Abs, And, Arith, Call, Case, Cast, Cmp, Col, Expr,
 from splitjoin.lang.properties import value_range
 from splitjoin.lang.types import Bool, Float, Int
 
-__all__ = ["Graph", "Node", "build_graph", "width_of"]
+__all__ = ["Builder", "Graph", "Node", "build_graph", "width_of"]
 
 #: File and line.
 Place = tuple[str, int]
@@ -75,7 +75,7 @@ def build_graph(program: Program, known: Mapping[str, int] | None = None, names:
     ``known``: values of columns of stream r, which are constants then. ``names``: other names of columns. ``stated``:
     steps whose values are stated to lie within the column's range. ``places``: of steps, where they are from.
     """
-    builder = _Builder(known or {}, names or {})
+    builder = Builder(known or {}, names or {})
     for column, e in program.steps:
         builder.place = (places or {}).get(column.name)
         number, per = builder.number(e)
@@ -90,23 +90,23 @@ def build_graph(program: Program, known: Mapping[str, int] | None = None, names:
             raise UnsupportedError(f"{text(e)} is a fraction, but circuits give whole numbers and fixed point; "
                                    f"annotate the result with splitjoin.fixed")
         outputs.append(number)
-    return _needed(builder.nodes, outputs, builder.places)
+    return builder.graph(outputs)
 
 
-def _needed(nodes: list[Node], outputs: list[int], of: list[Place | None]) -> Graph:
-    needed, pending = set[int](), list(outputs)
+def _needed(nodes: Sequence[Node], outputs: Sequence[int], of: Sequence[Place | None]) -> Graph:
+    live, pending = set[int](), list(outputs)
     while pending:
         at = pending.pop()
-        if at not in needed:
-            needed.add(at)
+        if at not in live:
+            live.add(at)
             pending += nodes[at].args
-    places = {old: new for new, old in enumerate(sorted(needed))}
+    places = {old: new for new, old in enumerate(sorted(live))}
     kept = [Node(n.kind, tuple(places[a] for a in n.args), n.low, n.high, n.side, n.name, n.places)
-            for n in (nodes[at] for at in sorted(needed))]
-    return Graph(tuple(kept), tuple(places[o] for o in outputs), tuple(of[at] for at in sorted(needed)))
+            for n in (nodes[at] for at in sorted(live))]
+    return Graph(tuple(kept), tuple(places[o] for o in outputs), tuple(of[at] for at in sorted(live)))
 
 
-class _Builder:
+class Builder:
     """Adds each operation once; a value is a node's number and a denominator."""
 
     def __init__(self, constants: Mapping[str, int], names: Mapping[str, str]) -> None:
@@ -116,6 +116,10 @@ class _Builder:
         self.places: list[Place | None] = []
         self._numbers: dict[Node, int] = {}
         self._known: dict[Col, tuple[int, int]] = {}
+
+    def graph(self, outputs: Sequence[int]) -> Graph:
+        """The graph of those operations that ``outputs`` need."""
+        return _needed(self.nodes, outputs, self.places)
 
     def let(self, column: Col, value: tuple[int, int]) -> None:
         """``value`` is what later operations read as ``column``."""
@@ -183,19 +187,23 @@ class _Builder:
             case Cmp() if isinstance(e.a.type, Float):
                 raise UnsupportedError(f"{text(e)} compares floats")
             case Cmp():
-                (a, b), _ = self._aligned([self.number(e.a), self.number(e.b)])
-                if e.op in ("<=", ">"):
-                    kind, negated, a, b = "<", e.op == "<=", b, a
-                else:
-                    kind, negated = _COMPARED[e.op]
-                made = self._add(kind, (a, b), 0, 1)
-                return self._add("not", (made,), 0, 1) if negated else made
+                return self._compared(e)
             case Case():
                 chosen = self.truth(e.otherwise)
                 for when, then in reversed(list(zip(e.when, e.then, strict=True))):
                     chosen = self._add("choose", (self.truth(when), self.truth(then), chosen), 0, 1)
                 return chosen
         raise UnsupportedError(f"circuits have no operation for {text(e)}")
+
+    def _compared(self, e: Cmp) -> int:
+        """The comparison ``e`` of values that are not NULL."""
+        (a, b), _ = self._aligned([self.number(e.a), self.number(e.b)])
+        if e.op in ("<=", ">"):
+            kind, negated, a, b = "<", e.op == "<=", b, a
+        else:
+            kind, negated = _COMPARED[e.op]
+        made = self._add(kind, (a, b), 0, 1)
+        return self._add("not", (made,), 0, 1) if negated else made
 
     def _column(self, e: Col) -> tuple[int, int]:
         if e in self._known:
@@ -290,15 +298,28 @@ class _Builder:
             return self._add("+", (a, b), p.low + q.low, p.high + q.high), per
         if e.op == "-":
             return self._minus(a, b), per
+        whole, rest = self._divided(e, a, b)
+        return (whole, 1) if e.op in ("//", "div") else (rest, per)
+
+    def _divided(self, e: Arith, a: int, b: int) -> tuple[int, int]:
+        """The quotient and the remainder of ``a`` and ``b``, both whole, as ``e`` rounds."""
+        p, q = self.nodes[a], self.nodes[b]
         divisor = q.low if q.kind == "constant" else 0
         if divisor <= 0 or divisor & (divisor - 1):
             raise UnsupportedError(f"{text(e)} divides by another number than a power of two")
+        if e.op in ("div", "mod") and p.low < 0:
+            raise UnsupportedError(f"circuits have no operation for {text(e)}")
         places = divisor.bit_length() - 1
-        if e.op == "//" or (e.op == "div" and p.low >= 0):
-            return self._shift(a, -places), 1
-        if e.op == "%" or (e.op == "mod" and p.low >= 0):
-            return (self._add("bits", (a,), 0, divisor - 1, places) if places else self._constant(0)), per
-        raise UnsupportedError(f"circuits have no operation for {text(e)}")
+        return self._shift(a, -places), self._bits(a, places)
+
+    def _bits(self, a: int, places: int) -> int:
+        """The lowest ``places`` bits of ``a``."""
+        node = self.nodes[a]
+        if not places:
+            return self._constant(0)
+        if node.low >= 0 and node.high < 1 << places:
+            return a
+        return self._add("bits", (a,), 0, (1 << places) - 1, places)
 
     def _case(self, e: Case) -> tuple[int, int]:
         values, per = self._aligned([self.number(x) for x in (*e.then, e.otherwise)])

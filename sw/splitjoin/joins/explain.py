@@ -89,7 +89,7 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
     lines += plan.lines()
     others = [f"cpu         yes: {_cpu(host)}{alone}",
               f"            up to {processors()} threads, as many as the estimated cost of a batch pays for",
-              *(_own_tests(host) if plan.sums else ()), f"gpu         {_gpu(host)}", "golden      yes"]
+              *(_own_tests(host) if plan.sums or plan.formula else ()), f"gpu         {_gpu(host)}", "golden      yes"]
     try:
         if refused is not None:
             raise refused
@@ -105,6 +105,9 @@ def explain(query: Query, parameters: CircuitParameters | None = None, *, passes
         settings(query, config, verified=plan.residual is not None)
     except SplitJoinError as error:
         return "\n".join(_shortened([*lines, "circuits    no: " + str(error), *others]))
+    if plan.residual is not None:
+        lines.append(f"candidates  take {-(-config.item_record.width // 8)} bytes each on the link, whether the host "
+                     f"keeps them or not")
     if plan.clock is not None:
         lines.append(f"stages      {config.stages} in each datapath, for {plan.clock:g} MHz on ECP5")
     circuit = [*_circuit(config, plan), *_state(config, family, "" if few is None else str(few), folding),
@@ -166,7 +169,7 @@ def _shortened(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _own_tests(plan: Plan) -> Iterator[str]:
-    """The tests of the CPU engine for comparisons that circuits compute with sum tests."""
+    """The tests of the CPU engine for comparisons that circuits compute with sum and formula tests."""
     for line in plan_lines(plan):
         label, said = line.split(maxsplit=1)
         if label in ("key", "test", "verified"):
@@ -247,6 +250,9 @@ def _circuit(config: Configuration, plan: CircuitPlan) -> Iterator[str]:
     if config.structure.sequential:
         pairs, where = len(config.structure.datapaths(config)), "in all"
     sums = f" and {len(config.sums) * pairs} {plural(len(config.sums) * pairs, 'sum')}" if config.sums else ""
+    if config.formula is not None:
+        cycles = config.formula.ahead
+        sums += f" and {pairs} {plural(pairs, 'formula')} of {cycles} {plural(cycles, 'stage')}"
     yield (f"records     {record.width} bits a tuple on the link ({4 * record.words} bytes), {stored} bits stored; "
            f"{comparators(config)} comparators{sums} {where}; "
            f"ABI {config.abi_hash:016x}")

@@ -109,7 +109,7 @@ def parts(query: Query, device: str | Device, options: Mapping[str, Any], refuse
             residual = plan_for(query, chosen).residual
         except SplitJoinError as error:
             return [*parts, Part("condition", False, str(error))]
-        parts.append(Part("condition", True, f"{name}: interval tests of {condition}"))
+        parts.append(Part("condition", True, f"{name}: tests of {condition}"))
         if residual is not None:
             parts.append(Part("residual", False, f"the host verifies candidates by {text(residual)}, for which a "
                                                  f"circuit has no operation"))

@@ -85,6 +85,9 @@ class Tests(Protocol):
     @property
     def sums(self) -> Sized: ...
 
+    @property
+    def formula(self) -> object: ...
+
 
 class Architecture(ABC):
     """An architecture.

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from splitjoin.hls.graph import Node
+from splitjoin.hls.pipeline import ScheduledGraph
+
+from ..formula import input_slot
 from ..schedule import SUM_STAGES, Gate, PipelineRegisters, Schedule, parts
 from ..wire import Configuration, Sum
 from .constant_width import TableCost, bound_codes, table_cost, width_test, writer
+from .folding import pipeline_cost
 from .resources import Family, Resources, check_family, combine, comparator, key_code
 from .sums import sum_pair
 
@@ -54,7 +60,7 @@ def datapath_cost(config: Configuration, side: str, family: str = "ecp5") -> Dat
     """
     known, widths, n = check_family(family), config.keys_r if side == "r" else config.keys_s, "rs".index(side)
     pair, lane, probe, region, delayed = _shared(known, widths, n, config.tests, config.test_widths, config.sums,
-                                                 config.registers, config.schedule, config.tables)
+                                                 config.registers, config.schedule, config.tables, config.formula)
     if config.tables:
         looked_up = [_looked_up(known, widths[test[n]], wide, config.registers)
                      for test, wide in zip(config.tests, config.test_widths, strict=True) if wide is not None]
@@ -68,7 +74,7 @@ def datapath_cost(config: Configuration, side: str, family: str = "ecp5") -> Dat
 @lru_cache(maxsize=1024)
 def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[int, int], ...],
             constant: tuple[int | None, ...], sums: tuple[Sum, ...], registers: PipelineRegisters, schedule: Schedule,
-            tables: bool) -> tuple[Resources, Resources, Resources, Resources, int]:
+            tables: bool, formula: ScheduledGraph | None) -> tuple[Resources, Resources, Resources, Resources, int]:
     """`DatapathCost.pair`, ``lane``, ``probe`` and ``region``, and the delay in cycles of a batch's probe numbers;
     ``n``: 0 if R is stored, 1 if S is.
     """
@@ -119,8 +125,27 @@ def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[
         probe += Resources(ff=2 * (placed + limits))
         region += Resources(ff=placed + (ready - 1) * limits)
         delayed = max(delayed, ready - 2 if sum_.limited else 0)
+    if formula is not None:
+        signals.append(1)
+        pair += pipeline_cost(family, formula) + Resources(ff=schedule.together - schedule.ready[-1])
+        for node, read in _input_ages(formula):
+            pair += Resources(ff=-node.width * (max(read) - 1))  # its registers are shared
+            if node.side == "rs"[n]:
+                ages[input_slot(node)] = max(*read, ages.get(input_slot(node), 0))
+            else:
+                probe += Resources(ff=2 * node.width * len(read))
+                region += Resources(ff=node.width * max(read))
+            delayed = max(delayed, max(read) - 1)
     lane += Resources(ff=sum(widths[slot] * age for slot, age in ages.items()))
     return pair + _tree(family, schedule.root, signals), lane, probe, region, delayed
+
+
+def _input_ages(formula: ScheduledGraph) -> Iterator[tuple[Node, set[int]]]:
+    """The inputs of ``formula``, each with the cycles behind its first register in which it is read."""
+    for number, node in enumerate(formula.graph.nodes):
+        if node.kind == "input":
+            yield node, {1} | {1 + cycle for user, cycle in zip(formula.graph.nodes, formula.cycles, strict=True)
+                               if number in user.args}
 
 
 def _looked_up(family: Family, width: int, wide: int, registers: PipelineRegisters) -> TableCost:

@@ -26,6 +26,7 @@ from splitjoin.lang.types import BOOL, Float
 from splitjoin.plan.encoding import Coder, TupleCodes
 from splitjoin.plan.plan import Tree
 
+from ..formula import Formula
 from ..lowering import device_order
 from ..plan import CircuitPlan, SumTest
 from ..query_circuit import QueryCircuit
@@ -45,7 +46,10 @@ def candidates(plan: CircuitPlan, incoming: Arrivals) -> _Pairs:
     r, s = (coder.codes(side, incoming.table(side)) for side in ("r", "s"))
     tests = [(low[:, None] <= s.keys[test.s]) & (s.keys[test.s] <= high[:, None])
              for test, low, high in zip(plan.tests, r.lows, r.highs, strict=True)]
-    return _combined(plan.tree, tests + [_sum(test, r, s) for test in plan.sums], (len(incoming.r), len(incoming.s)))
+    tests += [_sum(test, r, s) for test in plan.sums]
+    if plan.formula is not None:
+        tests.append(_formula(plan.formula, incoming))
+    return _combined(plan.tree, tests, (len(incoming.r), len(incoming.s)))
 
 
 def _combined(tree: Tree, tests: list[_Pairs], shape: tuple[int, int]) -> _Pairs:
@@ -54,6 +58,19 @@ def _combined(tree: Tree, tests: list[_Pairs], shape: tuple[int, int]) -> _Pairs
     kind, *parts = tree
     join, start = (np.logical_and, True) if kind == "and" else (np.logical_or, False)
     return reduce(join, (_combined(part, tests, shape) for part in parts), np.full(shape, start))
+
+
+def _formula(formula: Formula, incoming: Arrivals) -> _Pairs:
+    """The outcome of ``formula``, by the meaning of its condition."""
+    condition = compile_condition(formula.condition)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for side in ("r", "s"):
+        table = incoming.table(side)
+        values = {c.name: row_values(table.column(c.name), c.type)
+                  for c in columns(formula.condition) if c.side == side}
+        rows[side] = [{name: of[n] for name, of in values.items()} for n in range(len(table))]
+    return np.array([[condition(r, s) is True for s in rows["s"]] for r in rows["r"]], np.bool_).reshape(
+        len(incoming.r), len(incoming.s))
 
 
 def _sum(test: SumTest, r: TupleCodes, s: TupleCodes) -> _Pairs:

@@ -51,7 +51,7 @@ SCHEMAS = (pa.schema({"x": pa.int32(), "u": pa.string()}), pa.schema({"a": pa.in
 @pytest.mark.parametrize("on", VERIFIED)
 def test_candidates_hold_all_pairs_of_the_condition(on: str) -> None:
     query = splitjoin.query(*SCHEMAS, on=on, window="ROWS 16")
-    circuit = chosen_circuit(query, CircuitParameters(cores=1, capacity=16))
+    circuit = chosen_circuit(query, CircuitParameters(cores=1, capacity=16, verify="host"))
     assert circuit.plan.residual is not None
     arrivals = random_arrivals(query, 30, seed=1)
     found = candidates(circuit.plan, arrivals)
@@ -64,7 +64,7 @@ def test_candidates_hold_all_pairs_of_the_condition(on: str) -> None:
 @pytest.mark.parametrize("on", VERIFIED)
 def test_a_circuit_gives_the_candidates(on: str) -> None:
     query = splitjoin.query(*SCHEMAS, on=on, window="ROWS 16")
-    circuit = chosen_circuit(query, CircuitParameters(cores=1, capacity=16))
+    circuit = chosen_circuit(query, CircuitParameters(cores=1, capacity=16, verify="host"))
     given = vectors(query, circuit, random_arrivals(query, 30, seed=1))
     transport = PysimTransport(circuit.config, seed=1, stall_in=0.2, stall_out=0.2)
     for address, word in given.writes:

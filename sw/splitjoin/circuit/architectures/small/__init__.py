@@ -16,5 +16,6 @@ class Small(SequentialArchitecture):
 
     def datapaths(self, config: Tests) -> tuple[str, ...]:
         """One datapath serves both streams where the condition is the same from both sides."""
-        same = config.keys_r == config.keys_s and all(r == s for r, s in config.tests) and not config.sums
+        computed = config.sums or config.formula is not None
+        same = config.keys_r == config.keys_s and all(r == s for r, s in config.tests) and not computed
         return ("s",) if same else ("r", "s")

@@ -1,0 +1,202 @@
+"""Conditions of two streams in three-valued logic as graphs: a truth value is two bits, a value a number and a bit that
+says that it is not NULL.
+
+Parts of one stream are inputs of the graph: the host computes them once for each tuple, whatever they are made of.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import reduce
+from typing import Protocol
+
+from splitjoin.base.errors import UnsupportedError
+from splitjoin.lang.eval.vector import constant
+from splitjoin.lang.ir import And, Arith, Call, Case, Cast, Cmp, Expr, Extreme, IsNull, Not, Or, sides, text
+from splitjoin.lang.properties import may_be_null
+from splitjoin.lang.types import Bool, Duration, Float, Timestamp, is_text, units_per
+
+from .division import DividingBuilder
+from .graph import Graph, Node
+
+__all__ = ["ConditionInputs", "condition_graph"]
+
+
+class ConditionInputs(Protocol):
+    """The inputs of a condition's graph: parts of the condition that read one stream, or none."""
+
+    def number(self, e: Expr) -> tuple[Node, int] | None:
+        """The input for the value ``e`` as a whole number, and the denominator; None if it is to be computed from its
+        parts. Floats and texts are numbers whose order, or of texts whose equality, is that of the values.
+
+        Raises `UnsupportedError` for a column that has no such number.
+        """
+
+    def code(self, value: object, e: Expr) -> int | None:
+        """The number of the float ``value`` of constant ``e``; None for a type whose constants are inputs too."""
+
+    def flag(self, e: Expr, value: str) -> Node:
+        """The input of one bit that is 1 where ``e`` is ``value``: of a condition ``true`` or ``false``, of a value
+        ``present``.
+        """
+
+
+def condition_graph(e: Expr, inputs: ConditionInputs) -> Graph:
+    """The graph whose only output is 1 where condition ``e``, which reads both streams, is true.
+
+    Raises `UnsupportedError`, naming the part, for what circuits have no operation for.
+    """
+    builder = _Conditions(inputs)
+    return builder.graph([builder.truth(e)])
+
+
+class _Conditions(DividingBuilder):
+    """Adds conditions and values to a graph; what occurs several times is added once."""
+
+    def __init__(self, inputs: ConditionInputs):
+        super().__init__({}, {})
+        self._inputs = inputs
+        self._values: dict[int, tuple[Expr, tuple[int, int]]] = {}
+        self._presents: dict[int, tuple[Expr, int]] = {}
+        self._truths: dict[tuple[int, bool], tuple[Expr, int]] = {}
+
+    # The dictionaries hold expressions too, so that no other one gets their `id`.
+
+    def number(self, e: Expr) -> tuple[int, int]:
+        if id(e) not in self._values:
+            self._values[id(e)] = e, self._number(e)
+        return self._values[id(e)][1]
+
+    def present(self, e: Expr) -> int:
+        """1 where the value ``e`` is not NULL."""
+        if id(e) not in self._presents:
+            self._presents[id(e)] = e, self._present(e)
+        return self._presents[id(e)][1]
+
+    def truth(self, e: Expr) -> int:
+        return self._is(e, want=True)
+
+    def _is(self, e: Expr, *, want: bool) -> int:
+        """1 where the condition ``e`` is true, or with ``want`` False where it is false."""
+        if (id(e), want) not in self._truths:
+            self._truths[id(e), want] = e, self._truth(e, want=want)
+        return self._truths[id(e), want][1]
+
+    def _truth(self, e: Expr, *, want: bool) -> int:
+        streams = sides(e)
+        if not streams:
+            return self._constant(int(constant(e) is want))
+        if len(streams) == 1:
+            if not want and not may_be_null(e):
+                return self._not(self.truth(e))
+            return self._node(self._inputs.flag(e, "true" if want else "false"))
+        match e:
+            case And() | Or():
+                every = isinstance(e, And) == want
+                return (self._all if every else self._any)(*(self._is(a, want=want) for a in e.args))
+            case Not():
+                return self._is(e.a, want=not want)
+            case IsNull():
+                found = self.present(e.a)
+                return self._not(found) if want else found
+            case Cmp():
+                if not want:
+                    return self._all(self._not(self.truth(e)), self.present(e.a), self.present(e.b))
+                if is_text(e.a.type) and e.op not in ("=", "<>"):
+                    raise UnsupportedError(f"{text(e)} orders texts, and circuits only know which of them are equal")
+                return self._all(self._compared(e), self.present(e.a), self.present(e.b))
+            case Case():
+                chosen = self._is(e.otherwise, want=want)
+                for when, then in reversed(list(zip(e.when, e.then, strict=True))):
+                    chosen = self._either_bit(self.truth(when), self._is(then, want=want), chosen)
+                return chosen
+        raise UnsupportedError(f"circuits have no operation for {text(e)}")
+
+    def _either_bit(self, which: int, a: int, b: int) -> int:
+        return self._any(self._all(which, a), self._all(self._not(which), b))
+
+    def _present(self, e: Expr) -> int:
+        if isinstance(e.type, Bool):
+            return self._any(self._is(e, want=True), self._is(e, want=False))
+        streams = sides(e)
+        if not streams:
+            return self._constant(int(constant(e) is not None))
+        if not may_be_null(e):
+            return self._constant(1)
+        if len(streams) == 1:
+            return self._node(self._inputs.flag(e, "present"))
+        match e:
+            case Case():
+                chosen = self.present(e.otherwise)
+                for when, then in reversed(list(zip(e.when, e.then, strict=True))):
+                    chosen = self._either_bit(self.truth(when), self.present(then), chosen)
+                return chosen
+            case Extreme():
+                return self._any(*map(self.present, e.args))
+            case Arith(op="div" | "mod" | "//" | "%"):
+                divides = self._not(self._is_zero(self.number(e.b)[0]))
+                return self._all(self.present(e.a), self.present(e.b), divides)
+        return self._all(*map(self.present, e.children))
+
+    def _number(self, e: Expr) -> tuple[int, int]:
+        if isinstance(e.type, Bool):
+            return self.truth(e), 1
+        streams = sides(e)
+        if not streams:
+            value = constant(e)
+            if value is None:
+                return self._constant(0), 1
+            if isinstance(e.type, Float) or is_text(e.type):
+                code = self._inputs.code(value, e)
+                if code is not None:
+                    return self._constant(code), 1
+            else:
+                exact = Fraction(value)
+                return self._constant(exact.numerator), exact.denominator
+        if len(streams) < 2:
+            found = self._inputs.number(e)
+            if found is not None:
+                return self._node(found[0]), found[1]
+        coded = isinstance(e.type, Float) or is_text(e.type)
+        match e:
+            case Case():
+                return self._case(e)
+            case Extreme() if not is_text(e.type):
+                return self._extreme_of(e)
+            case Cast() if isinstance(e.type, (Timestamp, Duration)):
+                a, per = self.number(e.a)
+                assert isinstance(e.a.type, (Timestamp, Duration))
+                return self._times(a, self._constant(units_per(e.a.type.unit, e.type.unit))), per
+            case Call(op="bit_count"):
+                return self._ones(self._bits(self.number(e.args[0])[0], e.of.bits), e.of.bits), 1
+        if coded:
+            raise UnsupportedError(f"{text(e)} is a {'float' if isinstance(e.type, Float) else 'text'} of both streams")
+        return super().number(e)
+
+    def _extreme_of(self, e: Extreme) -> tuple[int, int]:
+        """The least or the greatest of the operands that are not NULL."""
+        values, per = self._aligned([self.number(a) for a in e.args])
+
+        def better(x: tuple[int, int], y: tuple[int, int]) -> tuple[int, int]:
+            (a, known_a), (b, known_b) = x, y
+            found = self._choose(known_a, self._extreme(e.kind, a, b), b)
+            return self._choose(known_b, found, a), self._any(known_a, known_b)
+
+        return reduce(better, zip(values, map(self.present, e.args), strict=True))[0], per
+
+    def _ones(self, a: int, bits: int) -> int:
+        """The number of ones among the ``bits`` lowest bits of ``a``: full adders, column by column (Wallace, 1964)."""
+        columns = [[self._bit(a, n) for n in range(bits)]]
+        found = self._constant(0)
+        for n, column in enumerate(columns):  # grows meanwhile
+            waiting = column
+            while len(waiting) > 1:
+                three, waiting = waiting[:3], waiting[3:]
+                if len(columns) == n + 1:
+                    columns.append([])
+                a, b, *rest = three
+                odd = self._differ(a, b)
+                columns[n + 1].append(self._any(self._all(a, b), *(self._all(c, odd) for c in rest)))
+                waiting.append(reduce(self._differ, rest, odd))
+            found = self._joined(found, self._shift(waiting[0], n))
+        return self._narrow(found, bits)

@@ -1,0 +1,44 @@
+"""Formula tests on the host: the graphs of conditions give what the conditions are, from the keys of the plan."""
+
+import pytest
+
+from splitjoin.circuit.lowering import plan_for
+from splitjoin.circuit.parameters import CircuitParameters
+from splitjoin.engines.golden import row_values
+from splitjoin.lang.eval.scalar import compile_condition
+from splitjoin.lang.query import Query
+from splitjoin.lang.schema import Schema
+from splitjoin.plan.encoding import Coder
+
+from ...support.formula_conditions import CONDITIONS, SCHEMAS, rows
+from ...support.graphs import formula_holds
+from ...support.sampling import at_length
+
+S = {side: Schema.from_arrow(side, schema) for side, schema in SCHEMAS.items()}
+
+
+def query(on):
+    return Query.make(S["r"], S["s"], on=on, window="ROWS 8")
+
+
+def values(side, table):
+    columns = {c.name: row_values(table.column(c.name), c.type) for c in S[side].columns}
+    return [{name: column[n] for name, column in columns.items()} for n in range(len(table))]
+
+
+@pytest.mark.parametrize("name", [name if n % 4 == 0 else at_length(name) for n, name in enumerate(CONDITIONS)])
+def test_a_formula_is_the_condition(name):
+    asked = query(CONDITIONS[name])
+    plan = plan_for(asked, CircuitParameters(verify="core"))
+    r, s = rows("r", 24, name), rows("s", 24, name)
+    coder = Coder(plan)
+    keys = {side: list(zip(*(k.tolist() for k in coder.codes(side, t).keys), strict=True))
+            for side, t in (("r", r), ("s", s))}
+    assert plan.formula is not None and plan.residual is None
+    condition = compile_condition(plan.formula.condition)
+    found = {(i, j): formula_holds(plan.formula, a, b)
+             for i, a in enumerate(keys["r"]) for j, b in enumerate(keys["s"])}
+    wanted = {(i, j): condition(a, b) is True
+              for i, a in enumerate(values("r", r)) for j, b in enumerate(values("s", s))}
+    assert found == wanted
+    assert 2 < sum(wanted.values()) < 570
