@@ -11,7 +11,7 @@ JOBS   ?= 3
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs machines findings formal check bench soak soak-link soak-spark soak-server chaos spark-streams spark-versions spark-cluster fuzz disk synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs machines findings formal mutation check bench soak soak-link soak-spark soak-server chaos spark-streams spark-versions spark-cluster fuzz disk synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,7 +47,10 @@ docs: $(STAMP) ## The site of the documentation, in build/site: links checked, n
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo build/site/index.html
 
-machines: $(STAMP) ## Sessions, shared streams and epochs driven at random beside a brute-force oracle, 20 minutes each.
+mutation: $(STAMP) ## Faults planted in a copy, of which tests must find 80 of 100: FILES="sw/…" or all that differ from main.
+	$(BIN)/python -m tests.mutation $(if $(FILES),--files $(FILES),--changed)
+
+machines: $(STAMP) ## Sessions, shared streams, chains and epochs driven at random beside a brute-force oracle, 20 minutes each.
 	$(BIN)/python -m tests.machine --seconds 1200
 
 findings: ## Surprises about other people's tools, each in a temporary folder of its own: are they still so? (minutes)

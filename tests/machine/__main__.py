@@ -9,11 +9,14 @@ import time
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from .chain_machine import ChainMachine
 from .epoch_machine import EpochMachine
+from .order_machine import OrderMachine
 from .session_machine import SessionMachine
 from .shared_machine import SharedMachine
 
-MACHINES = {"session": SessionMachine, "shared": SharedMachine, "epochs": EpochMachine}
+MACHINES = {"session": SessionMachine, "order": OrderMachine, "shared": SharedMachine, "epochs": EpochMachine,
+            "chain": ChainMachine}
 
 
 def main() -> int:

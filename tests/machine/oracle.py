@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from .oracle_input import Arrival, R, S
 
-__all__ = ["CONDITIONS", "Change", "Condition", "Spec", "Window", "rows_of"]
+__all__ = ["CONDITIONS", "Change", "Condition", "Spec", "Window", "groups_of", "rows_of"]
 
 Row = tuple[object, ...]
 _INF = 1 << 60
@@ -73,7 +73,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class Change:
-    """A change behind the first ``place`` tuples of the sequence: other windows, or masked sub-windows.
+    """A change behind the first ``place`` tuples of the sequence: other windows, masked sub-windows, or a precision.
 
     ``reached`` is the least time of what could still come there, if that is later than the last tuple.
     """
@@ -82,6 +82,7 @@ class Change:
     reached: int = -_INF
     windows: tuple[Window, Window] | None = None
     masked: tuple[frozenset[int], int] | None = None
+    precision: int | None = None
 
 
 @dataclass
@@ -266,6 +267,32 @@ class _Join:
             for t in side:
                 if self._waits(t) and self._passed(t):
                     self._give(t)
+
+
+def groups_of(spec: Spec, side: int, n: int, sequence: Sequence[Arrival], *, flushed: bool,
+              changes: Sequence[Change] = ()) -> list[tuple[int, frozenset[Row]]]:
+    """The groups of the inner join ``spec`` in order ``outer(n)`` with probes of one stream: the row id of the last
+    probe, which its star has, and the pairs of row ids. Not ``flushed``: those whose stars have come.
+    """
+    numbers: dict[object, int] = {at.name: sum(one.side == at.side for one in sequence[:i])
+                                  for i, at in enumerate(sequence)}
+    places: dict[object, int] = {at.name: i for i, at in enumerate(sequence)}
+    pairs = rows_of(spec, sequence, flushed=False, changes=changes)
+    found: list[tuple[int, frozenset[Row]]] = []
+    group: list[object] = []
+    size = after = n  # probes of the group that is open, and of those behind it
+    for place, at in enumerate(sequence):
+        for change in changes:
+            if change.place == place and change.precision is not None:
+                after = change.precision
+                size = size if group else after
+        if at.side == side:
+            group.append(at.name)
+        if len(group) == size or (flushed and group and place == len(sequence) - 1):
+            met = frozenset((numbers[r], numbers[s]) for r, s in pairs if max(r, s, key=places.__getitem__) in group)
+            found.append((numbers[group[-1]], met))
+            group, size = [], after
+    return found
 
 
 def rows_of(spec: Spec, sequence: Sequence[Arrival], *, flushed: bool, changes: Sequence[Change] = (),

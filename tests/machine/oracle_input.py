@@ -31,7 +31,7 @@ class _Source:
     closed: bool = False
     idle: bool = False
     delivered: int = 0
-    spoke: bool = False
+    spoke_at: float = 0.0
 
     def own_mark(self, delay: int | None, less: int = 0) -> int | None:
         """Greatest event time less the delay, or the latest heartbeat, ``less`` so many ticks, if that is greater."""
@@ -47,12 +47,15 @@ class Input:
 
     ``delays`` are the lateness of R and of S (None for a stream that has no say), or None where each source must be in
     order; ``rule`` is the rule by which a tuple is late. ``at_once`` says that tuples are joined as they come.
+    ``silence`` are the seconds after which a source of R and of S is idle, and ``now`` is the time by which they count.
     """
 
     sides: list[int]
     delays: tuple[int | None, int | None] | None
     rule: str = "min"
     at_once: bool = False
+    silence: tuple[float | None, float | None] = (None, None)
+    now: float = 0.0
     accepted: list[Arrival] = field(default_factory=list)
     late: list[Arrival] = field(default_factory=list)
     sequence: list[Arrival] = field(default_factory=list)
@@ -64,7 +67,8 @@ class Input:
 
     def add(self, side: int) -> int:
         """Add a source of stream ``side``; its number in ``sources``."""
-        self.sources.append(_Source(side, sum(source.side == side for source in self.sources)))
+        number = sum(source.side == side for source in self.sources)
+        self.sources.append(_Source(side, number, spoke_at=self.now))
         return len(self.sources) - 1
 
     def least_in_order(self, index: int) -> int:
@@ -73,8 +77,10 @@ class Input:
         place = self._next_place(source)[0]
         return max(source.greatest or 0, source.heartbeat or 0, place if self.delays is None else 0)
 
-    def push(self, index: int, tuples: list[tuple[int, int | None, int]]) -> None:
-        """Deliver (ts, value, name) of one source, judged one by one."""
+    def push(self, index: int, tuples: list[tuple[int, int | None, int]], shed: frozenset[int] = frozenset()) -> None:
+        """Deliver (ts, value, name) of one source, judged one by one. Those of the names ``shed`` are dropped under
+        load: time goes on with them, and nothing else.
+        """
         source = self.sources[index]
         for ts, value, name in tuples:
             arrival = Arrival(ts, source.side, source.number, source.delivered, value, name)
@@ -82,23 +88,36 @@ class Input:
             self.watermark = max(self.watermark, self._moved_watermark())
             source.delivered += 1
             late = self._is_late(source, arrival)
-            (self.late if late else self.accepted).append(arrival)
+            assert not (late and name in shed), "late tuples are late, and not dropped"
+            if late:
+                self.late.append(arrival)
+            elif name not in shed:
+                self.accepted.append(arrival)
             if not late:
                 source.greatest = ts if source.greatest is None else max(ts, source.greatest)
-            source.spoke = True
+            source.spoke_at = self.now
             self._advance()
 
     def heartbeat(self, index: int, ts: int) -> None:
         """A source's promise to deliver nothing below ``ts``."""
         source = self.sources[index]
         source.idle = False
-        source.spoke = True
+        source.spoke_at = self.now
         source.heartbeat = ts if source.heartbeat is None else max(ts, source.heartbeat)
         self._advance()
 
     def idle(self, index: int) -> None:
         """A source is silent, and nothing waits for it."""
         self.sources[index].idle = True
+        self._advance()
+
+    def wait(self, seconds: float) -> None:
+        """Time passes in which no source speaks."""
+        self.now += seconds
+        for source in self.sources:
+            limit = self.silence[source.side]
+            if limit is not None and self.now - source.spoke_at >= limit:
+                source.idle = True
         self._advance()
 
     def close(self, index: int) -> None:
@@ -110,6 +129,13 @@ class Input:
         """The least event time of what can still come."""
         place = self.reached[R]
         return _NEVER if place is None else place[0]
+
+    def joined(self, sorted_side: int | None) -> list[Arrival]:
+        """The tuples that are joined so far where they are joined as they come, those of ``sorted_side`` in order."""
+        place = None if sorted_side is None else self.reached[sorted_side]
+        ended = all(source.closed for source in self.sources if source.side == sorted_side)
+        return sorted(arrival for arrival in self.accepted if arrival.side != sorted_side or ended or (
+            place is not None and arrival[:3] <= place))
 
     def finish(self) -> None:
         """All sources are closed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 import splitjoin
 
 from .oracle import Change, Spec, Window, rows_of
-from .oracle_input import R, S
+from .oracle_input import Input, R, S
 from .sources_machine import DEVICES, SourcesMachine, query_of, selected, specs, windows
 
 __all__ = ["SessionMachine"]
@@ -26,23 +27,37 @@ class SessionMachine(SourcesMachine):
                 sides=st.sampled_from([[R, S], [R, S], [R, S, S], [R, R, S]]), device=st.sampled_from(list(DEVICES)),
                 delays=st.one_of(st.none(), st.tuples(st.integers(0, 4), st.integers(0, 4)),
                                  st.sampled_from([(None, 3), (2, None)])),
-                rule=st.sampled_from(["min", "spark", "max", "source"]))
+                rule=st.sampled_from(["min", "spark", "max", "source"]),
+                silence=st.one_of(st.none(), st.tuples(*[st.sampled_from([None, 2, 5])] * 2)),
+                capacity=st.one_of(st.none(), st.none(), st.integers(2, 6)))
     def begin(self, spec: Spec, order: str, early: bool, sides: list[int], device: str,
-              delays: tuple[int | None, int | None] | None, rule: str) -> None:
+              delays: tuple[int | None, int | None] | None, rule: str, silence: tuple[int | None, int | None] | None,
+              capacity: int | None) -> None:
         if delays is None or (None in delays and rule == "source"):
             rule = "min"
-        ranges = all(window.rows is None for window in spec.windows)
-        if order == "none" and (not ranges or (spec.aggregate and not early)):
+        if order == "none" and spec.aggregate and not early:
             order = "total"
+        if order == "none":  # tuples are joined as they come where windows are RANGE alone
+            r, s = (Window(length=window.rows if window.length is None else window.length) for window in spec.windows)
+            spec = replace(spec, windows=(r, s))
         self.early = early and order == "none" and (spec.aggregate or spec.how not in ("inner", "semi"))
         self.spec, self.order = spec, order
         self.options: dict[str, Any] = {"select": selected(spec), "early": self.early}
         if delays is not None:
             self.options |= {"lateness": delays, "watermark": rule}
+        if silence is not None:
+            self.options |= {"idle": tuple(None if one is None else f"{one} SECONDS" for one in silence),
+                             "clock": lambda: self.input.now}
+        self.sheds = capacity is not None and order == "total"
+        if capacity is not None and self.sheds:
+            self.capacity = capacity
+            self.options |= {"when_full": "shed", "shedding": splitjoin.Shedding(capacity=capacity,
+                                                                                 threshold=capacity - 1)}
         self.query = query_of(spec, order)
         self.device = device
+        self.input = Input([], None)  # whose clock the session reads
         self.session = splitjoin.open(self.query, **DEVICES[device], **self.options)
-        self.begin_sources(sides, delays, rule, at_once=order == "none")
+        self.begin_sources(sides, delays, rule, at_once=order == "none", silence=silence or (None, None))
         self.rows: list[Any] = []
         self.late: list[int] = []
         self.changes: list[Change] = []
@@ -52,6 +67,30 @@ class SessionMachine(SourcesMachine):
 
     def begun(self) -> None:
         """What else there is to do at the beginning."""
+
+    def load(self, side: int) -> tuple[int, int]:
+        """Tuples that wait count, and those in the stream's RANGE window, which this machine does not follow."""
+        mine = [arrival for arrival in self.input.accepted if arrival.side == side]
+        waiting = len(mine) - sum(arrival.side == side for arrival in self.input.sequence)
+        windows = next((change.windows for change in reversed(self.changes) if change.windows), self.spec.windows)
+        return waiting, waiting if windows[side].rows is not None else len(mine)
+
+    def shed(self, side: int, held: tuple[int, int], pushed: int) -> frozenset[int]:
+        if not self.sheds:
+            return frozenset()
+        names = (self.session.shed_r()["i"] if side == R else self.session.shed_s()["j"]).to_pylist()
+        late = int(self.session.counters()[f"late_{'rs'[side]}"]) - sum(
+            arrival.side == side for arrival in self.input.late)
+        kept = pushed - len(names) - late
+        assert held[0] + kept <= max(self.capacity, held[0]), "at the capacity, every tuple is dropped"
+        assert not names or held[1] + kept >= self.capacity, "below the threshold, none is dropped"
+        return frozenset(names)
+
+    @precondition(lambda self: self.input.silence != (None, None))
+    @rule(seconds=st.sampled_from([1, 2, 5]))
+    def wait(self, seconds: int) -> None:
+        self.input.wait(seconds)
+        self.session.found_rows()
 
     def take(self, table: pa.Table) -> None:
         """Count rows that came, or that are taken back."""
@@ -70,7 +109,8 @@ class SessionMachine(SourcesMachine):
         self.late += [*self.session.late_r()["i"].to_pylist(), *self.session.late_s()["j"].to_pylist()]
         assert sorted(self.late) == sorted(arrival.name for arrival in self.input.late)
         if self.early:
-            known = rows_of(self.spec, sorted(self.input.accepted), flushed=True)
+            joined = self.input.joined(S if self.spec.how.startswith("asof") else None)
+            known = rows_of(self.spec, joined, flushed=True)
             assert sorted(self.rows, key=str) == sorted(known, key=str)
         elif self.order == "none":
             pairs = rows_of(Spec(self.spec.condition, self.spec.windows), sorted(self.input.accepted), flushed=True)
@@ -116,14 +156,14 @@ class SessionMachine(SourcesMachine):
         self.input, self.rows, self.late, self.changes, self.names = copy.deepcopy(model)
         self._reopen(device, state)
 
-    @precondition(lambda self: self.order == "total")
+    @precondition(lambda self: self.order != "none")
     @rule(device=st.sampled_from(list(DEVICES)))
     def move(self, device: str) -> None:
         # Or a move is under way.
         if self._tried(lambda: (self.session.move(**DEVICES[device]), True), always=True):
             self.device = device
 
-    @precondition(lambda self: self.order == "total")
+    @precondition(lambda self: self.order != "none")
     @rule(of=st.integers(1, 4), cores=st.sets(st.integers(0, 3)))
     def mask(self, of: int, cores: set[int]) -> None:
         masked = frozenset(core for core in cores if core < of)
@@ -131,7 +171,7 @@ class SessionMachine(SourcesMachine):
             place = self._tried(lambda: self.session.mask(sorted(masked), of=of))
             self._changed(Change(len(self.input.sequence), masked=(masked, of)), place)
 
-    @precondition(lambda self: self.order == "total" and not self.spec.aggregate)
+    @precondition(lambda self: self.order != "none" and not self.spec.aggregate)
     @rule(both=st.tuples(windows, windows))
     def window(self, both: tuple[Window, Window]) -> None:
         place = self._tried(lambda: self.session.window(tuple(map(str, both))))
@@ -154,7 +194,7 @@ class SessionMachine(SourcesMachine):
 
     @invariant()
     def counted(self) -> None:
-        if getattr(self, "session", None) is not None and self.order == "total":
+        if getattr(self, "session", None) is not None and self.order != "none":
             counters = self.session.counters()
             ready = [arrival.side for arrival in self.input.sequence]
             assert (counters["tuples_r"], counters["tuples_s"]) == (ready.count(R), ready.count(S))

@@ -70,13 +70,14 @@ class SourcesMachine(RuleBasedStateMachine):
     input: Input
     sources: list[Any]
     lateness: Any = None
+    sheds = False
     names = 0
 
     def begin_sources(self, sides: list[int], delays: tuple[int | None, int | None] | None, rule: str,
-                      *, at_once: bool) -> None:
+                      *, at_once: bool, silence: tuple[float | None, float | None] = (None, None)) -> None:
         """Add the sources of a session that was opened."""
         self.lateness = delays
-        self.input = Input(list(sides), delays, rule, at_once=at_once)
+        self.input = Input(list(sides), delays, rule, at_once=at_once, silence=silence)
         self.sources = [self.session.source("rs"[side]) for side in sides]
 
     def reopen_sources(self) -> None:
@@ -88,19 +89,35 @@ class SourcesMachine(RuleBasedStateMachine):
         number = data.draw(st.sampled_from(range(len(self.sources))), label="source")
         return None if self.input.sources[number].closed else number
 
-    @rule(data=st.data(), batch=tuples)
-    def push(self, data: st.DataObject, batch: list[tuple[int, int | None]]) -> None:
-        number = self.open_source(data)
-        if number is None:
-            return
+    @rule(data=st.data(), batches=st.lists(tuples, min_size=1, max_size=4))
+    def push(self, data: st.DataObject, batches: list[list[tuple[int, int | None]]]) -> None:
+        """Batches to one source after the other, from any one on."""
+        first = data.draw(st.sampled_from(range(len(self.sources))), label="source")
+        for n, batch in enumerate(batches, first):
+            if not self.input.sources[n % len(self.sources)].closed:
+                self._push(n % len(self.sources), batch)
+
+    # Twice as often as other rules.
+    push_more = push
+
+    def _push(self, number: int, batch: list[tuple[int, int | None]]) -> None:
         source = self.input.sources[number]
         rows, at = [], self.input.least_in_order(number)
         for step, value in batch:
             at = at + abs(step) if self.lateness is None else max(0, at + step)
             rows.append((at, value, self.names))
             self.names += 1
+        held = self.load(source.side) if self.sheds else (0, 0)
         self.sources[number].push(pushed_table(source.side, rows))
-        self.input.push(number, rows)
+        self.input.push(number, rows, self.shed(source.side, held, len(rows)))
+
+    def load(self, side: int) -> tuple[int, int]:
+        """The least and the most that the load of a stream can be."""
+        raise NotImplementedError
+
+    def shed(self, side: int, held: tuple[int, int], pushed: int) -> frozenset[int]:
+        """The names of the tuples that a push of so many dropped, at a load from ``held`` on."""
+        return frozenset()
 
     @rule(data=st.data(), ahead=st.integers(0, 6))
     def heartbeat(self, data: st.DataObject, ahead: int) -> None:

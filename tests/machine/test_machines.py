@@ -1,15 +1,15 @@
-"""State machines over sessions, shared streams and epochs, for a moment each; `make machines` runs them for an hour."""
+"""State machines over sessions, shared streams, chains and epochs, a moment each; `make machines` runs them longer."""
 
 from hypothesis import settings
 
 from tests.support.sampling import examples
 
-from .epoch_machine import EpochMachine
-from .session_machine import SessionMachine
-from .shared_machine import SharedMachine
+from .__main__ import MACHINES
 
-TestSession = SessionMachine.TestCase
-TestShared = SharedMachine.TestCase
-TestEpochs = EpochMachine.TestCase
-for case, sequences in (TestSession, 160), (TestShared, 100), (TestEpochs, 80):
-    case.settings = settings(max_examples=examples(sequences), stateful_step_count=30, deadline=None)
+#: Sequences of each machine, of which CI runs half.
+_SEQUENCES = {"session": 320, "order": 60, "shared": 100, "epochs": 80, "chain": 80}
+for _name, _machine in MACHINES.items():
+    _case = _machine.TestCase
+    _case.settings = settings(max_examples=examples(_SEQUENCES[_name]), stateful_step_count=30, deadline=None)
+    globals()[f"Test{_name.title()}"] = _case
+del _case, _machine

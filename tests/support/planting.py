@@ -7,10 +7,16 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Callable
+from functools import cache
 from types import ModuleType
 from typing import Any
 
 __all__ = ["faulty"]
+
+
+@cache
+def _source(function: Callable[..., Any]) -> str:
+    return textwrap.dedent(inspect.getsource(function))
 
 
 def faulty(part: type | ModuleType, name: str, old: str, new: str) -> Callable[..., Any]:
@@ -18,25 +24,29 @@ def faulty(part: type | ModuleType, name: str, old: str, new: str) -> Callable[.
     its syntax tree must have once, however it is laid out.
     """
     (before,), after = ast.parse(old).body, ast.parse(new).body
+    wanted: ast.AST
     replacement: ast.AST | list[ast.stmt]
     if isinstance(before, ast.Expr) and len(after) == 1 and isinstance(after[0], ast.Expr):
-        searched, replacement = ast.dump(before.value), after[0].value
+        wanted, replacement = before.value, after[0].value
     else:
-        searched, replacement = ast.dump(before), after
-    tree, nodes = ast.parse(textwrap.dedent(inspect.getsource(getattr(part, name)))), 0
+        wanted, replacement = before, after
+    searched = ast.dump(wanted)
+    tree, nodes = ast.parse(_source(getattr(part, name))), 0
 
     class Planting(ast.NodeTransformer):
         def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt]:
             nonlocal nodes
-            if ast.dump(node) != searched:
+            if type(node) is not type(wanted) or ast.dump(node) != searched:
                 return self.generic_visit(node)
             nodes += 1
+            for new_node in replacement if isinstance(replacement, list) else [replacement]:
+                ast.fix_missing_locations(ast.copy_location(new_node, node))
             return replacement
 
     Planting().visit(tree)
     assert nodes == 1, f"{part.__name__}.{name} has {nodes} times: {old}"
     names: dict[str, Any] = {}
-    exec(compile(ast.fix_missing_locations(tree), f"<{part.__name__} with a fault>", "exec"),
+    exec(compile(tree, f"<{part.__name__} with a fault>", "exec"),
          vars(part if isinstance(part, ModuleType) else sys.modules[part.__module__]), names)
     made: Callable[..., Any] = names[name]
     return made

@@ -87,12 +87,6 @@ def test_a_route_that_differs_is_found() -> None:
     assert len(differences(routed, "")) == 2
 
 
-def test_other_circuits_get_other_bitstreams(tmp_path: Path) -> None:
-    build(find("icebreaker"), Delay(5), tmp_path / "five")
-    build(find("icebreaker"), Delay(6), tmp_path / "six")
-    assert (tmp_path / "five" / "top.bin").read_bytes() != (tmp_path / "six" / "top.bin").read_bytes()
-
-
 def test_too_large_says_by_how_much(tmp_path: Path) -> None:
     with pytest.raises(CapacityError, match=r"33 ICESTORM_RAM, 3 more than the 30 there are; use fewer cores"):
         build(find("icebreaker"), Store(33 * 16), tmp_path)

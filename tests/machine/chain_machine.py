@@ -1,0 +1,164 @@
+"""A state machine over joins of three and four streams, of any kinds, with snapshots, other devices and epochs."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+import splitjoin
+from tests.support.multiway import Joined, by_steps
+
+__all__ = ["ChainMachine"]
+
+_SCHEMA = pa.schema([("t", pa.int64()), ("v", pa.int64()), ("n", pa.int64())])
+_NAMES = "abcd"
+#: Kinds of a step, twice those that are met most often, and their words.
+_KINDS = ["inner", "inner", "left", "semi", "anti", "asof", "asof_left"]
+_WORDS = {"inner": "JOIN", "asof_left": "ASOF LEFT JOIN"}
+_DEVICES = ["golden", "cpu"]
+
+steps = st.lists(st.tuples(st.sampled_from(_KINDS), st.sampled_from([">=", ">", "<=", "<"])), min_size=2, max_size=3)
+
+
+def _holds(name: str, kind: str, row: Any, one: dict[str, Any]) -> bool:
+    """Whether a tuple of stream ``name`` meets a row, by the conditions of `_statement`."""
+    return bool(row["a"]["v"] == one["v"] if name == "b" or kind.startswith("asof") else one["v"] <= row["a"]["v"])
+
+
+def _statement(chain: list[tuple[str, str]]) -> tuple[str, list[Joined], list[str]]:
+    """A SELECT of the numbers of tuples, its joins, and the streams whose tuples its rows have."""
+    there, text, joins = ["a"], "FROM a", list[Joined]()
+    for name, (kind, op) in zip(_NAMES[1:], chain, strict=False):
+        on = f"a.v = {name}.v" if name == "b" or kind.startswith("asof") else f"{name}.v <= a.v"
+        if kind.startswith("asof"):
+            latest = "a.t" if there == ["a"] else f"greatest({', '.join(f'{one}.t' for one in there)})"
+            on += f" AND {latest} {op} {name}.t"
+        text += f" {_WORDS.get(kind, f'{kind.upper()} JOIN')} {name} ON {on}"
+        joins.append(Joined(kind, partial(_holds, name, kind), op))
+        there += [name] if kind not in ("semi", "anti") else []
+    return f"SELECT {', '.join(f'{name}.n AS {name}n' for name in there)} {text}", joins, there
+
+
+class ChainMachine(RuleBasedStateMachine):
+    """One join of three or four streams, polled or written to epochs, each stream in order."""
+
+    @initialize(chain=steps, lengths=st.lists(st.integers(0, 8), min_size=4, max_size=4), epochs=st.booleans(),
+                shed=st.sampled_from([None, None, 3]))
+    def begin(self, chain: list[tuple[str, str]], lengths: list[int], epochs: bool, shed: int | None) -> None:
+        self.names = _NAMES[:len(chain) + 1]
+        text, self.joins, self.there = _statement(chain)
+        self.lengths = dict(zip(self.names, lengths, strict=False))
+        self.in_order = chain[-1][0] == "inner"  # else rows come when they are decided
+        self.select: Any = splitjoin.sql(text, window={name: f"RANGE {n}" for name, n in self.lengths.items()}, time="t",
+                                    tables=dict.fromkeys(self.names, _SCHEMA))
+        self.options: dict[str, Any] = {} if shed is None else {
+            "when_full": "shed", "shedding": splitjoin.Shedding(capacity=shed, threshold=shed - 1)}
+        self.tuples: dict[str, list[tuple[int, int, int]]] = {name: [] for name in self.names}
+        self.promised, self.delivered = dict.fromkeys(self.names, 0), dict.fromkeys(self.names, 0)
+        self.closed: set[str] = set()
+        self.rows: list[Any] = []
+        self.saved: Any = None
+        self.folder = Path(tempfile.mkdtemp()) if epochs else None
+        self.open("golden")
+        self.keep()
+
+    def open(self, device: str) -> None:
+        """Open the join, and go on from its epochs if there are any."""
+        self.session = splitjoin.open_multiway(self.select, device, **self.options)
+        if self.folder is not None:
+            self.writer = self.session.write_to(self.folder)
+
+    def model(self) -> Any:
+        """All that the machine expects."""
+        return copy.deepcopy((self.tuples, self.promised, self.delivered, self.closed, self.rows))
+
+    def keep(self) -> None:
+        """Save the state, and what is expected of it."""
+        state = self.session.snapshot() if self.folder is None else b""
+        self.saved = state, self.model()
+
+    @rule(name=st.sampled_from(_NAMES), batch=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1,
+                                                       max_size=3))
+    def push(self, name: str, batch: list[tuple[int, int]]) -> None:
+        if name not in self.names or name in self.closed:
+            return
+        rows, at = [], self.promised[name]
+        for step, value in batch:
+            at += step
+            rows.append((at, value, self.delivered[name]))
+            self.delivered[name] += 1
+        self.promised[name] = at
+        self.session.push(name, pa.table(list(zip(*rows, strict=True)), schema=_SCHEMA))
+        gone = set(self.session.shed(name)["n"].to_pylist()) if self.options else set()
+        self.tuples[name] += [row for row in rows if row[2] not in gone]
+
+    @rule(name=st.sampled_from(_NAMES), ahead=st.integers(0, 6))
+    def heartbeat(self, name: str, ahead: int) -> None:
+        if name in self.names and name not in self.closed:
+            self.promised[name] += ahead
+            self.session.heartbeat(self.promised[name], name)
+
+    @rule(name=st.sampled_from(_NAMES), sure=st.integers(0, 4))
+    def finish(self, name: str, sure: int) -> None:
+        if name in self.names and not sure:
+            self.closed.add(name)
+            self.session.finish(name)
+
+    @precondition(lambda self: self.folder is None)
+    @rule()
+    def poll(self) -> None:
+        self.rows += [tuple(row.values()) for row in self.session.poll().to_pylist()]
+
+    @rule(device=st.sampled_from(_DEVICES))
+    def restart(self, device: str) -> None:
+        self.session.restart(device)
+
+    @rule()
+    def save(self) -> None:
+        if self.folder is not None:
+            self.writer.commit()
+            assert {name: sum(self.writer.delivered.get(name, ())) for name in self.names} == self.delivered
+        self.keep()
+
+    @rule(device=st.sampled_from(_DEVICES))
+    def crash(self, device: str) -> None:
+        """The join is lost, and another one goes on from the last snapshot or epoch."""
+        if self.folder is not None:
+            self.writer.close()
+        self.session.close()
+        state, model = self.saved
+        self.tuples, self.promised, self.delivered, self.closed, self.rows = copy.deepcopy(model)
+        self.open(device)
+        if state:
+            self.session.restore(state)
+
+    def teardown(self) -> None:
+        if getattr(self, "session", None) is None:
+            return
+        if self.folder is None:
+            found = [*self.rows, *(tuple(row.values()) for row in self.session.flush().to_pylist())]
+        else:
+            for name in self.names:
+                self.session.finish(name)
+            self.writer.commit()
+            self.writer.close()
+            found = [tuple(row.values()) for path in sorted(self.folder.glob("*.parquet"))
+                     for row in pq.read_table(path).to_pylist()]
+            shutil.rmtree(self.folder)
+        self.session.close()
+        tables = {name: pa.Table.from_pylist([dict(zip(_SCHEMA.names, row, strict=True)) for row in rows], _SCHEMA)
+                  for name, rows in self.tuples.items()}
+        answer = [tuple(None if (one := row[name]) is None else one["n"] for name in self.there)
+                  for _, row in by_steps(tables, self.joins, list(self.lengths.values()), "t")]
+        if not self.in_order:
+            found, answer = sorted(found, key=repr), sorted(answer, key=repr)
+        assert found == answer, self.select.explain()

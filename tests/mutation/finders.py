@@ -1,0 +1,62 @@
+"""The tests that must find a fault in a file: those that mirror it, and the machines that drive it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+__all__ = ["finders_of"]
+
+_ROOMS = {"sw/splitjoin": "tests/sw", "hw/splitjoin_hw": "tests/hw", "sim/splitjoin_sim": "tests/sim",
+          "boards/splitjoin_boards": "tests/boards"}
+#: Folders of machines, which run whatever they say.
+_MACHINES = ("tests/machine", "tests/disk", "tests/simulation", "tests/schedules")
+#: Folders with tests of a room beside those that mirror it, by the beginning of a file's path: the first that fits.
+_MORE = {
+    "sw/splitjoin/base/": ["tests/disk", "tests/sw/sessions/epochs"],
+    "sw/splitjoin/sessions/epochs/": ["tests/disk", "tests/machine"],
+    "sw/splitjoin/sessions/": ["tests/sw/sessions", "tests/machine"],
+    "sw/splitjoin/spark/streaming/": ["tests/disk"],
+    "sw/splitjoin/rows/": ["tests/sw/sessions", "tests/machine"],
+    "sw/splitjoin/engines/": ["tests/machine"],
+    "sw/splitjoin/link/": ["tests/sw/link"],
+}
+#: Folders whose tests begin a JVM or compile circuits: of these, only the file that mirrors a fault's is run.
+_LONG = ("tests/sw/spark", "tests/sim", "tests/hw")
+#: Files at most, beside the machines.
+_MOST = 4
+
+
+def finders_of(root: Path, file: str) -> list[str]:
+    """The test files in ``root`` for the product file ``file``: first its mirror, then those of its room that speak of
+    what it has, those that say most about it first, and the machines at last.
+    """
+    room = next((room for room in _ROOMS if file.startswith(f"{room}/")), None)
+    if room is None:
+        return []
+    path = Path(_ROOMS[room] + file.removeprefix(room))
+    mirror = path.parent / f"test_{path.stem.strip('_')}.py"
+    more = next((more for start, more in _MORE.items() if file.startswith(start)), [])
+    folders = [str(path.parent), *(one for one in more if one not in _MACHINES)]
+    names = _names((root / file).read_text(), path)
+    found: dict[str, int] = {}
+    for folder in folders if str(path.parent) not in _LONG else []:
+        for one in sorted((root / folder).glob("test_*.py")):
+            text = one.read_text()
+            said = sum(min(len(re.findall(rf"\b{name}\b", text)), 5) for name in names)
+            if said:
+                found[str(one.relative_to(root))] = said
+    near = sorted(found, key=lambda one: (-found[one], one))[:_MOST]
+    machines = [str(one.relative_to(root)) for folder in more if folder in _MACHINES
+                for one in sorted((root / folder).glob("test_*.py"))]
+    return list(dict.fromkeys([*([str(mirror)] if (root / mirror).is_file() else []), *near, *machines]))
+
+
+def _names(source: str, path: Path) -> set[str]:
+    """Words by which tests may speak of a file: of its name and its folder, and what is public in it."""
+    words = {path.stem, *path.stem.split("_"), path.parent.name}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
+            words.add(node.name)
+    return {word for word in words if len(word) > 3}

@@ -1,0 +1,110 @@
+"""Faults that were chosen without a look at the tests: twelve that tests once missed, nineteen of `sampled` (seed 54),
+and 21 that somebody thought of while reading sessions, epochs, files, the link and the daemon.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .mutators import Mutant
+
+__all__ = ["FAULTS", "planted"]
+
+_SESSIONS, _STREAMS = "sessions", "spark/streaming"
+#: Name, file below sw/splitjoin, text that it has once, and the text in its place.
+FAULTS = [
+    # Missed before machines were there.
+    ("file-sync", "base/disk.py", "        yield _file(handle)\n        _disk.sync(handle)\n    finally",
+     "        yield _file(handle)\n    finally"),
+    ("folder-sync", "base/disk.py", "        _disk.sync_folder(path.parent)\n", "        pass\n"),
+    ("recovery-boundary", f"{_SESSIONS}/epochs/folder.py", "if n < end]", "if n <= end]"),
+    ("unordered-state", f"{_SESSIONS}/gate/unordered.py", "return replace(super().state(), passed=dict(self._passed))",
+     "return super().state()"),
+    ("spark-rule", f"{_SESSIONS}/gate/source_queue.py", "        if beyond:\n", "        if False:\n"),
+    ("promise-in-min", f"{_SESSIONS}/gate/lateness.py", "marks = [later(self.own(side, queue), queue.promise) for",
+     "marks = [self.own(side, queue) for"),
+    ("flushed-common", f"{_SESSIONS}/shared/chosen_pairs.py", "            if end is not None:\n",
+     "            if False:\n"),
+    ("window-unlocked", f"{_SESSIONS}/shared/chosen_pairs.py",
+     "        with self._scan.lock:\n            asked = self.check_window(window)",
+     "        if True:\n            asked = self.check_window(window)"),
+    ("tables-unlocked", "server/service.py", "        with self._writing:\n            if not self._writer.settled",
+     "        if True:\n            if not self._writer.settled"),
+    ("token-mode", "server/token.py", "disk.replacing(path, 0o600)", "disk.replacing(path, 0o640)"),
+    ("packed-texts", "engines/cpu/text_ranks.py", "if bits > 62:", "if bits > 64:"),
+    ("cache-subfolder", "base/trust.py", "    if status.st_mode & _OTHERS_WRITE:\n        return f",
+     "    if status.st_mode & stat.S_IWOTH:\n        return f"),
+    # Of `python -m tests.mutation --sample 20 --seed 54`, but for one that changes nothing: digits of a rounded time.
+    ("cache-locks", "base/cache.py", 'path.suffix == ".lock" or', 'path.suffix != ".lock" or'),
+    ("cache-access", "base/cache.py", "if os.access(folder,", "if not os.access(folder,"),
+    ("cache-mode", "base/cache.py", "disk.make_folder(folder, 0o700)", "disk.make_folder(folder, 0o770)"),
+    ("latest-detached", "link/daemon/leases.py", "suitable[min(detached)[1]]", "suitable[max(detached)[1]]"),
+    ("socket-folder", "link/daemon/place.py", "found.st_mode & 0o077:", "found.st_mode & 0o777:"),
+    ("compressed-table", "link/daemon/protocol.py", "            return 0\n        offset",
+     "            return 1\n        offset"),
+    ("flight-batch", "server/flight.py", "if batch is not None:", "if batch is None:"),
+    ("epoch-length", f"{_SESSIONS}/epochs/writer.py", "frontier >= self._began_at + self._every",
+     "frontier > self._began_at + self._every"),
+    ("held-up", f"{_SESSIONS}/gate/gate.py", "if self._finished[side] or (index is not None and self",
+     "if self._finished[side] and (index is not None and self"),
+    ("begin-unlocked", f"{_SESSIONS}/gate/readers.py",
+     "        with self._changed:\n            self._begin = self.end",
+     "        if True:\n            self._begin = self.end"),
+    ("remove-unlocked", f"{_SESSIONS}/gate/readers.py",
+     "        with self._changed:\n            if reader in self._readers:\n                self._readers.remove",
+     "        if True:\n            if reader in self._readers:\n                self._readers.remove"),
+    ("remove-silent", f"{_SESSIONS}/gate/readers.py",
+     "                self._free()\n            self._changed.notify_all()",
+     "                self._free()\n            pass"),
+    ("reader-frontier", f"{_SESSIONS}/gate/readers.py",
+     "self.frontier = None if state.frontier is None else state.frontier[0]", "pass"),
+    ("no-late", f"{_SESSIONS}/limit.py", "or self.late < 0", "or self.late <= 0"),
+    ("frontier-sides", f"{_SESSIONS}/pipeline.py", "if len(times) == len(SIDES):", "if len(times) != len(SIDES):"),
+    ("no-shedder", f"{_SESSIONS}/push_pipeline.py", "None if shedder is None else", "None if shedder is not None else"),
+    ("rows-total", f"{_SESSIONS}/results.py", "        self.total = total\n", "        pass\n"),
+    ("any-age", f"{_SESSIONS}/shared/pair_test.py", "else min(length, _ANY_AGE)", "else max(length, _ANY_AGE)"),
+    ("shared-delivered", f"{_SESSIONS}/shared/streams.py", "self._delivered.add(side, index, len(table))", "pass"),
+    # By hand.
+    ("was-idle", f"{_SESSIONS}/gate/source_queue.py", "self.idle = self.was_idle = True", "self.idle = True"),
+    ("idle-restored", f"{_SESSIONS}/gate/gate.py",
+     "queue.idle, queue.was_idle = source.idle, source.was_idle", "queue.was_idle = source.was_idle"),
+    ("silence-saved", f"{_SESSIONS}/gate/gate.py", "0.0 if now is None else float(now - q.spoke)", "0.0"),
+    ("draws", f"{_SESSIONS}/shedding.py", "generator.advance(first + at)", "generator.advance(at)"),
+    ("expired-back", f"{_SESSIONS}/retained.py", "        self.first_live = live\n        for", "        for"),
+    ("precision-place", "rows/changes.py", "if start >= probe:", "if start > probe:"),
+    ("mask-forgotten", "rows/changes.py", "zip(self._masks[1].place, settled, strict=True)",
+     "zip(self._masks[0].place, settled, strict=True)"),
+    ("join-widened", f"{_SESSIONS}/shared/common_join.py", "                query.pairs.widen(asked)\n",
+     "                pass\n"),
+    ("held-due", f"{_SESSIONS}/multiway_steps.py", "time < frontier - self._delay", "time <= frontier - self._delay"),
+    ("multiway-rows", f"{_SESSIONS}/multiway.py", 'ipc_bytes(pa.Table.from_batches(self._rows, self.schema))',
+     'ipc_bytes(pa.Table.from_batches([], self.schema))'),
+    ("delivered-resumed", f"{_SESSIONS}/session.py", "        self._of.delivered.restore(delivered)\n",
+     "        pass\n"),
+    ("dropped-rows", f"{_SESSIONS}/epochs/layout.py", "_extent(files[-1])[1]", "_extent(files[0])[1]"),
+    ("shared-undo", f"{_SESSIONS}/shared/epochs.py", "undone.append(one)", "pass"),
+    ("short-write", "base/disk.py", "rest = rest[_disk.write(self._handle, rest):]",
+     "rest = rest[max(_disk.write(self._handle, rest), len(rest)):]"),
+    ("others-write", "base/cache.py",
+     "    part.chmod(stat.S_IMODE(part.stat().st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))\n", ""),
+    ("needed-state", f"{_STREAMS}/store.py", "if batch < needed:", "if batch <= needed:"),
+    ("uncommitted-rows", "server/service.py", "number >= committed:", "number > committed:"),
+    ("old-credit", "link/endpoint.py", "if ahead < 1 << 15:", "if True:"),
+    ("bad-frame", "link/frames.py", "good = not (self._bad or self._escape) and", "good = not self._escape and"),
+    ("other-query", "link/daemon/leases.py", "if (lease.token, lease.query) != (token, query):",
+     "if lease.token != token:"),
+    ("detached-twice", "link/daemon/leases.py", "            self._end_detached(lease.key)\n", "            pass\n"),
+]
+
+
+def planted(root: Path) -> dict[str, Mutant]:
+    """The faults by name. Raises `ValueError` for one whose text is not there once any more."""
+    found = {}
+    for name, file, old, new in FAULTS:
+        source = (root / "sw/splitjoin" / file).read_text()
+        if source.count(old) != 1:
+            raise ValueError(f"the fault {name!r} needs a text that sw/splitjoin/{file} has once, but {old!r} is there "
+                             f"{source.count(old)} times; write what it is today")
+        start = source.index(old)
+        found[name] = Mutant(f"sw/splitjoin/{file}", source, start, start + len(old), new, name)
+    return found

@@ -1,0 +1,132 @@
+"""Plants faults in copies of the tree, one at a time, and runs the tests that must find them."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Queue
+
+from .finders import finders_of
+from .mutators import Mutant
+
+__all__ = ["LIMIT", "ROOT", "Copy", "Outcome", "copies", "run"]
+
+ROOT = Path(__file__).parents[2]
+#: CPU seconds that a test may take.
+LIMIT = 60
+#: Seconds without an end after which the tests of a mutant hang, as they may wait for what never comes.
+_HANGS = 600
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the tests said of a mutant. ``found``: the test that fails, empty if it survived; ``seconds``: of CPU
+    time that it took.
+    """
+
+    mutant: Mutant
+    found: str
+    seconds: float = 0.0
+
+
+class Copy:
+    """A copy of the files that git knows, in which faults are planted; the tree itself is never changed."""
+
+    def __init__(self, folder: Path):
+        self.root, self._home = folder / "tree", folder / "home"
+        self._home.mkdir()
+        names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                               check=True, capture_output=True, text=True).stdout.split("\0")
+        for name in names:
+            if name and (ROOT / name).is_file() and not name.startswith("findings/"):
+                (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, self.root / name)
+
+    def test(self, tests: Sequence[str]) -> tuple[int, str]:
+        """Run ``tests`` here until one fails: pytest's exit status, and what it printed."""
+        paths = [str(self.root / room) for room in ("sw", "hw", "sim", "boards")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "HYPOTHESIS_PROFILE": "ci",
+                       "SPLITJOIN_CACHE": str(self._home), "PYTHONDONTWRITEBYTECODE": ""}
+        limit = LIMIT * (len(tests) + 1)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=line", "-p",
+             "tests.mutation.cpu_time", *tests], cwd=self.root, env=environment, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5)))
+        try:
+            said = process.communicate(timeout=_HANGS)[0]
+        except subprocess.TimeoutExpired:
+            said = ""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return process.returncode, said
+
+    def tried(self, mutant: Mutant, tests: Sequence[str]) -> Outcome:
+        """Plant ``mutant``, run ``tests``, by default those of its file, and take it away again."""
+        path, tests = self.root / mutant.file, tests or finders_of(self.root, mutant.file)
+        if not tests:
+            return Outcome(mutant, "")
+        path.write_text(mutant.text)
+        try:
+            status, said = self.test(tests)
+        finally:
+            path.write_text(mutant.source)
+        if status == 0:
+            return Outcome(mutant, "")
+        failed = _FAILED.search(said)
+        if failed is None:
+            return Outcome(mutant, "no end" if status < 0 else "no start")
+        took = re.search(rf"^CPU ([0-9.]+) {re.escape(failed[1])}$", said, re.MULTILINE)
+        return Outcome(mutant, failed[1], float(took[1]) if took else 0.0)
+
+
+@contextmanager
+def copies(n: int) -> Iterator[list[Copy]]:
+    """``n`` copies of the tree, in a folder for temporary files that goes with them."""
+    with tempfile.TemporaryDirectory(prefix="splitjoin-mutation-") as folder:
+        made = []
+        for i in range(n):
+            (Path(folder) / str(i)).mkdir()
+            made.append(Copy(Path(folder) / str(i)))
+        yield made
+
+
+def run(mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] = ()) -> Iterator[Outcome]:
+    """What ``tests``, by default those of its file, say of each of ``mutants``, in ``jobs`` copies at a time.
+
+    Raises `SystemExit` at the end if a test that has failed does so without a fault too.
+    """
+    free: Queue[Copy] = Queue()
+    finders: dict[str, None] = {}
+
+    def tried(mutant: Mutant) -> Outcome:
+        copy = free.get()
+        try:
+            return copy.tried(mutant, tests)
+        finally:
+            free.put(copy)
+
+    with copies(jobs) as made, ThreadPoolExecutor(jobs) as pool:
+        for one in made:
+            free.put(one)
+        for outcome in pool.map(tried, mutants):
+            finders |= {outcome.found: None} if "::" in outcome.found else {}
+            yield outcome
+        if finders:
+            status, said = made[0].test(list(finders))
+            if status:
+                raise SystemExit(f"these tests must pass without a fault, but\n{said}")

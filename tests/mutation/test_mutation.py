@@ -1,0 +1,87 @@
+"""Mutants of a text, the faults that are planted, and the count of those that tests find."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from . import run as runs
+from .__main__ import sampled
+from .finders import finders_of
+from .mutators import KINDS, Mutant, mutants
+from .planted import FAULTS, planted
+from .run import ROOT, run
+
+TEXT = textwrap.dedent('''
+    """A text."""
+    def at(a: int, path):
+        """It has no mutants, nor have messages and annotations."""
+        if a < 3 and path is not None:
+            raise ValueError(f"{a + 1} is less than 3")
+        with lock:
+            disk.sync(path)
+        path.mkdir(0o700)
+        return min(a, 2) == 1
+
+    class One:
+        def restore(self, state):
+            self.a, self.b = state.a, state.b
+''')
+
+
+def changes(kind: str) -> set[tuple[str, str]]:
+    return {(TEXT[one.start:one.end], one.new) for one in mutants("at.py", TEXT) if one.kind == kind}
+
+
+def test_each_kind_of_mutant() -> None:
+    assert {kind: changes(kind) for kind in KINDS} == {
+        "comparison": {("==", "!=")}, "boundary": {("<", "<=")}, "logic": {("and", "or")}, "null": {("is not", "is")},
+        "off-by-one": {("3", "4"), ("2", "3"), ("1", "2")}, "extreme": {("min", "max")},
+        "call": {("disk.sync(path)", "pass"), ("path.mkdir(0o700)", "pass")}, "lock": {("with lock", "if True")},
+        "saved": {("self.a, self.b = state.a, state.b", "pass")}, "permission": {("0o700", "0o770")}}
+
+
+def test_mutants_of_all_sessions_are_python() -> None:
+    for path in sorted((ROOT / "sw/splitjoin/sessions/gate").glob("*.py")):
+        found = mutants(str(path), path.read_text())
+        assert all(ast.dump(ast.parse(one.text)) != ast.dump(ast.parse(one.source)) for one in found)
+
+
+def test_a_sample_has_each_kind_and_is_the_same_for_a_seed() -> None:
+    found = mutants("at.py", TEXT)
+    some = sampled(found, 10, 7)
+    assert {one.kind for one in some} == set(KINDS)
+    assert some == sampled(found, 10, 7) != sampled(found, 10, 8)
+    assert len(sampled(found, 999, 7)) == len(found)
+
+
+def test_each_planted_fault_is_still_a_change_of_the_code() -> None:
+    found = planted(ROOT)
+    assert len(found) == len(FAULTS), "names differ"
+    for one in found.values():
+        assert ast.dump(ast.parse(one.text)) != ast.dump(ast.parse(one.source))
+        assert finders_of(ROOT, one.file)
+
+
+def test_a_fault_is_found_or_survives() -> None:
+    file, mirror = "sw/splitjoin/link/frames.py", "tests/sw/link/test_frames.py"
+    source = (ROOT / file).read_text()
+
+    def one(old: str, new: str) -> Mutant:
+        start = source.index(old)
+        return Mutant(file, source, start, start + len(old), new, "one")
+
+    assert finders_of(ROOT, file)[0] == mirror
+    outcomes = list(run([one("whole = content + zlib", "whole = zlib"), one("#: The", "# The")], 1, [mirror]))
+    assert [outcome.found.partition("::")[0] for outcome in outcomes] == [mirror, ""]
+    assert (ROOT / file).read_text() == source, "the tree is never changed"
+
+
+def test_a_test_that_fails_without_a_fault_is_no_finder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs.Copy, "__init__", lambda self, folder: None)
+    monkeypatch.setattr(runs.Copy, "tried", lambda self, mutant, tests: runs.Outcome(mutant, "tests/a.py::b"))
+    monkeypatch.setattr(runs.Copy, "test", lambda self, tests: (1, "b failed"))
+    with pytest.raises(SystemExit, match="these tests must pass without a fault, but\nb failed"):
+        list(run(mutants("at.py", TEXT)[:1], 1))
