@@ -7,11 +7,15 @@ STAMP  := $(VENV)/.installed
 # Tests at a time: one more than the two cores of a small machine, as those of Spark mostly wait.
 JOBS   ?= 3
 
+# Platforms of released wheels (splitjoin/engines/cpu/loops/build.py), and the one whose wheel `make release` installs.
+PLATFORMS := manylinux2014_x86_64 manylinux2014_aarch64 macosx_11_0_arm64 macosx_11_0_x86_64 win_amd64
+HERE      ?= manylinux2014_$(shell uname -m)
+
 # A host name that does not resolve crashes Spark's JVM.
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs machines findings formal mutation check bench soak soak-link soak-spark soak-server chaos spark-streams spark-versions spark-cluster fuzz disk synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs machines findings formal mutation sanitize check bench soak soak-link soak-spark soak-server chaos spark-streams spark-versions spark-cluster fuzz disk synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +63,9 @@ findings: ## Surprises about other people's tools, each in a temporary folder of
 formal: $(STAMP) ## All formal proofs, each also with planted faults; the quick ones are among the tests too.
 	$(BIN)/python -m tests.formal
 	$(BIN)/python -m tests.formal.any_size
+
+sanitize: $(STAMP) ## The compiled loops of whole tables under the sanitizers for addresses and undefined behaviour (minutes).
+	$(BIN)/python -m tests.support.sanitized
 
 check: lint types test ## What CI runs.
 
@@ -131,17 +138,21 @@ constraints: $(STAMP) ## Write the versions that .venv has to constraints.txt, a
 	mv build/constraints constraints.txt
 
 # The bill of materials lists what an environment with all extras for users has, in the tested versions.
-release: $(STAMP) ## Wheel, sdist, constraints and a bill of materials (CycloneDX), with checksums, in build/release.
+# Wheels for other platforms have a library of compiled loops that zig builds here.
+release: $(STAMP) ## Wheels, sdist, constraints and a bill of materials (CycloneDX), with checksums, in build/release.
 	rm -rf build/release build/release-tools build/release-users
 	$(BIN)/python -m tests.spark_versions --download 3.5.8
-	SPLITJOIN_SPARK_JARS="$(CURDIR)/build/spark/3.5.8/pyspark/jars:$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/pyspark/jars)" \
-		$(BIN)/python -m build --outdir build/release .
+	$(BIN)/python -m build --sdist --outdir build/release .
+	for platform in $(PLATFORMS); do \
+		SPLITJOIN_PLATFORM=$$platform \
+		SPLITJOIN_SPARK_JARS="$(CURDIR)/build/spark/3.5.8/pyspark/jars:$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/pyspark/jars)" \
+		$(BIN)/python -m build --wheel --outdir build/release . || exit 1; done
 	cp constraints.txt build/release/
 	$(PYTHON) -m venv build/release-tools
-	build/release-tools/bin/python -m pip install --quiet "$$(echo build/release/*.whl)[release]"
+	build/release-tools/bin/python -m pip install --quiet "$$(echo build/release/*-$(HERE).whl)[release]"
 	$(PYTHON) -m venv build/release-users
 	build/release-users/bin/python -m pip install --quiet --constraint constraints.txt \
-		"$$(echo build/release/*.whl)[emulator,connect]"
+		"$$(echo build/release/*-$(HERE).whl)[emulator,connect]"
 	build/release-tools/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
 		--output-format JSON --output-file build/release/splitjoin.cdx.json build/release-users/bin/python
 	cd build/release && sha256sum *.whl *.tar.gz constraints.txt splitjoin.cdx.json > SHA256SUMS

@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 import splitjoin
 from bench.first_hour import run
 from bench.record import Recorder, options_of
-from splitjoin.engines.cpu.table_compilation import compile_loops
 from splitjoin.joins import in_parts
 
 __all__ = ["FORMS", "measure"]
@@ -118,7 +117,6 @@ def main() -> None:
     options.add_argument("--rows", type=int, nargs="+", help="rows of each file")
     options.add_argument("--only", choices=list(FORMS), nargs="+", default=list(FORMS), help="measure these forms")
     chosen = options.parse_args()
-    compile_loops()
     for rows in chosen.rows or ((100_000,) if chosen.quick else ROWS):
         out = Recorder("large_files", quick=chosen.quick, part=f"{rows:,} rows")
         measure(out, rows, tuple(chosen.only))

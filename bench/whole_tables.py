@@ -22,7 +22,6 @@ from bench.rivals_environment import rival
 from bench.table_cases import JOINS
 from bench.table_joins import ENGINES, LIMIT, MEMORY, SHORT, SPLITJOIN, has
 from splitjoin.base.processors import processors
-from splitjoin.engines.cpu.table_compilation import compile_loops
 
 ROOT = Path(__file__).parent.parent
 #: Where Python keeps the bytecode of what is measured.
@@ -95,7 +94,6 @@ def main() -> None:
     options.add_argument("--within", type=float, nargs=2, metavar=("OURS", "RIVALS"), default=(1e9, 1e9),
                          help="leave out what is expected to take longer than so many seconds")
     chosen = options.parse_args()
-    compile_loops()
     for rows in chosen.rows or ((20_000,) if chosen.quick else ROWS):
         for join in JOINS:
             if any(text == join or (text in join and text not in JOINS) for text in chosen.only):

@@ -21,6 +21,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import splitjoin
+from splitjoin.engines.cpu.loops.build import library_name
 
 from .conftest import LONGEST
 
@@ -76,7 +77,9 @@ def tracked_files() -> list[Path]:
 
 
 def test_archives_depend_on_the_files_alone(tmp_path: Path) -> None:
-    """Neither on their dates and modes nor on the folder; the wheel has the four packages, and the sdist every file."""
+    """Neither on their dates and modes nor on the folder; the wheel has the four packages and the library of compiled
+    loops, and the sdist every file.
+    """
     made = []
     for turn in range(2):
         source = tmp_path / f"source{turn}"
@@ -94,7 +97,8 @@ def test_archives_depend_on_the_files_alone(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "dist0" / wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert packed == {"/".join(path.parts[1:]) for path in tracked_files()
-                      if path.parts[0] in ("sw", "hw", "sim", "boards")}
+                      if path.parts[0] in ("sw", "hw", "sim", "boards")} | {
+                          f"splitjoin/engines/cpu/loops/{library_name()}"}
     with tarfile.open(tmp_path / "dist0" / sdist) as listed:
         names = {one.name.partition("/")[2] for one in listed if one.isfile()}
     assert names == {*map(str, tracked_files()), "PKG-INFO"}
@@ -118,7 +122,7 @@ def test_constraints_are_what_the_tests_run_with() -> None:
 
 def test_no_file_is_under_another_licence() -> None:
     """A file of somebody else's must be listed in CONTRIBUTING.md, with its licence, and so be passed on with it."""
-    kinds = {".py", ".v", ".h", ".cpp", ".vlt", ".json", ".svg", ".js", ".css"}
+    kinds = {".py", ".v", ".h", ".hpp", ".cpp", ".vlt", ".json", ".svg", ".js", ".css"}
     marked = [str(path) for path in tracked_files() if path.suffix in kinds
               and re.search(r"(?i)copyright (\(c\)|©|\d{4})|SPDX-License-Identifier: (?!Apache-2\.0)",
                             (ROOT / path).read_text(encoding="utf-8"))]

@@ -13,7 +13,6 @@ from splitjoin.base.progress import progress_bar
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.common_queries import common_queries
-from splitjoin.engines.cpu.table_compilation import compile_loops
 from splitjoin.joins.arranged import arranged, whole_window
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -51,9 +50,6 @@ def run_warmup(args: argparse.Namespace) -> None:
             bar.update()
     for on, *_ in queries:
         print(f"compiled  {on}")
-    if not any(given):
-        compile_loops()
-        print("compiled  whole tables")
     print(f"{time.monotonic() - began:.1f} s; the cache is {folder}")
 
 

@@ -41,8 +41,7 @@ from ..merging import merged_slices, places_among, taken
 from .session import BatchSession
 from .suitable import suits_runs
 
-__all__ = ["Child", "Compilation", "OpenCompiled", "compile_alone", "compile_query", "compile_sample", "start_child",
-           "toolchain"]
+__all__ = ["Child", "Compilation", "OpenCompiled", "compile_query", "compile_sample", "toolchain"]
 
 #: Opens a compiled session of a query with an engine: "auto", "index", "sorted" or "nested".
 OpenCompiled = Callable[[Query, str], BatchSession]
@@ -134,24 +133,24 @@ class Compilation:
             _write_sample(sample, self._query, self._engine, coming.split(_SAMPLE)[0])
             sample.flush()
             sample.seek(0)
-            self._child = start_child("splitjoin.engines.cpu.device", "compile_in_background", self._marker, sample)
+            self._child = _start_child(self._marker, sample)
         if self._child is None:
             self._again = time.monotonic() + self._retry
 
 
-def start_child(module: str, function: str, marker: str, sample: IO[bytes] | None = None) -> Child | None:
-    """A process that calls ``function`` of ``module`` with ``marker``, at low priority, and reads ``sample``; None
-    where as many run as may. Raises `OSError` and `NoCache` where it cannot be.
+def _start_child(marker: str, sample: IO[bytes]) -> Child | None:
+    """A process that compiles what ``sample`` needs, at low priority, and makes the ``marker``; None where as many run
+    as may. Raises `OSError` and `NoCache` where it cannot be.
     """
     _children[:] = [child for child in _children if child.code is None]
     if len(_children) >= _SLOTS:
         return None
     cache_folder()  # without one there is no place for what the process compiles
     tell("the first results come without compiled loops; these are compiled meanwhile, once for this machine")
-    code = f"import os, sys; os.nice(10); from {module} import {function} as run; run(*sys.argv[1:])"
-    files: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in (0, 1, 2)]
-    if sample is not None:
-        files[0] = (os.POSIX_SPAWN_DUP2, sample.fileno(), 0)
+    code = ("import os, sys; os.nice(10); from splitjoin.engines.cpu.device import compile_in_background as run; "
+            "run(*sys.argv[1:])")
+    files: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, sample.fileno(), 0), *(
+        (os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in (1, 2))]
     # Not subprocess.Popen, which minds that its process outlives it. A session of its own keeps Ctrl-C from it.
     child = Child(os.posix_spawn(
         sys.executable, python_command(code, marker), {**os.environ, **SAFE, "PYTHONPATH": python_path()},
@@ -161,21 +160,16 @@ def start_child(module: str, function: str, marker: str, sample: IO[bytes] | Non
 
 
 def compile_sample(sample: IO[bytes], marker: str, open_compiled: OpenCompiled) -> int:
-    """Compile what the query of ``sample`` needs, and make the ``marker``. Returns the exit code of the process."""
-    query, engine, coming = _read_sample(sample)
-    return compile_alone(marker, lambda: compile_query(query, engine, coming, open_compiled))
-
-
-def compile_alone(marker: str, compile_all: Callable[[], None]) -> int:
-    """Call ``compile_all``, which makes the ``marker``, unless another process does, or as many compile as may. Returns
-    the exit code of the process.
+    """Compile what the query of ``sample`` needs, and make the ``marker``, unless another process does, or as many
+    compile as may. Returns the exit code of the process.
     """
+    query, engine, coming = _read_sample(sample)
     folder = place(marker).parent
     slots = [folder / f"compiling-{n}.lock" for n in range(_SLOTS)]
     with try_lock([folder / f"{marker.rpartition('/')[2]}.lock"]) as mine, try_lock(slots if mine else []) as free:
         if not free:
             return _BUSY
-        compile_all()
+        compile_query(query, engine, coming, open_compiled)
     return 0
 
 

@@ -23,7 +23,6 @@ from .numpy_session import NumpySession
 from .pair_count import counted_pairs
 from .session import BatchSession
 from .suitable import check_engine
-from .table_compilation import TableCompilation
 from .table_work import Work
 from .tiered import TieredSession
 from .tuning import DEFAULTS, Tuning
@@ -35,8 +34,6 @@ CpuEngine = Literal["auto", "index", "sorted", "nested", "sliding", "key-oij", "
 #: Engines that fold aggregates without making pairs (`splitjoin.rows.interval_joins`).
 INTERVAL_ENGINES = ("sliding", "key-oij", "scale-oij")
 CompileTime = Literal["background", "first"]
-
-_table_loops = TableCompilation()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,11 +107,11 @@ class CpuDevice(Device):
 
     def join_tables(self, query: Query, arrivals: Arrivals, room: int, tell: Tell = untold) -> TableAnswer | None:
         """As `Device.join_tables`, unless the user asks for an engine."""
-        return None if self._is_asked else join_tables(query, arrivals, room, self._table_work(len(arrivals), tell))
+        return None if self._is_asked else join_tables(query, arrivals, room, self._table_work(tell))
 
     def count_pairs(self, query: Query, arrivals: Arrivals, room: int) -> int | None:
         """As `Device.count_pairs`."""
-        return counted_pairs(query, arrivals, room, self._table_work(len(arrivals)))
+        return counted_pairs(query, arrivals, room, self._table_work())
 
     @property
     def host_folds(self) -> HostFolds | None:
@@ -128,15 +125,15 @@ class CpuDevice(Device):
         """As `Device.of_pairs`."""
         return replace(self, engine="auto") if self.engine in INTERVAL_ENGINES else self
 
-    def _table_work(self, rows: int, tell: Tell = untold) -> Work:
-        """The threads and loops for whole tables of so many rows in all. ``tell``: as of `Device.join_tables`."""
-        return Work(self.workers, Team(self.workers), _table_loops.for_rows(rows, self._compile_time),
-                    self.tuning, tell)
+    def _table_work(self, tell: Tell = untold) -> Work:
+        """The threads for whole tables. ``tell``: as of `Device.join_tables`."""
+        _ = self._compile_time  # each join tells of a wrong word
+        return Work(self.workers, Team(self.workers), self.tuning, tell)
 
     @property
     def _is_asked(self) -> bool:
-        """True if the user asks for an engine of sessions, or for one that is not there, of which `open` tells."""
-        return self.engine != "auto" or (self._compile_time == "first" and not has_numba())
+        """True if the user asks for an engine of sessions."""
+        return self.engine != "auto"
 
     @property
     def _compile_time(self) -> str:

@@ -42,7 +42,7 @@ def equal_pairs(query: Query, incoming: Arrivals, visible: Spans, room: int, wor
     than ``room``.
     """
     terms = terms_of(query.predicate)
-    if terms is None or terms[1] is not None or query.order.kind == "left" or work.loops is None:
+    if terms is None or terms[1] is not None or query.order.kind == "left":
         return None
     if work.team.size >= _THREADS or (visible.limits and visible.lengths is None):
         return None
@@ -65,7 +65,6 @@ def equal_pairs(query: Query, incoming: Arrivals, visible: Spans, room: int, wor
 
 def _all(incoming: Arrivals, groups: KeyGroups, most: int, work: Work) -> tuple[Rows, Rows] | None:
     """The rows of R and S of all pairs; None if they are more than ``most``, or many for each tuple."""
-    assert work.loops is not None
     if groups.count * _FEW < len(incoming.s):
         return None
     times = [aligned(incoming.times(side)) if incoming.is_timed else _NONE for side in SIDES]
@@ -83,7 +82,6 @@ def _all(incoming: Arrivals, groups: KeyGroups, most: int, work: Work) -> tuple[
 def _in_time(incoming: Arrivals, groups: KeyGroups, visible: Spans, most: int,
              work: Work) -> tuple[Rows, Rows] | None:
     """The same of the pairs within the lengths of ``visible``."""
-    assert work.loops is not None
     assert visible.lengths is not None
     if visible.pairs > most * groups.count:  # if all keys are as many
         return None

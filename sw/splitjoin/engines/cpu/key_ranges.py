@@ -1,4 +1,4 @@
-"""Ranges of a stream sorted by its equal keys and one key, for each tuple of the other: by partitions, or NumPy."""
+"""Ranges of a stream sorted by its equal keys and one key, for each tuple of the other, by partitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy.typing as npt
 from splitjoin.lang.schema import Side, other_side
 from splitjoin.plan.keys import Codes
 
-from .key_order import KeyOrder, Ranges
+from .key_order import Ranges
 from .partitions import PartitionedRanges
 from .runs_of_keys import Groups
 from .sorting import counts_below, dense_ranks
@@ -21,8 +21,6 @@ Rows = npt.NDArray[np.int64]
 
 def ranges_by_row(groups: Groups, stored: Side, keys: Codes, low: Codes, high: Codes, work: Work) -> Ranges:
     """For each tuple of the other stream the range of its group whose ``keys`` are from ``low`` to ``high``."""
-    if work.loops is None:
-        return KeyOrder(groups.of(stored), groups.count, keys).ranges(groups.of(other_side(stored)), low, high)
     found = partitioned_ranges(groups, stored, keys, low, high, work)
     return Ranges(found.order, *found.by_row(len(low)))
 

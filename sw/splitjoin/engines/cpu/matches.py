@@ -46,10 +46,10 @@ _BY = {(False, True): "by the first key beyond each bound", (True, False): "by e
 def matches_of(query: Query, incoming: Arrivals, work: Work) -> TableMatches | None:
     """The tuples of R that have a partner, for a semi or anti join of tables all of whose pairs are within the windows.
 
-    None where the condition is another one, a type has no codes of 64 bits, or there are no loops.
+    None where the condition is another one, or a type has no codes of 64 bits.
     """
     terms = None if query.kind.is_asof else terms_of(query.predicate)
-    if work.loops is None or terms is None:
+    if terms is None:
         return None
     equalities, bound = terms
     values = None if bound is None else _values(bound, incoming)
@@ -253,7 +253,6 @@ class _Found:
 
 def _by_keys(query: Query, incoming: Arrivals, groups: KeyGroups, work: Work) -> _Found:
     """By equal keys alone: by the first row of each group."""
-    assert work.loops is not None
     loops, rows_s = work.loops, len(incoming.s)
     first, met = np.full(groups.count + 1, rows_s), np.empty(len(incoming.r), np.uint8)
     loops["first_rows"](groups.s, groups.least, groups.count, first)
@@ -268,7 +267,6 @@ def _by_keys(query: Query, incoming: Arrivals, groups: KeyGroups, work: Work) ->
 
 def _by_values(query: Query, incoming: Arrivals, values: _Values, groups: KeyGroups, work: Work) -> _Found:
     """By the greatest value of each group."""
-    assert work.loops is not None
     loops = work.loops
     best, seen = np.zeros(groups.count, np.int64), np.zeros(groups.count, np.uint8)
     met, risen = np.zeros(len(incoming.r), np.uint8), _NONE

@@ -55,7 +55,6 @@ def _noted(spans: list[tuple[int, int]], step: int, groups: Groups, work: Work) 
 
     ``step``: 1 for the last row of each, −1 for the first.
     """
-    assert work.loops is not None
     loops, of_s, found = work.loops, groups.of("s"), [np.full(groups.count, -1) for _ in range(len(spans) + 1)]
     work.map(lambda n: loops["note_rows"](of_s[slice(*spans[n])], spans[n][0], step, found[n + 1]), range(len(spans)))
     for before, after in pairwise(found):
@@ -66,7 +65,6 @@ def _noted(spans: list[tuple[int, int]], step: int, groups: Groups, work: Work) 
 def _found(name: str, ends: Rows, limits: Rows, parts: list[slice], seen: list[int], noted: list[Rows],
            groups: Groups, work: Work) -> Rows:
     """The partners by the loop ``name``, for each part from row ``seen`` of S on, with what is ``noted`` before."""
-    assert work.loops is not None
     loop, partner = work.loops[name], np.empty(len(ends), np.int64)
     groups_r, groups_s = groups.of("r"), groups.of("s")
     work.map(lambda n: loop(ends[parts[n]], limits[parts[n]], groups_r[parts[n]], groups_s, seen[n], noted[n],

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
-from ..arrival import Arrivals, MergedTables, R
+from ..arrival import Arrivals, MergedTables
 from .partitions import ordered_pairs
 from .table_work import Work, aligned
 
@@ -30,8 +30,8 @@ _NONE = np.empty(0, np.int64)
 
 
 def place(incoming: Arrivals, work: Work) -> None:
-    """Have ``incoming`` know the positions of all tuples, by loops if there are some."""
-    if work.loops is None or not isinstance(incoming, MergedTables) or not incoming.is_timed:
+    """Have ``incoming`` know the positions of all tuples, by loops if it is two tables with times."""
+    if not isinstance(incoming, MergedTables) or not incoming.is_timed:
         return
     loops, sizes = work.loops, (len(incoming.r), len(incoming.s))
     of, stream = [np.empty(n, np.int64) for n in sizes], np.empty(len(incoming), np.uint8)
@@ -81,7 +81,7 @@ class PairOrder:
         compute them.
         """
         incoming, work = self._incoming, self._work
-        if self._by_turns and work.loops is not None:
+        if self._by_turns:
             return _NONE, _NONE, _NONE, np.empty(0, np.uint8)
         of, number = (incoming.positions("r"), incoming.positions("s")), np.empty(len(incoming), np.int64)
         parts = [(positions, mine) for positions, n in zip(of, self._sizes, strict=True) for mine in work.slices(n)]
@@ -92,12 +92,9 @@ class PairOrder:
         """The pairs of the rows ``r`` and ``s`` (n,) as numbers (n,)."""
         if self._by_rows:
             return r << self._bits | s
-        if self._work.loops is not None:
-            found = np.empty(len(r), np.int64)
-            self._work.loops["pack"](r, s, *self._places[:2], min(self._sizes), self._bits, found)
-            return found
-        at_r, at_s = self._places[0][r], self._places[1][s]
-        return np.maximum(at_r, at_s) << self._bits | np.where(at_r > at_s, s, r)
+        found = np.empty(len(r), np.int64)
+        self._work.loops["pack"](r, s, *self._places[:2], min(self._sizes), self._bits, found)
+        return found
 
     def of_partners(self, r: Rows, s: Rows) -> tuple[Rows, Rows, Rows | None]:
         """As `unpacked`, of pairs of the rows ``r``, which rise, with one partner ``s`` each (n,). No positions, where
@@ -141,13 +138,11 @@ class PairOrder:
         def unpack(ordered: Rows, mine: slice) -> None:
             self._unpack(ordered[mine], r[mine], s[mine], ordered[mine])
 
-        if self._work.loops is not None and self._is_sorted:
+        if self._is_sorted:
             ordered = ordered_pairs(self._work, packed, max(1, len(self._incoming)) << self._bits, unpack)
         else:
             ordered = np.concatenate([_NONE, *packed])
             packed.clear()
-            if self._is_sorted:
-                ordered.sort()
             self._work.each(total, partial(unpack, ordered))
         return r, s, ordered
 
@@ -155,7 +150,7 @@ class PairOrder:
         """Write the rows of the pairs ``packed`` (n,) and the position of the later one: (n,) each. ``at`` may be
         ``packed``.
         """
-        if self._work.loops is not None and not self._by_rows:
+        if not self._by_rows:
             _, _, numbers, stream = self._places
             self._work.loops["unpack"](packed, self._bits, stream, numbers, min(self._sizes),
                                        int(self._sizes[1] > self._sizes[0]), r, s, at)
@@ -164,9 +159,5 @@ class PairOrder:
         if not self._has_places:
             r[:], s[:] = high, low
             return
-        of_r, of_s, numbers, stream = self._places
-        if self._by_rows:
-            r[:], s[:], at[:] = high, low, np.maximum(of_r[high], of_s[low])
-        else:
-            is_r, number = (stream == R)[high], numbers[high]
-            r[:], s[:], at[:] = np.where(is_r, number, low), np.where(is_r, low, number), high
+        of_r, of_s, _, _ = self._places
+        r[:], s[:], at[:] = high, low, np.maximum(of_r[high], of_s[low])

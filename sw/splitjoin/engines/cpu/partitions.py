@@ -59,7 +59,6 @@ class PartitionedRanges:
     """
 
     def __init__(self, work: Work, numbers: tuple[Rows, Rows], count: int, keys: Codes, low: Codes, high: Codes):
-        assert work.loops is not None
         self._work, self._loops = work, work.loops
         (probing, stored), (least, most) = numbers, _extremes(work, keys)
         stride = most - least + 1
@@ -220,7 +219,6 @@ def ordered_pairs(work: Work, packed: list[Rows], most: int, then: Callable[[Row
     """The numbers of all arrays ``packed``, from 0 to before ``most``, in rising order. ``then`` is called with them
     and each part of them that has been sorted, while it is in a cache, and may overwrite it. Empties ``packed``.
     """
-    assert work.loops is not None
     loops, total = work.loops, sum(map(len, packed))
     wanted = max(1, min(_PARTS, total // _SORTED))
     shift = max(0, (most - 1).bit_length() - (wanted - 1).bit_length())

@@ -166,7 +166,7 @@ def _within_one(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, 
     how = "by the first partner of each run of sorted keys"
     if kind.how != "semi":
         return Partners(np.where(some, 0, -1), how, int(np.count_nonzero(some)))
-    if work.loops is not None and tried <= _FEW * len(low):
+    if tried <= _FEW * len(low):
         loops, first = work.loops, np.empty(len(low), np.int64)
         work.map(lambda mine: loops["least_rows"](ranges.order, ranges.start[mine], ranges.end[mine], first[mine]),
                  work.slices(len(low)))
@@ -238,17 +238,16 @@ def _beyond_in_groups(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Gr
     if kind.how == "anti":
         return Partners(np.where(some, 0, -1), "by the last key of each group", 0)
     partner = np.full(len(numbers), -1)
-    if work.loops is not None:
-        known, rows = np.full(len(bounds.keys), -1), np.arange(len(numbers))
-        known[order] = places
-        if incoming.is_timed:
-            place(incoming, work)
-        before = incoming.positions("r") - rows if incoming.is_timed else np.minimum(rows, len(known))
-        last = last_partners(before, None, groups, work)
-        in_time = some & (last >= 0)
-        in_time &= known[last] >= wanted
-        partner[in_time] = 0
-        some &= ~in_time
+    known, rows = np.full(len(bounds.keys), -1), np.arange(len(numbers))
+    known[order] = places
+    if incoming.is_timed:
+        place(incoming, work)
+    before = incoming.positions("r") - rows if incoming.is_timed else np.minimum(rows, len(known))
+    last = last_partners(before, None, groups, work)
+    in_time = some & (last >= 0)
+    in_time &= known[last] >= wanted
+    partner[in_time] = 0
+    some &= ~in_time
     late = np.flatnonzero(some)
     partner[late] = order[np.searchsorted(places, wanted[late])]
     return Partners(partner, "by the first key beyond each bound", len(late))
@@ -290,11 +289,11 @@ def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, sear
     if not kind.is_asof:
         if search.is_direct and visible.hold_all:
             return groups.firsts
-        if search.is_direct and work.loops is not None:
+        if search.is_direct:
             return first_partners(visible.start, visible.end, groups, work)
         return find(visible.start, visible.end, False)
     limits = _NO_LIMITS
-    if search.is_direct and work.loops is not None:
+    if search.is_direct:
         found, limits = _passed(kind, incoming, visible, groups, work)
     else:
         found = {name: find(start, end, name == "back") for name, start, end in _looked(kind, incoming, visible, work)}
@@ -304,15 +303,10 @@ def _chosen(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups, sear
     if not groups.sizes[1]:
         return back
     times, times_s = (aligned(incoming.times(of) if incoming.is_timed else incoming.positions(of)) for of in SIDES)
-    if work.loops is not None:
-        loops, nearer = work.loops, np.empty(len(times), np.int64)
-        work.map(lambda mine: loops["nearer"](times[mine], times_s, back[mine], fore[mine], *limits, nearer[mine]),
-                 work.slices(len(times)))
-        return nearer
-    # As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
-    to_back = times.view(np.uint64) - times_s[back].view(np.uint64)
-    to_fore = times_s[fore].view(np.uint64) - times.view(np.uint64)
-    return np.where((back >= 0) & ((fore < 0) | (to_back <= to_fore)), back, fore)
+    loops, nearer = work.loops, np.empty(len(times), np.int64)
+    work.map(lambda mine: loops["nearer"](times[mine], times_s, back[mine], fore[mine], *limits, nearer[mine]),
+             work.slices(len(times)))
+    return nearer
 
 
 def _passed(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups,
@@ -320,7 +314,6 @@ def _passed(kind: Kind, incoming: Arrivals, visible: Spans, groups: Groups,
     """The last partners before each tuple of R, "back", and the first ones behind it, "fore", by equal keys alone; and
     how much earlier and later than it those of a join in both directions may be.
     """
-    assert work.loops is not None
     lengths, found = visible.lengths, dict[str, Rows]()
     if lengths is None or not visible.limits:
         every = visible.hold_all

@@ -66,7 +66,7 @@ _Folded = tuple[str, Ints, Mapping[Term, "_Fold | _GroupFold"]]
 
 def _by_groups(query: Query, incoming: Arrivals, asked: Mapping[Term, Vector | None], work: Work) -> _Folded | None:
     """By a total for each key, if the condition is equalities of numbers alone."""
-    terms = terms_of(query.predicate) if work.loops is not None else None
+    terms = terms_of(query.predicate)
     groups = None if terms is None or terms[1] is not None else groups_of(terms[0], incoming, None, work)
     if groups is None:
         return None
@@ -137,7 +137,6 @@ class _GroupFold:
     """
 
     def __init__(self, kind: str, vector: Vector | None, groups: KeyGroups, work: Work):
-        assert work.loops is not None
         self._kind, self._denominator = kind if vector is not None else "count", 1
         self._groups, keys, n, nothing = groups, groups.s, groups.count, np.empty(0, np.int64)
         if vector is not None:

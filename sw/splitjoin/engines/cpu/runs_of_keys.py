@@ -49,20 +49,13 @@ class Groups:
         r, s = (np.zeros(len(possible), np.int64) if all_ else np.subtract(possible, 1, dtype=np.int64)
                 for possible, all_ in zip((possible_r, possible_s), every, strict=True))
         for codes in points:
-            if self._work.loops is not None:
-                more = self._add(codes, (r, s))
-            else:
-                more_r, more_s, more = _numbered(*codes, r >= 0, s >= 0)
-                r, s = (np.where((old < 0) | (new < 0), -1, old * more + new)
-                        for old, new in ((r, more_r), (s, more_s)))
-            self.count *= more
+            self.count *= self._add(codes, (r, s))
             if self.count > _SPREAD * len(s) + 1:  # so that the product of the next fits 64 bits
                 r, s, self.count = _numbered(r.view(np.uint64), s.view(np.uint64), r >= 0, s >= 0)
         self._numbers = {"r": r, "s": s}
 
     def _add(self, codes: tuple[Codes, Codes], numbers: tuple[Rows, Rows]) -> int:
         """Combine the ``numbers`` of R and S, in place, with those of their ``codes``; returns how many there are."""
-        assert self._work.loops is not None
         loops, map_, (r, s) = self._work.loops, self._work.map, (self._work.slices(n) for n in self.sizes)
         ends = np.array([(2**64 - 1, 0)] * len(s), np.uint64)
         map_(lambda n: loops["extremes"](codes[1][s[n]], numbers[1][s[n]], ends[n]), range(len(s)))
@@ -81,7 +74,6 @@ class Groups:
         """A `_hash_table` of S. Where few keys are different, threads make one of each slice, and then one is made of
         their keys, which has the same numbers, as these count the keys in the order of their first tuples.
         """
-        assert self._work.loops is not None
         make, slices = partial(_hash_table, self._work.loops), self._work.slices(len(keys))
         if len(slices) > 1 and self._work.team.size > 1:
             first = make(keys[slices[0]], numbers[slices[0]])
@@ -159,11 +151,7 @@ class Groups:
     def firsts(self) -> Rows:
         """For each tuple of R the first row id of its group; −1 for none."""
         numbers, first = self.of("s"), np.full(self.count + 1, -1)  # the last one is that of no group
-        if self._work.loops is not None:
-            self._work.loops["note_rows"](numbers, 0, -1, first)
-        else:
-            first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # of several, the last one counts
-            first[-1] = -1
+        self._work.loops["note_rows"](numbers, 0, -1, first)
         return first[self.of("r")]
 
     def _rows_at(self, positions: Rows) -> Rows:

@@ -21,14 +21,14 @@ __all__ = ["SecondKey"]
 
 Rows = npt.NDArray[np.int64]
 
-#: Tuples of the smallest runs, and runs of each larger one, as `table_loops.expand_within` has them.
+#: Tuples of the smallest runs, and runs of each larger one, as the loop `expand_within` has them.
 _RUN, _FAN = 16, 4
 
 
 class SecondKey:
     """The ``keys`` (n,) of tuples in the order of another key, and the interval ``low`` to ``high`` of each probe (m,).
 
-    ``loops``: those of `table_loops`.
+    ``loops``: the compiled ones.
     """
 
     def __init__(self, loops: Mapping[str, Any], keys: Codes, low: Codes, high: Codes):

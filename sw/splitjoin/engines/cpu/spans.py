@@ -54,7 +54,7 @@ class Spans:
         """The number of pairs in the ranges."""
         if not self.limits:
             return self._rows[0] * self._rows[1]
-        if self.lengths is not None and self._work.loops is not None and "start" not in self.__dict__:
+        if self.lengths is not None and "start" not in self.__dict__:
             return sum(self._work.each(self._rows[0], self._pairs_within))
         start, end = self.start, self.end
         return sum(self._work.each(len(start), lambda mine: int(np.maximum(end[mine] - start[mine], 0).sum())))
@@ -62,7 +62,6 @@ class Spans:
     def _pairs_within(self, mine: slice) -> int:
         """The number of pairs of some tuples of R, where only times limit the ranges."""
         assert self.lengths is not None
-        assert self._work.loops is not None
         times, times_s = self._incoming.times("r")[mine], aligned(self._incoming.times("s"))
         counts = np.empty((2, len(times)), np.int64)
         for end, by in enumerate((-self.lengths[0], self.lengths[1])):

@@ -1,4 +1,4 @@
-"""What whole tables are joined with: as many threads as the work pays for, and compiled loops where there are some."""
+"""What whole tables are joined with: as many threads as the work pays for, and compiled loops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..device import TableWay, Tell, untold
 from ..slices import Slices
 from .helpers import Team
-from .sorting import counts_below
+from .loops import loops
 from .tuning import DEFAULTS, Tuning
 
 __all__ = ["Work", "aligned", "plain_work"]
@@ -29,14 +29,12 @@ _AT_ONCE, _SHORT = 8, 4
 
 @dataclass
 class Work(Slices):
-    """A team of up to ``threads``, and the functions of `table_loops` by name; None where NumPy does the work.
-    Sizes are those of ``tuning``. ``tell`` gets each way that is begun. ``expected``: nanoseconds of the work, as far
-    as is known.
+    """A team of up to ``threads``. Sizes are those of ``tuning``. ``tell`` gets each way that is begun. ``expected``:
+    nanoseconds of the work, as far as is known.
     """
 
     threads: int
     team: Team
-    loops: Mapping[str, Any] | None = None
     tuning: Tuning = DEFAULTS
     tell: Tell = untold
     expected: float = 0.0
@@ -45,6 +43,11 @@ class Work(Slices):
         """Have as many threads as so much work pays for."""
         self.expected = nanoseconds
         self.team.size = max(1, min(self.threads, int(nanoseconds / self.tuning.table_share)))
+
+    @property
+    def loops(self) -> Mapping[str, Callable[..., int]]:
+        """The compiled loops by name."""
+        return loops()
 
     @property
     def text(self) -> str:
@@ -76,12 +79,10 @@ class Work(Slices):
         return self.tuning.table_rows
 
     def counts_below(self, ordered: Rows, wanted: Rows, *, equal: bool = False) -> Rows:
-        """As `sorting.counts_below`, of numbers both of which rise."""
-        if self.loops is None:
-            return counts_below(ordered, wanted, equal=equal)
-        found, loops = np.empty(len(wanted), np.int64), self.loops
+        """For each of ``wanted`` how many of ``ordered`` are below it, or with ``equal`` not above it; both rise."""
+        found = np.empty(len(wanted), np.int64)
         ordered, wanted = aligned(ordered), aligned(wanted)
-        self.each(len(wanted), lambda mine: loops["merged_counts"](ordered, wanted[mine], equal, found[mine]))
+        self.each(len(wanted), lambda mine: self.loops["merged_counts"](ordered, wanted[mine], equal, found[mine]))
         return found
 
     def combined(self, function: Callable[..., Any], arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -101,7 +102,7 @@ class Work(Slices):
 
 
 def plain_work() -> Work:
-    """One thread and NumPy."""
+    """One thread."""
     return Work(1, Team(1))
 
 

@@ -28,7 +28,7 @@ from splitjoin.plan.keys import Codes, ExactKey
 
 from ..slices import Slices
 from .condition import Bounds, Condition
-from .key_order import KeyOrder, Ranges
+from .key_order import KeyOrder
 from .key_ranges import partitioned_ranges
 from .runs_of_keys import Groups
 from .second_key import SecondKey
@@ -120,7 +120,7 @@ def ways(condition: Condition, groups: Groups, visible: Spans, work: Work) -> li
 
     # The first has no searches but the windows, which threads share themselves.
     known = [counted(found[0]), *work.map_short(counted, found[1:])]
-    if work.loops is not None and min(way.candidates for way in known) > sum(groups.sizes):
+    if min(way.candidates for way in known) > sum(groups.sizes):
         known += work.map_short(counted, list(_two_keys(condition, work)))
     return sorted(known, key=lambda way: way.weight * way.candidates)
 
@@ -231,7 +231,7 @@ def _count(way: Way, groups: Groups, visible: Spans, samples: Mapping[tuple[Side
         ranges = KeyOrder(stored, groups.count, search.keys[kept]).ranges(
             numbers, search.low[some], search.high[some])
         pairs = float(ranges.pairs)
-        if (second := search.second) is not None and work.loops is not None:
+        if (second := search.second) is not None:
             within = SecondKey(work.loops, second.keys[kept][ranges.order], second.low[some], second.high[some])
             pairs = within.count(np.arange(len(some)), ranges.start, ranges.end)
         total += pairs * (probes / max(len(some), 1)) * (tuples / max(len(kept), 1))
@@ -252,11 +252,6 @@ def _sample(groups: Groups, side: Side, most: int) -> tuple[Rows, int]:
     return rows[np.sort(np.random.default_rng(1).integers(0, len(rows), most))], len(rows)
 
 
-def _by_arrival(groups: Groups, visible: Spans) -> Ranges:
-    start, end = groups.positions(visible.start), groups.positions(visible.end)
-    return Ranges(groups.order, start, np.maximum(start, end))
-
-
 def pairs_of(way: Way, condition: Condition, groups: Groups, visible: Spans, take: Callable[[Rows, Rows], T],
              work: Work, most: float = math.inf) -> tuple[list[T], int]:
     """What ``take`` makes of the row ids (r, s) of all pairs, part by part, by ``way``; and the number of candidates.
@@ -268,7 +263,7 @@ def pairs_of(way: Way, condition: Condition, groups: Groups, visible: Spans, tak
     for search, left in zip(way.searches or (None,), way.left(condition), strict=True):
         probing: Side = "r" if search is None else other_side(search.stored)
         inside = search is None or every
-        tasks = _tasks(search, probing, condition, groups, visible, work)
+        tasks = _tasks(search, condition, groups, visible, work)
 
         def run(task: Callable[[], Iterator[tuple[Rows, Rows]]], probing: str = probing, inside: bool = inside,
                 left: Sequence[Bounds] = left) -> tuple[int, list[T]]:
@@ -293,15 +288,11 @@ def pairs_of(way: Way, condition: Condition, groups: Groups, visible: Spans, tak
     return taken, tried
 
 
-def _tasks(search: _Search | None, probing: Side, condition: Condition, groups: Groups, visible: Spans,
+def _tasks(search: _Search | None, condition: Condition, groups: Groups, visible: Spans,
            work: Work) -> list[Callable[[], Iterator[tuple[Rows, Rows]]]]:
     """Functions that give the probes and the stored tuples in the ranges of ``search``, some at a time: one for each
-    partition, or a single one.
+    partition.
     """
-    if work.loops is None:
-        ranges = _by_arrival(groups, visible) if search is None else KeyOrder(
-            groups.of(search.stored), groups.count, search.keys).ranges(groups.of(probing), search.low, search.high)
-        return [lambda: _candidates(ranges, work.tuning.table_pairs)]
     if search is None:
         _ = visible.pairs  # which is known from here on
         search = _by_row(visible, len(condition.possible_s))
@@ -322,12 +313,6 @@ def _verified(left: Sequence[Bounds], visible: Spans | None, r: Rows, s: Rows, w
     """Those of the pairs, in arrays that are overwritten, that are within all bounds of ``left``, and ``visible``."""
     if not left and visible is None:
         return r, s
-    if work.loops is None:
-        true = np.ones(len(r), np.bool_) if visible is None else (s >= visible.start[r]) & (s < visible.end[r])
-        for b in left:
-            key = b.keys[s]
-            true &= (key >= b.low[r]) & (key <= b.high[r])
-        return r[true], s[true]
     # Few steps, as threads wait for the interpreter's lock between them.
     met = np.ones(len(r), np.uint8)
     for b in left:
@@ -336,26 +321,3 @@ def _verified(left: Sequence[Bounds], visible: Spans | None, r: Rows, s: Rows, w
         work.loops["in_windows"](r, s, aligned(visible.start), aligned(visible.end), met)
     n = work.loops["keep_met"](met, r, s)
     return r[:n], s[:n]
-
-
-def _candidates(ranges: Ranges, most: int) -> Iterator[tuple[Rows, Rows]]:
-    """The probes and the stored tuples of ``ranges``, about ``most`` at a time."""
-    lengths = ranges.end - ranges.start
-    some = np.flatnonzero(lengths > 0)
-    start, lengths = ranges.start[some], lengths[some]
-    ends = np.cumsum(lengths)
-    done, at = 0, 0
-    while at < len(some):
-        until = max(at + 1, int(np.searchsorted(ends, done + most, side="right")))
-        count = lengths[at:until]
-        first = np.cumsum(count) - count
-        total = int(ends[until - 1]) - done
-        if until == at + 1 and total > most:  # a single tuple with very many
-            for begin in range(0, total, most):
-                n = min(most, total - begin)
-                place = int(start[at]) + begin
-                yield np.full(n, some[at]), ranges.order[place:place + n]
-        else:
-            place = np.arange(total) + np.repeat(start[at:until] - first, count)
-            yield np.repeat(some[at:until], count), ranges.order[place]
-        done, at = int(ends[until - 1]), until

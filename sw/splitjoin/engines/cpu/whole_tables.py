@@ -39,9 +39,8 @@ T = TypeVar("T")
 
 #: Nanoseconds: a candidate that is made and verified.
 _CANDIDATE = 30.0
-#: What a tuple takes less than in a session, and a pair that one without an index compares; the same of one by NumPy.
+#: What a tuple takes less than in a session, and a pair that one without an index compares.
 _SESSION, _COMPARED = 750.0, 0.2
-_PLAIN_SESSION, _PLAIN_COMPARED = 30_000.0, 5.0
 #: Candidates that are verified for each pair that there is room for.
 _VERIFIED = 16
 #: Times as many candidates as a sample has told, from which on another way is looked for.
@@ -96,15 +95,15 @@ def _pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> TablePair
     left = [way for way in ways(condition, groups, visible, work) if _fits(way, condition, visible, room)]
     while left:
         way = left.pop(0)
-        if not suits_ranges(way, condition, incoming, visible, work):
+        if not suits_ranges(way, condition, incoming, visible):
             break
         work.share(len(incoming) * _TUPLE + way.candidates * _PAIR)
         with suppress(TooMany):  # the sample told too little: the next way, from the beginning
             return _of_pairs(query, incoming, visible, [Alternative(way, condition, groups)], work,
-                             _allowed(way, left, condition, incoming, visible, work), room)
+                             _allowed(way, left, condition, incoming, visible), room)
     halves = in_buckets(condition, visible, work)
     candidates = sum(one.way.candidates for one in halves)
-    if halves and candidates * _CANDIDATE < _session(incoming, work) and all(
+    if halves and candidates * _CANDIDATE < _session(incoming) and all(
             _fits(one.way, one.condition, visible, room) for one in halves):
         work.share(len(incoming) * _TUPLE + candidates * _PAIR)
         with suppress(TooMany):
@@ -112,7 +111,7 @@ def _pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> TablePair
                              room)
     alternatives = alternatives_of(reach.query, incoming, visible, work)
     candidates = sum(one.way.candidates for one in alternatives)
-    if not alternatives or not _suit(alternatives, incoming, visible, work) or not all(
+    if not alternatives or not _suit(alternatives, incoming, visible) or not all(
             _fits(one.way, one.condition, visible, room) for one in alternatives):
         return None
     work.share(len(incoming) * _TUPLE + candidates * _PAIR)
@@ -149,7 +148,7 @@ def _in_slices(query: Query, incoming: Arrivals, visible: Spans, room: int, work
         if way is None:
             mine = ways(condition, groups, shown, work)[0]
             way, most = mine.kind, max(len(part), _WRONG * mine.candidates)
-            if not _fits(mine, condition, shown, room) or not suits_ranges(mine, condition, part, shown, work):
+            if not _fits(mine, condition, shown, room) or not suits_ranges(mine, condition, part, shown):
                 return False
             work.begin(_plan_of([way.name], work), mine.candidates * rows / min(size, rows))
         else:
@@ -175,28 +174,27 @@ def _fits(way: Way, condition: Condition, visible: Spans, room: int) -> bool:
     return way.candidates <= (room if _is_exact(way, condition, visible) else _VERIFIED * room)
 
 
-def _suit(alternatives: Sequence[Alternative], incoming: Arrivals, visible: Spans, work: Work) -> bool:
+def _suit(alternatives: Sequence[Alternative], incoming: Arrivals, visible: Spans) -> bool:
     """True if the ``alternatives`` are expected to take less than a session, which would compare all pairs."""
     if not all(one.way.searches or one.condition.points for one in alternatives):
         return False
     tried = sum(one.way.candidates for one in alternatives if not _is_exact(one.way, one.condition, visible))
-    compared = visible.pairs * (_COMPARED if work.loops is not None else _PLAIN_COMPARED)
-    return tried * _CANDIDATE < _session(incoming, work) + compared
+    return tried * _CANDIDATE < _session(incoming) + visible.pairs * _COMPARED
 
 
-def _session(incoming: Arrivals, work: Work) -> float:
+def _session(incoming: Arrivals) -> float:
     """Nanoseconds that a session takes for the tuples, beside their candidates."""
-    return len(incoming) * (_SESSION if work.loops is not None else _PLAIN_SESSION)
+    return len(incoming) * _SESSION
 
 
-def _allowed(way: Way, others: list[Way], condition: Condition, incoming: Arrivals, visible: Spans,
-             work: Work) -> float:
+def _allowed(way: Way, others: list[Way], condition: Condition, incoming: Arrivals,
+             visible: Spans) -> float:
     """The candidates of ``way`` up to which it goes on: what is little work, or not many times what was expected, or
     less than what one of the ``others`` or a session is expected to take.
     """
     better = others[0].candidates if others else math.inf
     if not _is_exact(way, condition, visible):
-        better = min(better, _session(incoming, work) / _CANDIDATE)
+        better = min(better, _session(incoming) / _CANDIDATE)
     return max(len(incoming), _WRONG * way.candidates, better)
 
 
@@ -215,11 +213,11 @@ def _neighbours(query: Query, incoming: Arrivals, work: Work) -> TableNeighbours
     return TableNeighbours(back, fore, plan=plan, counters=counters, work=work)
 
 
-def suits_ranges(way: Way, condition: Condition, incoming: Arrivals, visible: Spans, work: Work) -> bool:
+def suits_ranges(way: Way, condition: Condition, incoming: Arrivals, visible: Spans) -> bool:
     """True if ``way`` is expected to take less than a session."""
     if not way.searches and not condition.points:
         return False  # every pair, which compiled loops compare far faster
-    return _is_exact(way, condition, visible) or way.candidates * _CANDIDATE < _session(incoming, work)
+    return _is_exact(way, condition, visible) or way.candidates * _CANDIDATE < _session(incoming)
 
 
 def _is_exact(way: Way, condition: Condition, visible: Spans) -> bool:

@@ -10,7 +10,6 @@ from splitjoin.engines.cpu import partitions
 from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.partitions import PartitionedRanges, ordered_pairs
 from splitjoin.engines.cpu.runs_of_keys import Groups
-from splitjoin.engines.cpu.table_loops import LOOPS
 from splitjoin.engines.cpu.table_work import Work
 from splitjoin.engines.cpu.tuning import Tuning
 
@@ -18,7 +17,7 @@ from ....support.sampling import examples
 
 
 def work(threads: int) -> Work:
-    return Work(threads, Team(threads), LOOPS)
+    return Work(threads, Team(threads))
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -82,7 +81,7 @@ def test_threads_number_spread_keys_in_the_order_of_their_first_tuples() -> None
     possible = chance.random(3000) < 0.9
     expected = {key: n for n, key in enumerate(dict.fromkeys(keys_s[possible].tolist()))}
     for threads in (1, 3):
-        by = Work(threads, Team(threads), LOOPS, Tuning(table_rows=500))
+        by = Work(threads, Team(threads), Tuning(table_rows=500))
         groups = Groups([(keys_r, keys_s)], np.ones(3000, np.bool_), possible, by)
         assert groups.of("r").tolist() == [expected.get(key, -1) for key in keys_r.tolist()]
         assert groups.of("s")[possible].tolist() == [expected[key] for key in keys_s[possible].tolist()]

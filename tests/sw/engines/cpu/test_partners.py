@@ -10,9 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from splitjoin.engines.cpu import CpuDevice, partners
-from splitjoin.engines.cpu.table_compilation import TableCompilation
-from splitjoin.engines.cpu.table_loops import LOOPS
+from splitjoin.engines.cpu import CpuDevice, partners, whole_tables
 from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.device import PAIR
 from splitjoin.joins.join import join
@@ -58,9 +56,8 @@ def test_rows_and_their_order_are_goldens(r: pa.Table, s: pa.Table, data: st.Dat
         kind["direction"] = data.draw(st.sampled_from(["backward", "forward", "nearest"]))
         kind["allow_exact"] = "time" not in kind or data.draw(st.booleans())
     on = data.draw(st.sampled_from(CONDITIONS))
-    loops, threads = LOOPS if data.draw(st.booleans()) else None, data.draw(st.sampled_from([1, 3]))
+    threads = data.draw(st.sampled_from([1, 3]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
         patch.setattr(partners, "suits_search", lambda *_: True)
         device = CpuDevice(threads=threads, tuning=Tuning(table_share=1, table_rows=5, table_part=1))
         found = join(r, s, on=on, window=window, **kind, device=device)
@@ -101,16 +98,12 @@ def test_semi_and_anti_joins_are_duckdbs(on: str) -> None:
         assert sorted(plain(found.table)) == sorted(expected)
 
 
-@pytest.mark.parametrize("loops", [LOOPS, None], ids=["loops", "numpy"])
 @pytest.mark.parametrize(("on", "late"), [("r.x = s.x", (1100, 3000)), ("r.k = s.k", (100, 1000)),
                                           ("r.x <= s.x", (0, 100))])
-def test_few_or_many_partners_behind_their_tuples_leave_total_order(on: str, late: tuple[int, int],
-                                                                    loops: Any) -> None:
+def test_few_or_many_partners_behind_their_tuples_leave_total_order(on: str, late: tuple[int, int]) -> None:
     n = 5000
     r, s = large(11, n), large(12, n)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
-        found = join(r, s, on=on, how="semi").items
+    found = join(r, s, on=on, how="semi").items
     rows, name = [], on[2]
     mine, others = r.column(name).to_numpy(), s.column(name).to_numpy()
     for i, value in enumerate(mine):
@@ -148,9 +141,10 @@ def test_tuples_with_a_partner_are_found_by_loops_as_by_searches(on: str) -> Non
     for call in ({}, {"time": "ts"}, {"order": "left"}):
         for how in ("semi", "anti"):
             found = []
-            for loops in (LOOPS, None):
+            for by_loops in (True, False):
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(TableCompilation, "for_rows", lambda *_, loops=loops: loops)
+                    if not by_loops:
+                        patch.setattr(whole_tables, "matches_of", lambda *_: None)
                     found.append(join(r, s, on=on, how=how, **call, threads=2))
             assert found[0].plan.startswith("rows without pairs, by ")
             assert found[0].table.drop(["f"]).equals(found[1].table.drop(["f"]))  # as NaN equals nothing
@@ -201,12 +195,11 @@ def crowded(seed: int, n: int = 70) -> pa.Table:
 def test_nearest_partners_at_times_of_many_rows_are_goldens(how: str, window: Any) -> None:
     """Rows that one time decides are ordered by what decides them: times that pass, tuples of R, and partners."""
     r, s = crowded(1), crowded(2)
-    for on, allow_exact, loops in (("r.k = s.k", True, LOOPS), ("r.n = s.n", False, LOOPS), ("r.k = s.n", True, None),
-                                   ("TRUE", False, LOOPS), ("r.n = s.n AND r.k <= 3", True, None)):
+    for on, allow_exact in (("r.k = s.k", True), ("r.n = s.n", False), ("r.k = s.n", True), ("TRUE", False),
+                            ("r.n = s.n AND r.k <= 3", True)):
         call: dict[str, Any] = {"on": on, "window": window, "time": "ts", "how": how, "direction": "nearest",
                                 "allow_exact": allow_exact}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(TableCompilation, "for_rows", lambda *_, loops=loops: loops)
             patch.setattr(partners, "suits_search", lambda *_: True)
             found = join(r, s, **call, device=CpuDevice(tuning=Tuning(table_rows=5)))
         expected = join(r, s, device="golden", **call)

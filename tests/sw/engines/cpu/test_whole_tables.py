@@ -20,8 +20,6 @@ from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice, buckets, whole_tables
 from splitjoin.engines.cpu.condition import Condition
 from splitjoin.engines.cpu.spans import Spans
-from splitjoin.engines.cpu.table_compilation import TableCompilation
-from splitjoin.engines.cpu.table_loops import LOOPS
 from splitjoin.engines.cpu.table_work import plain_work
 from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.cpu.ways import ways
@@ -49,15 +47,14 @@ BUCKETS = ("r.x BETWEEN s.x - 1 AND s.x + 1 AND r.k BETWEEN s.k AND s.k + 2",
 
 @settings(max_examples=examples(60), deadline=None)
 @given(tables(), tables(), st.sampled_from(WINDOWS), st.sampled_from(["inner", "full", "semi", "anti"]),
-       st.sampled_from(BUCKETS), st.sampled_from([1, 3]), st.booleans())
-def test_buckets_give_goldens_rows(r: pa.Table, s: pa.Table, window: Any, how: str, on: str, threads: int,
-                                   has_loops: bool) -> None:
+       st.sampled_from(BUCKETS), st.sampled_from([1, 3]))
+def test_buckets_give_goldens_rows(r: pa.Table, s: pa.Table, window: Any, how: str, on: str,
+                                   threads: int) -> None:
     call: dict[str, Any] = {"on": on, "window": window, "how": how, "time": "ts" if "RANGE" in str(window) else None}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TableCompilation, "for_rows", lambda *_: LOOPS if has_loops else None)
         patch.setattr(whole_tables, "suits_ranges", lambda *_: False)
         patch.setattr(whole_tables, "partners_of", lambda *_: None)
-        patch.setattr(buckets, "_FEWEST", 0)
+        patch.setattr(buckets, "_FEWEST", 1)
         found = join(r, s, device=CpuDevice(threads=threads, tuning=Tuning(table_share=1)), **call)
     expected = join(r, s, device="golden", **call)
     assert rows_of(found.table) == rows_of(expected.table)
@@ -82,7 +79,6 @@ def test_a_slice_that_lacks_the_way_of_the_first_one(monkeypatch: pytest.MonkeyP
     """In the second slice no bound of the two ranges excludes a key, so it has no two ranges."""
     monkeypatch.setattr(whole_tables, "_UNEVEN", 1)
     monkeypatch.setattr(whole_tables, "suits_ranges", lambda *_: True)
-    monkeypatch.setattr(TableCompilation, "for_rows", lambda *_: None)
     r = pa.table({"x": [None, None, -3, 0], "u": [None, None, 0, 0]})
     s = pa.table({"x": [-3] * 5 + [0] + [-3] * 7, "u": [0] * 12 + [1 << 61]})
     found = join(r, s, on="r.x < s.u AND s.x < r.u", device=CpuDevice(threads=1, tuning=Tuning(table_rows=3)))
@@ -101,9 +97,7 @@ def test_every_way_gives_goldens_rows_in_its_order(r: pa.Table, s: pa.Table, dat
         call["time"] = "ts"
     on = data.draw(st.sampled_from(CONDITIONS + RANGES))
     number, size = data.draw(st.integers(0, 3)), data.draw(st.sampled_from([2, 1 << 20]))
-    loops = LOOPS if data.draw(st.booleans()) else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
         patch.setattr(whole_tables, "ways", lambda *of: (lambda found: [found[number % len(found)]])(ways(*of)))
         patch.setattr(whole_tables, "suits_ranges", lambda *_: True)
         patch.setattr(whole_tables, "partners_of", lambda *_: None)
@@ -130,9 +124,7 @@ def test_alternatives_give_each_pair_once(r: pa.Table, s: pa.Table, data: st.Dat
                                     f"CASE WHEN {a} THEN {b} ELSE {c} END", f"CASE WHEN r.x > 0 THEN {a} END OR {b}"]))
     call: dict[str, Any] = {"how": data.draw(st.sampled_from(["inner", "left", "full", "semi"])), "on": on,
                             "window": data.draw(st.sampled_from(WINDOWS[:3])), "order": "total"}
-    loops = LOOPS if data.draw(st.booleans()) else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
         patch.setattr(whole_tables, "ways", lambda *_: [])
         patch.setattr(whole_tables, "_suit", lambda *_: True)
         patch.setattr(whole_tables, "partners_of", lambda *_: None)
@@ -148,9 +140,10 @@ def test_lists_of_equal_keys_give_the_rows_of_sorted_ones(on: str) -> None:
     calls: tuple[dict[str, Any], ...] = ({}, {"time": "ts"}, {"time": "ts", "window": ("RANGE 90", "RANGE 2000")})
     for call, how in ((call, how) for call in calls for how in ("inner", "left", "right", "full")):
         found = []
-        for loops in (LOOPS, None):
+        for by_lists in (True, False):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(TableCompilation, "for_rows", lambda *_, loops=loops: loops)
+                if not by_lists:
+                    patch.setattr(whole_tables, "equal_pairs", lambda *_: None)
                 found.append(join(r, s, on=on, how=how, **call, threads=2))
         assert "lists of equal keys" in found[0].plan
         assert "sorted keys" in found[1].plan
@@ -212,9 +205,7 @@ def test_two_inequalities_on_unrelated_keys_look_at_pairs_alone(size: int) -> No
     device = CpuDevice(threads=3, tuning=Tuning(table_share=1, table_pairs=size))
     for on in ("r.salary > s.salary AND r.tax < s.tax", "r.k = s.k AND r.salary <= s.salary AND r.tax >= s.tax",
                "r.k = s.k AND r.tax < s.tax AND r.salary > s.salary + 5"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(TableCompilation, "for_rows", lambda *_: LOOPS)
-            found = join(r, s, on=on, order="left", device=device)
+        found = join(r, s, on=on, order="left", device=device)
         assert "a second key" in found.plan
         assert found.counters["candidates"] == len(found) > 1000
         assert sorted(plain(found.table)) == sorted(duckdb.sql(f"SELECT * FROM r JOIN s ON {on}").fetchall())
@@ -245,9 +236,8 @@ def test_a_way_counts_its_candidates_about() -> None:
     assert all(way.candidates > 100 * made for way in others)
 
 
-@pytest.mark.parametrize("loops", [LOOPS, None], ids=["loops", "numpy"])
 @pytest.mark.parametrize("how", ["inner", "left", "semi"])
-def test_a_way_with_far_more_candidates_than_expected_is_left(how: str, loops: Any) -> None:
+def test_a_way_with_far_more_candidates_than_expected_is_left(how: str) -> None:
     r, s = intervals(7, 3000), intervals(8, 2500)
     call: dict[str, Any] = {"on": "r.c = s.c AND r.st < s.en AND s.st < r.en", "how": how}
     expected = join(r, s, **call, device=CpuDevice(engine="nested"))
@@ -259,13 +249,11 @@ def test_a_way_with_far_more_candidates_than_expected_is_left(how: str, loops: A
 
     for alone in (False, True):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
             patch.setattr(whole_tables, "partners_of", lambda *_: None)
             patch.setattr(whole_tables, "ways", partial(misled, alone))
             found = join(r, s, **call, device=device)
         assert ("two ranges" in found.plan) != alone
-        # Where there is no other way, a session by compiled loops; NumPy's would compare all pairs, and take longer.
-        assert found.plan.startswith("rows of whole tables") != (alone and loops is not None)
+        assert found.plan.startswith("rows of whole tables") != alone  # where there is no other way, a session
         assert rows_of(found.table) == rows_of(expected.table)
 
 

@@ -62,7 +62,6 @@ def test_joins_aggregates_and_sessions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("how", "what", "instead"), [
     ({"engine": "index"}, "engine='index'", "leave engine out"),
-    ({"compiling": "first"}, "compiling='first'", "leave it out"),
     ({"order": "inner(1)"}, r"order='inner\(1\)' on the device 'cpu'", "use device='golden'"),
     ({"engine": "sliding", "aggregate": {"n": "count(*)"}}, "engine='sliding'", "leave engine out")])
 def test_what_needs_compiled_loops(how: dict[str, object], what: str, instead: str,

@@ -13,9 +13,7 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.cpu.table_compilation import TableCompilation
-from splitjoin.engines.cpu.table_loops import LOOPS
+from splitjoin.engines.cpu import CpuDevice, range_folds
 from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.joins.explain import explain
 from splitjoin.joins.join import join
@@ -41,14 +39,16 @@ def tables(draw: st.DrawFn) -> pa.Table:
 
 @settings(max_examples=examples(30), deadline=None)
 @given(tables(), tables(), st.sampled_from(CONDITIONS), st.sampled_from(["inner", "left"]), st.sampled_from([1, 3]),
-       st.sampled_from([LOOPS, None]))
-def test_rows_are_goldens(r: pa.Table, s: pa.Table, on: str, how: str, threads: int, loops: Any) -> None:
+       st.booleans())
+def test_rows_are_goldens(r: pa.Table, s: pa.Table, on: str, how: str, threads: int,
+                         has_groups: bool) -> None:
     cpu = CpuDevice(threads=threads, tuning=Tuning(table_share=1, table_rows=3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TableCompilation, "for_rows", lambda *_: loops)
+        if not has_groups:
+            patch.setattr(range_folds, "groups_of", lambda *_: None)
         found, expected = (join(r, s, on=on, how=how, aggregate=AGGREGATES, device=device)
                            for device in (cpu, "golden"))
-    is_equal = loops is not None and "<" not in on and ">" not in on
+    is_equal = has_groups and "<" not in on and ">" not in on
     assert found.plan == f"rows without pairs, by {'totals of equal' if is_equal else 'ranges of sorted'} keys"
     assert rows_of(found.table) == rows_of(expected.table)
     assert found.schema == expected.schema

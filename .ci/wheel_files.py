@@ -1,0 +1,59 @@
+"""Hatch's hook: adds the library of compiled loops to wheels, and jars of Spark's extension.
+
+The library is for this machine, or for the platform that SPLITJOIN_PLATFORM names, as `make release` sets it. An
+editable install gets it in its place. SPLITJOIN_SPARK_JARS has folders of jars with colons between them, one for each
+Spark. Without it a wheel has no jar, and `splitjoin spark-jar` compiles one where it is needed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sysconfig
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class WheelFiles(BuildHookInterface):
+    """Adds ``splitjoin/engines/cpu/loops/loops-….so`` and ``splitjoin/catalyst/jars/`` to the wheel."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        builder = self._module("engines", "cpu", "loops", "build.py")
+        if version == "editable":
+            builder.built()
+            return
+        self._folder = tempfile.TemporaryDirectory(prefix="splitjoin-wheel-")
+        wheel = os.environ.get("SPLITJOIN_PLATFORM")
+        if wheel is not None and wheel not in builder.PLATFORMS:
+            raise SystemExit(f"SPLITJOIN_PLATFORM must be {', '.join(builder.PLATFORMS)}, not {wheel!r}")
+        library = Path(self._folder.name, builder.library_name())
+        builder.build(library, wheel)
+        build_data["force_include"][str(library)] = f"splitjoin/engines/cpu/loops/{library.name}"
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{wheel or sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+        if named := os.environ.get("SPLITJOIN_SPARK_JARS"):
+            self._add_jars(named, build_data)
+
+    def _add_jars(self, named: str, build_data: dict[str, Any]) -> None:
+        compiler = self._module("catalyst", "compiler.py")
+        for jars in map(Path, named.split(os.pathsep)):
+            scala = compiler.scala_of(jars)
+            if scala is None:
+                raise SystemExit(f"SPLITJOIN_SPARK_JARS must name folders with Spark's jars, but {jars} has none")
+            target = Path(self._folder.name, f"splitjoin_{scala}.jar")
+            compiler.compile_jar(jars, target)
+            build_data["force_include"][str(target)] = f"splitjoin/catalyst/jars/{target.name}"
+
+    def _module(self, *names: str) -> ModuleType:
+        """A module of splitjoin, which is not installed yet, by its path below the package."""
+        path = Path(self.root, "sw", "splitjoin", *names)
+        spec = importlib.util.spec_from_file_location(f"splitjoin_{path.stem}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module

@@ -1,0 +1,99 @@
+"""The compiled loops of the CPU engine over whole tables: a library in C++, which the installation builds.
+
+Arrays have one dimension and lie contiguously: codes of keys are uint64, numbers of rows, groups and places int64.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from splitjoin.base.errors import ToolError
+
+from .build import BuildError, built
+
+__all__ = ["Loop", "loops"]
+
+_DTYPES = {"u": np.dtype(np.uint64), "i": np.dtype(np.int64), "b": np.dtype(np.uint8)}
+#: Of `flags.num` of an array (NumPy's C API, array flags): contiguous in the order of C, and aligned; and writeable.
+_PLAIN, _WRITEABLE = 0x101, 0x400
+
+
+class _Entry(ctypes.Structure):
+    """A loop in the library's list (``loop.hpp``)."""
+
+    _fields_ = (("name", ctypes.c_char_p), ("kinds", ctypes.c_char_p), ("call", ctypes.c_void_p))
+
+
+class Loop:
+    """The loop ``name``, which lies at ``address``. ``kinds``: a letter for each argument, u, i, b for arrays of
+    uint64, int64 and uint8 that are read, U, I, B for those that are written, n for an int64 and w for a uint64.
+
+    It runs without the interpreter's lock, and returns an int64, 0 for nothing. Raises `TypeError` for arrays of
+    another type, or that do not lie contiguously, as it would read other memory.
+    """
+
+    def __init__(self, name: str, kinds: str, address: int):
+        self.__name__ = name
+        #: Of each argument the type, None of a number, and the flags that an array must have.
+        self._kinds = [(_DTYPES.get(kind.lower()), _PLAIN | (_WRITEABLE if kind.isupper() else 0)) for kind in kinds]
+        self._words = ctypes.c_uint64 * sum(1 if kind in "nw" else 2 for kind in kinds)
+        self._call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(address)
+
+    def __call__(self, *args: Any) -> int:
+        if len(args) != len(self._kinds):
+            raise TypeError(f"{self.__name__} takes {len(self._kinds)} arguments, not {len(args)}")
+        words: list[int] = []
+        # In few steps, as all threads wait for each other here.
+        for (dtype, needed), value in zip(self._kinds, args, strict=True):
+            if dtype is None:
+                words.append(int(value))
+                continue
+            if value.dtype != dtype or value.ndim != 1 or value.flags.num & needed != needed:
+                raise TypeError(f"{self.__name__} takes contiguous arrays of {dtype}, not {value.dtype} with "
+                                f"shape {value.shape} and strides {value.strides}")
+            n = len(value)
+            words += _address(value) if n else 0, n
+        found: int = self._call(self._words(*words))
+        return found
+
+
+def _address(array: Any) -> int:
+    """Where ``array`` begins."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # in a fifth of the time
+    except TypeError:  # not to be written to
+        found: int = array.ctypes.data
+        return found
+
+
+@cache
+def loops() -> Mapping[str, Callable[..., int]]:
+    """All loops by name. Raises `ToolError` if there is no library and none can be built."""
+    with ExitStack() as files:
+        library = ctypes.CDLL(str(_library(files)))
+    library.splitjoin_loops.restype = ctypes.POINTER(_Entry)
+    entries, found = library.splitjoin_loops(), dict[str, Callable[..., int]]()
+    while entries[len(found)].name:
+        one = entries[len(found)]
+        found[one.name.decode()] = Loop(one.name.decode(), one.kinds.decode(), one.call)
+    return found
+
+
+def _library(files: ExitStack) -> Path:
+    """The library's file, for as long as ``files`` are open."""
+    try:
+        if Path(__file__).exists():
+            return built()
+        packed = [of for of in resources.files(__name__).iterdir() if of.name.startswith("loops-")]
+        return files.enter_context(resources.as_file(packed[0]))  # of a zip file, in which Spark ships packages
+    except (BuildError, OSError, IndexError) as error:
+        raise ToolError(f"the library of compiled loops is missing, and cannot be built ({error}); install splitjoin "
+                        f"from a wheel, or in a checkout run make setup") from error
