@@ -14,8 +14,8 @@ from splitjoin.cli import main
 from .support.page_examples import check_examples, write_examples
 from .wheel.pages import blocks, commands, words
 
-PAGES = ("../README.md", "index.md", "coming-from.md", "devices.md", "guides/analyst.md", "guides/fpga.md",
-         "guides/researcher.md")
+PAGES = ("../README.md", "index.md", "coming-from.md", "devices.md", "intervals.md", "guides/analyst.md",
+         "guides/fpga.md", "guides/researcher.md")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -68,7 +68,7 @@ SEARCHES = {
     "watermark": "streaming", "late data": "streaming", "idle source": "streaming", "exactly once": "streaming",
     "snapshot": "streaming", "outer join": "kinds", "semi join": "kinds", "as-of join": "kinds", "tolerance": "kinds",
     "out of memory": "troubleshooting", "slow": "troubleshooting", "error": "troubleshooting",
-    "overlapping intervals": "guides/analyst", "interval join": "coming-from", "merge_asof": "coming-from",
+    "overlapping intervals": "intervals", "interval join": "coming-from", "merge_asof": "coming-from",
     "asof join": "coming-from", "foverlaps": "coming-from", "kdb aj": "coming-from", "pandas": "coming-from",
     "polars": "coming-from", "duckdb": "coming-from", "kafka": "other-engines", "window": "language",
     "null": "language", "float": "language", "csv": "tables", "install": "install", "pip": "install",
