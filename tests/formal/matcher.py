@@ -13,11 +13,16 @@ from operator import and_, itemgetter, or_
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+import pyarrow as pa
 from amaranth.hdl import Cat, Const, Mux, Signal, Value
 from amaranth.lib import data
 
+import splitjoin
+from splitjoin.circuit.lowering import plan_for
+from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.schedule import PipelineRegisters
 from splitjoin.circuit.wire import Axis, Configuration, Sum
+from splitjoin.hls.graph import Graph
 from splitjoin.lang.schema import other_side
 from splitjoin_hw.hls import compare as compare_module, matcher as matcher_module, sums as sums_module
 from splitjoin_hw.hls.compare import Comparison, WidthTest
@@ -66,6 +71,10 @@ def _condition(config: Configuration, side: str, keys: Any, bounds: Any) -> Valu
         total: Any = reduce(lambda a, b: a + b, terms)
         below = total < bounds[f"limit{j}"] if sum_.limited else total <= sum_.limit
         outcomes.append(~below if sum_.above else below)
+    if config.formula is not None:
+        of = {side: keys, other_side(side): bounds}
+        outcomes.append(_FORMULAS[config.formula](*({key: of[s][f"key{key}"] for key in config.formula_keys(s)}
+                                                    for s in "rs")))
     return _combined(config.tree, outcomes)
 
 
@@ -192,6 +201,12 @@ def _fields(config: Configuration, side: str, built_for: str) -> _Fields:
                           *([(f"limit{j}", ready - 1)] if sum_.limited else [])]:
             found.registered.append((name, itemgetter(name)))
             found.held.append((name, age, itemgetter(name)))
+    graph, cycles = (config.formula.graph, config.formula.cycles) if config.formula else (Graph((), ()), ())
+    for number, node in enumerate(graph.nodes):
+        if node.kind == "input" and node.side != side:
+            read = {cycle for user, cycle in zip(graph.nodes, cycles, strict=True) if number in user.args}
+            found.registered.append((f"probe_{node.name}", itemgetter(node.name)))
+            found.held.extend((node.name, 1 + cycle, itemgetter(node.name)) for cycle in read)
     return found
 
 
@@ -240,6 +255,28 @@ _LOOKED_UP: dict[str, Any] = {"keys": (8,), "tests": ((0, 0),) * 5, "widths": (0
 _WIDE: dict[str, Any] = {"keys": (32,), "widths": (1000,), "tables": True, "lanes": 1, "probes": 1}
 _NARROW: dict[str, Any] = {"keys": (7,), "widths": (3,), "tables": True, "lanes": 1}
 
+def _formula(on: str, clock: float | None, **ranges: tuple[int, int]) -> dict[str, Any]:
+    """The configuration of condition ``on``, over columns of such ranges, as a formula."""
+    fields = [pa.schema([splitjoin.field(name, "int16", min=low, max=high, nullable=False)
+                         for name, (low, high) in ranges.items() if name in names]) for names in ("xy", "ab")]
+    found = plan_for(splitjoin.query(*fields, on=on, window="ROWS 4"), CircuitParameters(clock=clock, verify="core"))
+    assert found.formula is not None and not found.tests
+    return {"keys": tuple(slot.key.width for slot in found.slots_r), "tests": (), "formula": found.formula.pipeline,
+            "registers": found.registers}
+
+
+def _signed(key: Value) -> Value:
+    return Cat(key[:-1], ~key[-1]).as_signed()
+
+
+_DOT = _formula("r.x * s.a + r.y * s.b > 5", None, **dict.fromkeys("xyab", (-8, 7)))
+_REMAINDER = _formula("(r.x + s.b) % s.a = r.y", 150.0, x=(0, 7), y=(0, 7), a=(0, 7), b=(0, 7))
+#: Pipeline of a formula → the condition, of the keys of R and of S.
+_FORMULAS: dict[Any, Callable[[dict[int, Value], dict[int, Value]], Value]] = {
+    _DOT["formula"]: lambda r, s: _signed(r[0]) * _signed(s[0]) + _signed(r[1]) * _signed(s[1]) > 5,
+    _REMAINDER["formula"]: lambda r, s: (s[1] != 0) & ((r[0] + s[0]) % s[1] == r[1]),
+}
+
 _BELOW = Fault(_MATCH, GenericOrder, "key <= bound", "key < bound", "below")
 _ABOVE = Fault(_MATCH, GenericOrder, "key >= bound", "key > bound", "above")
 _TREE = Fault(_MATCH, matcher_module, "node.op == 'and'", "node.op == 'or'", "_combined")
@@ -257,6 +294,8 @@ _ABSOLUTE = Fault(_MATCH, sums_module, "Mux(difference[-1], -signed, signed)", "
 _SQUARE = Fault(_MATCH, sums_module, "product << half + 1", "product << half", "_square")
 _HIGH = Fault(_MATCH, TableTest, "high[-1] ^ more[-1]", "more[-1]", "bound")
 _GROUP = Fault(_MATCH, Lookup, "self._writes[lane][group]", "self._writes[lane][0]", "outputs")
+_SIGN = Fault(_MATCH, Matcher, "~value[-1]", "value[-1]", "_formula")
+_AGE = Fault(_MATCH, Matcher, "codes[key].at(1 + cycle)", "codes[key].at(1)", "_formula")
 _BORDER = Fault(_MATCH, TableTest, "(begins | under)", "under", "within")
 
 
@@ -276,6 +315,8 @@ PROOFS = (
     _proof("matcher of bands, on ECP5", _BANDS, 6, _EQUAL, built_for="ecp5"),
     _proof("matcher of squares", _SQUARES, 6, _FITS),
     _proof("matcher of a sum of three kinds of terms", _TERMS, 6, _COUNT, _ABSOLUTE),
+    _proof("matcher of a formula", _DOT | {"lanes": 1}, 6, _SIGN, quick=True),
+    _proof("matcher of a formula, pipelined", _REMAINDER | {"lanes": 1}, 10, _AGE, side="r", first=16),
     _proof("matcher of 64 bits, pipelined", {"keys": (64,), "registers": PipelineRegisters(chain=20)}, 10, _CARRIED),
     _proof("matcher of four tests, pipelined", _FOUR | {"registers": _FAST}, 10, _CARRIED, _SWAP),
     _proof("matcher of bands, pipelined", _BANDS | {"registers": _FAST}, 10, _DIGIT, side="r"),
