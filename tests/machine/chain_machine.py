@@ -58,8 +58,8 @@ class ChainMachine(RuleBasedStateMachine):
         text, self.joins, self.there = _statement(chain)
         self.lengths = dict(zip(self.names, lengths, strict=False))
         self.in_order = chain[-1][0] == "inner"  # else rows come when they are decided
-        self.select: Any = splitjoin.sql(text, window={name: f"RANGE {n}" for name, n in self.lengths.items()}, time="t",
-                                    tables=dict.fromkeys(self.names, _SCHEMA))
+        windows = {name: f"RANGE {n}" for name, n in self.lengths.items()}
+        self.select: Any = splitjoin.sql(text, window=windows, time="t", tables=dict.fromkeys(self.names, _SCHEMA))
         self.options: dict[str, Any] = {} if shed is None else {
             "when_full": "shed", "shedding": splitjoin.Shedding(capacity=shed, threshold=shed - 1)}
         self.tuples: dict[str, list[tuple[int, int, int]]] = {name: [] for name in self.names}

@@ -39,7 +39,7 @@ class EpochMachine(SessionMachine):
 
     def files(self) -> None:
         """Take the rows of all files."""
-        self.rows = []
+        self.rows, self.taken = [], 0
         for path in sorted(self.folder.glob("*.parquet")):
             self.take(pq.read_table(path))
 

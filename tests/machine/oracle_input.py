@@ -203,6 +203,8 @@ class Input:
         self.watermark = max(self.watermark, self._moved_watermark())
         for side in (R, S):
             place = self._frontier(own_side=side) if self.at_once else self._frontier()
+            if place is None and self.at_once and (other := self._frontier()) is not None:
+                place = other[0], side, 0  # its own stream has none that others wait for
             before = self.reached[side]
             if place is not None and (before is None or place > before):
                 self.reached[side] = place

@@ -31,6 +31,7 @@ class OrderMachine(SessionMachine):
         self.session = splitjoin.open(self.query, **DEVICES[device], **self.options)
         self.begin_sources(sides, None, "min", at_once=False)
         self.rows: list[Any] = []
+        self.taken = 0
         self.late: list[int] = []
         self.changes: list[Change] = []
         self.saved: Any = None
@@ -38,7 +39,9 @@ class OrderMachine(SessionMachine):
 
     @rule()
     def poll(self) -> None:
-        self.rows += [tuple(item) for item in self.session.poll_items()[0].tolist()]
+        items, rows = self.session.poll_items()
+        self.rows += [tuple(item) for item in items.tolist()]
+        self.taken += len(rows)
         for side in (R, S):
             stars = [item[2 + side] for item in self.rows if item[0] == STAR and item[1] == side]
             assert stars == [star for star, _ in groups_of(self.spec, side, self.n, self.input.sequence, flushed=False,

@@ -59,6 +59,7 @@ class SessionMachine(SourcesMachine):
         self.session = splitjoin.open(self.query, **DEVICES[device], **self.options)
         self.begin_sources(sides, delays, rule, at_once=order == "none", silence=silence or (None, None))
         self.rows: list[Any] = []
+        self.taken = 0
         self.late: list[int] = []
         self.changes: list[Change] = []
         self.saved: Any = None
@@ -94,6 +95,7 @@ class SessionMachine(SourcesMachine):
 
     def take(self, table: pa.Table) -> None:
         """Count rows that came, or that are taken back."""
+        self.taken += len(table)
         for row in table.to_pylist():
             sign = row.pop("operation", "+")
             key = tuple(row.values())
@@ -146,14 +148,14 @@ class SessionMachine(SourcesMachine):
     @rule()
     def save(self) -> None:
         self.saved = self.session.snapshot(), self.device, *copy.deepcopy(
-            (self.input, self.rows, self.late, self.changes, self.names))
+            (self.input, self.rows, self.taken, self.late, self.changes, self.names))
 
     @precondition(lambda self: self.saved is not None)
     @rule(device=st.sampled_from(list(DEVICES)))
     def crash(self, device: str) -> None:
         """The session is lost, and another one goes on from the last snapshot."""
         state, self.device, *model = self.saved
-        self.input, self.rows, self.late, self.changes, self.names = copy.deepcopy(model)
+        self.input, self.rows, self.taken, self.late, self.changes, self.names = copy.deepcopy(model)
         self._reopen(device, state)
 
     @precondition(lambda self: self.order != "none")
@@ -198,6 +200,7 @@ class SessionMachine(SourcesMachine):
             counters = self.session.counters()
             ready = [arrival.side for arrival in self.input.sequence]
             assert (counters["tuples_r"], counters["tuples_s"]) == (ready.count(R), ready.count(S))
+            assert counters["rows"] - counters["unread_rows"] == self.taken
 
     def finish(self) -> None:
         """End the input and take the last rows."""

@@ -131,6 +131,16 @@ def test_a_parent_that_others_may_write_to_is_refused(mode: int, refused: bool, 
         parent.chmod(0o700)
 
 
+@pytest.mark.parametrize("mode", [0o770, 0o707])
+def test_a_folder_in_the_cache_that_others_may_write_to_is_refused(mode: int, base: Path) -> None:
+    path = place(f"kernels/{NAME}")
+    path.write_bytes(b"x")
+    assert find(f"kernels/{NAME}") == path
+    path.parent.chmod(mode)
+    with pytest.raises(ToolError, match=f"kernels has mode {mode:04o}"):
+        find(f"kernels/{NAME}")
+
+
 def test_nothing_is_made_below_a_parent_that_is_refused(base: Path) -> None:
     base.parent.mkdir()
     base.parent.chmod(0o777)

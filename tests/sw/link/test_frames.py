@@ -2,7 +2,19 @@ import pytest
 from hypothesis import given, strategies as st
 
 from splitjoin.base.errors import DeviceError
-from splitjoin.link.frames import END, VERSION, About, Decoder, Reply, ReplyKind, Request, RequestKind, encode
+from splitjoin.link.frames import (
+    END,
+    ESC,
+    ESC_ESC,
+    VERSION,
+    About,
+    Decoder,
+    Reply,
+    ReplyKind,
+    Request,
+    RequestKind,
+    encode,
+)
 
 BYTE = st.integers(0, 255)
 
@@ -20,6 +32,15 @@ def test_a_damaged_byte_is_detected(content, data):
     at = data.draw(st.integers(1, len(wire) - 2))
     wire[at] ^= data.draw(st.integers(1, 255))
     assert content not in Decoder().feed(wire) and Decoder().feed(wire) == []
+
+
+def test_what_no_sender_writes_is_rejected():
+    """Also where the checksum of the rest would fit."""
+    wire, decoder = encode(bytes((1, ESC, 2))), Decoder()
+    assert decoder.feed(wire.replace(bytes((ESC, ESC_ESC)), bytes((ESC, 0)), 1)) == []
+    assert decoder.feed(encode(bytes(2000))) == []
+    assert decoder.rejected == 2
+    assert decoder.feed(wire) == [bytes((1, ESC, 2))]
 
 
 @given(st.sampled_from(RequestKind), BYTE, BYTE, BYTE, st.binary(max_size=20))

@@ -247,6 +247,22 @@ def test_a_failure_is_that_of_all_its_queries_until_the_join_restarts() -> None:
             join.query(on="r.x = s.y")
 
 
+def test_a_query_that_was_flushed_while_the_device_failed_ends_where_it_was_flushed() -> None:
+    with splitjoin.share(R, S, time="t") as hub:
+        join = hub.common_join(on="r.x = s.y", window="RANGE 3", device=LaggingDevice(fails=2))
+        early, late = join.query(on="r.x = s.y"), join.query(on="r.x = s.y")
+        fill(hub, 10)
+        before = early.poll().num_rows
+        fill(hub, 10, 10)
+        with pytest.raises(DeviceError, match="the cable is out"):
+            early.flush()
+        fill(hub, 10, 20)
+        join.restart("golden")
+        every = late.poll().num_rows
+        assert before < before + early.poll().num_rows < every
+        assert early.poll().num_rows == 0
+
+
 def test_sql_and_chosen_columns() -> None:
     with splitjoin.share(R, S, time="t", names=("trades", "quotes")) as hub:
         join = hub.common_join(on="abs(r.x - s.y) <= 1", window="RANGE 2", select=["r.name"])

@@ -428,6 +428,22 @@ def test_shared_streams_write_all_queries_at_the_same_places(tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["%5Fa%2Fb", "near"]
 
 
+def test_shared_rows_that_cannot_be_written_are_kept(tmp_path: Path) -> None:
+    disk, streams = SimulatedDisk(tmp_path / "disk", random.Random(0)), splitjoin.share(A, B, time="ts")
+    for name in "ab":
+        streams.query(on=ON["on"], window="RANGE 5", name=name)
+    with using(disk), streams, streams.write_to(disk.root / "out") as writer:
+        streams.push_r(R)
+        streams.push_s(S)
+        streams.close()
+        disk.faults = {len(disk.calls) + 1: "ENOSPC"}
+        with pytest.raises(InputError, match="No space left on device"):
+            writer.commit()
+        disk.faults = {}
+        assert writer.commit()
+    assert rows(disk.root / "out", "a") == rows(disk.root / "out", "b") == wanted("inner")
+
+
 def test_a_query_whose_device_fails_holds_no_other_back(tmp_path: Path) -> None:
     streams = splitjoin.share(A, B, time="ts")
     with streams, streams.write_to(tmp_path, rows=1) as writer:

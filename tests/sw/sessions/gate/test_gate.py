@@ -1,6 +1,8 @@
 """The gate against its definition, under any interleaving; and every refusal by its text."""
 
 import datetime as dt
+from threading import Thread
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -138,6 +140,24 @@ def test_nothing_is_ready_while_a_stream_never_had_a_source() -> None:
     assert (gate.behind(), len(gate.ready()), gate.frontier) == (["s"], 0, None)
     gate.finish("s")
     assert names(gate.ready()) == ["a"]
+
+
+def test_a_source_that_is_closed_waits_for_none_and_one_that_is_read_no_more_ends_a_wait() -> None:
+    gate = ScaleGate(SCHEMA, SCHEMA, time="ts")
+    first, second = gate.add("r"), gate.add("r")
+    first.push(table([(5, "a")]))
+    assert (gate.held_up("r", 0), sorted(gate.behind())) == (True, ["r[1]", "s"])
+    first.close()
+    assert not gate.held_up("r", 0), "its tuples are refused at once"
+    second.push(table([(5, "b")]))
+    reader = gate.reader()
+    waiting = Thread(target=reader.wait, args=(60,))
+    waiting.start()
+    while not reader._sequence._changed._waiters:  # type: ignore[attr-defined]
+        sleep(0.001)
+    reader.close()
+    waiting.join(30)
+    assert not waiting.is_alive()
 
 
 def test_a_tie_goes_to_r_then_to_the_earlier_source() -> None:
