@@ -15,7 +15,7 @@ HERE      ?= manylinux2014_$(shell uname -m)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs machines findings formal mutation sanitize check bench soak soak-link soak-spark soak-server chaos spark-streams spark-versions spark-cluster fuzz disk synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs machines findings formal mutation sanitize check bench soak soak-link soak-spark soak-server chaos spark-streams spark-suites spark-versions spark-cluster fuzz disk synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +101,9 @@ soak-server: $(STAMP) ## Half an hour of a server under 50 clients, killed 20 ti
 
 spark-streams: $(STAMP) ## 500 random streams by Spark's own join and by splitjoin's: the same rows (hours).
 	$(BIN)/python -m tests.spark_streams
+
+spark-suites: $(STAMP) ## The cases of Spark's own suites of joins, batches and streams, with the extension and without (minutes).
+	$(BIN)/python -m tests.spark_suites
 
 chaos: $(STAMP) ## A streaming join in Spark, killed at random moments, a hundred and sixty times: exactly the right rows (minutes).
 	$(BIN)/python -m tests.chaos

@@ -25,7 +25,9 @@ def main() -> int:
     arguments = parser.parse_args()
     spark = local_session("random streams", cores=2, config={
         **SETTINGS, "spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
-        "spark.splitjoin.sql.enabled": "false"})
+        "spark.splitjoin.sql.enabled": "false",
+        # On a busy machine Spark would take a driver that does not get to run for one that is lost.
+        "spark.network.timeout": "1h", "spark.executor.heartbeatInterval": "1min"})
     failed = []
     for seed in range(arguments.first, arguments.first + arguments.count):
         with tempfile.TemporaryDirectory() as folder:

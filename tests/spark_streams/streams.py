@@ -6,11 +6,7 @@ import datetime as dt
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,22 +14,14 @@ from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  #
 
 from splitjoin.spark import stream_join
 
-__all__ = ["Outcome", "RandomStreams"]
+from .files import Outcome, run
+
+__all__ = ["RandomStreams"]
 
 _KINDS = ("INNER", "LEFT", "RIGHT", "FULL", "LEFT SEMI")
 _SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int32()), ("x", pa.int32()), ("one", pa.int32()),
                      ("id", pa.int64())])
 _SIDES = "lr"
-_ENABLED = "spark.splitjoin.sql.enabled"
-_WAIT = 300
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The rows of each micro-batch, and of each what Spark reports: the watermark, late rows, and input rows."""
-
-    rows: dict[int, list[str]]
-    reported: dict[int, tuple[Any, ...]]
 
 
 class RandomStreams:
@@ -132,39 +120,12 @@ class RandomStreams:
         a "call".
         """
         name = f"{kind or self.kind} {'here' if hint else 'spark'}".replace(" ", "-")
-        rows: dict[int, list[str]] = {}
-        reported: dict[int, tuple[Any, ...]] = {}
-        with _settings(self.spark, {**self.settings, _ENABLED: str(hint).lower()}):
-            for side in _SIDES:
-                (self.folder / name / side).mkdir(parents=True)
-            given = 0
-            for files in self.starts:
-                for number in range(given, files):
-                    for side in _SIDES:
-                        os.link(self.folder / "waiting" / side / f"{number}.parquet",
-                                self.folder / name / side / f"{number}.parquet")
-                given = files
-                frame = self._called(name) if kind == "call" else self._frame(name, hint, kind or self.kind)
-                writer = frame.writeStream.foreachBatch(
-                    lambda batch, number: rows.__setitem__(number, sorted(map(str, batch.collect()))))
-                writer = writer.option("checkpointLocation", str(self.folder / name / "checkpoint"))
-                if self.trigger == "all that is there":
-                    query = writer.trigger(availableNow=True).start()
-                    assert query.awaitTermination(_WAIT), "the query does not end"
-                else:
-                    query = writer.start()
-                    query.processAllAvailable()
-                    query.stop()
-                if (error := query.exception()) is not None:
-                    raise error
-                if hint:
-                    assert "splitjoin[stream" in query._jsq.explainInternal(False), "Spark has run the join itself"
-                for progress in query.recentProgress:
-                    if progress.batchId in rows:
-                        reported[progress.batchId] = (progress.eventTime.get("watermark"), [
-                            operator.numRowsDroppedByWatermark for operator in progress.stateOperators],
-                            progress.numInputRows)
-        return Outcome(rows, reported)
+        outcome = run(
+            self.spark, self.folder, name, self.starts, _SIDES, self.settings, hint,
+            lambda: self._called(name) if kind == "call" else self._frame(name, hint, kind or self.kind),
+            at_once=self.trigger == "as fast as it can")
+        assert outcome.here or not hint, "Spark has run the join itself"
+        return outcome
 
     def check(self) -> None:
         """Assert that splitjoin gives Spark's rows, micro-batch by micro-batch, and reports as many late ones."""
@@ -193,18 +154,3 @@ def _difference(ours: dict[int, list[str]], theirs: dict[int, list[str]]) -> str
         a, b = Counter(ours.get(number, [])), Counter(theirs.get(number, []))
         lines += [f"{number}: here alone {list((a - b).elements())}, Spark alone {list((b - a).elements())}"] * (a != b)
     return "\n".join(lines)
-
-
-@contextmanager
-def _settings(spark: SparkSession, changed: dict[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in changed}
-    try:
-        for name, value in changed.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from ...spark_streams.streams import RandomStreams
@@ -63,14 +62,3 @@ def test_rows_behind_the_watermark_of_the_micro_batch_before(spark: SparkSession
     assert ours[0] == [[], [], [(2, 2)], [(3, 3)], []]
     assert [(watermark, late) for watermark, late, _ in ours[1]] == [
         ("00:00:00", 2), ("00:00:00", 2), ("00:00:00", 0), ("00:01:40", 0), ("00:01:40", 2)]
-
-
-def test_a_checkpoint_of_an_earlier_format_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """Their watermarks were lower than Spark's, so rows would be missing."""
-    with settings(spark, spark__splitjoin__sql__enabled=True):
-        outcome(spark, tmp_path, "/*+ SPLITJOIN */")
-        for path in (tmp_path / "checkpoint True" / "splitjoin").rglob("*.state"):
-            path.write_bytes(path.read_bytes()[:8] + (5).to_bytes(4, "little") + path.read_bytes()[12:])
-        (tmp_path / "a" / "9.parquet").write_bytes((tmp_path / "a" / "2.parquet").read_bytes())
-        with pytest.raises(StreamingQueryException, match="has the format 5, and this version of splitjoin reads"):
-            outcome(spark, tmp_path, "/*+ SPLITJOIN */")

@@ -55,6 +55,7 @@ def test_a_window_that_outgrows_the_device_fails_the_action(frames: Frames) -> N
     assert "This was in time partition 1; rows count from its first warm one." in str(reason)
 
 
+@pytest.mark.long  # test_leases.py has the queue of the daemon
 def test_tasks_wait_for_the_only_circuit(spark: SparkSession, tmp_path: Path,
                                          tables: tuple[pa.Table, pa.Table]) -> None:
     """Two groups, one device, and at first another client has it."""
