@@ -8,6 +8,7 @@ import pytest
 from splitjoin.base.errors import DeviceError, DeviceLost
 from splitjoin.circuit.wire import Op
 from splitjoin.engines.registry import device
+from splitjoin.link.endpoint import HostEndpoint
 from splitjoin.link.frames import END, About, Reply, ReplyKind, encode
 from splitjoin.link.items import ItemBound
 from splitjoin.link.transport import ChannelLost, LinkTransport
@@ -57,6 +58,18 @@ def exchange(line, count, seed):
     found = item_words(CONFIG.item_record, np.concatenate(items)).view(np.uint8).reshape(count + 1, -1)
     assert [bytes(row)[1:BYTES] for row in found[:-1]] == [record[1:] for record in wire(sent)]
     return transport
+
+
+def test_a_reply_that_was_overtaken_takes_no_credit_back():
+    endpoint = HostEndpoint(session=7)
+    endpoint.open()
+    endpoint.output(0.0)
+    about = About(record_bytes=BYTES, abi=1, session=7).payload()
+    endpoint.feed(encode(Reply(ReplyKind.ABOUT, 0, 0, 3 * BYTES, about).content()), 0.0)
+    assert endpoint.room(BYTES) == 3
+    for credit, room in (5 * BYTES, 5), (4 * BYTES, 5), (6 * BYTES, 6):
+        endpoint.feed(encode(Reply(ReplyKind.ACK, 0, 0, credit).content()), 0.0)
+        assert endpoint.room(BYTES) == room
 
 
 def schedule(seed):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ from splitjoin.base.disk import using
 from splitjoin.base.errors import InputError, SnapshotError
 from splitjoin.server import JoinService, read_config
 from splitjoin.server.flight import FlightServer
+from splitjoin.sessions.epochs import epoch_files
 
 from ...support.simulated_disk import SimulatedDisk
 from .clients import Server, act, config, connect, offers, orders, put, rows
@@ -84,8 +87,35 @@ def test_trouble_with_the_disk_is_told_and_ends(tmp_path: Path, call: str, fault
         assert lines[-1] == "epochs are written again"
         assert service.position("orders", "main") == {"delivered": 50, "committed": 50}
     with using(disk), JoinService(read_config(config(disk.root)), lines.append) as service:
+        last = epoch_files(disk.root / "results", "near")[-1]
+        shutil.copy(last, last.with_name(f"epoch-{service.epochs():012}.parquet"))  # as while an epoch is written
         assert [row for batch, _ in service.rows("near", follow=False) for row in batch.to_pylist()] == found
         assert found
+
+
+def test_statements_wait_while_an_epoch_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with JoinService(read_config(config(tmp_path)), lambda line: None) as service:
+        inside, go, done = Event(), Event(), list[str]()
+
+        def write() -> bool:
+            inside.set()
+            go.wait(60)
+            done.append("epoch")
+            return False
+
+        def ask() -> None:
+            service.tables()
+            done.append("statement")
+
+        monkeypatch.setattr(service._writer, "write", write)
+        inside.wait(60)
+        asking = Thread(target=ask)
+        asking.start()
+        asking.join(0.5)  # if it does not wait, it ends now
+        go.set()
+        asking.join(60)
+        assert done[0] == "epoch"
+        assert "statement" in done
 
 
 def test_a_fault_of_the_epoch_thread_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -263,6 +263,24 @@ def test_a_query_that_was_flushed_while_the_device_failed_ends_where_it_was_flus
         assert early.poll().num_rows == 0
 
 
+def test_a_window_changes_while_nobody_else_reads_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else another query's poll could take the scan on between the place of the change and the change."""
+    with splitjoin.share(R, S, time="t") as hub:
+        join = hub.common_join(on="r.x = s.y", window="RANGE 3", device="golden")
+        query = join.query(on="r.x = s.y")
+        scan, held = join._scan, list[bool]()
+        assert scan is not None
+        work = scan.work
+
+        def watched(**options: bool) -> None:
+            held.append(scan.lock._is_owned())  # type: ignore[attr-defined]
+            work(**options)
+
+        monkeypatch.setattr(scan, "work", watched)
+        query.window("RANGE 2")
+        assert held == [True]
+
+
 def test_sql_and_chosen_columns() -> None:
     with splitjoin.share(R, S, time="t", names=("trades", "quotes")) as hub:
         join = hub.common_join(on="abs(r.x - s.y) <= 1", window="RANGE 2", select=["r.name"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import splitjoin
 from splitjoin import BackPressure, DeviceError, InputError, Limit, StreamJoin
 from splitjoin.engines.golden import GoldenDevice
 
@@ -119,6 +120,14 @@ def test_back_pressure_by_its_text() -> None:
         session.heartbeat(9)
         with pytest.raises(BackPressure, match="poll first"):
             session.push_r(r(9))
+
+
+def test_no_late_row_need_be_kept() -> None:
+    with splitjoin.open(query(), "golden", lateness=0, limit=Limit(late=0)) as session:
+        session.push_s(s(5))
+        session.push_r(r(5, 3))
+        counters = session.counters()
+        assert (len(session.late_r()), counters["late_r"], counters["forgotten_r"]) == (0, 1, 1)
 
 
 @pytest.mark.parametrize(("limit", "message"), [
