@@ -15,7 +15,7 @@ HERE      ?= manylinux2014_$(shell uname -m)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help prerequisites setup run test test-long lint types docs machines findings formal mutation sanitize check bench soak soak-link soak-spark soak-server chaos spark-streams spark-suites spark-versions spark-cluster fuzz disk synth synth-full boards wheel-test constraints release clean
+.PHONY: help prerequisites setup run test test-long lint types docs machines findings formal mutation sanitize check bench soak soak-link soak-spark soak-server chaos spark-streams spark-suites spark-versions spark-cluster fuzz disk simulation synth synth-full boards wheel-test constraints release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -132,6 +132,9 @@ fuzz: $(STAMP) ## 100,000 damaged files, snapshots, states, messages, and 25,000
 
 disk: $(STAMP) ## 100,000 schedules of faults, kills and power cuts beneath all that writes files (an hour and more).
 	$(BIN)/python -m tests.disk
+
+simulation: $(STAMP) ## 10,000 schedules of each thing that has threads or talks, in a time of its own (hours).
+	$(BIN)/python -m tests.simulation --seeds 10000
 
 wheel-test: $(STAMP) ## Build wheel and sdist, install both where there is no compiler, and run all examples of docs (minutes).
 	$(BIN)/python -m tests.wheel

@@ -8,12 +8,12 @@ import os
 import random
 import select
 import tempfile
-import threading
 import tty
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from splitjoin.base import threads
 from splitjoin.base.errors import DeviceError
 from splitjoin.circuit.wire import Configuration
 
@@ -93,10 +93,10 @@ class Emulator:
         self.path = str(Path(self._folder.name) / "tty")
         self.received = self.sent = self.unplugged = self.resets = 0
         self._chance = random.Random(self._faults.seed)
-        self._stop, self._reset = threading.Event(), threading.Event()
-        self._lock = threading.Lock()  # held while the terminal is used, opened or closed
+        self._stop, self._reset = threads.event(), threads.event()
+        self._lock = threads.lock()  # held while the terminal is used, opened or closed
         self._master = self._slave = -1
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = threads.thread(self._run, name="splitjoin emulator")
         self.plug()
 
     def start(self) -> Emulator:

@@ -11,19 +11,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from threading import RLock
 from types import CodeType
 from typing import Any
 
 from amaranth import tracer
 
 from splitjoin.base.errors import ToolError
+from splitjoin.base.threads import GlobalLock
 
 __all__ = ["source_names"]
 
 #: The line and the byte in which a call ends, which is in no other call.
 _End = tuple[int, int]
-_lock = RLock()
+_lock = GlobalLock()
 _REQUIRED = object()
 
 

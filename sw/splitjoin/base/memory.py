@@ -6,9 +6,9 @@ import ctypes
 import sys
 from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
+from . import threads
 from .control_groups import GROUPS, OWN, control_groups
 from .errors import CapacityError
 
@@ -154,7 +154,7 @@ class MatchMemory:
     def __init__(self, before: int = 0, size: int = MATCH_BYTES):
         self._before, self._size = before, size
         self._matches = self._checked = 0
-        self._lock = Lock()
+        self._lock = threads.lock()
 
     def add(self, matches: int) -> None:
         """Count ``matches`` more."""

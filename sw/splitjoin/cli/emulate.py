@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import threading
 from typing import Any
 
+from splitjoin.base import threads
 from splitjoin.base.errors import DeviceError, ToolError
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.circuit.query_circuit import chosen_circuit
@@ -65,4 +65,4 @@ def run_emulator(args: argparse.Namespace) -> None:
                     reset=args.reset, seed=args.fault_seed)
     with Emulator(circuit, faults) as board:
         print(board.path, flush=True)
-        threading.Event().wait()
+        threads.event().wait()

@@ -7,9 +7,9 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 import time
 
+from splitjoin.base import threads
 from splitjoin.base.errors import InputError, ToolError, first_line
 from splitjoin.base.safe_text import printable
 from splitjoin.engines.registry import device as find_device
@@ -48,7 +48,7 @@ def run_serve(args: argparse.Namespace) -> None:
         print(f"{args.file}: {n} {'query' if n == 1 else 'queries'} over "
               f"{' and '.join(one.name for one in config.streams)}")
         return
-    stop = threading.Event()
+    stop = threads.event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     _take_many_files()
@@ -69,7 +69,7 @@ def run_serve(args: argparse.Namespace) -> None:
     _log(f"stopped, with {service.epochs()} epochs")
     # Calls that wait for their clients would hold up the end for ever; what they put is committed already. They are not
     # cancelled: pyarrow's clients take that for a Ctrl-C of their own.
-    ending = threading.Thread(target=server.shutdown, args=(10 * _GRACE,), daemon=True)
+    ending = threads.thread(server.shutdown, (10 * _GRACE,), name="splitjoin end")
     ending.start()
     ending.join(_GRACE)
     if ending.is_alive():

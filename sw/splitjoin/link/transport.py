@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 
+from splitjoin.base import threads
 from splitjoin.base.errors import DeviceError, DeviceLost, plural
 from splitjoin.circuit.driver import DeviceStalled, Transport, other_circuit_remedy
 from splitjoin.circuit.encode import Words
@@ -67,7 +67,7 @@ class LinkTransport(Transport):
 
     def __init__(self, connect: Callable[[], ByteChannel], config: Configuration, *, answer_within: float = 2.0,
                  reconnect_within: float = 10.0, stalled_after: float = 60.0, byte_seconds: float = 0.0,
-                 clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep,
+                 clock: Callable[[], float] = threads.monotonic, sleep: Callable[[float], None] = threads.sleep,
                  session: int | None = None):
         self._connect, self._clock, self._sleep = connect, clock, sleep
         self._answer_within, self._reconnect_within = answer_within, reconnect_within

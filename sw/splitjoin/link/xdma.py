@@ -6,12 +6,11 @@ import errno
 import os
 import queue
 import select
-import threading
-import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import ClassVar
 
+from splitjoin.base import threads
 from splitjoin.base.errors import DeviceError
 from splitjoin.circuit.driver import CircuitDevice, DeviceStalled, Transport
 from splitjoin.circuit.encode import Words
@@ -73,14 +72,14 @@ class XdmaTransport(AxiTransport):
         super().__init__(nodes.registers, config)
         self._nodes, self._stalled_after = nodes, stalled_after
         # Bounded, so that a circuit that sends without being asked waits, as its DMA engine does.
-        self._received: queue.Queue[bytes | OSError | None] = queue.Queue(_UNTAKEN)
-        self._to_write: queue.Queue[bytes] = queue.Queue(_WAITING)
+        self._received: queue.Queue[bytes | OSError | None] = threads.bounded_queue(_UNTAKEN)
+        self._to_write: queue.Queue[bytes] = threads.bounded_queue(_WAITING)
         self._written = 0  # bytes
         self._write_error: OSError | None = None
         self._closing = False
         self._rest = b""
-        self._reader = threading.Thread(target=self._read_items, name="splitjoin-c2h", daemon=True)
-        self._writer = threading.Thread(target=self._write_records, name="splitjoin-h2c", daemon=True)
+        self._reader = threads.thread(self._read_items, name="splitjoin-c2h")
+        self._writer = threads.thread(self._write_records, name="splitjoin-h2c")
         try:
             self._reset_join(answer_within)
             self._reader.start()
@@ -100,7 +99,7 @@ class XdmaTransport(AxiTransport):
         per_write = max(1, _BLOCK // beat) * beat
         blocks = [raw[at:at + per_write] for at in range(0, len(raw), per_write)]
         until, ended = self._written + len(raw), False
-        out, moved, seen = bytearray(), time.monotonic(), self._written
+        out, moved, seen = bytearray(), threads.monotonic(), self._written
         self._bound.records += n
         while blocks or self._written < until or (until_end and not ended):
             while blocks and not self._to_write.full():
@@ -113,8 +112,8 @@ class XdmaTransport(AxiTransport):
             if self._write_error is not None:
                 raise self._gone(self._write_error)
             if got or self._written != seen:
-                moved, seen = time.monotonic(), self._written
-            elif time.monotonic() - moved > self._stalled_after:
+                moved, seen = threads.monotonic(), self._written
+            elif threads.monotonic() - moved > self._stalled_after:
                 raise DeviceStalled(f"the circuit neither took a record nor gave a result for "
                                     f"{self._stalled_after:g} s ({n - (until - self._written) // beat} of {n} records "
                                     f"sent)")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hmac
 import io
 import json
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pyarrow.ipc
 
+from splitjoin.base import threads
 from splitjoin.base.errors import InputError, SplitJoinError
 from splitjoin.base.json_text import parsed_json
 from splitjoin.lang.schema import suggest
@@ -66,7 +66,7 @@ class FlightServer:
         self._service = service
         self._wanted = f"Bearer {token_in(config.token_file)}".encode()
         self._statements = Statements(limits)
-        self._followers = threading.Semaphore(limits.subscriptions)
+        self._followers = threads.semaphore(limits.subscriptions)
         calls = limits.subscriptions + limits.statements + _SHORT_CALLS + sum(
             len(one.sources) for one in config.streams)
         self._methods: dict[str, Callable[[Iterator[bytes], Any], Iterator[bytes]]] = {

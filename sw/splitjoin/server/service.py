@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from splitjoin.base import threads
 from splitjoin.base.errors import InputError, SplitJoinError, plural
 from splitjoin.base.parquet import ParquetSource
 from splitjoin.lang.schema import SIDES, Side, suggest
@@ -48,8 +48,8 @@ class JoinService:
     def __init__(self, config: ServerConfig, log: Callable[[str], None] = lambda line: print(line, file=sys.stderr), *,
                  set_aside: bool = False):
         self.config, self._log = config, log
-        self._changed = threading.Condition()
-        self._writing = threading.Lock()  # held while an epoch is written
+        self._changed = threads.condition()
+        self._writing = threads.lock()  # held while an epoch is written
         self._stopping = False
         self._trouble: str | None = None
         self._streams = _streams(config)
@@ -77,7 +77,7 @@ class JoinService:
                 writer.close()
             self._streams.__exit__(None, None, None)
             raise
-        self._thread = threading.Thread(target=self._run, name="splitjoin epochs", daemon=True)
+        self._thread = threads.thread(self._run, name="splitjoin epochs")
         self._thread.start()
 
     def source(self, stream: str, source: str) -> Source:
@@ -183,8 +183,8 @@ class JoinService:
         with self._writing:
             if not self._writer.settled:
                 raise InputError(f"statements wait until it is sure which rows are in epochs: {self._trouble}")
-            return {name: (epoch_files(self.config.folder, name), query.found())
-                    for name, query in self._streams.queries.items()}
+            return {name: (epoch_files(self.config.folder, name), rows)
+                    for name, rows in self._streams.found().items()}
 
     def stop(self) -> None:
         """Take no more tuples, end the last epoch, and let followers end."""

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 
+from splitjoin.base import threads
 from splitjoin.base.errors import InputError, StatementError, ToolError, first_line
 from splitjoin.base.processes import SAFE, python_path
 
@@ -35,11 +35,11 @@ class Statements:
 
     def __init__(self, limits: Limits):
         self._limits = limits
-        self._free = threading.Semaphore(limits.statements)
-        self._lock = threading.Lock()
+        self._free = threads.semaphore(limits.statements)
+        self._lock = threads.lock()
         self._ready: list[_Worker] = []
         self._closed = False
-        threading.Thread(target=self._prepare, name="splitjoin statements", daemon=True).start()
+        threads.thread(self._prepare, name="splitjoin statements").start()
 
     def answer(self, sql: str, tables: Mapping[str, tuple[list[Path], pa.Table]]) -> Iterator[bytes]:
         """The answer to ``sql`` as messages of FlightData. In it each query is a table: its committed files, and the
@@ -52,7 +52,7 @@ class Statements:
             raise ToolError("statements need duckdb, which is not installed; install splitjoin[serve]")
         if not self._free.acquire(blocking=False):
             raise InputError(f"{self._limits.statements} statements may run at once, and so many do; try again later")
-        is_free = threading.Lock()
+        is_free = threads.lock()
 
         def free() -> None:
             if is_free.acquire(blocking=False):
@@ -62,14 +62,14 @@ class Statements:
             with self._lock:
                 worker = self._ready.pop() if self._ready else None
             worker = worker or _Worker(self._limits)
-            is_late = threading.Event()
+            is_late = threads.event()
 
             def stop() -> None:
                 is_late.set()
                 worker.kill()
                 free()  # also where the client does not read on
 
-            timer = threading.Timer(self._limits.statement_seconds, stop)
+            timer = threads.timer(self._limits.statement_seconds, stop)
             try:
                 worker.wait()
                 timer.start()

@@ -6,13 +6,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from threading import Condition, RLock
-from time import monotonic
 from types import TracebackType
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from splitjoin.base import threads
 from splitjoin.base.errors import InputError, SnapshotError
 from splitjoin.engines.device import Device
 from splitjoin.joins.statement import MultiwaySelect
@@ -80,7 +79,7 @@ class MultiwayJoin:
         self._steps = [step_of(select, n) for n in range(len(select.steps))]
         self._rows: list[pa.RecordBatch] = []
         self._reserved: str | None = None  # why nobody may poll
-        self._lock = Condition(RLock())
+        self._lock = threads.condition()
 
     @property
     def schema(self) -> pa.Schema:
@@ -220,7 +219,7 @@ class MultiwayJoin:
         """
         time = self._select.steps[-1][1].query.time
         return EpochWriter(_MultiwayEpochs(self), folder, every=epoch_length(every, time), rows=rows, delay=delay,
-                           clock=monotonic, set_aside=set_aside)
+                           clock=threads.monotonic, set_aside=set_aside)
 
     def close(self) -> None:
         """Release the devices. Rows that were not polled are lost."""

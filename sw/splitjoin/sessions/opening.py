@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import time as clocks
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Never
 
+from splitjoin.base import threads
 from splitjoin.base.errors import InputError, OptionError
 from splitjoin.engines.cpu.compiler import has_numba, needs_numba
 from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
@@ -91,7 +91,7 @@ def open(query: Query | Select, device: str | Device = "cpu", *, select: Selecte
          lateness: Lateness | None = None, watermark: Watermark | None = None,  # as splitjoin.open
          idle: Idle | None = None, early: bool = False, limit: Limit | int | None = None,
          when_full: Literal["raise", "block", "shed"] = "raise", shedding: Shedding | None = None,
-         punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic, on_fault: OnFault = "continue",
+         punctuation: bool = False, clock: Callable[[], float] = threads.monotonic, on_fault: OnFault = "continue",
          device_options: Mapping[str, Any] | None = None, **options: object) -> StreamJoin:
     """Start ``query`` as a streaming session; `StreamJoin` documents its arguments and methods.
 
@@ -132,7 +132,7 @@ def open_async(query: Query | Select, device: str | Device = "cpu", *, select: S
                lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
                early: bool = False, limit: Limit | int | None = None, when_full: Literal["raise", "shed"] = "raise",
                shedding: Shedding | None = None, punctuation: bool = False,
-               clock: Callable[[], float] = clocks.monotonic, on_fault: OnFault = "continue",
+               clock: Callable[[], float] = threads.monotonic, on_fault: OnFault = "continue",
                device_options: Mapping[str, Any] | None = None, **options: object) -> AsyncStreamJoin:
     """Start ``query`` as a streaming session for asyncio, like `open`: a push waits while the session is full, or, with
     ``when_full="shed"``, drops tuples.
@@ -149,7 +149,7 @@ def share(r_schema: Any, s_schema: Any, *, time: TimeSpec | None = None, names: 
           retain: WindowSpec | None = None, lateness: Lateness | None = None, watermark: Watermark | None = None,
           idle: Idle | None = None, waiting: int | None = 1 << 22, unread: int | None = 1 << 22, late: int = 1 << 16,
           when_full: Literal["raise", "block"] = "raise",
-          clock: Callable[[], float] = clocks.monotonic, null_values: NullValues | None = None) -> SharedStreams:
+          clock: Callable[[], float] = threads.monotonic, null_values: NullValues | None = None) -> SharedStreams:
     """Start a pair of streams that many queries read; `SharedStreams` documents its arguments and methods.
 
     ``r_schema``, ``s_schema`` and ``null_values`` are as for `query`.

@@ -64,6 +64,7 @@ class Pipeline(Generic[Gate]):
         faults: The cores that devices have left out, and what follows.
         ended: True if the input was ended, and all results are in ``results``.
         failure: The exception of a device that failed, else None.
+        is_behind: True if input was taken from the gate, or its progress noted, and no `work` has followed.
         identity: What another session must have in common to continue from a snapshot of this one.
     """
 
@@ -95,7 +96,7 @@ class Pipeline(Generic[Gate]):
         self.changes = Changes(query.order.n)
         self.faults = faults or CoreFaults()
         self.restarts = 0
-        self.ended = False
+        self.ended = self.is_behind = False
         self.failure: Exception | None = None
         self._frontier: int | None = None
         self._replayed_to = (0, 0)
@@ -341,6 +342,7 @@ class Pipeline(Generic[Gate]):
         while self._ready and (unlimited or not self._limit.full(self.results)):
             self._push_slice()
         self._poll_device()
+        self.is_behind = bool(self._ready)
         if not self._ready:
             passed = self.gate.passed
             if any(time is not None for time in passed.values()):
@@ -356,7 +358,7 @@ class Pipeline(Generic[Gate]):
                 self._end()
 
     def _collect(self) -> None:
-        arrivals = self.gate.ready()
+        arrivals, self.is_behind = self.gate.ready(), True
         if len(arrivals):
             self._ready.append(arrivals)
 

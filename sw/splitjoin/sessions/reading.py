@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from threading import Condition, RLock
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -19,6 +18,7 @@ from splitjoin.lang.windows import WindowSpec
 
 from .results import ResultQueue
 from .schemas import SessionSchemas
+from .work_lock import WorkLock
 
 __all__ = ["POLL_SECONDS", "ReadingSession", "ResultSource", "TupleSource"]
 
@@ -75,7 +75,7 @@ class ReadingSession(ABC, Generic[Results]):
 
     def __init__(self, *, punctuation: bool):
         self._punctuation = punctuation
-        self._lock = Condition(RLock())  # held while the pipeline works
+        self._lock = WorkLock(self._catch_up)  # held while the pipeline works
         self._closed = False
         self._reserved: str | None = None  # why nobody may poll
 
@@ -327,10 +327,20 @@ class ReadingSession(ABC, Generic[Results]):
 
     def _work(self, *, unlimited: bool = False) -> None:
         """Let the pipeline work, and wake the threads that wait for it. The caller holds the lock."""
+        self._lock.is_owed = False
         try:
             self._pipeline.work(unlimited=unlimited)
         finally:
             self._lock.notify_all()
+
+    def _catch_up(self) -> None:
+        """Work for a poll that did not wait for the lock. The caller holds it, and may have asked for something else,
+        so polls get what this raises: the pipeline keeps it.
+        """
+        self._lock.is_owed = False
+        if not self._closed and not self._pipeline.ended and self._pipeline.failure is None:
+            with suppress(Exception):
+                self._work()
 
     @contextmanager
     def _opened(self) -> Iterator[None]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from threading import Condition
 
 import numpy as np
 import pyarrow as pa
 
+from splitjoin.base import threads
 from splitjoin.engines.device import ITEM, Items
 
 __all__ = ["ResultQueue"]
@@ -28,7 +28,7 @@ class ResultQueue:
     def __init__(self, schema: pa.Schema, punctuated: bool):
         self.schema, self._punctuated = schema, punctuated
         self._queue: deque[tuple[pa.RecordBatch, Items]] = deque()
-        self._changed = Condition()
+        self._changed = threads.condition()
         self._ended = self._failed = False
         self.rows = self.nbytes = 0
         self.total = 0
@@ -38,6 +38,11 @@ class ResultQueue:
         """True if no more rows will be put and all are taken."""
         with self._changed:
             return self._ended and not self._queue
+
+    @property
+    def has_news(self) -> bool:
+        """True if `wait` would not wait."""
+        return bool(self._queue) or self._ended or self._failed
 
     def put(self, batch: pa.RecordBatch, items: Items) -> None:
         """Add a batch; ``items`` are its pairs, and stars among them."""
@@ -70,7 +75,7 @@ class ResultQueue:
     def wait(self, seconds: float | None) -> None:
         """Wait until there are rows, no more rows will be put, the device has failed, or ``seconds`` have passed."""
         with self._changed:
-            if not self._queue and not self._ended and not self._failed:
+            if not self.has_news:
                 self._changed.wait(seconds)
 
     def take(self) -> tuple[pa.RecordBatch, Items]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time as clocks
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from splitjoin.base import threads
 from splitjoin.base.errors import BackPressure, InputError, SplitJoinError
 from splitjoin.engines.device import Device, Items
 from splitjoin.joins.statement import Select
@@ -69,7 +69,7 @@ class StreamJoin(ReadingSession[PushPipeline]):
                  lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
                  early: bool = False, limit: Limit | int | None = None,
                  when_full: Literal["raise", "block", "shed"] = "raise", shedding: Shedding | None = None,
-                 punctuation: bool = False, clock: Callable[[], float] = clocks.monotonic,
+                 punctuation: bool = False, clock: Callable[[], float] = threads.monotonic,
                  on_fault: OnFault = "continue"):
         super().__init__(punctuation=punctuation)
         self._schemas = SessionSchemas(query, select, early=early)
@@ -274,9 +274,9 @@ class StreamJoin(ReadingSession[PushPipeline]):
         """
         self._check_open()
         taken = self._pipeline.results.take()
-        # A thread that holds the lock is already working, and wakes the others when done; but a blocked push needs this
+        # A thread that holds the lock is mostly working, and wakes the others when done; but a blocked push needs this
         # thread.
-        if self._lock.acquire(blocking=self._blocked > 0):
+        if self._lock.try_acquire(wait=self._blocked > 0):
             try:
                 if self._pipeline.failure is not None:
                     if not len(taken[0]):

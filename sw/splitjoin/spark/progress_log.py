@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock
 from typing import Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent
 
+from splitjoin.base import threads
 from splitjoin.engines.effectiveness import effectiveness, effectiveness_text
 
 from .listeners import Listener
@@ -29,7 +29,7 @@ class ProgressLog(Listener):
     def __init__(self, name: str = "splitjoin", *, say: Callable[[str], Any] | None = None):
         self._name, self._say = name, say
         self._rows: list[dict[str, Any]] = []
-        self._lock = Lock()
+        self._lock = threads.lock()
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base import threads
 from splitjoin.lang.eval.vector import Vector, evaluate, magnitude
 from splitjoin.lang.ir import MIRRORED, Col, IsNull
 from splitjoin.lang.schema import SIDES, other_side
@@ -78,7 +78,7 @@ class LaneCoder:
     def __init__(self, plan: Plan):
         self._plan = plan
         self._texts = Texts()
-        self._lock, self._reused = Lock(), ReusedArrays()
+        self._lock, self._reused = threads.lock(), ReusedArrays()
         self._bands = self._compile()
         # What does not depend on values is known before the first batch, as small batches come often.
         self._columns: dict[str, list[tuple[str, frozenset[pa.DataType]] | None]] = {

@@ -13,8 +13,6 @@ import json
 import os
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -25,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 
+from splitjoin.base import threads
 from splitjoin.base.cache import KERNELS, NoCache, cache_folder, find, made, place, try_lock
 from splitjoin.base.errors import SplitJoinError, UnsupportedError
 from splitjoin.base.processes import SAFE, python_command, python_path
@@ -60,7 +59,7 @@ class Child:
     """A process that compiles; `code` is its exit code, None while it runs."""
 
     def __init__(self, pid: int):
-        self._pid, self._lock = pid, threading.Lock()
+        self._pid, self._lock = pid, threads.lock()
         self._code: int | None = None
 
     @property
@@ -79,7 +78,7 @@ class Child:
 #: The processes that this one has started and that may still run: no more than `_SLOTS`, as each of many short queries
 #: would otherwise start one that imports everything only to find that no slot is free.
 _children: list[Child] = []
-_starting = threading.Lock()
+_starting = threads.GlobalLock()
 
 
 class Compilation:
@@ -113,7 +112,7 @@ class Compilation:
         if self.is_known:
             return True
         if self._child is None and not self._failed:
-            if len(coming) and time.monotonic() >= self._again:
+            if len(coming) and threads.monotonic() >= self._again:
                 try:
                     with _starting:
                         self._start(coming)
@@ -124,7 +123,7 @@ class Compilation:
             return True
         code = self._child.code
         if code == _BUSY:
-            self._child, self._again = None, time.monotonic() + self._retry
+            self._child, self._again = None, threads.monotonic() + self._retry
             return False
         return code is not None  # without a marker it has failed, and the session says why, or does better
 
@@ -135,7 +134,7 @@ class Compilation:
             sample.seek(0)
             self._child = _start_child(self._marker, sample)
         if self._child is None:
-            self._again = time.monotonic() + self._retry
+            self._again = threads.monotonic() + self._retry
 
 
 def _start_child(marker: str, sample: IO[bytes]) -> Child | None:

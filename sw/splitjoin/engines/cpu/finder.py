@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from threading import Lock, local
+from threading import local
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base import threads
 from splitjoin.base.memory import MatchMemory
 from splitjoin.lang.schema import SIDES
 
@@ -113,7 +114,7 @@ class Finder(ABC):
         self.tuning = tuning
         self.stores: dict[str, Store] = {side: Store(tuning.slack) for side in SIDES}
         self.candidates = 0
-        self._lock = Lock()
+        self._lock = threads.lock()
         self._buffer = local()
 
     def process(self, batch: Batch) -> dict[str, Found]:

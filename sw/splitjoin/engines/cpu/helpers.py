@@ -10,6 +10,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from splitjoin.base.processors import processors
+from splitjoin.base.threads import simple_queue, thread as new_thread
 
 __all__ = ["Team"]
 
@@ -40,8 +41,8 @@ class Team:
         self.size = threads
         most = processors()
         self.awake = min(threads, most if awake is None else awake)
-        self._tasks: SimpleQueue[Any] = SimpleQueue()
-        self._outcomes: SimpleQueue[BaseException | None] = SimpleQueue()
+        self._tasks: SimpleQueue[Any] = simple_queue()
+        self._outcomes: SimpleQueue[BaseException | None] = simple_queue()
         self._helpers: list[Thread] = []
         #: Arrays and blocks of what runs in all threads, one job after the other.
         self.kept: dict[str, Any] = {}
@@ -115,7 +116,7 @@ class Team:
     def _start(self, others: int) -> None:
         while len(self._helpers) < others:
             what = self._tasks, self._outcomes, self._boards, _LONG if self.is_patient else _SHORT
-            thread = Thread(target=_serve, args=what, name="splitjoin helper", daemon=True)
+            thread = new_thread(_serve, what, name="splitjoin helper")
             thread.start()
             self._helpers.append(thread)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 
 import numpy as np
 
+from splitjoin.base import threads
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
@@ -61,9 +61,9 @@ class TieredSession(Session):
                 self._second.push(rest)
                 return
             part, rest = rest.split(self._size)
-            began = time.monotonic()
+            began = threads.monotonic()
             self._first.push(part)
-            took = time.monotonic() - began
+            took = threads.monotonic() - began
             self._joined, self._spent = self._joined + len(part), self._spent + took
             self._size = min(2 * self._size, _MOST) if 2 * took < _SECONDS else max(1, int(
                 self._size * min(1.0, _SECONDS / took)))

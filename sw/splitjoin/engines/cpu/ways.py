@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, combinations
-from threading import Lock
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base import threads
 from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.plan.keys import Codes, ExactKey
 
@@ -258,7 +258,7 @@ def pairs_of(way: Way, condition: Condition, groups: Groups, visible: Spans, tak
 
     Threads call ``take`` at the same time. Raises `TooMany` once there are more candidates than ``most``.
     """
-    tried, taken, made_ever, lock = 0, list[T](), [0], Lock()
+    tried, taken, made_ever, lock = 0, list[T](), [0], threads.lock()
     every = visible.hold_all
     for search, left in zip(way.searches or (None,), way.left(condition), strict=True):
         probing: Side = "r" if search is None else other_side(search.stored)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
-from threading import Lock
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base import threads
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, other_side
 
@@ -254,7 +254,7 @@ def _of_pairs(query: Query, incoming: Arrivals, visible: Spans, alternatives: Se
             tried += looked_at
         return taken, tried
 
-    lock, made = Lock(), [0]
+    lock, made = threads.lock(), [0]
 
     def pack(r: Rows, s: Rows) -> Rows:
         with lock:

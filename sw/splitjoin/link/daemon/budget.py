@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Condition
 
+from splitjoin.base import threads
 from splitjoin.base.errors import DeviceError
 
 __all__ = ["Budget"]
@@ -25,7 +24,7 @@ class Budget:
     def __init__(self, total: int, patience: float = 60.0):
         self.total, self._patience = total, patience
         self._free = total
-        self._changed = Condition()
+        self._changed = threads.condition()
 
     @property
     def free(self) -> int:
@@ -40,10 +39,10 @@ class Budget:
         ``waits``: False if the caller need not wait any longer. Raises `DeviceError` if there are none in time.
         """
         nbytes = min(nbytes, self.total)
-        end = time.monotonic() + self._patience
+        end = threads.monotonic() + self._patience
         with self._changed:
             while self._free < nbytes:
-                if time.monotonic() >= end or not waits():
+                if threads.monotonic() >= end or not waits():
                     raise DeviceError(f"the daemon must hold at most {self.total} bytes of messages, but other clients "
                                       f"have {self.total - self._free} of them, and this one needs {nbytes}; try "
                                       f"again later, or push fewer tuples at once")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import socket as sockets
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base import threads
 from splitjoin.base.errors import CapacityError, DeviceError
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import Device, Fault, Items, Session, check_inner
@@ -227,10 +226,10 @@ class ClientConnection:
 
     def __init__(self, socket: str | os.PathLike[str] | None = None, *, patience: float | None = None):
         self.path = default_socket() if socket is None else Path(socket)
-        self._guard = Lock()
+        self._guard = threads.lock()
         self._broken = ""
         self.closed = False
-        self._socket = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        self._socket = threads.unix_socket()
         self._socket.settimeout(patience)
         try:
             self._socket.connect(os.fspath(self.path))

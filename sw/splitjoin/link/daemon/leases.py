@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from threading import Condition
 from typing import Any
 
+from splitjoin.base import threads
 from splitjoin.base.errors import DeviceError
 from splitjoin.engines.device import Device, Items, Session
 
@@ -144,10 +143,10 @@ class Leases:
     """
 
     def __init__(self, units: Sequence[LeasedDevice], *, idle_timeout: float,
-                 clock: Callable[[], float] = time.monotonic):
+                 clock: Callable[[], float] = threads.monotonic):
         self.units = tuple(units)
         self._idle_timeout, self._clock = idle_timeout, clock
-        self._changed = Condition()
+        self._changed = threads.condition()
         self._waiting: list[_Ticket] = []
         self._stopped = False
 
@@ -158,7 +157,7 @@ class Leases:
         Ends a detached session with the same ``key``. Raises `DeviceError` if no unit suits, if none becomes free in
         time, or if the daemon stops; `ClientDisconnected` if ``alive`` returns False meanwhile.
         """
-        began = time.monotonic()
+        began = threads.monotonic()
         with self._changed:
             if not any(map(wanted.suits, self.units)):
                 raise DeviceError(f"the daemon has no {wanted}; its devices are "
@@ -170,7 +169,7 @@ class Leases:
                 self._dispatch()
                 waited = ticket.lease is None
                 while ticket.lease is None:
-                    left = began + wait - time.monotonic()
+                    left = began + wait - threads.monotonic()
                     if self._stopped:
                         raise DeviceError("the daemon is about to end; start it again, and open a new session")
                     if not alive():
@@ -183,7 +182,7 @@ class Leases:
                     self._waiting.remove(ticket)
             if waited:
                 ticket.lease.unit.counts.waits += 1
-                ticket.lease.unit.counts.wait_seconds += time.monotonic() - began
+                ticket.lease.unit.counts.wait_seconds += threads.monotonic() - began
             return ticket.lease
 
     def release(self, lease: Lease, *, discarded: bool = False) -> None:

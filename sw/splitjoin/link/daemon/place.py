@@ -10,6 +10,7 @@ import struct
 from pathlib import Path
 from typing import IO
 
+from splitjoin.base import threads
 from splitjoin.base.cache import cache_folder
 from splitjoin.base.errors import DeviceError
 
@@ -64,7 +65,7 @@ def listen(path: Path) -> sockets.socket:
     The caller must hold the lock, so an existing socket there was left by a dead daemon, and is replaced. Raises
     `DeviceError` if ``path`` is a file of another kind, or no socket can be made.
     """
-    socket = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+    socket = threads.unix_socket()
     try:
         if path.is_symlink() or path.exists():
             if not stat.S_ISSOCK(path.lstat().st_mode):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import socket as sockets
 import struct
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.base import errors
+from splitjoin.base import errors, threads
 from splitjoin.base.errors import DeviceError, InputError, SplitJoinError, WindowOverflow
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, Items
@@ -332,12 +331,12 @@ def _read(socket: sockets.socket, n: int, within: float | None, *, may_end: bool
     found = bytearray()
     while (begin := len(found)) < n:
         found += bytes(min(n - begin, _PIECE))
-        end = None if within is None else time.monotonic() + within
+        end = None if within is None else threads.monotonic() + within
         with memoryview(found) as view:
             at = begin
             while at < len(view):
                 if end is not None and within is not None:
-                    socket.settimeout(max(end - time.monotonic(), 1e-3))
+                    socket.settimeout(max(end - threads.monotonic(), 1e-3))
                 try:
                     got = socket.recv_into(view[at:])
                 except TimeoutError:

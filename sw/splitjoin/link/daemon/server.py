@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 import socket as sockets
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Thread
 from typing import Any
 
 import numpy as np
 
+from splitjoin.base import threads
 from splitjoin.base.errors import DeviceError, SplitJoinError, first_line
 from splitjoin.engines.device import ITEM, Device, Items, Session
 from splitjoin.lang.query import Query
@@ -67,7 +67,7 @@ class Server:
     """
 
     def __init__(self, devices: Sequence[Device], socket: Path, *, idle_timeout: float = 60.0,
-                 log: Callable[[str], None] = lambda line: None, clock: Callable[[], float] = time.monotonic,
+                 log: Callable[[str], None] = lambda line: None, clock: Callable[[], float] = threads.monotonic,
                  max_connections: int = MAX_CONNECTIONS, max_items: int = 1 << 20, message_seconds: float = 60.0,
                  stop_seconds: float = 5.0):
         names = [device.name for device in devices]
@@ -75,13 +75,13 @@ class Server:
                  for n, (name, device) in enumerate(zip(names, devices, strict=True))]
         self.path = socket = socket.absolute()
         self.leases = Leases(units, idle_timeout=idle_timeout, clock=clock)
-        self._log, self._began = log, time.monotonic()
+        self._log, self._began = log, threads.monotonic()
         self.max_items, self.message_seconds = max_items, message_seconds
         self._max_connections, self._stop_seconds = max_connections, stop_seconds
         self.budget = Budget(_BUDGET)
-        self._stopping, self._stopped = Event(), Event()
+        self._stopping, self._stopped = threads.event(), threads.event()
         self._connections: dict[sockets.socket, Thread] = {}
-        self._guard = Lock()
+        self._guard = threads.lock()
         self._lock = lock_socket(socket)
         try:
             self._listener = listen(socket)
@@ -116,7 +116,7 @@ class Server:
         failed = [device["address"] for device in found["devices"] if device["health"] != "ok"]
         with self._guard:
             connections = len(self._connections)
-        return {"pid": os.getpid(), "socket": str(self.path), "seconds": round(time.monotonic() - self._began, 3),
+        return {"pid": os.getpid(), "socket": str(self.path), "seconds": round(threads.monotonic() - self._began, 3),
                 "health": f"failed: {', '.join(failed)}" if failed else "ok", "connections": connections, **found}
 
     def _accept(self) -> None:
@@ -128,7 +128,7 @@ class Server:
             self._log(f"no connection can be accepted: {error.strerror or error}")
             self._stopping.wait(_LOOK_SECONDS)
             return
-        thread = Thread(target=self._serve, args=(socket,), name="splitjoin daemon connection", daemon=True)
+        thread = threads.thread(self._serve, (socket,), name="splitjoin daemon connection")
         with self._guard:
             full = len(self._connections) >= self._max_connections
             if not full:
@@ -171,11 +171,11 @@ class Server:
         for socket in connections:
             with suppress(OSError):
                 socket.shutdown(sockets.SHUT_RD)  # its thread sees the end when it reads next
-        deadline = time.monotonic() + self._stop_seconds
+        deadline = threads.monotonic() + self._stop_seconds
         self._lock.close()
         self._stopped.set()
         for thread in connections.values():
-            thread.join(max(deadline - time.monotonic(), 0))
+            thread.join(max(deadline - threads.monotonic(), 0))
         self._log("ended")
         return not any(thread.is_alive() for thread in connections.values())
 
@@ -356,7 +356,7 @@ class Connection:
     @contextmanager
     def _device(self, lease: Lease) -> Iterator[None]:
         """Context of a call of the device: counts time and failures, and turns foreign errors into `DeviceError`."""
-        began = time.perf_counter()
+        began = threads.monotonic()
         unit = lease.unit
         try:
             yield
@@ -373,7 +373,7 @@ class Connection:
             raise DeviceError(f"the device {unit.address} of the daemon failed: {unit.failure}; open a new "
                               f"session") from error
         finally:
-            unit.counts.seconds += time.perf_counter() - began
+            unit.counts.seconds += threads.monotonic() - began
 
     def _alive(self) -> bool:
         """True until the client, which waits for a reply, closes the connection."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time as clocks
 from collections.abc import Callable, Mapping, Sequence
-from threading import RLock
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base import threads
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals, R, S, event_ticks, shown
 from splitjoin.engines.merging import merged_slices
@@ -63,7 +62,7 @@ class ScaleGate:
     in_order: ClassVar[bool] = True
 
     def __init__(self, r: pa.Schema, s: pa.Schema, *, time: TimeSpec | TimeColumns, lateness: Any = None,
-                 watermark: str | None = None, idle: Any = None, clock: Callable[[], float] = clocks.monotonic,
+                 watermark: str | None = None, idle: Any = None, clock: Callable[[], float] = threads.monotonic,
                  keep_late: int = 1 << 16, columns: Mapping[Side, Sequence[str]] | None = None):
         self._schemas: dict[Side, pa.Schema] = {"r": r, "s": s}
         self._time = time if isinstance(time, TimeColumns) else time_columns(
@@ -79,7 +78,7 @@ class ScaleGate:
         self._shed: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
         self._frontier: _Place | None = None
         self._restored = self._stale = False
-        self._lock = RLock()
+        self._lock = threads.rlock()
         self._sequence: ReadySequence | None = None
 
     @property

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from splitjoin.base import threads
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import Arrivals, R, S
 from splitjoin.lang.layouts import take_rows
@@ -36,7 +36,7 @@ class PushOrder:
         self._finished: dict[Side, bool] = {"r": False, "s": False}
         self._shed: dict[Side, LateRows] = {side: LateRows(schema, keep_shed) for side, schema in self._schemas.items()}
         self._pushed: list[tuple[Side, pa.Table]] = []
-        self._lock = Lock()  # pushes and readers of the sequence may be in different threads
+        self._lock = threads.lock()  # pushes and readers of the sequence may be in different threads
 
     #: The attributes of a gate in which no tuple ever waits.
     waiting: int = 0

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Condition, RLock
 from typing import ClassVar
 
 import pyarrow as pa
 
+from splitjoin.base import threads
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.lang.schema import SIDES, Side
 
@@ -50,7 +50,7 @@ class ReadySequence:
 
     def __init__(self, take: Callable[[], Taken], next_idle: Callable[[], float | None]):
         self._take, self.next_idle = take, next_idle
-        self._changed = Condition(RLock())
+        self._changed = threads.condition()
         self._slices: list[tuple[int, Arrivals]] = []  # each with the number of its first tuple
         self._readers: list[GateReader] = []
         self._nothing: Arrivals | None = None
@@ -136,12 +136,18 @@ class ReadySequence:
         with self._changed:
             return self.end - reader.position if reader in self._readers else 0
 
-    def wait(self, reader: GateReader, seconds: float | None) -> None:
-        """Wait until there is something that ``reader`` has not read, or ``seconds`` have passed."""
+    def wait(self, reader: GateReader, seconds: float | None, ends: Callable[[], bool]) -> None:
+        """Wait until there is something that ``reader`` has not read, ``ends`` is true after `wake`, or ``seconds``
+        have passed.
+        """
         with self._changed:
-            if reader in self._readers and reader.position == self.end and (
-                    (reader.frontier, reader.done) == (self.frontier, self.done)):
-                self._changed.wait(seconds)
+            self._changed.wait_for(lambda: ends() or reader not in self._readers or (
+                reader.position, reader.frontier, reader.done) != (self.end, self.frontier, self.done), seconds)
+
+    def wake(self) -> None:
+        """Let all that `wait` look again."""
+        with self._changed:
+            self._changed.notify_all()
 
     def read(self, reader: GateReader) -> Arrivals:
         """All tuples that ``reader`` has not read; it notes how far the gate has got."""
@@ -232,9 +238,15 @@ class GateReader:
             self.close()
         return made
 
-    def wait(self, seconds: float | None) -> None:
-        """Wait until there is something to read, or ``seconds`` have passed (None: for ever)."""
-        self._sequence.wait(self, seconds)
+    def wait(self, seconds: float | None, ends: Callable[[], bool]) -> None:
+        """Wait until there is something to read, ``ends`` is true after `wake`, or ``seconds`` have passed (None: for
+        ever).
+        """
+        self._sequence.wait(self, seconds, ends)
+
+    def wake(self) -> None:
+        """Let threads that `wait` look again."""
+        self._sequence.wake()
 
     def finish(self) -> None:
         """Let the next `ready` be the last: later tuples are not for this reader."""

@@ -61,7 +61,7 @@ class ChosenPairs:
         ended: True if there will be no more rows than those in ``results``.
     """
 
-    holds_back = False
+    holds_back = is_behind = False  # who waits for it looks again soon
 
     def __init__(self, name: str, scan: SharedScan, schemas: SessionSchemas, common: Query, places: Places, *,
                  check: Callable[[Query], None], punctuation: bool, snapshot: Snapshot | None = None):
@@ -170,9 +170,9 @@ class ChosenPairs:
                 raise pipeline.failed()
             r, s = (rows.needed(pipeline.windows.now[side], self.query.window(side))
                     for side, rows in pipeline.windows.streams.items())
-            self._test.change(WindowSince.of(asked, pipeline.pushed, (r, s)))
+            self._test.change(WindowSince.of(asked, place := pipeline.pushed, (r, s)))
             self.query = asked
-            return self._own_place()
+            return self._own_row_ids(place)  # not `place()`, as more tuples may have become ready
 
     def check_window(self, window: WindowSpec) -> Query:
         """The query with other windows. Raises `WindowError` and `UnsupportedError` unless it can get them."""
@@ -270,7 +270,11 @@ class ChosenPairs:
 
     def _own_place(self) -> RowIds:
         """The query's own row ids of the next tuples that become ready."""
-        r, s = (at - first for at, first in zip(self._scan.pipeline.place(), self._places.stored, strict=True))
+        return self._own_row_ids(self._scan.pipeline.place())
+
+    def _own_row_ids(self, place: RowIds) -> RowIds:
+        """The row ids ``place`` of the scan, as the query's own."""
+        r, s = (at - first for at, first in zip(place, self._places.stored, strict=True))
         return r, s
 
     def _forget(self) -> None:

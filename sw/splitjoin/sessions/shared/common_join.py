@@ -49,7 +49,7 @@ class CommonHost:
         make_query: Makes a checked query over the streams, of the arguments of `Query.make`.
         make_select: Makes that of a SELECT, a window and an order.
         register: Adds the query that a function makes of its name; meanwhile no push makes a tuple ready.
-        forget: Removes a query that is closed.
+        forget: Removes a query that closes, also from the queries of its join.
         forget_join: Removes a common join that is closed.
         input: Gives the streams' input.
         held: Within the context no query is added, and no push makes a tuple ready.
@@ -58,7 +58,7 @@ class CommonHost:
     make_query: Callable[..., Query]
     make_select: Callable[[str, WindowSpec, str | Order], Select]
     register: Callable[[str | None, Callable[[str], SharedQuery]], SharedQuery]
-    forget: Callable[[SharedQuery], None]
+    forget: Callable[[SharedQuery, list[Any]], None]
     forget_join: Callable[[CommonJoin], None]
     input: Callable[[], SharedInput]
     held: Callable[[], AbstractContextManager[None]]
@@ -233,10 +233,8 @@ class CommonJoin:
             scan.close()
 
     def forget(self, query: CommonQuery) -> None:
-        """Remove a query that is closed."""
-        if query in self._queries:
-            self._queries.remove(query)
-        self._host.forget(query)
+        """Remove a query that closes."""
+        self._host.forget(query, self._queries)
 
     def _add(self, schemas: SessionSchemas, name: str | None, history: bool, punctuation: bool) -> SharedQuery:
         self._check_open()

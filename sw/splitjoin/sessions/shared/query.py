@@ -31,7 +31,8 @@ class _SharedTuples(TupleSource, Protocol):
     @property
     def waiting(self) -> int: ...
     def finish(self) -> None: ...
-    def wait(self, seconds: float | None) -> None: ...
+    def wait(self, seconds: float | None, ends: Callable[[], bool]) -> None: ...
+    def wake(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -42,6 +43,8 @@ class SharedPipeline(ResultSource, Protocol):
     def gate(self) -> _SharedTuples: ...
     @property
     def holds_back(self) -> bool: ...
+    @property
+    def is_behind(self) -> bool: ...
     def check_mask(self, cores: Collection[int], of: int) -> object: ...
     def check_precision(self, n: int) -> None: ...
     def check_window(self, window: WindowSpec) -> object: ...
@@ -75,9 +78,9 @@ class SharedQuery(ReadingSession[SharedPipeline]):
 
     def close(self) -> None:
         """Remove the query from the streams and release its device. Rows that were not polled are lost."""
+        self._forget(self)  # first, so that no snapshot and no epoch meets one that is closed
         super().close()
         self._pipeline.gate.close()
-        self._forget(self)
 
     @property
     def drained(self) -> bool:
@@ -109,7 +112,7 @@ class SharedQuery(ReadingSession[SharedPipeline]):
 
     def state(self) -> bytes:
         """The query's part of a snapshot, at the place that the streams have reached; `SharedStreams` asks for it."""
-        with self._opened():
+        with self._opened(), self._waking():
             self._pipeline.gate.paused = False
             return self._pipeline.snapshot()
 
@@ -150,24 +153,41 @@ class SharedQuery(ReadingSession[SharedPipeline]):
             return taken if taken is not None and (len(taken[0]) or len(taken[1])) else results.take()
 
     def _work(self, *, unlimited: bool = False) -> None:
-        # What a bound on the results holds up counts as not read, so that it is kept once.
-        self._pipeline.gate.paused = not unlimited and self._pipeline.holds_back
-        super()._work(unlimited=unlimited)
-        if self._pipeline.gate.paused and not self._pipeline.holds_back:  # as behind a snapshot: there is room for more
-            self._pipeline.gate.paused = False
+        gate = self._pipeline.gate
+        with self._waking():
+            # What a bound on the results holds up counts as not read, so that it is kept once.
+            gate.paused = not unlimited and self._pipeline.holds_back
             super()._work(unlimited=unlimited)
+            if gate.paused and not self._pipeline.holds_back:  # as behind a snapshot: there is room for more
+                gate.paused = False
+                super()._work(unlimited=unlimited)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        with self._usable():
+        with self._usable(), self._waking():
             self._pipeline.gate.paused = False  # what is ready is from before the change
             yield
+
+    @contextmanager
+    def _waking(self) -> Iterator[None]:
+        """Wake the threads that iterate, if there is something for them after the block, as they wait for tuples."""
+        try:
+            yield
+        finally:
+            if self._has_news(self._pipeline):
+                self._pipeline.gate.wake()
+
+    @staticmethod
+    def _has_news(pipeline: SharedPipeline) -> bool:
+        """True if a poll may give rows without a further tuple."""
+        return pipeline.results.has_news or pipeline.is_behind
 
     def _end_input(self) -> None:
         self._pipeline.gate.finish()
 
     def _wait(self, seconds: float | None) -> None:
-        self._pipeline.gate.wait(seconds)
+        pipeline = self._pipeline
+        pipeline.gate.wait(seconds, lambda: self._has_news(pipeline) or pipeline is not self._pipeline)
 
 
 def new_name(letter: str, what: str, name: str | None, taken: Mapping[str, object]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
-from threading import RLock
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.base import threads
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.device import PAIR, Device, Items
 from splitjoin.lang.eval.vector import Vector, column
@@ -83,7 +83,7 @@ class SharedScan:
 
     def __init__(self, sequence: ReadySequence, schemas: SessionSchemas, device: Device, snapshot: Snapshot | None,
                  faults: CoreFaults):
-        self.lock = RLock()
+        self.lock = threads.rlock()
         self.pipeline = opened_pipeline(sequence, schemas, device, Limit(), True, snapshot, faults)
         self._sequence = sequence
         self._places: dict[tuple[Side, str], int] = {(c.side, c.source): n for n, c in enumerate(schemas.columns)}
@@ -163,10 +163,10 @@ class SharedScan:
         """True if pairs are found that ``cursor`` has not read."""
         return not cursor.closed and cursor.position < self._end
 
-    def wait(self, cursor: Cursor, seconds: float | None) -> None:
-        """Wait until ``cursor`` may have something to read, or ``seconds`` have passed."""
+    def wait(self, cursor: Cursor, seconds: float | None, ends: Callable[[], bool]) -> None:
+        """Wait until ``cursor`` may have something to read, ``ends`` is true, or ``seconds`` have passed."""
         if not self.has_more(cursor) and self.pipeline.failure is None:
-            self._sequence.wait(self.pipeline.gate, _PATIENCE if seconds is None else min(seconds, _PATIENCE))
+            self._sequence.wait(self.pipeline.gate, _PATIENCE if seconds is None else min(seconds, _PATIENCE), ends)
 
     def remove(self, cursor: Cursor) -> None:
         """Forget ``cursor``; with the last one the device is released."""
@@ -220,9 +220,13 @@ class Cursor:
         with self.scan.lock:
             self.end = self.end or self.scan.pipeline.place()
 
-    def wait(self, seconds: float | None) -> None:
-        """Wait until there may be something to read, or ``seconds`` have passed."""
-        self.scan.wait(self, seconds)
+    def wait(self, seconds: float | None, ends: Callable[[], bool]) -> None:
+        """Wait until there may be something to read, ``ends`` is true, or ``seconds`` have passed."""
+        self.scan.wait(self, seconds, ends)
+
+    def wake(self) -> None:
+        """Let threads that `wait` look again."""
+        self.scan.pipeline.gate.wake()
 
     def next_idle(self) -> float | None:
         """Seconds until a silent source no longer holds tuples back; None if none will."""

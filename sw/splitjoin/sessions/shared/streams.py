@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import time as clocks
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from threading import Condition, RLock
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from splitjoin.base.errors import BackPressure, DeviceError, InputError, SnapshotError
+from splitjoin.base import threads
+from splitjoin.base.errors import BackPressure, DeviceError, InputError, SnapshotError, SplitJoinError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.computed import make_query
@@ -79,7 +78,7 @@ class SharedStreams(ChangesOfAll):
                  names: tuple[str, str] = ("r", "s"), retain: WindowSpec | None = None,
                  lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
                  waiting: int | None = 1 << 22, unread: int | None = 1 << 22, late: int = 1 << 16,
-                 when_full: Literal["raise", "block"] = "raise", clock: Callable[[], float] = clocks.monotonic):
+                 when_full: Literal["raise", "block"] = "raise", clock: Callable[[], float] = threads.monotonic):
         if when_full not in ("raise", "block"):
             raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
         if len(names) != 2 or names[0] == names[1] or not all(isinstance(name, str) and name for name in names):
@@ -98,7 +97,7 @@ class SharedStreams(ChangesOfAll):
         self._input = self._fresh_input()
         self._queries: dict[str, SharedQuery] = {}
         self._joins: dict[str, CommonJoin] = {}
-        self._lock = Condition(RLock())
+        self._lock = threads.condition()
         self._closed = False
         self._room_to = 0  # until so many tuples are ready, no query can have too many to read, so none is asked
         self._delivered = DeliveredCounts()
@@ -227,6 +226,16 @@ class SharedStreams(ChangesOfAll):
             kept = {} if self._input.history is None else self._input.history.counters()
             return {"queries": len(self._queries), "ready": self._input.sequence.end, "unread": self._most_unread()[0],
                     **self._input.gate.counters(), **kept}
+
+    def found(self) -> dict[str, pa.Table]:
+        """The rows of all queries that wait for polls or epochs, at one place of the streams; they stay there. A query
+        whose device has failed has those from before.
+        """
+        with self._lock, self._held():
+            for query in self._queries.values():
+                with suppress(SplitJoinError):
+                    query.found_rows()
+            return {name: query.found() for name, query in self._queries.items()}
 
     def snapshot(self) -> bytes:
         """The state of the streams and of all their queries as bytes, from which `restore` continues."""
@@ -411,11 +420,13 @@ class SharedStreams(ChangesOfAll):
             query.reserve(self._reserved)
             return query
 
-    def _forget(self, query: SharedQuery) -> None:
-        """Remove a query that is closed."""
+    def _forget(self, query: SharedQuery, of: list[SharedQuery] | None = None) -> None:
+        """Remove a query that closes, also from the queries ``of`` its common join."""
         with self._lock:
             if self._queries.get(query.name) is query:
                 del self._queries[query.name]
+            if of is not None and query in of:
+                of.remove(query)
             self._lock.notify_all()
 
     def _forget_join(self, join: CommonJoin) -> None:

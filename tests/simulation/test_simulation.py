@@ -1,0 +1,114 @@
+"""Short runs of `python -m tests.simulation`, and faults that they must find."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from splitjoin.engines.cpu.helpers import Team
+from splitjoin.server import JoinService
+from splitjoin.sessions.gate.readers import ReadySequence
+from splitjoin.sessions.results import ResultQueue
+from splitjoin.sessions.shared.chosen_pairs import ChosenPairs
+from splitjoin.sessions.shared.query import SharedQuery
+from splitjoin.sessions.shared.streams import SharedStreams
+from splitjoin.sessions.work_lock import WorkLock
+
+from ..support.planting import faulty
+from ..support.sampling import at_length, examples
+from ..support.scheduler import ROOT, Failed, Scheduler
+from .schedules import SUBJECTS, run
+from .sessions import together
+
+#: The schedules within which a planted fault must be found.
+_ENOUGH, _MANY = 100, 2000
+#: What a lock becomes that is left out.
+_NO_LOCK = "__import__('contextlib').nullcontext()"
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_threads_do_what_they_should_in_any_order(name: str) -> None:
+    for failure in run(name, range(examples(60))):
+        pytest.fail(str(failure))
+
+
+@pytest.mark.parametrize(("name", "part", "function", "old", "new", "seeds"), [
+    # Locks that are not taken.
+    ("service", JoinService, "tables", "self._writing", _NO_LOCK, _ENOUGH),
+    ("common", ChosenPairs, "work", "self._scan.lock", _NO_LOCK, _ENOUGH),
+    ("shared", ReadySequence, "read", "self._changed", _NO_LOCK, _ENOUGH),
+    ("shared", SharedStreams, "_push", "self._lock", _NO_LOCK, _ENOUGH),
+    # Threads that are not woken.
+    ("session", WorkLock, "release", "self._condition.acquire(blocking=False)", "False", _ENOUGH),
+    ("session", ResultQueue, "put", "self._changed.notify_all()", "pass", _ENOUGH),
+    ("session", ResultQueue, "wait", "self.has_news", "False", _ENOUGH),
+    ("shared", ReadySequence, "collect", "self._changed.notify_all()", "pass", _ENOUGH),
+    at_length("shared", SharedQuery, "_waking", "self._pipeline.gate.wake()", "pass", _MANY),
+    # Two places in the streams where there must be one.
+    ("common", ChosenPairs, "window", "self._own_row_ids(place)", "self._own_place()", _ENOUGH),
+    ("service", JoinService, "tables", "self._streams.found()",
+     "{name: query.found() for name, query in self._streams.queries.items()}", _ENOUGH),
+    # Helpers whose outcomes are not counted, or lost.
+    ("team", Team, "run", "begun -= 1", "pass", _ENOUGH),
+    ("team", Team, "run", "failed.append(error)", "pass", _ENOUGH),
+])
+def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch, name: str, part: type, function: str, old: str,
+                                  new: str, seeds: int) -> None:
+    monkeypatch.setattr(part, function, faulty(part, function, old, new))
+    failure = next(run(name, range(seeds)), None)
+    assert failure is not None
+    seed = int(failure.replay.split()[5])
+    again = next(run(name, [seed]), None)
+    assert again is not None
+    assert again.history == failure.history
+
+
+def test_threads_that_wait_for_each_other_are_told() -> None:
+    def cross() -> None:
+        first, second = scheduler.lock(), scheduler.lock()
+
+        def one() -> None:
+            with first, second:
+                pass
+
+        def other() -> None:
+            with second, first:
+                pass
+
+        together(scheduler, one, other)
+
+    for seed in range(100):
+        scheduler = Scheduler(seed)
+        try:
+            scheduler.run(cross)
+        except Failed as error:
+            assert "all threads wait for each other" in str(error)
+            assert "with first, second" in str(error)
+            assert "with second, first" in str(error)
+            return
+    pytest.fail("none of the schedules has the deadlock")
+
+
+def test_product_code_gets_threads_and_locks_from_one_module() -> None:
+    """Else a schedule would not choose who gets them."""
+    made = [f"{path.relative_to(ROOT)}:{line}" for folder in ("sw", "hw", "sim", "boards")
+            for path in (ROOT / folder).rglob("*.py") if path.name != "threads.py" for line in _made(path)]
+    assert made == []
+
+
+def _made(path: Path) -> Iterator[int]:
+    """The lines in which a class of `threading` or `queue` is called."""
+    tree = ast.parse(path.read_text())
+    names = {name.asname or name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+             and not node.level and node.module in ("threading", "queue") for name in node.names} - {"local", "current_thread"}
+    modules = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id=name)) if name in names:
+                yield node.lineno
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="threading" | "queue" as module), attr=name)) if (
+                    module in modules and name[0].isupper()):
+                yield node.lineno
