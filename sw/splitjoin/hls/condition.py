@@ -16,6 +16,7 @@ from splitjoin.lang.ir import And, Arith, Call, Case, Cast, Cmp, Expr, Extreme, 
 from splitjoin.lang.properties import may_be_null
 from splitjoin.lang.types import Bool, Duration, Float, Timestamp, is_text, units_per
 
+from .delays import FACTOR
 from .division import DividingBuilder
 from .graph import Graph, Node
 
@@ -41,21 +42,22 @@ class ConditionInputs(Protocol):
         """
 
 
-def condition_graph(e: Expr, inputs: ConditionInputs) -> Graph:
+def condition_graph(e: Expr, inputs: ConditionInputs, *, in_parts: bool = False) -> Graph:
     """The graph whose only output is 1 where condition ``e``, which reads both streams, is true.
 
+    ``in_parts``: wide products are sums of products of one multiplier each, so that registers have a place between.
     Raises `UnsupportedError`, naming the part, for what circuits have no operation for.
     """
-    builder = _Conditions(inputs)
+    builder = _Conditions(inputs, in_parts=in_parts)
     return builder.graph([builder.truth(e)])
 
 
 class _Conditions(DividingBuilder):
     """Adds conditions and values to a graph; what occurs several times is added once."""
 
-    def __init__(self, inputs: ConditionInputs):
+    def __init__(self, inputs: ConditionInputs, *, in_parts: bool):
         super().__init__({}, {})
-        self._inputs = inputs
+        self._inputs, self._in_parts = inputs, in_parts
         self._values: dict[int, tuple[Expr, tuple[int, int]]] = {}
         self._presents: dict[int, tuple[Expr, int]] = {}
         self._truths: dict[tuple[int, bool], tuple[Expr, int]] = {}
@@ -172,6 +174,17 @@ class _Conditions(DividingBuilder):
         if coded:
             raise UnsupportedError(f"{text(e)} is a {'float' if isinstance(e.type, Float) else 'text'} of both streams")
         return super().number(e)
+
+    def _times(self, a: int, b: int) -> int:
+        x, y = self.nodes[a], self.nodes[b]
+        shifted = any(n.kind == "constant" and n.low & (n.low - 1) == 0 for n in (x, y))
+        if not self._in_parts or shifted or max(x.width + (x.low >= 0), y.width + (y.low >= 0)) <= FACTOR:
+            return super()._times(a, b)
+        wide, other = (a, b) if x.width >= y.width else (b, a)
+        low, high = self._bits(wide, FACTOR - 1), self._shift(wide, 1 - FACTOR)
+        total = self._plus(self._shift(self._times(high, other), FACTOR - 1), self._times(low, other))
+        ends = [p * q for p in (x.low, x.high) for q in (y.low, y.high)]
+        return self.fit(total, 0 if a == b and min(ends) < 0 else min(ends), max(ends))
 
     def _extreme_of(self, e: Extreme) -> tuple[int, int]:
         """The least or the greatest of the operands that are not NULL."""

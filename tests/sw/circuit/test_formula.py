@@ -1,7 +1,10 @@
 """Formula tests on the host: the graphs of conditions give what the conditions are, from the keys of the plan."""
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+import splitjoin
 from splitjoin.circuit.lowering import plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.engines.golden import row_values
@@ -42,3 +45,19 @@ def test_a_formula_is_the_condition(name):
               for i, a in enumerate(values("r", r)) for j, b in enumerate(values("s", s))}
     assert found == wanted
     assert 2 < sum(wanted.values()) < 570
+
+
+@pytest.mark.parametrize(("type_", "clock", "cycles"), [("int64", 140.0, 9), ("uint64", 100.0, 5), ("int32", None, 1)])
+def test_wide_products_are_sums_of_products(type_, clock, cycles):
+    """With a clock registers have a place between the products of one multiplier each."""
+    schemas = [pa.schema([pa.field(name, type_, False) for name in names]) for names in ("xy", "ab")]
+    plan = plan_for(splitjoin.query(*schemas, on="r.x * s.a - r.y * s.b > r.x", window="ROWS 8"),
+                    CircuitParameters(clock=clock, verify="core"))
+    assert plan.formula.pipeline.ahead >= cycles
+    info = np.iinfo(type_)
+    some = [info.min, info.max, info.max - 1, 1, 3, 2**17, 2**17 - 1, 2**18, 12345678, int(info.max) // 3]
+    sign = 2**(info.bits - 1) if info.min < 0 else 0
+    for n in range(300):
+        x, y, a, b = (int(some[n // 10**i % 10]) if i < 2 else int(some[(n * 7 + i * n // 3) % 10]) for i in range(4))
+        coded = [[(value + sign) % 2**info.bits for value in of] for of in ((x, y), (a, b))]
+        assert formula_holds(plan.formula, *coded) == (x * a - y * b > x), (x, y, a, b)
