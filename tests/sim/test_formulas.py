@@ -36,7 +36,7 @@ def check(engine, asked, seed, n=24):
     plan = engine.plan(asked)
     assert plan.formula is not None and plan.residual is None
     r, s = rows("r", n, seed), rows("s", n, seed)
-    golden = run(GoldenDevice(), asked, r, s)
+    golden = run(GoldenDevice(cores=engine.cores), asked, r, s)
     assert 2 < np.count_nonzero(golden["kind"] == 0) < n * n
     assert_conforms(run(engine, asked, r, s, [5, 17]), golden, str(asked.order))
     return plan
