@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 import splitjoin
-from splitjoin.circuit.lowering import plan_for
+from splitjoin.circuit.cost import datapath_cost
+from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.engines.golden import row_values
 from splitjoin.lang.eval.scalar import compile_condition
@@ -61,3 +62,19 @@ def test_wide_products_are_sums_of_products(type_, clock, cycles):
         x, y, a, b = (int(some[n // 10**i % 10]) if i < 2 else int(some[(n * 7 + i * n // 3) % 10]) for i in range(4))
         coded = [[(value + sign) % 2**info.bits for value in of] for of in ((x, y), (a, b))]
         assert formula_holds(plan.formula, *coded) == (x * a - y * b > x), (x, y, a, b)
+
+
+def test_explain_tells_what_is_computed_and_what_candidates_cost():
+    said = splitjoin.explain(query(CONDITIONS["dot product"]), probes=4, clock=100.0)
+    assert "test        T0: (((r.x * s.a) + (r.y * s.b)) > 300), computed in the circuit in 2 cycles" in said
+    assert " and 4 formulas of 2 stages a region; " in said and "verified" not in said.split("cpu  ")[0]
+    host = splitjoin.explain(query(CONDITIONS["dot product"]), probes=4, verify="host")
+    assert "verified    on the host" in host and "candidates  take 9 bytes each on the link" in host
+
+
+@pytest.mark.parametrize(("name", "lut4"), [("dot product", 282), ("no common bit", 44)])
+def test_costs_are_those_of_synthesis(name, lut4):
+    """Of a datapath of four probes at 100 MHz, as Yosys maps it (`bench.datapath.lut4`)."""
+    asked, parameters = query(CONDITIONS[name]), CircuitParameters(capacity=64, probes=4, clock=100.0)
+    predicted = datapath_cost(configure(asked, plan_for(asked, parameters), parameters), "s").total.lut
+    assert abs(predicted - lut4) <= 0.15 * lut4

@@ -112,7 +112,7 @@ def _shared(family: Family, widths: tuple[int, ...], n: int, tests: tuple[tuple[
             probe += Resources(ff=2 * (widths[test[n]] + 1))
             region += Resources(lut=bound_codes(family, widths[test[n]] + 1, wide), ff=widths[test[n]] + 1)
     delayed = max([len(part) - 1 for part in codes.values()], default=0)
-    for sum_, ready in zip(sums, schedule.ready[len(tests):], strict=True):
+    for sum_, ready in zip(sums, schedule.ready[len(tests):len(tests) + len(sums)], strict=True):
         rest = sum_.rest[n]
         signals.append(1)
         pair += sum_pair(family, sum_, None if rest is None else widths[rest], apart=registers.sums)
