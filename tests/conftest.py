@@ -62,7 +62,7 @@ LONGEST = ("spark", "kernels", "loops", "tests/chaos/test_kills.py", "tests/sim/
            "tests/sim/test_folding_links.py", "tests/sim/test_benches.py", "tests/hw/test_top.py",
            "tests/formal/test_proofs.py", "tests/hw/tech/test_order.py", "tests/hw/core/test_region.py",
            "tests/sim/test_celljoin.py", "tests/sim/test_kang.py", "tests/sw/link/test_xdma.py",
-           "tests/sw/circuit/export/test_litex.py", "tests/sw/circuit/tuner/test_tune.py",
+           "tests/sw/circuit/tuner/test_tune.py",
            "tests/hw/hls/test_matcher.py", "tests/sim/test_chain.py", "tests/sim/test_tables.py",
            "tests/sw/spark/streaming/test_group.py", "tests/sw/spark/streaming/test_decisions.py")
 
