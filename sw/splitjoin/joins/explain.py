@@ -20,14 +20,13 @@ from splitjoin.circuit.lowering import configure, folding_of, lower, phases, pla
 from splitjoin.circuit.parameters import CircuitParameters, circuit_parameters
 from splitjoin.circuit.plan import CircuitPlan
 from splitjoin.circuit.wire import Configuration
-from splitjoin.engines.cpu.suitable import suits_runs
 from splitjoin.engines.gpu.suits import is_expression, why_not
 from splitjoin.lang.ir import Expr, text
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 from splitjoin.lang.types import duration_text
 from splitjoin.plan.passes.pipeline import make_plan
-from splitjoin.plan.plan import Plan, Shared, is_equality, leading_tests, plan_lines, tests_nothing
+from splitjoin.plan.plan import Plan, Shared, is_equality, leading_tests, plan_lines, suits_runs, tests_nothing
 from splitjoin.rows.interval_joins.explain import explain_engine
 
 __all__ = ["explain", "window_text"]

@@ -23,8 +23,8 @@ from .linear import ExactRelation
 from .relations import EqualText, FloatOrder, Relation, TextOrder
 from .text import key_text, relation_text, tree_text
 
-__all__ = ["BOTH_ENDS", "KeySlot", "Main", "Placed", "Plan", "Shared", "Test", "Tree", "is_equality", "leading_tests",
-           "plan_lines", "tests_nothing"]
+__all__ = ["BOTH_ENDS", "KeySlot", "Main", "Placed", "Plan", "Shared", "Test", "Tree", "bounded_end", "is_equality",
+           "is_inequality", "leading_tests", "plan_lines", "slot_tests", "suits_runs", "tests_nothing"]
 
 #: A positive Boolean combination of tests: the number of a test, or ("and" | "or", trees…).
 Tree = int | tuple[Any, ...]
@@ -126,6 +126,34 @@ def tests_nothing(plan: Plan) -> bool:
 def is_equality(plan: Plan, test: int) -> bool:
     """True if a probe's interval of ``test`` is at most one key."""
     return plan.tests[test].is_point
+
+
+def slot_tests(plan: Plan, side: str) -> dict[int, list[int]]:
+    """The leading tests of each slot of stream ``side``."""
+    found: dict[int, list[int]] = {}
+    for j in leading_tests(plan):
+        found.setdefault(plan.tests[j].r if side == "r" else plan.tests[j].s, []).append(j)
+    return found
+
+
+def suits_runs(plan: Plan) -> bool:
+    """True if sorted runs may be cheapest: two leading tests are inequalities, such as the ends of a BETWEEN."""
+    return sum(is_inequality(plan, j) for j in leading_tests(plan)) >= 2
+
+
+def is_inequality(plan: Plan, test: int) -> bool:
+    """True if the intervals of ``test`` have one end."""
+    return len(plan.tests[test].relations) == 1 and not is_equality(plan, test)
+
+
+def bounded_end(plan: Plan, test: int, side: str) -> str:
+    """The only end, "low" or "high", that probes of stream ``side`` bound in ``test``; or "both"."""
+    relation, *others = plan.tests[test].relations
+    if not others and isinstance(relation, FloatOrder) and relation.op != "=":
+        return "high" if (relation.op in ("<", "<=")) == (side == "s") else "low"
+    if not others and isinstance(relation, ExactRelation) and relation.op != "=":
+        return "high" if (relation.op in ("<", "<=")) == (relation.factors(side)[1] > 0) else "low"
+    return "both"
 
 
 #: A probe's part of an interval test, in words.

@@ -139,11 +139,11 @@ def test_a_result_far_too_large_is_refused_with_its_size() -> None:
     """In a process whose address space has 8, 3 and 2 GiB; before any pair is made, as that would fail otherwise."""
     code = """
 import resource, splitjoin
-from splitjoin.engines.cpu import whole_tables
+from splitjoin.engines.cpu import band_join
 from splitjoin.rows.whole import WholeRows
 def no_pairs(*_, **__):
     raise AssertionError
-whole_tables.pairs_of = WholeRows._items = no_pairs
+band_join.pairs_of = WholeRows._items = no_pairs
 for limit in (8, 3, 2):
     resource.setrlimit(resource.RLIMIT_AS, (limit << 30, 8 << 30))
     try:

@@ -34,11 +34,11 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 from splitjoin.lang.serial import decode_query, encode_condition, encode_query
 from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.plan import suits_runs
 
 from ..arrival import Arrivals
 from ..merging import merged_slices, places_among, taken
 from .session import BatchSession
-from .suitable import suits_runs
 
 __all__ = ["Child", "Compilation", "OpenCompiled", "compile_query", "compile_sample", "toolchain"]
 

@@ -1,42 +1,76 @@
-"""A condition over two whole tables: codes of equal keys, bounds on others, and the rest."""
+"""A condition over two whole tables: codes of equal keys, bounds on others, and the rest.
+
+Before it is planned, texts are compared by rank: as columns of whole numbers in their order. And least and greatest
+over both streams are taken out of sums, where comparisons take them apart: ``least(r.b, s.b) - greatest(r.a, s.a) >=
+75``, intervals that overlap by 75, becomes ``least(r.b - r.a, r.b - s.a, s.b - r.a, s.b - s.a) >= 75``, four
+comparisons, all of which must be true. As CASE, which any other condition becomes, it would be cases that each need a
+join of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from itertools import count
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.field import measured
-from splitjoin.lang.ir import Col, Expr, columns, distinct, rebuilt
+from splitjoin.lang.ir import (
+    And,
+    Arith,
+    Case,
+    Cast,
+    Cmp,
+    Col,
+    Expr,
+    Extreme,
+    Lit,
+    Not,
+    Or,
+    columns,
+    distinct,
+    rebuilt,
+    sides,
+)
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side, other_side
+from splitjoin.lang.time_columns import TimeColumns
+from splitjoin.lang.types import BOOL, EXACT, Exact, Float, Int, is_exact, is_text
 from splitjoin.plan.encoding import Coder
-from splitjoin.plan.keys import Codes, ExactKey, FloatKey, UnitKey, WideKey
+from splitjoin.plan.keys import Codes, ExactKey, FloatKey, UnitKey, WideKey, prefixes, texts_of
 from splitjoin.plan.linear import ExactRelation
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan, Test
 
 from ..arrival import Arrivals
 from ..slices import Slices
-from .extremes import with_sums_inside
+from .key_groups import Groups, least_code
 from .pairs import PairTest, column_arrays
-from .runs_of_keys import Groups, least_code
+from .sorting import stable_order
 from .table_work import Work, plain_work
-from .text_ranks import with_ranked_texts
 
-__all__ = ["Bounds", "Condition", "Planned"]
+__all__ = ["Bounds", "Condition", "Planned", "Reach", "with_ranked_texts", "with_sums_inside"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 #: The greatest code.
 _MOST = 2**64 - 1
 _NO_CODES = np.empty(0, np.uint64)
+#: Operands of least and greatest that a sum or difference of such may expand to.
+_MOST_OPERANDS = 16
+_OTHER: Mapping[Literal["least", "greatest"], Literal["least", "greatest"]] = {"least": "greatest", "greatest": "least"}
+#: Texts of more bytes keep their prefixes as keys.
+_MOST_BYTES = 256
+#: Texts of more bytes seldom differ in so few that these fit one number.
+_PACKED_BYTES = 16
+Numbers = npt.NDArray[np.unsignedinteger[Any]]
 
 
 @dataclass(frozen=True)
@@ -315,3 +349,208 @@ def _measured(e: Expr, tables: Mapping[Side, pa.Table], work: Work) -> Expr:
 
 def _only_tests(tree: Any) -> bool:
     return isinstance(tree, int) or (tree[0] == "and" and all(isinstance(arg, int) for arg in tree[1:]))
+
+
+def with_sums_inside(e: Expr) -> Expr:
+    """Condition ``e``, the same in three-valued logic, with sums and differences of whole numbers inside of least and
+    greatest over both streams.
+    """
+    if len(sides(e)) < 2:
+        return e
+    if isinstance(e, (And, Or, Not, Case)):
+        return rebuilt(e, [with_sums_inside(c) for c in e.children])
+    return rebuilt(e, [_distributed(c) for c in e.children]) if isinstance(e, Cmp) else e
+
+
+def _distributed(e: Expr) -> Expr:
+    """A value with its outermost sums inside; an operand that is NULL makes its sums NULL, which are left out too."""
+    if not (isinstance(e, Arith) and e.op in ("+", "-") and isinstance(e.type, Exact) and len(sides(e)) == 2):
+        return e
+    a, b = _distributed(e.a), _distributed(e.b)
+    if isinstance(a, Extreme) and _is_mixed(a):
+        kind, parts = a.kind, [(x, b) for x in a.args]
+    elif isinstance(b, Extreme) and _is_mixed(b):
+        kind, parts = b.kind if e.op == "+" else _OTHER[b.kind], [(a, x) for x in b.args]
+    else:
+        return e
+    made = [_distributed(replace(e, a=x, b=y)) for x, y in parts]
+    flat = tuple(y for x in made for y in (x.args if isinstance(x, Extreme) and x.kind == kind else (x,)))
+    return Extreme(EXACT, kind, flat) if len(flat) <= _MOST_OPERANDS else e
+
+
+def _is_mixed(e: Expr) -> bool:
+    return len(sides(e)) == 2 and is_exact(e.type)
+
+
+def with_ranked_texts(predicate: Expr, tables: Mapping[Side, pa.Table]) -> tuple[Expr, Mapping[Side, pa.Table]]:
+    """``predicate`` with comparisons of whole numbers in place of comparisons between texts of both streams, and the
+    ``tables`` with the columns of these numbers, NULL for NULL.
+
+    The number of a text is its rank among all that are compared by ``<`` and the like; if it is compared by ``=`` and
+    ``<>`` alone, any number that equal texts share. Comparisons by rank stay as they are if a text is very long.
+    """
+    found = dict(tables)
+    compared = [node for node, _ in distinct(predicate) if isinstance(node, Cmp) and _is_of_both(node)]
+    ordered = dict.fromkeys(e for node in compared if node.op not in ("=", "<>") for e in (node.a, node.b))
+    ranks = _columns(list(ordered), found, "rank", _ranks)
+    others = dict.fromkeys(e for node in compared if node.op in ("=", "<>") and not {node.a, node.b} <= ordered.keys()
+                           for e in (node.a, node.b))
+    numbers = _columns(list(others), found, "number", _numbers)
+    return (_compared_by(predicate, ranks, numbers), found) if ranks or numbers else (predicate, tables)
+
+
+def _columns(texts: Sequence[Expr], tables: dict[Side, pa.Table], what: str,
+             code: Callable[[Sequence[pa.ChunkedArray]], Numbers | None]) -> dict[Expr, Expr]:
+    """Columns of the ``tables``, to which they are added, for each of ``texts``, by what ``code`` makes of all values,
+    one behind the other; none if it makes nothing.
+    """
+    values = [texts_of(e, tables[next(iter(sides(e)))]) for e in texts]
+    codes = code(values) if values else None
+    made, begin = dict[Expr, Expr](), 0
+    for n, (e, data) in enumerate(zip(texts, values, strict=True) if codes is not None else ()):
+        (side,) = sides(e)
+        mine, begin = codes[begin:begin + len(data)], begin + len(data)  # type: ignore[index]  # there are some
+        lacking = data.is_null().to_numpy() if data.null_count else None
+        name = next(name for k in count(n) if (name := f"splitjoin {what} {k}") not in tables[side].column_names)
+        column = pa.array(mine, mask=lacking)
+        tables[side] = tables[side].append_column(pa.field(name, column.type), column)
+        made[e] = Col(Int(column.type.bit_width, signed=False), side, name, data.null_count > 0)
+    return made
+
+
+def _is_of_both(node: Cmp) -> bool:
+    """True if ``node`` compares a text of one stream with one of the other."""
+    of = sides(node.a), sides(node.b)
+    return is_text(node.a.type) and is_text(node.b.type) and len(of[0]) == len(of[1]) == 1 and of[0] != of[1]
+
+
+def _compared_by(predicate: Expr, ranks: dict[Expr, Expr], numbers: dict[Expr, Expr]) -> Expr:
+    """``predicate`` with columns in place of texts wherever two of these are compared that have ``ranks``, or for ``=``
+    and ``<>`` ``numbers``.
+    """
+    made: list[Expr] = []
+    for node, children in distinct(predicate):
+        of = ranks if isinstance(node, Cmp) and {node.a, node.b} <= ranks.keys() else numbers
+        if isinstance(node, Cmp) and {node.a, node.b} <= of.keys() and (of is ranks or node.op in ("=", "<>")):
+            made.append(replace(node, a=of[node.a], b=of[node.b]))
+        else:
+            made.append(rebuilt(node, [made[i] for i in children]))
+    return made[-1]
+
+
+def _numbers(texts: Sequence[pa.ChunkedArray]) -> Numbers | None:
+    """A number for each of ``texts``, one behind the other, equal for equal ones; None if they are too many."""
+    if (packed := _packed(texts)) is not None:
+        return packed
+    chunks = [chunk.cast(pa.large_binary()) for data in texts for chunk in data.chunks]
+    if not chunks:
+        return np.empty(0, np.uint32)
+    try:
+        found = pa.concat_arrays(chunks).dictionary_encode().indices
+    except pa.ArrowException:  # more values than a dictionary has numbers
+        return None
+    numbers: npt.NDArray[np.uint32] = pc.fill_null(found, 0).to_numpy().astype(np.uint32)
+    return numbers
+
+
+def _parts(texts: Sequence[pa.ChunkedArray], most: int) -> list[npt.NDArray[np.uint64]] | None:
+    """All values of ``texts`` as columns of uint64: eight bytes in each, with zeros behind the end, and last their
+    lengths, which alone tell a text from one with further zeros. None if one has more than ``most`` bytes.
+    """
+    sizes = np.concatenate([pc.fill_null(pc.binary_length(data), 0).to_numpy() for data in texts])
+    longest = int(sizes.max(initial=0))
+    if longest > most:
+        return None
+    parts = [np.concatenate([prefixes(data, 8, start) for data in texts]) for start in range(0, longest, 8)]
+    return [*parts, sizes.astype(np.uint64)]
+
+
+def _packed(texts: Sequence[pa.ChunkedArray]) -> Numbers | None:
+    """The bytes of each of ``texts`` that differ at all, and its length, in one number; None if they do not fit."""
+    parts = _parts(texts, _PACKED_BYTES)
+    if parts is None:
+        return None
+    found, bits = np.zeros(len(parts[-1]), np.uint64), 0
+    for part in parts:
+        least = part.min(initial=2**64 - 1)
+        above = part - least
+        used = int(np.bitwise_or.reduce(above))
+        if not used:
+            continue
+        end = (used & -used).bit_length() - 1  # bits that are 0 in all
+        width = (used >> end).bit_length()
+        bits += width
+        if bits > 62:
+            return None
+        found = found << np.uint64(width) | above >> np.uint64(end)
+    return found
+
+
+def _ranks(texts: Sequence[pa.ChunkedArray]) -> Numbers | None:
+    """The rank of each of ``texts``, one behind the other, by the order of bytes, from 0; None if one is too long."""
+    every = _parts(texts, _MOST_BYTES)
+    if every is None:
+        return None
+    parts = [part for part in every if len(part) and part.min() < part.max()]
+    order: npt.NDArray[np.int64] | None = None
+    for part in reversed(parts):
+        order = stable_order(part) if order is None else order[stable_order(part[order])]
+    ranks = np.zeros(len(every[-1]), np.uint32)
+    if order is None:
+        return ranks
+    rises = np.zeros(len(order), np.bool_)
+    for part in parts:
+        sorted_part = part[order]
+        rises[1:] |= sorted_part[1:] != sorted_part[:-1]
+    ranks[order] = np.cumsum(rises, dtype=np.uint32)
+    return ranks
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The terms of an as-of join's condition that hold of a partner if they hold of one farther away in time: ``<=`` of
+    a number and the difference of both time columns, which are floats. Subtraction of floats does not fall.
+
+    Attributes:
+        query: The query without them.
+        terms: Their conjunction; None if there are none.
+    """
+
+    query: Query
+    terms: Expr | None
+
+    @classmethod
+    def of(cls, query: Query) -> Reach:
+        """The reach of ``query``."""
+        times, predicate = query.time, query.predicate
+        if not query.kind.is_asof or times is None or not isinstance(times.type, Float):
+            return cls(query, None)
+        conjuncts = predicate.args if isinstance(predicate, And) else (predicate,)
+        mine = [term for term in conjuncts if _is_reach(term, times)]
+        others = tuple(term for term in conjuncts if term not in mine)
+        rest = Lit(BOOL, True) if not others else others[0] if len(others) == 1 else And(BOOL, others)
+        return cls(replace(query, predicate=rest), And(BOOL, tuple(mine)) if mine else None)
+
+    def within(self, incoming: Arrivals, partners: Rows) -> Rows:
+        """``partners`` of each tuple of R, (r,), or several (r, k), where −1 takes the place of those too far away."""
+        if self.terms is None:
+            return partners
+        columns = {side: column_arrays(self.terms, side, incoming.table(side)) for side in SIDES}
+        places = np.nonzero(partners >= 0)
+        found = partners.copy()
+        near = PairTest(self.terms).true("r", columns["r"], places[0], columns["s"], partners[places])
+        found[places] = np.where(near, partners[places], -1)
+        return found
+
+
+def _is_reach(term: Expr, times: TimeColumns) -> bool:
+    if not (isinstance(term, Cmp) and term.op == "<=" and isinstance(term.b, Lit)):
+        return False
+    apart, limit = term.a, term.b.value
+    while isinstance(apart, Cast):
+        apart = apart.a
+    if not isinstance(apart, Arith) or apart.op != "-" or isinstance(limit, (str, bytes)) or limit is None or not (
+            limit >= 0):
+        return False
+    sides = [e.a if isinstance(e, Cast) else e for e in (apart.a, apart.b)]
+    return {(e.side, e.name) for e in sides if isinstance(e, Col)} == {("r", times.r), ("s", times.s)}

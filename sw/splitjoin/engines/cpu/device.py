@@ -12,6 +12,7 @@ from splitjoin.base.processors import processors
 from splitjoin.base.progress import tell
 from splitjoin.lang.query import Query
 from splitjoin.plan.passes.pipeline import make_plan
+from splitjoin.plan.plan import leading_tests
 
 from ..arrival import Arrivals
 from ..device import Device, HostFolds, Session, TableAnswer, Tell, check_inner, untold
@@ -22,11 +23,10 @@ from .latest import LatestSession
 from .numpy_session import NumpySession
 from .pair_count import counted_pairs
 from .session import BatchSession
-from .suitable import check_engine
+from .table_choice import join_tables
 from .table_work import Work
 from .tiered import TieredSession
 from .tuning import DEFAULTS, Tuning
-from .whole_tables import join_tables
 
 __all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine", "compile_in_background"]
 
@@ -87,7 +87,11 @@ class CpuDevice(Device):
             raise UnsupportedError(f"engine={self.engine!r} folds aggregates, but the query gives pairs; use "
                                    f"engine='auto'")
         if self.engine not in ("auto", "nested"):
-            check_engine(make_plan(query.predicate), self.engine)
+            plan = make_plan(query.predicate)
+            if not leading_tests(plan):
+                needs = "an index needs" if self.engine == "index" else "sorted runs need"
+                raise UnsupportedError(f"{needs} a comparison of both streams that must hold for every match, but "
+                                       f"'{plan.predicate}' has none; use engine='nested'")
         when = self._compile_time
         if not has_numba():
             return self._open_plain(query)

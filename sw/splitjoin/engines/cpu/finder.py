@@ -142,6 +142,10 @@ class Finder(ABC):
         """The arrays to store for tuples of stream ``side``; narrow copies may be added."""
         return arrays
 
+    def adopt(self, stores: dict[str, Store]) -> None:
+        """Take over the keys that another finder has stored."""
+        self.stores = stores
+
     @abstractmethod
     def find(self, batch: Batch) -> dict[str, Found]:
         """Per stream its probes' matches."""

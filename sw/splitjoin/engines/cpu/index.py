@@ -8,6 +8,7 @@ compared 64 at a time (`cells`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,21 +21,21 @@ from splitjoin.plan.plan import Plan, is_equality
 from . import timeline
 from .block import Block
 from .cells import build_grid
-from .choice import Choice, Selectivity, levels_for
 from .finder import Batch, Finder, Found, in_task_order
 from .handover import address_of, entry_address
 from .intrinsics import BLOCK
 from .jit import compiled, load
 from .levels import constant, cyclic, has_trend, hashed, learn
 from .region_source import FILL_R, FILL_S, PROBE, STORE_R, STORE_S, region_fields, region_source
+from .selectivity import Choice, Selectivity, SessionAlgorithm
 from .store import ReusedArrays, Store, aligned
 from .tests_source import used_slots
 from .tickets import PHASE, STOP, make_control, resume
 from .timeline import ones
 from .tuning import DEFAULTS, Tuning
 
-__all__ = ["LEAST_SORTED", "MANY", "PARTS", "IndexFinder", "collect", "lay_out", "lay_out_for_one", "ranges_for",
-           "shared_step"]
+__all__ = ["LEAST_SORTED", "MANY", "PARTS", "GridIndex", "IndexFinder", "collect", "lay_out", "lay_out_for_one",
+           "levels_for", "ranges_for", "shared_step"]
 
 #: Digests of these are part of what machine code here depends on.
 COMPILED_WITH = (timeline,)
@@ -54,6 +55,10 @@ _SHARED_STEP, MANY = 2, 8
 PARTS, LEAST_SORTED = 2, 1024
 #: Streams of which none is so many times longer than the other are stored by a thread each.
 _ALIKE = 2
+#: Nanoseconds: a cell looked up, a tuple in it, and one of these that has to be verified.
+_CELL, _CANDIDATE, _VERIFIED = 12.0, 0.2, 6.0
+#: Target number of stored tuples per cell; half of it in windows that fit the second-level cache with their cells.
+_FILL, _SMALL = 32, 1 << 13
 #: Tuples whose levels are computed at once.
 _AT_ONCE = 4096
 
@@ -375,6 +380,56 @@ class IndexFinder(Finder):
         self._most_slots = max(self._most_slots, len(rows))
         self._grids[side] = _Grid(
             first, [x for y in levels for x in (y.numbers, y.reals, y.table, y.count)], stride, head, rows, pool, used)
+
+
+class GridIndex(SessionAlgorithm):
+    """Looks tuples up by the keys of one or two tests."""
+
+    name, engine = "grid index join", "index"
+
+    @cached_property
+    def choice(self) -> Choice:
+        plan, live, known = self.job.plan, self.job.live, self.job.known
+        cells, choices = _cells(live), []
+        for dims in ([known[0]], known[:2]):
+            counts = _levels(plan, dims, cells)
+            visited = candidates = passing = 1.0
+            for (f, j), n in zip(dims, counts, strict=True):
+                visited *= 1.0 if is_equality(plan, j) else 1 + f * n
+                candidates *= max(f, 1 / n) if is_equality(plan, j) else min(1.0, f + 1 / n)
+                passing *= f
+            cost = visited * _CELL + candidates * live * _CANDIDATE + passing * live * _VERIFIED
+            kinds = " and ".join("hash" if is_equality(plan, j) else "range" for _, j in dims)
+            choices.append(Choice(tuple(j for _, j in dims), counts,
+                                  f"an index of {' × '.join(map(str, counts))} cells by {kinds}", cost,
+                                  64 * visited + 3 * candidates * live))
+        return min(choices, key=lambda choice: choice.cost)
+
+    def run(self) -> IndexFinder:
+        return IndexFinder(self.job.plan, self.choice, self.job.selectivity, self.job.tuning)
+
+
+def levels_for(plan: Plan, selectivity: Selectivity, tests: tuple[int, ...], live: int) -> tuple[int, ...]:
+    """The number of levels that an index of ``live`` tuples has in each of ``tests``."""
+    return _levels(plan, [(selectivity.fractions[j], j) for j in tests], _cells(live))
+
+
+def _cells(live: int) -> int:
+    return max(1, live // (_FILL if live > _SMALL else _FILL // 2))
+
+
+def _levels(plan: Plan, dims: list[tuple[float, int]], cells: int) -> tuple[int, ...]:
+    """The number of levels of each dimension: as even as the width of the intervals allows."""
+    def limit(f: float, j: int) -> int:
+        return 1 << 20 if is_equality(plan, j) else max(1, int(1 / max(f, 1e-6)))
+
+    first = min(cells if len(dims) == 1 else max(1, round(cells ** (1 / len(dims)))), limit(*dims[0]))
+    counts = [first]
+    if len(dims) == 2:
+        second = min(max(1, cells // first), limit(*dims[1]))
+        counts = [min(max(first, cells // second), limit(*dims[0])), second]
+    return tuple(1 << (n - 1).bit_length() if is_equality(plan, j) else n
+                 for (_, j), n in zip(dims, counts, strict=True))
 
 
 @compiled

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,18 +14,18 @@ from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
 from .block import Block
-from .choice import Choice
 from .finder import Batch, Finder, Found, in_task_order
 from .handover import address_of, entry_address
 from .jit import load
 from .levels import Levels, learn
 from .nested_source import CHUNK, PROBES, nested_fields, nested_source
+from .selectivity import Choice, SessionAlgorithm, ThreadWork
 from .store import Store, aligned
 from .tests_source import used_slots
 from .tickets import STOP, make_control, resume
 from .tuning import DEFAULTS, Tuning
 
-__all__ = ["NestedFinder", "ThreadWork"]
+__all__ = ["NestedFinder", "NestedLoop"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -30,21 +33,10 @@ Rows = npt.NDArray[np.int64]
 #: Parts of the probes for each thread, so that all end at about the same time. The least number of probes in
 #: one if there are few.
 _PARTS, _FEWEST = 4, 16
-
-
-class ThreadWork:
-    """Counters of the threads: ``comparisons`` and ``matches``, (threads, 2), in stored R and in stored S."""
-
-    def __init__(self) -> None:
-        self.comparisons, self.matches = (np.zeros((0, 2), np.int64) for _ in range(2))
-
-    def add(self, side: int, threads: Rows, comparisons: Rows, matches: Rows) -> None:
-        """Count tasks: by which of the ``threads``, and how much; ``side``: 0 where they looked in R, 1 in S."""
-        if (missing := int(threads.max()) + 1 - len(self.matches)) > 0:
-            more = np.zeros((missing, 2), np.int64)
-            self.comparisons, self.matches = (np.concatenate([a, more]) for a in (self.comparisons, self.matches))
-        np.add.at(self.comparisons[:, side], threads, comparisons)
-        np.add.at(self.matches[:, side], threads, matches)
+#: Nanoseconds of a pair, exact and with narrow keys.
+_EXACT, _NARROW = 0.07, 0.03
+#: Largest share of chunks in which narrow keys may find candidates.
+_SUSPECTED = 0.3
 
 
 class NestedFinder(Finder):
@@ -52,7 +44,7 @@ class NestedFinder(Finder):
     ``work`` counts by threads.
     """
 
-    def __init__(self, plan: Plan, choice: Choice, samples: dict[str, list[Array]], work: ThreadWork,
+    def __init__(self, plan: Plan, choice: Choice, samples: Mapping[str, list[Array]], work: ThreadWork,
                  tuning: Tuning = DEFAULTS):
         super().__init__(tuning)
         self._work = work
@@ -170,3 +162,24 @@ class NestedFinder(Finder):
             if store.arrays:
                 store.replace(self.extend(side, store.arrays[:slots]))
         self.stores = stores
+
+
+class NestedLoop(SessionAlgorithm):
+    """Compares every pair of a window, in vector code."""
+
+    name, engine, suits = "nested loop join", "nested", True
+
+    @cached_property
+    def choice(self) -> Choice:
+        live, best = self.job.live, self.job.known[:2]
+        for levels in (256, 65536) if self.job.prefilter and best else ():
+            suspected = 2048.0 * math.prod(f + 1 / levels for f, _ in best)
+            if suspected < _SUSPECTED:
+                cost = live * (_NARROW * levels.bit_length() / 9 + suspected * _EXACT)
+                tests = tuple(j for _, j in best)
+                return Choice(tests, (levels,) * len(tests),
+                              f"nested loops over {levels.bit_length() - 1}-bit copies of the keys, verified", cost)
+        return Choice((), (), "nested loops over the keys", live * _EXACT)
+
+    def run(self) -> NestedFinder:
+        return NestedFinder(self.job.plan, self.choice, self.job.samples, self.job.work, self.job.tuning)

@@ -22,14 +22,13 @@ from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.encoding import Coder
 from splitjoin.plan.keys import Codes
 from splitjoin.plan.passes.pipeline import make_plan
-from splitjoin.plan.plan import leading_tests
+from splitjoin.plan.plan import leading_tests, slot_tests
 
 from ..arrival import Arrivals
 from ..device import ITEM, PAIR, STAR, Items
 from .pairs import PairTest, column_arrays
 from .session import BatchSession, Joined
 from .store import Store
-from .suitable import slot_tests
 from .tuning import DEFAULTS, Tuning
 from .zones import Zones, blocks_of, ranges
 

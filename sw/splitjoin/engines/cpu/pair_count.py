@@ -22,9 +22,9 @@ from splitjoin.lang.types import BOOL
 from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
-from .alternatives import disjuncts
 from .condition import Condition
-from .key_order import KeyOrder
+from .divided_join import disjuncts
+from .key_ranges import KeyOrder
 from .spans import Spans
 from .table_work import Work
 

@@ -16,7 +16,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals, MergedTables
-from .partitions import ordered_pairs
+from .key_ranges import ordered_pairs
 from .table_work import Work, aligned
 
 __all__ = ["NO_PAIR", "PairOrder", "decided_by_times", "place"]

@@ -8,6 +8,7 @@ extreme the extreme of two overlapping runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,47 +22,61 @@ from ..arrival import Arrivals
 from ..device import TableFolds
 from ..slices import Slices
 from .condition import Condition
+from .hash_join import KeyGroups, groups_of, terms_of
+from .key_groups import least
 from .key_ranges import ranges_by_row
-from .matches import KeyGroups, groups_of, terms_of
-from .runs_of_keys import least
-from .spans import Spans
+from .table_job import TableAlgorithm
 from .table_work import Work, aligned
 
-__all__ = ["table_folds"]
+__all__ = ["RangeFold"]
 
 Ints = npt.NDArray[np.int64]
 
-#: Nanoseconds of a tuple.
-_TUPLE = 50.0
-
-
-def table_folds(query: Query, incoming: Arrivals, work: Work) -> TableFolds | None:
-    """The terms of the aggregates of ``query``; None where its condition, window or an aggregate needs pairs."""
-    if not all(a.reads_ranges for a in query.aggregates):
-        return None
-    work.share(len(incoming) * _TUPLE)
-    visible = Spans(query, incoming, work)
-    if not visible.hold_all:
-        return None
-    # Floats and numbers beyond 64 bits are left to pairs: a sum of floats is rounded once, at its end.
-    terms = [term for a in query.aggregates for term in a.terms]
-    columns = {term.of: evaluate(term.of, incoming.s) for term in terms if term.of is not None}
-    whole = {term.of for term in terms if term.of is not None and term.kind != "count"}
-    if any(columns[e].values.dtype != np.int64 for e in whole):
-        return None
-    asked = {term: None if term.of is None else columns[term.of] for term in terms}
-    found = _by_groups(query, incoming, asked, work) or _by_order(query, incoming, asked, work)
-    if found is None:
-        return None
-    plan, bases, folds = found
-    work.begin(plan)
-    return TableFolds(bases, lambda term, mine: folds[term].of(mine, bases), plan=plan, work=work, counters={
-        "tuples_r": len(incoming.r), "tuples_s": len(incoming.s), "comparisons": visible.pairs,
-        "candidates": len(bases)})
 
 
 #: How rows are found, in words, the tuples of R that they are of, (n,), and the values of each term.
 _Folded = tuple[str, Ints, Mapping[Term, "_Fold | _GroupFold"]]
+
+
+class RangeFold(TableAlgorithm):
+    """The terms of aggregates by a total for each key, or by ranges of sorted keys."""
+
+    name = "range aggregation"
+    shapes = ("aggregates",)
+
+    @cached_property
+    def _folded(self) -> _Folded | None:
+        """None where the condition, the window or an aggregate needs pairs."""
+        job, query = self.job, self.job.query
+        if not all(a.reads_ranges for a in query.aggregates) or not job.visible.hold_all:
+            return None
+        # Floats and numbers beyond 64 bits are left to pairs: a sum of floats is rounded once, at its end.
+        terms = [term for a in query.aggregates for term in a.terms]
+        columns = {term.of: evaluate(term.of, job.incoming.s) for term in terms if term.of is not None}
+        whole = {term.of for term in terms if term.of is not None and term.kind != "count"}
+        if any(columns[e].values.dtype != np.int64 for e in whole):
+            return None
+        asked = {term: None if term.of is None else columns[term.of] for term in terms}
+        return _by_groups(query, job.incoming, asked, job.work) or _by_order(query, job.incoming, asked, job.work)
+
+    @property
+    def suits(self) -> bool:
+        return self._folded is not None
+
+    @property
+    def explain(self) -> str:
+        assert self._folded is not None
+        return self._folded[0]
+
+    def run(self) -> TableFolds:
+        assert self._folded is not None
+        plan, bases, folds = self._folded
+        job = self.job
+        job.work.begin(plan)
+        counters = job.counters(len(bases), 0)
+        del counters["matches"]
+        return TableFolds(bases, lambda term, mine: folds[term].of(mine, bases), plan=plan, work=job.work,
+                          counters=counters)
 
 
 def _by_groups(query: Query, incoming: Arrivals, asked: Mapping[Term, Vector | None], work: Work) -> _Folded | None:

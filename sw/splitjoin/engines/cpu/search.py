@@ -19,20 +19,19 @@ from splitjoin.plan.plan import Plan, Tree, leading_tests, tests_nothing
 
 from .atoms import AtomLanes
 from .block import Job
-from .choice import Choice, choose, measure
 from .codes import FusedColumn, LaneCoder, Lanes
 from .expression import Compiler, ExpressionFinder
 from .expression_kernel import Kernel
 from .finder import Batch, Finder
-from .index import MANY, IndexFinder, shared_step
-from .nested import NestedFinder, ThreadWork
+from .index import MANY, GridIndex, IndexFinder, shared_step
+from .nested import NestedLoop
 from .pairs import column_arrays
-from .sorted_runs import SortedFinder
-from .suitable import check_engine
+from .selectivity import SessionAlgorithm, SessionJob, ThreadWork, measure
+from .sorted_runs import SortedRuns
 from .tuning import DEFAULTS, Tuning
 from .verified import VerifiedFinder
 
-__all__ = ["ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "make_search",
+__all__ = ["SESSION_ALGORITHMS", "ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "choose", "make_search",
            "shortened"]
 
 Array = npt.NDArray[Any]
@@ -47,6 +46,17 @@ _STALE_FACTOR = 4
 _PAIR_NS = 0.3
 #: Threads that must have work in a step of an index, as fewer gain less than sorting a batch's tuples by cells takes.
 _FEWEST = 4
+
+
+#: The algorithms for windows. README.md says when each of them runs.
+SESSION_ALGORITHMS: tuple[type[SessionAlgorithm], ...] = (NestedLoop, GridIndex, SortedRuns)
+
+
+def choose(job: SessionJob, engine: str | None) -> SessionAlgorithm:
+    """The cheapest algorithm that suits ``job``, or the one of ``engine``, if that suits."""
+    every = [kind(replace(job, forced=kind.engine == engine)) for kind in SESSION_ALGORITHMS]
+    suited = [one for one in every if one.suits]
+    return next((one for one in suited if one.engine == engine), None) or min(suited, key=lambda one: one.cost)
 
 
 class Search(ABC):
@@ -96,7 +106,6 @@ def make_search(query: Query, engine: str, prefilter: bool, tuning: Tuning = DEF
     both streams.
     """
     plan = make_plan(query.predicate)
-    check_engine(plan, engine)
     plan = shortened(plan)
     if plan.residual is not None and tests_nothing(plan):
         return ExpressionSearch(query.predicate, tuning)
@@ -173,8 +182,9 @@ class PlanSearch(Search):
     def __init__(self, plan: Plan, forced: str | None, prefilter: bool, tuning: Tuning = DEFAULTS):
         self._plan, self._forced, self._prefilter, self.tuning = plan, forced, prefilter, tuning
         self._coder = LaneCoder(plan)
-        self._choice: Choice | None = None
-        self._finder: IndexFinder | NestedFinder | SortedFinder | None = None
+        self._chosen: SessionAlgorithm | None = None
+        self._cost = 0.0  # nanoseconds of a probe, about
+        self._finder: Finder | None = None
         self._replaced_candidates = 0  # candidates of finders that were replaced
         self._work: ThreadWork | None = ThreadWork()
         # At the last choice: the tuples of the longest window; and, also moved by each check, the candidates so far.
@@ -185,7 +195,7 @@ class PlanSearch(Search):
     @property
     def description(self) -> str:
         """The engine that runs, in words."""
-        return "nothing yet" if self._choice is None else self._choice.why
+        return "nothing yet" if self._chosen is None else self._chosen.explain
 
     @property
     def candidates(self) -> int:
@@ -199,17 +209,17 @@ class PlanSearch(Search):
 
     def cost(self, arrivals: int, pairs: int) -> float:
         """An estimate of the nanoseconds that one thread needs for ``arrivals``, whose windows hold ``pairs`` pairs."""
-        return 0.0 if self._choice is None else arrivals * self._choice.cost
+        return arrivals * self._cost
 
     def most_threads(self, arrivals: int, pairs: int) -> float:
         """The number of threads beyond which they would wait for each other for most of the time."""
-        if self._choice is None or self._choice.engine != "index":
+        if not isinstance(self._chosen, GridIndex):
             return float("inf")
         found = 0.0
         for threads in (MANY, 1):  # many have longer steps
             if found < MANY:
                 step = min(arrivals, shared_step(pairs // max(arrivals, 1), self.tuning.shared_arrivals, threads))
-                found = step * self._choice.cost / self.tuning.step
+                found = step * self._cost / self.tuning.step
         return found if found >= _FEWEST else 1.0
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
@@ -238,7 +248,7 @@ class PlanSearch(Search):
         """The index that finds the matches of the next batch if its longest window has no more tuples than the second
         number says; None if there is none, or it is to be chosen anew.
         """
-        if not isinstance(self._finder, IndexFinder) or self._choice is None:
+        if not isinstance(self._finder, IndexFinder) or self._chosen is None:
             return None
         arrivals = self._arrivals + self._last_arrivals
         due = arrivals > self.tuning.choice_arrivals + 16 * self._live
@@ -260,14 +270,14 @@ class PlanSearch(Search):
         stale = self._is_stale(live)
         self._last_arrivals = len(batch.stream)
         due = self._arrivals > self.tuning.choice_arrivals + 16 * self._live
-        if self._choice is None or stale or due or live > 2 * self._live:
+        if self._chosen is None or stale or due or live > 2 * self._live:
             self._choose_again(batch, max(live, 1), stale)
         assert self._finder is not None
         return self._finder
 
     def _is_stale(self, live: int) -> bool:
         """True if the index compares far more tuples than predicted, as the distribution of values has changed."""
-        if self._choice is None or self._choice.engine != "index" or not self._is_judged(self._arrivals, live):
+        if not isinstance(self._chosen, GridIndex) or not self._is_judged(self._arrivals, live):
             return False
         stale = self._compares_too_much
         self._candidates_before = self.candidates
@@ -279,9 +289,9 @@ class PlanSearch(Search):
 
     @property
     def _compares_too_much(self) -> bool:
-        assert self._choice is not None
+        assert self._chosen is not None
         compared = self.candidates - self._candidates_before
-        return compared > _STALE_FACTOR * self._choice.lookups * max(self._last_arrivals, 1)
+        return compared > _STALE_FACTOR * self._chosen.choice.lookups * max(self._last_arrivals, 1)
 
     def _choose_again(self, batch: Batch, live: int, stale: bool) -> None:
         tests = len(self._plan.tests)
@@ -297,20 +307,14 @@ class PlanSearch(Search):
         soon = self._arrivals <= 2 * self._last_arrivals + self.tuning.check_arrivals
         self._stale_in_a_row = self._stale_in_a_row + 1 if stale and soon else 0
         forced = self._forced or ("nested" if self._stale_in_a_row > 1 else None)
-        choice = choose(self._plan, selectivity, live, forced, self._prefilter)
+        chosen = choose(SessionJob(self._plan, selectivity, live, False, self._prefilter, samples,
+                                   self._work or ThreadWork(), self.tuning), forced)
         self._live, self._arrivals, self._candidates_before = live, 0, self.candidates
-        if self._choice is not None and not stale and choice.is_similar_to(self._choice):
-            self._choice = replace(self._choice, cost=choice.cost)  # windows may have grown since
+        self._cost = chosen.choice.cost  # also of the same algorithm, as windows may have grown since
+        if self._chosen is not None and not stale and chosen.is_similar_to(self._chosen):
             return
-        self._choice = choice
-        new: IndexFinder | NestedFinder | SortedFinder
-        if choice.engine == "index":
-            new = IndexFinder(self._plan, choice, selectivity, self.tuning)
-        elif choice.engine == "sorted":
-            new = SortedFinder(self._plan, choice, self.tuning)
-        else:
-            new = NestedFinder(self._plan, choice, samples, self._work or ThreadWork(), self.tuning)
-        if not isinstance(new, NestedFinder):
+        self._chosen, new = chosen, chosen.run()
+        if not isinstance(chosen, NestedLoop):
             self._work = None
         if self._finder is not None:
             self._replaced_candidates += self._finder.candidates
@@ -319,7 +323,7 @@ class PlanSearch(Search):
 
     def renew(self) -> None:
         """Choose the engine again for the next batch; its new finder takes over the stored tuples."""
-        self._choice = None
+        self._chosen = None
 
 
 class VerifiedSearch(Search):

@@ -7,7 +7,9 @@ matches in time that grows with their number and the logarithm of the window.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -15,22 +17,21 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.lang.schema import SIDES, other_side
-from splitjoin.plan.plan import Plan
+from splitjoin.plan.plan import Plan, bounded_end, is_inequality, leading_tests, slot_tests, suits_runs
 
 from .block import Block, Field, Job, run_jobs
-from .choice import Choice
 from .finder import Batch, Finder, Found
 from .handover import entry_address
 from .intrinsics import BLOCK
 from .jit import load
 from .runs import Runs, by_probe, by_probes, in_arrival_order, sort_keys
+from .selectivity import Choice, SessionAlgorithm
 from .sorted_source import find_fields, sorted_source, walk_fields
 from .store import ReusedArrays, Store
-from .suitable import slot_tests
 from .tests_source import used_slots
 from .tuning import DEFAULTS, Tuning
 
-__all__ = ["SortedFinder"]
+__all__ = ["SortedFinder", "SortedRuns"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
@@ -39,6 +40,9 @@ Rows = npt.NDArray[np.int64]
 _PASSED = 64
 #: Parts of the probes for each of several threads; matches for which all of them have room at most.
 _PARTS, _MOST = 2, 1 << 25
+#: Nanoseconds: a probe and storing a tuple, a block of 64 tuples, a tuple found in it; the part of the time of other
+#: algorithms from which on these are taken.
+_SORTED, _BLOCK, _ROW, _CLEARLY = 130.0, 8.0, 6.0, 0.7
 
 
 @dataclass(frozen=True)
@@ -285,3 +289,47 @@ class SortedFinder(Finder):
                 store.replace(store.arrays[: len(self._plan.slots(side))])
         self.stores = stores
         self._runs = self._empty()
+
+
+class SortedRuns(SessionAlgorithm):
+    """Keeps tuples in sorted runs, for two inequalities such as the ends of a BETWEEN. It is taken if it needs clearly
+    less time than others.
+    """
+
+    name, engine = "sorted runs join", "sorted"
+
+    @property
+    def suits(self) -> bool:
+        return super().suits and (self.job.forced or suits_runs(self.job.plan))
+
+    @property
+    def cost(self) -> float:
+        return self.choice.cost / _CLEARLY
+
+    @cached_property
+    def choice(self) -> Choice:
+        plan, selectivity, live = self.job.plan, self.job.selectivity, self.job.live
+        by, costs = {}, []
+        for side in ("r", "s"):
+            fractions, joint = selectivity.slots.get(side, {}), selectivity.joint.get(side, float("nan"))
+            slots = slot_tests(plan, side)
+            least = min(fractions.values(), default=1.0)
+            # Of those that are about equal the first that probes bound above, which are met in the order of the keys,
+            # or the first: chance changes nothing.
+            equal = [slot for slot in slots if fractions.get(slot, 1.0) <= 2 * least]
+            above = [slot for slot in equal if all(
+                bounded_end(plan, j, other_side(side)) == "high" for j in slots[slot])]
+            by[side] = next(iter(above or equal), min(slots))
+            wide = fractions.get(by[side], float("nan")) * live / 64
+            others = [tests for slot, tests in slots.items() if slot != by[side]]
+            if wide == wide and joint == joint:
+                # An extreme of one end tells exactly which blocks hold a match.
+                exact = len(others) == 1 and len(others[0]) == 1 and is_inequality(plan, others[0][0])
+                blocks = 0.0 if not others else min(wide, joint * live) if exact else wide
+                costs.append(blocks * _BLOCK + joint * live * _ROW)
+        named = "; ".join(f"{side.upper()} by key {slot}" for side, slot in by.items())
+        return Choice(tuple(leading_tests(plan)), (by["r"], by["s"]), f"sorted runs, {named}",
+                      _SORTED + float(np.mean(costs)) if costs else math.inf)
+
+    def run(self) -> SortedFinder:
+        return SortedFinder(self.job.plan, self.choice, self.job.tuning)

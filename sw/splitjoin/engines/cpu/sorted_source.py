@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from splitjoin.lang.schema import other_side
-from splitjoin.plan.plan import Plan, leading_tests
+from splitjoin.plan.plan import Plan, bounded_end, leading_tests, slot_tests
 
 from . import block, intrinsics, runs
 from .block import BLOCK_READERS, Field, unpacking
 from .jit import digest
-from .suitable import bounded_end, slot_tests
 from .tests_source import is_conjunction, test_source, used_slots
 
 __all__ = ["find_fields", "sorted_source", "walk_fields"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 #: Files whose tests compile whole expressions, codes, sorted runs and loops of whole tables.
-OTHERS = {"test_codes.py", "test_expression.py", "test_nested_choices.py", "test_partitions.py", "test_partners.py",
-          "test_sorted.py", "test_text_ranks.py", "test_whole_tables.py"}
+OTHERS = {"test_codes.py", "test_expression.py", "test_nested_choices.py", "test_as_of_join.py",
+          "test_condition.py", "test_key_ranges.py", "test_range_folds.py", "test_sorted.py", "test_table_choice.py"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

@@ -15,9 +15,10 @@ from splitjoin.base.errors import DeviceError, UnsupportedError
 from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.cpu.choice import Selectivity, choose, levels_for
 from splitjoin.engines.cpu.compiled_session import CpuSession
-from splitjoin.engines.cpu.search import PlanSearch
+from splitjoin.engines.cpu.index import levels_for
+from splitjoin.engines.cpu.search import PlanSearch, choose
+from splitjoin.engines.cpu.selectivity import Selectivity, SessionJob
 from splitjoin.joins.explain import explain
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -115,7 +116,8 @@ def test_levels_are_no_finer_than_the_intervals() -> None:
 
 
 def test_nothing_is_known_without_tuples() -> None:
-    assert choose(plan_of(BANDS), Selectivity({0: float("nan"), 1: float("nan")}), 1, "index", True).engine == "nested"
+    job = SessionJob(plan_of(BANDS), Selectivity({0: float("nan"), 1: float("nan")}), 1)
+    assert choose(job, "index").engine == "nested"
 
 
 @pytest.mark.parametrize(("on", "said"), [

@@ -14,11 +14,11 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.cpu import CpuDevice, runs, sorted_runs
-from splitjoin.engines.cpu.choice import choose, measure
 from splitjoin.engines.cpu.codes import LaneCoder
 from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.runs import Runs
-from splitjoin.engines.cpu.search import ExpressionSearch
+from splitjoin.engines.cpu.search import ExpressionSearch, choose
+from splitjoin.engines.cpu.selectivity import SessionJob, measure
 from splitjoin.engines.cpu.store import Store
 from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.golden import GoldenDevice
@@ -264,13 +264,14 @@ def test_choice(on: str, engine: str) -> None:
     plan = make_plan(query.predicate)
     coder = LaneCoder(plan)
     for live, found in ((100_000, engine), (4_000, engine), (50, "nested")):
-        assert choose(plan, measure(plan, coder.codes("r", r), coder.codes("s", s)), live, None, True).engine == found
+        selectivity = measure(plan, coder.codes("r", r), coder.codes("s", s))
+        assert choose(SessionJob(plan, selectivity, live), None).engine == found
 
 
 def test_join_without_a_window_takes_sorted_keys() -> None:
     r, s = integers(30_000, 10**6, 20)
     found = splitjoin.join(r, s, on=BETWEEN[0], device=SORTED.__class__(threads=1, compiling="first"))
-    assert "by sorted keys" in found.plan
+    assert "band join" in found.plan
     assert found.counters["candidates"] < found.counters["comparisons"] // 50
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from splitjoin.engines.cpu import CpuDevice, partners, whole_tables
+from splitjoin.engines.cpu import CpuDevice, as_of_join, table_choice
+from splitjoin.engines.cpu.as_of_join import PartnerJoin
 from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.device import PAIR
 from splitjoin.joins.join import join
@@ -58,7 +59,7 @@ def test_rows_and_their_order_are_goldens(r: pa.Table, s: pa.Table, data: st.Dat
     on = data.draw(st.sampled_from(CONDITIONS))
     threads = data.draw(st.sampled_from([1, 3]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partners, "suits_search", lambda *_: True)
+        patch.setattr(as_of_join, "suits_search", lambda *_: True)
         device = CpuDevice(threads=threads, tuning=Tuning(table_share=1, table_rows=5, table_part=1))
         found = join(r, s, on=on, window=window, **kind, device=device)
     expected = join(r, s, on=on, window=window, device="golden", **kind)
@@ -144,7 +145,7 @@ def test_tuples_with_a_partner_are_found_by_loops_as_by_searches(on: str) -> Non
             for by_loops in (True, False):
                 with pytest.MonkeyPatch.context() as patch:
                     if not by_loops:
-                        patch.setattr(whole_tables, "matches_of", lambda *_: None)
+                        patch.setattr(table_choice, "TABLE_ALGORITHMS", (PartnerJoin,))
                     found.append(join(r, s, on=on, how=how, **call, threads=2))
             assert found[0].plan.startswith("rows without pairs, by ")
             assert found[0].table.drop(["f"]).equals(found[1].table.drop(["f"]))  # as NaN equals nothing
@@ -200,7 +201,7 @@ def test_nearest_partners_at_times_of_many_rows_are_goldens(how: str, window: An
         call: dict[str, Any] = {"on": on, "window": window, "time": "ts", "how": how, "direction": "nearest",
                                 "allow_exact": allow_exact}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(partners, "suits_search", lambda *_: True)
+            patch.setattr(as_of_join, "suits_search", lambda *_: True)
             found = join(r, s, **call, device=CpuDevice(tuning=Tuning(table_rows=5)))
         expected = join(r, s, device="golden", **call)
         assert found.items.tolist() == expected.items.tolist()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from splitjoin.engines.cpu import partitions
+from splitjoin.engines.cpu import key_ranges
 from splitjoin.engines.cpu.helpers import Team
-from splitjoin.engines.cpu.partitions import PartitionedRanges, ordered_pairs
-from splitjoin.engines.cpu.runs_of_keys import Groups
+from splitjoin.engines.cpu.key_groups import Groups
+from splitjoin.engines.cpu.key_ranges import PartitionedRanges, ordered_pairs
 from splitjoin.engines.cpu.table_work import Work
 from splitjoin.engines.cpu.tuning import Tuning
 
@@ -40,7 +40,7 @@ def test_ranges_hold_the_keys_of_their_group(data: st.DataObject) -> None:
         r, s = np.empty(0, np.int64), np.empty(0, np.int64)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("_PARTITION", 16), ("_COUNTED", 32)):
-            patch.setattr(partitions, name, value)
+            patch.setattr(key_ranges, name, value)
         found = PartitionedRanges(work(data.draw(st.sampled_from([1, 3]))), (r, s), count, keys, low, high)
         chunk = data.draw(st.sampled_from([1, 7, 1 << 20]))
         pairs = [pair for part in found.parts for some in found.pairs(part, chunk)
@@ -58,7 +58,7 @@ def test_pairs_come_in_order(sizes: list[int], threads: int, most: int) -> None:
     expected = sorted(np.concatenate([np.empty(0, np.int64), *packed]).tolist())
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("_SORTED", 16), ("_COUNTED", 32)):
-            patch.setattr(partitions, name, value)
+            patch.setattr(key_ranges, name, value)
         parts = list[tuple[int, list[int]]]()
         ordered = ordered_pairs(work(threads), packed, most,
                                 lambda of, mine: parts.append((mine.start, of[mine].tolist())))

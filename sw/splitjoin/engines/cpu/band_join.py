@@ -1,22 +1,26 @@
-"""Pairs of whole tables by equal keys and ranges of a sorted key, which is searched once for each tuple of one stream.
+"""Band joins of whole tables: pairs by equal keys and ranges of a sorted key, which is searched once for each tuple of
+one stream.
 
 The tuples that may be partners of a tuple are a range of the other stream sorted by its equal keys, then by one key;
 or, within windows, by its equal keys, then by arrival. Either stream may be the one that is sorted. Two inequalities of
-opposite directions, as in overlapping intervals, ``r.start < s.end AND s.start < r.end``, would each select half of
-all tuples. They are divided by a third comparison, of ``s.start`` with ``r.start``: where it lies above, s.start is in
-an interval (r.start, r.end); where not, r.start is in an interval [s.start, s.end). So each pair is in exactly one of
-two ranges, and in few others, if the intervals are no longer than they are many. Keys that cannot be compared so have a
-tree over the range of one, which skips what the other rules out (`second_key`). What the ranges do not decide is
-verified. The way with the fewest candidates, by a sample, is taken.
+opposite directions, as in overlapping intervals, ``r.start < s.end AND s.start < r.end``, would each select half of all
+tuples. They are divided by a third comparison, of ``s.start`` with ``r.start``: where it lies above, s.start is in an
+interval (r.start, r.end); where not, r.start is in an interval [s.start, s.end). So each pair is in exactly one of two
+ranges, and in few others, if the intervals are no longer than they are many. Two inequalities on keys that cannot be
+compared with each other, as in ``r.salary > s.salary AND r.tax < s.tax`` (an IEJoin; Khayyat et al., Lightning fast and
+space efficient inequality joins, VLDB 2015), are a range by the first, in which a tree skips what the second rules out
+(`SecondKey`). What the ranges do not decide is verified. The search with the fewest candidates, by a sample, is taken.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain, combinations
+from functools import cached_property, partial
+from itertools import chain, combinations, groupby
 from typing import TypeVar
 
 import numpy as np
@@ -26,27 +30,33 @@ from splitjoin.base import threads
 from splitjoin.lang.schema import SIDES, Side, other_side
 from splitjoin.plan.keys import Codes, ExactKey
 
+from ..device import TablePairs
 from ..slices import Slices
 from .condition import Bounds, Condition
-from .key_order import KeyOrder
-from .key_ranges import partitioned_ranges
-from .runs_of_keys import Groups
-from .second_key import SecondKey
+from .key_groups import Groups
+from .key_ranges import KeyOrder, SecondKey, partitioned_ranges
+from .pair_order import NO_PAIR, PairOrder
 from .spans import Spans
+from .table_job import TableAlgorithm, TableJob
 from .table_work import Work, aligned
 
-__all__ = ["TooMany", "Way", "pairs_of", "way_of_kind", "ways"]
+__all__ = ["WRONG", "BandJoin", "Branch", "SearchJoin", "TooMany", "Way", "WayKind", "cost_of", "fits", "pairs_of",
+           "plan_of", "way_of_kind", "ways"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
 T = TypeVar("T")
-
 #: Probes and stored tuples of the samples that tell how many candidates a way has.
 _PROBES, _STORED = 4096, 1 << 14
 #: Times as many rows as a sample has from which on one of a sample tells how many have a group.
 _MANY = 8
 _MOST = 2**64 - 1
+#: Nanoseconds: a candidate that is made and verified; a candidate of compiled loops, and its row.
+_CANDIDATE, _PAIR = 30.0, 60.0
+#: Candidates that are verified for each pair that there is room for.
+_VERIFIED = 16
+#: Times as many candidates as a sample has told, from which on another way is looked for.
+WRONG = 4
 #: Candidates of another way that take as long as a pair that a second key finds, with what it rules out.
 _RULED_OUT = 2.0
 
@@ -321,3 +331,151 @@ def _verified(left: Sequence[Bounds], visible: Spans | None, r: Rows, s: Rows, w
         work.loops["in_windows"](r, s, aligned(visible.start), aligned(visible.end), met)
     n = work.loops["keep_met"](met, r, s)
     return r[:n], s[:n]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A join whose pairs are some of those of a query: by ``way``, but those of ``earlier`` ones."""
+
+    way: Way
+    condition: Condition
+    groups: Groups
+    earlier: Sequence[Condition] = ()
+
+    def own(self, r: Rows, s: Rows) -> tuple[Rows, Rows]:
+        """Those of the pairs (n,), all of which are of this branch, that are of no earlier one."""
+        for condition in self.earlier:
+            mine = ~(condition.possible_r[r] & condition.possible_s[s] & condition.true(r, s))
+            r, s = r[mine], s[mine]
+        return r, s
+
+
+def fits(way: Way, condition: Condition, visible: Spans, room: int) -> bool:
+    """True if memory with ``room`` for so many pairs seems to hold those of ``way``, which are some of its candidates
+    if these are verified.
+    """
+    return way.candidates <= (room if _is_exact(way, condition, visible) else _VERIFIED * room)
+
+
+def cost_of(branches: Sequence[Branch], visible: Spans) -> float:
+    """Nanoseconds for the candidates of all ``branches`` that are verified; others are pairs."""
+    if not all(one.way.searches or one.condition.points for one in branches):
+        return math.inf  # every pair, which compiled loops compare far faster
+    return _CANDIDATE * sum(one.way.candidates for one in branches if not _is_exact(one.way, one.condition, visible))
+
+
+def _is_exact(way: Way, condition: Condition, visible: Spans) -> bool:
+    """True if all candidates of ``way`` are pairs."""
+    return condition.decided and (not way.searches or visible.hold_all) and not any(way.left(condition))
+
+
+def plan_of(names: Sequence[str], work: Work) -> str:
+    """A plan by the ways with these ``names``, in words."""
+    return f"rows of whole tables, by a band join, {' or '.join(names)}{work.text}"
+
+
+class SearchJoin(TableAlgorithm):
+    """All pairs, or those that decide whether there is one, by ranges of sorted keys, in one or several branches."""
+
+    shapes = ("pairs", "exists")
+
+    @property
+    @abstractmethod
+    def branches(self) -> list[Branch]:
+        """Joins that together hold each pair once; none if it does not suit."""
+
+    @property
+    def suits(self) -> bool:
+        job = self.job
+        return bool(self.branches) and all(
+            fits(one.way, one.condition, job.visible, job.room) for one in self.branches)
+
+    @property
+    def cost(self) -> float:
+        return cost_of(self.branches, self.job.visible)
+
+    @property
+    def explain(self) -> str:
+        return plan_of([name for name, _ in groupby(one.way.name for one in self.branches)], self.job.work)
+
+    def run(self) -> TablePairs | None:
+        candidates = sum(one.way.candidates for one in self.branches)
+        with suppress(TooMany):  # the sample told too little
+            return self._pairs(max(len(self.job.incoming), WRONG * candidates))
+        return None
+
+    def _pairs(self, most: float) -> TablePairs:
+        """The pairs of all branches. Raises `TooMany` once one of them has more candidates than ``most``, or there are
+        more pairs than there is room for.
+        """
+        job, branches = self.job, self.branches
+        query, incoming, work = job.query, job.incoming, job.work
+        candidates = sum(one.way.candidates for one in branches)
+        job.share(candidates * _PAIR)
+        plan = self.explain
+        work.begin(plan, candidates)
+        order, lock, made, tried = PairOrder(query, incoming, work), threads.lock(), 0, 0
+
+        def pack(one: Branch, r: Rows, s: Rows) -> Rows:
+            nonlocal made
+            r, s = one.own(r, s)
+            with lock:
+                made += len(r)
+            if made > job.room and first is None:
+                raise TooMany
+            packed = order.packed(r, s)
+            if first is None:
+                return packed
+            with lock:
+                np.minimum.at(first, r, packed)
+            return packed[:0]
+
+        # The first pair of each tuple of R, where no others decide.
+        first = np.full(len(incoming.r), NO_PAIR) if query.kind.needs_few_pairs else None
+        packed = list[Rows]()
+        for one in branches:
+            some, seen = pairs_of(one.way, one.condition, one.groups, job.visible, partial(pack, one), work, most)
+            packed += some
+            tried += seen
+        r, s, at = order.unpacked(packed if first is None else [first[first < NO_PAIR]])
+        # Of rows that are the pairs, positions are asked for with items only.
+        return TablePairs(r, s, None if query.is_pairs else at, plan=plan, counters=job.counters(tried, len(r)),
+                          work=work)
+
+
+class BandJoin(SearchJoin):
+    """By the way with the fewest candidates; where it has many more than a sample told, by the next one."""
+
+    name = "band join"
+
+    def __init__(self, job: TableJob):
+        super().__init__(job)
+        self._at = 0
+
+    @cached_property
+    def _ways(self) -> list[Way]:
+        job = self.job
+        return [way for way in ways(job.condition, job.groups, job.visible, job.work)
+                if fits(way, job.condition, job.visible, job.room)]
+
+    @property
+    def branches(self) -> list[Branch]:
+        job = self.job
+        return [Branch(way, job.condition, job.groups) for way in self._ways[self._at:self._at + 1]]
+
+    def run(self) -> TablePairs | None:
+        while self.branches and self.cost < self.limit:
+            with suppress(TooMany):  # the next way, from the beginning
+                return self._pairs(self._allowed())
+            self._at += 1
+        return None
+
+    def _allowed(self) -> float:
+        """The candidates up to which the way goes on: what is little work, or not many times what was expected, or less
+        than what the next way or a session is expected to take.
+        """
+        way, *others = self._ways[self._at:]
+        better = others[0].candidates if others else math.inf
+        if not _is_exact(way, self.job.condition, self.job.visible):
+            better = min(better, self.limit / _CANDIDATE)
+        return max(len(self.job.incoming), WRONG * way.candidates, better)

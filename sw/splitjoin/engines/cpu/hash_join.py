@@ -1,9 +1,16 @@
-"""Semi and anti joins of whole tables by equal keys, by one inequality, or by both: which tuples of R have a partner.
+"""Joins of whole tables by equal keys, whose values are numbered densely or hashed, without sorting either table.
 
-For ``r.x < s.a`` a tuple of R has a partner if its value is less than the greatest one of S with the same key, so each
-table is read once or twice, and neither is sorted. For the order of rows, a semi join also asks which tuples have an
-earlier partner, and when the first partner of each other tuple arrives. That partner is one of the rows of S whose
-value exceeded all earlier ones with the same key; these are few, unless values rise.
+`HashJoin` gives pairs by one thread, where a tuple has few partners: a symmetric hash join (Wilschut and Apers,
+Dataflow query execution in a parallel main-memory environment, 1991). Each tuple, when it arrives, meets the earlier
+tuples of the other stream with its key, and waits for later ones. So pairs come in order. The tuples with a key are a
+linked list, from the last to the first, with its length. Partitions take as long, but more memory. Within windows of
+time, a tuple reads the list up to the first tuple that is too old.
+
+`HashSemiJoin` tells which tuples of R have a partner, by equal keys, by one inequality, or by both. For ``r.x < s.a`` a
+tuple of R has one if its value is less than the greatest one of S with the same key, so each table is read once or
+twice. For the order of rows, a semi join also asks which tuples have an earlier partner, and when the first partner of
+each other tuple arrives. That partner is one of the rows of S whose value exceeded all earlier ones with the same key;
+these are few, unless values rise.
 """
 
 from __future__ import annotations
@@ -12,6 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,46 +33,150 @@ from splitjoin.lang.types import BOOL, Bool, Date, Duration, Timestamp, is_exact
 from splitjoin.plan.linear import Total, relation
 
 from ..arrival import Arrivals
-from ..device import TableMatches
-from .runs_of_keys import Groups
+from ..device import TableMatches, TablePairs
+from .key_groups import Groups
+from .pair_order import place
 from .sorting import stable_order
+from .spans import Spans
+from .table_job import TableAlgorithm
 from .table_work import Work, aligned
 
-__all__ = ["KeyGroups", "groups_of", "matches_of", "terms_of"]
+__all__ = ["HashJoin", "HashSemiJoin", "KeyGroups", "groups_of", "terms_of"]
 
 Rows = npt.NDArray[np.int64]
 _NONE = np.empty(0, np.int64)
+#: Rows of both tables, and within windows groups, up to which the lists lie in caches about, so that partitions take
+#: longer.
+_MOST_ROWS, _MOST_GROUPS = 1 << 22, 1 << 16
+#: Partners of a tuple, on average, from which on partitions take less time; and within windows, up to which lists have
+#: been measured to take less.
+_FEW, _FEW_IN_TIME = 2, 8
+#: Threads from which on partitions, which they share, take less time.
+_THREADS = 4
 #: Times as many groups as S has rows, up to which a key is the number of its group.
 _SPREAD = 4
 _NAN = 2**63 - 1
 #: How values of R compare with the greatest one of S, by ``flip`` and ``equal``.
 _COMPARED = {(0, False): np.less, (0, True): np.less_equal, (-1, False): np.greater, (-1, True): np.greater_equal}
-_BY = {(False, True): "by the first key beyond each bound", (True, False): "by equal keys and time",
-       (True, True): "by the first key beyond each bound, of equal keys"}
+_BY = {(False, True): "on the first key beyond each bound", (True, False): "on equal keys and time",
+       (True, True): "on the first key beyond each bound, of equal keys"}
 
 
-def matches_of(query: Query, incoming: Arrivals, work: Work) -> TableMatches | None:
-    """The tuples of R that have a partner, for a semi or anti join of tables all of whose pairs are within the windows.
+class HashJoin(TableAlgorithm):
+    """All pairs by equal keys alone, within windows that have a length of time or hold all, in order of arrival."""
 
-    None where the condition is another one, or a type has no codes of 64 bits.
+    name = "symmetric hash join"
+    shapes = ("pairs",)
+
+    @cached_property
+    def _groups(self) -> KeyGroups | None:
+        job = self.job
+        terms = terms_of(job.query.predicate)
+        if terms is None or terms[1] is not None or job.query.order.kind == "left":
+            return None
+        limits, rows = job.visible.limits, len(job.incoming)
+        if job.work.team.size >= _THREADS or (limits and job.visible.lengths is None):
+            return None
+        groups = groups_of(terms[0], job.incoming, None, job.work)
+        few = rows <= _MOST_ROWS or (groups is not None and limits and groups.count <= _MOST_GROUPS)
+        return groups if few else None
+
+    @property
+    def suits(self) -> bool:
+        return self._groups is not None
+
+    @property
+    def explain(self) -> str:
+        return f"rows of whole tables, by a {self.name} on equal keys{self.job.work.text}"
+
+    def run(self) -> TablePairs | None:
+        job, groups = self.job, self._groups
+        assert groups is not None
+        incoming, visible, work = job.incoming, job.visible, job.work
+        most = min(job.room, (_FEW_IN_TIME if visible.limits else _FEW) * len(incoming))
+        pairs = _in_time(incoming, groups, visible, most, work) if visible.limits else (
+            _all(incoming, groups, most, work))
+        if pairs is None:
+            return None
+        if visible.limits and not job.query.is_pairs:
+            place(incoming, work)  # tuples without a pair come between pairs
+        n = len(pairs[0])
+        work.begin(self.explain, n)
+        return TablePairs(*pairs, None, plan=self.explain, counters=job.counters(n, n), work=work)
+
+
+def _all(incoming: Arrivals, groups: KeyGroups, most: int, work: Work) -> tuple[Rows, Rows] | None:
+    """The rows of R and S of all pairs; None if they are more than ``most``, or many for each tuple."""
+    if groups.count * _FEW < len(incoming.s):
+        return None
+    times = [aligned(incoming.times(side)) if incoming.is_timed else _NONE for side in SIDES]
+    heads = np.zeros(2 * groups.count + 2, np.int64)
+    met, before = ([np.empty(n, np.int64) for n in (len(incoming.r), len(incoming.s))] for _ in range(2))
+    n = work.loops["count_in_order"](groups.r, groups.s, groups.least, groups.count, *times, heads, *met, *before)
+    del heads, groups
+    if n > most:
+        return None
+    r, s = np.empty(n, np.int64), np.empty(n, np.int64)
+    work.loops["pairs_in_order"](*times, *met, *before, r, s)
+    return r, s
+
+
+def _in_time(incoming: Arrivals, groups: KeyGroups, visible: Spans, most: int,
+             work: Work) -> tuple[Rows, Rows] | None:
+    """The same of the pairs within the lengths of ``visible``."""
+    assert visible.lengths is not None
+    if visible.pairs > most * groups.count:  # if all keys are as many
+        return None
+    lengths = [np.uint64(min(length, 2**64 - 1)) for length in visible.lengths]
+    before = [np.empty(n, np.int64) for n in (len(incoming.r), len(incoming.s))]
+    r, s = (np.empty(most + 1, np.int64) for _ in SIDES)  # the system gives memory for what is written
+    n = work.loops["pairs_in_time"](groups.r, groups.s, groups.least, groups.count,
+                                    *(aligned(incoming.times(side)) for side in SIDES), *lengths,
+                                    np.zeros(2 * groups.count, np.int64), *before, r, s)
+    return (r[:n], s[:n]) if n <= most else None
+
+
+class HashSemiJoin(TableAlgorithm):
+    """The tuples of R that have a partner, for a semi or anti join all of whose pairs are within the windows. Types
+    must have codes of 64 bits.
     """
-    terms = None if query.kind.is_asof else terms_of(query.predicate)
-    if terms is None:
-        return None
-    equalities, bound = terms
-    values = None if bound is None else _values(bound, incoming)
-    groups = None if bound is not None and values is None else groups_of(equalities, incoming, values, work)
-    if groups is None:
-        return None
-    plan = f"rows without pairs, {_BY[bool(equalities), bound is not None]}{work.text}"
-    work.begin(plan)
-    found = _by_keys(query, incoming, groups, work) if values is None else (
-        _by_values(query, incoming, values, groups, work))
-    sizes = len(incoming.r), len(incoming.s)
-    rows, partner, before = (_NONE, _NONE, _NONE) if not len(found.late) else _in_order(incoming, found)
-    counters = {"tuples_r": sizes[0], "tuples_s": sizes[1], "comparisons": sizes[0] * sizes[1],
-                "candidates": found.tried, "matches": found.count}
-    return TableMatches(found.met, rows, partner, before, plan=plan, counters=counters, work=work)
+
+    name = "hash semi join"
+    shapes = ("exists",)
+
+    @cached_property
+    def _values(self) -> _Values | None:
+        return None if self._terms is None or self._terms[1] is None else _values(self._terms[1], self.job.incoming)
+
+    @cached_property
+    def _terms(self) -> tuple[list[Cmp], Cmp | None] | None:
+        return None if self.job.visible.limits else terms_of(self.job.query.predicate)
+
+    @cached_property
+    def _groups(self) -> KeyGroups | None:
+        if self._terms is None or (self._terms[1] is not None and self._values is None):
+            return None
+        return groups_of(self._terms[0], self.job.incoming, self._values, self.job.work)
+
+    @property
+    def suits(self) -> bool:
+        return self._groups is not None
+
+    @property
+    def explain(self) -> str:
+        assert self._terms is not None
+        how = _BY[bool(self._terms[0]), self._terms[1] is not None]
+        return f"rows without pairs, by a {self.name} {how}{self.job.work.text}"
+
+    def run(self) -> TableMatches:
+        job, groups, values = self.job, self._groups, self._values
+        assert groups is not None
+        job.work.begin(self.explain)
+        found = _by_keys(job.query, job.incoming, groups, job.work) if values is None else (
+            _by_values(job.query, job.incoming, values, groups, job.work))
+        late = (_NONE, _NONE, _NONE) if not len(found.late) else _in_order(job.incoming, found)
+        return TableMatches(found.met, *late, plan=self.explain, counters=job.counters(found.tried, found.count),
+                            work=job.work)
 
 
 @dataclass

@@ -1,16 +1,20 @@
-"""The partners that decide the rows of semi, anti and as-of joins of whole tables, found without the other pairs.
+"""The partners that decide the rows of as-of, semi and anti joins of whole tables, found without the other pairs.
 
 The windows of both streams and the kind of join leave each tuple of R one range of S's row ids, of which it wants the
-first or the last partner. S is sorted by the codes of its equal keys, then by row id, so that the range is one there
-too. Where nothing but equalities is asked, its end is the partner. Otherwise `search` goes from that end inwards, past
-runs of tuples whose keys rule them out. The first partner within one key's interval, in windows that hold everything,
-is the least row id of a run of S sorted by that key. Memory is that of the tuples and rows.
+first or the last partner. Where nothing but equal keys is asked, both streams are passed once, in the order of time,
+and for each key its last row is kept (a merge join; Graefe, Query evaluation techniques for large databases, 1993,
+section 4.2); threads have a part of the time each, and begin with the last rows of the parts before. Otherwise S is
+sorted by the codes of its equal keys, then by row id, so that the range is one there too, and a search goes from its
+end inwards, past runs of tuples whose keys rule them out. The first partner within one key's interval, in windows that
+hold everything, is the least row id of a run of S sorted by that key. Memory is that of the tuples and rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -21,21 +25,21 @@ from splitjoin.lang.schema import SIDES
 from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
+from ..device import TableNeighbours, TablePairs
 from ..whole_times import distances, float_of_code
 from .condition import Bounds, Condition
+from .key_groups import Groups, PartnerSearch, Pyramid, least, least_code
 from .key_ranges import ranges_by_row
-from .nearest import first_partners, last_partners
-from .pair_order import place
-from .runs_of_keys import Groups, PartnerSearch, Pyramid, least, least_code
+from .pair_order import PairOrder, decided_by_times, place
 from .spans import Spans
+from .table_job import TableAlgorithm
 from .table_work import Work, aligned
 
-__all__ = ["Neighbours", "Partners", "neighbours_of", "partners_of", "suits_search"]
+__all__ = ["NearestJoin", "PartnerJoin"]
 
 Rows = npt.NDArray[np.int64]
 #: Finds the last or the first partner of each tuple of R among S's row ids from a start to before an end.
 Find = Callable[[Rows, Rows, bool], Rows]
-
 #: Candidates of the sample that tells how many of them are partners.
 _SAMPLE = 4096
 #: Nanoseconds: a candidate of the search; a pair that is made and gathered, and a candidate of it, by compiled loops,
@@ -47,6 +51,7 @@ _FEW = 32
 _NO_LIMITS = np.uint64(2**64 - 1), np.uint64(2**64 - 1)
 #: Bytes of a pair until its rows are decided, about.
 _PAIR_BYTES = 60
+_EVERY = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -60,42 +65,45 @@ class Partners:
     tried: int
 
 
-@dataclass(frozen=True)
-class Neighbours:
-    """The nearest partners of each tuple of R among those before it in time, or at its time, and among those after it:
-    row ids (r, k), the nearest first, −1 for none. ``tried``: the number of candidates.
-    """
+class NearestJoin(TableAlgorithm):
+    """The ``kind.k`` nearest partners of each tuple of R, in each direction in which an as-of join looks."""
 
-    back: Rows
-    fore: Rows
-    tried: int
+    name = "nearest partners"
+    shapes = ("nearest",)
+    suits = True
 
+    @property
+    def explain(self) -> str:
+        return "rows without pairs, by the nearest partners"
 
-def neighbours_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condition, groups: Groups,
-                  work: Work, *, floats: bool) -> Neighbours:
-    """The ``kind.k`` nearest partners of an as-of join of ``kind``, in each direction in which it looks. ``floats``:
-    True if times are codes of floats.
-    """
-    search = _search(condition, groups)
-    find = _finder(groups, search)
-    none = np.empty((len(incoming.r), 0), np.int64)
-    found = {"back": none, "fore": none}
-    for name, start, end in _looked(kind, incoming, visible, work):
-        columns = list[Rows]()
-        behind = None if name == "back" or kind.ties != "last" else (
-            _last_of_equally_near(incoming, find, start, end, floats=floats))
-        while len(columns) < kind.k:
-            one = find(start, end, name == "back") if behind is None else next(behind)
-            there = one >= 0
-            if not there.any():
-                break
-            columns.append(one)
-            if name == "back":
-                end = np.where(there, one, start)
-            else:
-                start = np.where(there, one + 1, end)
-        found[name] = np.stack(columns, axis=1) if columns else none
-    return Neighbours(found["back"], found["fore"], search.tried or sum(int((f >= 0).sum()) for f in found.values()))
+    def run(self) -> TableNeighbours:
+        job = self.job
+        job.work.begin(self.explain)
+        query, incoming = job.query, job.incoming
+        kind, floats = query.kind, query.time is not None and not query.time.has_ticks
+        search = _search(job.condition, job.groups)
+        find = _finder(job.groups, search)
+        none = np.empty((len(incoming.r), 0), np.int64)
+        found = {"back": none, "fore": none}
+        for name, start, end in _looked(kind, incoming, job.visible, job.work):
+            columns = list[Rows]()
+            behind = None if name == "back" or kind.ties != "last" else (
+                _last_of_equally_near(incoming, find, start, end, floats=floats))
+            while len(columns) < kind.k:
+                one = find(start, end, name == "back") if behind is None else next(behind)
+                there = one >= 0
+                if not there.any():
+                    break
+                columns.append(one)
+                if name == "back":
+                    end = np.where(there, one, start)
+                else:
+                    start = np.where(there, one + 1, end)
+            found[name] = np.stack(columns, axis=1) if columns else none
+        tried = search.tried or sum(int((f >= 0).sum()) for f in found.values())
+        back, fore = (job.reach.within(incoming, found[name]) for name in ("back", "fore"))
+        matches = sum(int((f >= 0).sum()) for f in (back, fore))
+        return TableNeighbours(back, fore, plan=self.explain, counters=job.counters(tried, matches), work=job.work)
 
 
 def _last_of_equally_near(incoming: Arrivals, find: Find, start: Rows, end: Rows, *, floats: bool) -> Iterator[Rows]:
@@ -131,21 +139,55 @@ def _behind_equally_near(incoming: Arrivals, first: Rows, end: Rows, *, floats: 
     return low
 
 
-def partners_of(kind: Kind, incoming: Arrivals, visible: Spans, condition: Condition, groups: Groups,
-                work: Work) -> Partners | None:
-    """The partners of a ``kind`` semi, anti or as-of; None where making all pairs is expected to be cheaper, by a
-    sample.
-    """
-    bounds = condition.bounds("s")
-    if not kind.is_asof and visible.hold_all and condition.decided and len(bounds) == 1:
-        return _within_one(kind, incoming, bounds[0], groups, work)
-    if not suits_search(condition, groups, visible):
-        return None
-    search = _search(condition, groups)
-    partner = _chosen(kind, incoming, visible, groups, search, work)
-    how = "by equal keys and time" if search.is_direct else "from the nearest partner on" if kind.is_asof else (
-        "until the first partner")
-    return Partners(partner, how, search.tried or int(np.count_nonzero(partner >= 0)))
+class PartnerJoin(TableAlgorithm):
+    """The partner that decides the row of each tuple of R, in as-of, semi and anti joins."""
+
+    name = "merge join"
+    shapes = ("as-of", "exists")
+
+    @cached_property
+    def _one_key(self) -> Bounds | None:
+        """The bounds, if whether there is a partner follows from the interval of one key."""
+        job, bounds = self.job, self.job.condition.bounds("s")
+        one = job.shape == "exists" and job.visible.hold_all and job.condition.decided and len(bounds) == 1
+        return bounds[0] if one else None
+
+    @property
+    def suits(self) -> bool:
+        return self._one_key is not None or suits_search(self.job.condition, self.job.groups, self.job.visible)
+
+    @property
+    def explain(self) -> str:
+        return f"rows without pairs, {self._found.how}{self.job.work.text}"
+
+    @cached_property
+    def _found(self) -> Partners:
+        job, kind = self.job, self.job.query.kind
+        if self._one_key is not None:
+            return _within_one(kind, job.incoming, self._one_key, job.groups, job.work)
+        search = _search(job.condition, job.groups)
+        partner = _chosen(kind, job.incoming, job.visible, job.groups, search, job.work)
+        how = "by equal keys and time" if search.is_direct else "from the nearest partner on" if kind.is_asof else (
+            "until the first partner")
+        return Partners(partner, how, search.tried or int(np.count_nonzero(partner >= 0)))
+
+    def run(self) -> TablePairs:
+        job, found, plan = self.job, self._found, self.explain
+        query, incoming, work = job.query, job.incoming, job.work
+        work.begin(plan)
+        if query.kind.how != "asof" or (query.kind.direction == "nearest" and not decided_by_times(query, incoming)):
+            place(incoming, work)  # the order of rows depends on it
+        partner = job.reach.within(incoming, found.partner)
+        mine = work.where(len(partner), lambda some: partner[some] >= 0)
+        if len(mine) and int(mine[-1]) - int(mine[0]) == len(mine) - 1:  # they follow each other
+            partner = partner[mine[0]:mine[-1] + 1]
+        else:
+            partner = work.taken(partner, mine)
+        counters = job.counters(found.tried, len(mine))
+        if query.kind.is_asof or query.kind.how == "anti":
+            return TablePairs(mine, partner, None, plan=plan, counters=counters, work=work)
+        rows = PairOrder(query, incoming, work, partners=True).of_partners(mine, partner)
+        return TablePairs(*rows, plan=plan, counters=counters, work=work)
 
 
 def _within_one(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, work: Work) -> Partners:
@@ -158,9 +200,6 @@ def _within_one(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, 
         extremes = np.maximum.accumulate(keys) if rises else ~np.minimum.accumulate(
             np.where(keys < least_code(low, high, work), np.uint64(2**64 - 1), keys))
         return _beyond(kind, incoming, extremes, low, high, work, rises=rises)
-    if not groups.is_one and len(groups.order) and (end := groups.one_end(keys[groups.order], low, high)) and (
-            found := _beyond_in_groups(kind, incoming, bounds, groups, work, rises=end == "low")) is not None:
-        return found
     ranges = ranges_by_row(groups, "s", keys, low, high, work)
     some, tried = ranges.end > ranges.start, ranges.pairs
     how = "by the first partner of each run of sorted keys"
@@ -213,44 +252,6 @@ def _beyond(kind: Kind, incoming: Arrivals, extremes: Codes, low: Codes, high: C
 
     late = sum(work.map(find, work.slices(len(low))))
     return Partners(partner, "by the first key beyond each bound", late)
-
-
-def _beyond_in_groups(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, work: Work, *,
-                      rises: bool) -> Partners | None:
-    """As `_beyond`, among the tuples of a group; None if group and key together need more than 63 bits."""
-    order, numbers, mine = groups.order, groups.of("r"), groups.of("s")[groups.order]
-    keys = bounds.keys[order]
-    least, most = keys.min(), keys.max()
-    past = int(most) - int(least) + 1
-    width = past.bit_length()
-    if groups.count.bit_length() + width > 63:
-        return None
-    # Of each group the greatest key so far, or the least, as a number that rises over all groups.
-    places = mine << width | (keys - least if rises else most - keys).view(np.int64)
-    np.maximum.accumulate(places, out=places)
-    low, high = bounds.low, bounds.high
-    wanted = np.where(low > most, past, (np.maximum(low, least) - least).view(np.int64)) if rises else (
-        np.where(high < least, past, (most - np.minimum(high, most)).view(np.int64)))
-    wanted |= numbers << width
-    tops = np.full(groups.count, -1)
-    tops[mine] = places  # of several, the last one counts
-    some = (tops[numbers] >= wanted) & (numbers >= 0) & (low <= high)
-    if kind.how == "anti":
-        return Partners(np.where(some, 0, -1), "by the last key of each group", 0)
-    partner = np.full(len(numbers), -1)
-    known, rows = np.full(len(bounds.keys), -1), np.arange(len(numbers))
-    known[order] = places
-    if incoming.is_timed:
-        place(incoming, work)
-    before = incoming.positions("r") - rows if incoming.is_timed else np.minimum(rows, len(known))
-    last = last_partners(before, None, groups, work)
-    in_time = some & (last >= 0)
-    in_time &= known[last] >= wanted
-    partner[in_time] = 0
-    some &= ~in_time
-    late = np.flatnonzero(some)
-    partner[late] = order[np.searchsorted(places, wanted[late])]
-    return Partners(partner, "by the first key beyond each bound", len(late))
 
 
 def _search(condition: Condition, groups: Groups) -> PartnerSearch:
@@ -377,3 +378,56 @@ def _split(kind: Kind, incoming: Arrivals, work: Work) -> tuple[Rows | None, Row
         return None, below(not kind.allow_exact)
     behind = below(kind.allow_exact)
     return behind, behind if kind.allow_exact else below(True)
+
+
+def last_partners(upto: Rows, floor: Rows | None, groups: Groups, work: Work) -> Rows:
+    """For each tuple of R the last row of S of its group before row ``upto``, which does not fall, and from ``floor``
+    on: int64 (r,), −1 for none. ``floor``: None for 0.
+    """
+    if groups.is_one:
+        return upto - 1 if floor is None else np.where(upto > floor, upto - 1, -1)
+    parts = _parts(len(upto), groups.count, work)
+    seen = [0, *(int(upto[part.start]) for part in parts[1:])]
+    noted = _noted(list(pairwise(seen)), 1, groups, work)
+    return _found("last_of_group", upto, _EVERY if floor is None else floor, parts, seen, noted, groups, work)
+
+
+def first_partners(start: Rows, ceiling: Rows | None, groups: Groups, work: Work) -> Rows:
+    """For each tuple of R the first row of S of its group from row ``start`` on, which does not fall, and before
+    ``ceiling``: int64 (r,), −1 for none. ``ceiling``: None for all rows.
+    """
+    rows = groups.sizes[1]
+    if groups.is_one:
+        return np.where(start < (rows if ceiling is None else ceiling), start, -1)
+    parts = _parts(len(start), groups.count, work)
+    seen = [*(int(start[part.start]) for part in parts[1:]), rows]
+    noted = _noted(list(pairwise(seen))[::-1], -1, groups, work)[::-1]
+    return _found("first_of_group", start, _EVERY if ceiling is None else ceiling, parts, seen, noted, groups, work)
+
+
+def _parts(rows: int, groups: int, work: Work) -> list[slice]:
+    """Parts of so many rows of R, no more than that noting a row for each of ``groups`` in each costs little."""
+    n = max(1, min(work.team.size, rows // max(work.tuning.table_part, 4 * groups)))
+    return [slice(*of) for of in pairwise([rows * i // n for i in range(n + 1)])]
+
+
+def _noted(spans: list[tuple[int, int]], step: int, groups: Groups, work: Work) -> list[Rows]:
+    """For each group the row that is nearest behind none, one, two, … of the ``spans`` of S's rows; −1 for none.
+
+    ``step``: 1 for the last row of each, −1 for the first.
+    """
+    loops, of_s, found = work.loops, groups.of("s"), [np.full(groups.count, -1) for _ in range(len(spans) + 1)]
+    work.map(lambda n: loops["note_rows"](of_s[slice(*spans[n])], spans[n][0], step, found[n + 1]), range(len(spans)))
+    for before, after in pairwise(found):
+        np.copyto(after, before, where=after < 0)
+    return found
+
+
+def _found(name: str, ends: Rows, limits: Rows, parts: list[slice], seen: list[int], noted: list[Rows],
+           groups: Groups, work: Work) -> Rows:
+    """The partners by the loop ``name``, for each part from row ``seen`` of S on, with what is ``noted`` before."""
+    loop, partner = work.loops[name], np.empty(len(ends), np.int64)
+    groups_r, groups_s = groups.of("r"), groups.of("s")
+    work.map(lambda n: loop(ends[parts[n]], limits[parts[n]], groups_r[parts[n]], groups_s, seen[n], noted[n],
+                            partner[parts[n]]), range(len(parts)))
+    return partner

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from hypothesis import example, given, settings, strategies as st
 
-from splitjoin.engines.cpu.text_ranks import with_ranked_texts
+from splitjoin.engines.cpu.condition import with_ranked_texts
 from splitjoin.joins.join import join
 from splitjoin.lang.ir import text
 from splitjoin.lang.query import Query

@@ -17,20 +17,25 @@ from bench.writings import WRITINGS, forms
 from hypothesis import given, settings, strategies as st
 
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.cpu import CpuDevice, buckets, whole_tables
+from splitjoin.engines.cpu import CpuDevice, band_join, divided_join, table_choice
+from splitjoin.engines.cpu.as_of_join import PartnerJoin
+from splitjoin.engines.cpu.band_join import BandJoin, ways
 from splitjoin.engines.cpu.condition import Condition
+from splitjoin.engines.cpu.divided_join import BucketJoin, DisjunctionJoin
 from splitjoin.engines.cpu.spans import Spans
+from splitjoin.engines.cpu.table_choice import TABLE_ALGORITHMS
 from splitjoin.engines.cpu.table_work import plain_work
 from splitjoin.engines.cpu.tuning import Tuning
-from splitjoin.engines.cpu.ways import ways
 from splitjoin.joins.join import join
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 
 from ....support.sampling import at_length, examples
 from ...sessions.test_feeding import rows_of
-from .test_partners import CONDITIONS, WINDOWS, plain, rising, tables
+from .test_as_of_join import CONDITIONS, WINDOWS, plain, rising, tables
 
+#: The algorithms but the one that finds the partners that decide alone.
+WITHOUT_PARTNERS = tuple(one for one in TABLE_ALGORITHMS if one is not PartnerJoin)
 RANGES = (
     "r.x < s.x AND r.u > s.u", "r.x < s.u AND s.x < r.u", "r.k = s.k AND r.x < s.x AND r.k > s.x",
     "r.k = s.k AND r.x >= s.x AND r.x <= s.u", "r.k = s.k AND r.t = s.t AND r.f < s.f AND r.x > s.x",
@@ -52,9 +57,8 @@ def test_buckets_give_goldens_rows(r: pa.Table, s: pa.Table, window: Any, how: s
                                    threads: int) -> None:
     call: dict[str, Any] = {"on": on, "window": window, "how": how, "time": "ts" if "RANGE" in str(window) else None}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole_tables, "suits_ranges", lambda *_: False)
-        patch.setattr(whole_tables, "partners_of", lambda *_: None)
-        patch.setattr(buckets, "_FEWEST", 1)
+        patch.setattr(table_choice, "TABLE_ALGORITHMS", (BucketJoin,))
+        patch.setattr(divided_join, "_FEWEST", 1)
         found = join(r, s, device=CpuDevice(threads=threads, tuning=Tuning(table_share=1)), **call)
     expected = join(r, s, device="golden", **call)
     assert rows_of(found.table) == rows_of(expected.table)
@@ -62,7 +66,7 @@ def test_buckets_give_goldens_rows(r: pa.Table, s: pa.Table, window: Any, how: s
 
 
 def test_two_bands_are_joined_by_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_tables, "suits_ranges", lambda *_: False)
+    monkeypatch.setattr(table_choice, "TABLE_ALGORITHMS", (BucketJoin,))
     random = np.random.default_rng(1)
     r, s = (pa.table({name: random.integers(0, 3000, 4000) for name in names}) for names in ("xy", "ab"))
     call: dict[str, Any] = {"on": "abs(r.x - s.a) <= 9 AND abs(r.y - s.b) <= 9", "order": "left"}
@@ -77,12 +81,11 @@ def test_two_bands_are_joined_by_buckets(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_slice_that_lacks_the_way_of_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the second slice no bound of the two ranges excludes a key, so it has no two ranges."""
-    monkeypatch.setattr(whole_tables, "_UNEVEN", 1)
-    monkeypatch.setattr(whole_tables, "suits_ranges", lambda *_: True)
+    monkeypatch.setattr(divided_join, "_UNEVEN", 1)
     r = pa.table({"x": [None, None, -3, 0], "u": [None, None, 0, 0]})
     s = pa.table({"x": [-3] * 5 + [0] + [-3] * 7, "u": [0] * 12 + [1 << 61]})
     found = join(r, s, on="r.x < s.u AND s.x < r.u", device=CpuDevice(threads=1, tuning=Tuning(table_rows=3)))
-    assert found.plan == "rows of whole tables, by sorted keys, two ranges"
+    assert found.plan == "rows of whole tables, by a band join, two ranges"
     assert rows_of(found.table) == rows_of(join(r, s, on="r.x < s.u AND s.x < r.u", device="golden").table)
 
 
@@ -98,11 +101,12 @@ def test_every_way_gives_goldens_rows_in_its_order(r: pa.Table, s: pa.Table, dat
     on = data.draw(st.sampled_from(CONDITIONS + RANGES))
     number, size = data.draw(st.integers(0, 3)), data.draw(st.sampled_from([2, 1 << 20]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole_tables, "ways", lambda *of: (lambda found: [found[number % len(found)]])(ways(*of)))
-        patch.setattr(whole_tables, "suits_ranges", lambda *_: True)
-        patch.setattr(whole_tables, "partners_of", lambda *_: None)
+        patch.setattr(table_choice, "TABLE_ALGORITHMS", WITHOUT_PARTNERS)
+        for module in (band_join, divided_join):
+            patch.setattr(module, "ways", lambda *of: (lambda found: [found[number % len(found)]])(ways(*of)))
+            patch.setattr(module, "cost_of", lambda *_: 0.0)
         if data.draw(st.booleans()):  # the longer table is joined slice by slice
-            patch.setattr(whole_tables, "_UNEVEN", 1)
+            patch.setattr(divided_join, "_UNEVEN", 1)
         threads = call.pop("threads")
         slices = data.draw(st.sampled_from([3, 1 << 16]))
         device = CpuDevice(threads=threads, tuning=Tuning(table_share=1, table_pairs=size, table_rows=slices))
@@ -125,9 +129,8 @@ def test_alternatives_give_each_pair_once(r: pa.Table, s: pa.Table, data: st.Dat
     call: dict[str, Any] = {"how": data.draw(st.sampled_from(["inner", "left", "full", "semi"])), "on": on,
                             "window": data.draw(st.sampled_from(WINDOWS[:3])), "order": "total"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole_tables, "ways", lambda *_: [])
-        patch.setattr(whole_tables, "_suit", lambda *_: True)
-        patch.setattr(whole_tables, "partners_of", lambda *_: None)
+        patch.setattr(table_choice, "TABLE_ALGORITHMS", (DisjunctionJoin,))
+        patch.setattr(band_join, "cost_of", lambda *_: 0.0)
         found = join(r, s, **call)
     expected = join(r, s, **call, device="golden")
     assert rows_of(found.table) == rows_of(expected.table), found.plan
@@ -143,10 +146,10 @@ def test_lists_of_equal_keys_give_the_rows_of_sorted_ones(on: str) -> None:
         for by_lists in (True, False):
             with pytest.MonkeyPatch.context() as patch:
                 if not by_lists:
-                    patch.setattr(whole_tables, "equal_pairs", lambda *_: None)
+                    patch.setattr(table_choice, "TABLE_ALGORITHMS", (BandJoin,))
                 found.append(join(r, s, on=on, how=how, **call, threads=2))
-        assert "lists of equal keys" in found[0].plan
-        assert "sorted keys" in found[1].plan
+        assert "symmetric hash join" in found[0].plan
+        assert "band join" in found[1].plan
         assert found[0].items.tolist() == found[1].items.tolist()
         assert found[0].table.drop(["f_r", "f_s"]).equals(found[1].table.drop(["f_r", "f_s"]))
 
@@ -160,7 +163,7 @@ def test_an_or_of_an_equality_and_a_range_compares_few_pairs() -> None:
     r, s = intervals(3, 4000), intervals(4, 3000)
     on = "r.st = s.en OR r.st < s.en AND s.st < r.en AND r.c = s.c OR CASE WHEN r.e = 1 THEN r.en = s.en END"
     found = join(r, s, on=on)
-    assert found.plan.startswith("rows of whole tables, by sorted keys, equal keys or two ranges or")
+    assert found.plan.startswith("rows of whole tables, by a band join, equal keys or two ranges or")
     assert found.counters["candidates"] < 4 * len(found)
     assert sorted(plain(found.table)) == sorted(duckdb.sql(f"SELECT * FROM r JOIN s ON {on}").fetchall())
 
@@ -249,8 +252,8 @@ def test_a_way_with_far_more_candidates_than_expected_is_left(how: str) -> None:
 
     for alone in (False, True):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(whole_tables, "partners_of", lambda *_: None)
-            patch.setattr(whole_tables, "ways", partial(misled, alone))
+            patch.setattr(table_choice, "TABLE_ALGORITHMS", WITHOUT_PARTNERS)
+            patch.setattr(band_join, "ways", partial(misled, alone))
             found = join(r, s, **call, device=device)
         assert ("two ranges" in found.plan) != alone
         assert found.plan.startswith("rows of whole tables") != alone  # where there is no other way, a session
@@ -274,7 +277,7 @@ def test_two_ranges_where_keys_of_r_lie_below_all_keys_of_s() -> None:
         return [way for way in ways(*of) if way.name == "two ranges"]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole_tables, "ways", two_ranges)
+        patch.setattr(band_join, "ways", two_ranges)
         found = join(r, s, on=on)
     assert "two ranges" in found.plan
     assert found.to_arrow().equals(join(r, s, on=on, device="golden").to_arrow())
