@@ -464,7 +464,7 @@ class BandJoin(SearchJoin):
         return [Branch(way, job.condition, job.groups) for way in self._ways[self._at:self._at + 1]]
 
     def run(self) -> TablePairs | None:
-        while self.branches and self.cost < self.limit:
+        while self.branches and self.cost <= self.limit:
             with suppress(TooMany):  # the next way, from the beginning
                 return self._pairs(self._allowed())
             self._at += 1

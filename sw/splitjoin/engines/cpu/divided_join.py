@@ -77,7 +77,7 @@ class SlicedJoin(TableAlgorithm):
                 mine = ways(condition, groups, shown, work)[0]
                 self._way, most = mine.kind, max(len(part), WRONG * mine.candidates)
                 if not fits(mine, condition, shown, room) or not (
-                        cost_of([Branch(mine, condition, groups)], shown) < self.limit * len(part) / len(incoming)):
+                        cost_of([Branch(mine, condition, groups)], shown) <= self.limit * len(part) / len(incoming)):
                     return False
                 work.begin(self.explain, mine.candidates * rows / min(size, rows))
             else:

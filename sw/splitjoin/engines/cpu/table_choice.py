@@ -33,6 +33,6 @@ def join_tables(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
     for kind in TABLE_ALGORITHMS:
         if job.shape in kind.shapes:
             one = kind(job)
-            if one.suits and one.cost < one.limit and (found := one.run()) is not None:
+            if one.suits and one.cost <= one.limit and (found := one.run()) is not None:
                 return found
     return None
