@@ -14,12 +14,13 @@ import numpy as np
 
 from bench.record import Recorder
 from splitjoin.base.processors import processors
-from splitjoin.engines.cpu import intrinsics, tickets
+from splitjoin.engines.compiled import intrinsics
+from splitjoin.engines.compiled.handover import entry_address
+from splitjoin.engines.compiled.helpers import Team
+from splitjoin.engines.compiled.intrinsics import vector_at
+from splitjoin.engines.compiled.jit import compiled
+from splitjoin.engines.cpu import tickets
 from splitjoin.engines.cpu.block import Block, Field
-from splitjoin.engines.cpu.handover import entry_address
-from splitjoin.engines.cpu.helpers import Team
-from splitjoin.engines.cpu.intrinsics import vector_at
-from splitjoin.engines.cpu.jit import compiled
 from splitjoin.engines.cpu.tickets import claim, complete, make_control
 
 __all__ = ["arithmetic", "measure_arithmetic"]

@@ -23,12 +23,11 @@ from bench.band import ON, streams
 from bench.record import Recorder, options_of
 from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import Arrivals
+from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.cpu import CpuDevice, compiled_session, one_call
-from splitjoin.engines.cpu.compiled_session import CpuSession
+from splitjoin.engines.cpu.compiled_session import CpuSession, MeasuredThreads
 from splitjoin.engines.cpu.finder import Finder
-from splitjoin.engines.cpu.helpers import Team
-from splitjoin.engines.cpu.index import IndexFinder
-from splitjoin.engines.cpu.measured_threads import MeasuredThreads
+from splitjoin.engines.cpu.grid_index import IndexFinder
 from splitjoin.engines.cpu.search import PlanSearch
 from splitjoin.engines.cpu.timeline import Timeline
 from splitjoin.lang.query import Query

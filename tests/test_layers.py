@@ -183,6 +183,13 @@ def test_nothing_imports_the_baselines() -> None:
     assert all(one.baseline == one.component[0].startswith(fenced) for one in ARCHITECTURES.values())
 
 
+def test_rows_do_not_name_the_cpu_engine() -> None:
+    """They ask any device, and the host by its role (`registry.host`)."""
+    named = [name for name in modules() if room(name) == "rows" and any(
+        other.startswith("splitjoin.engines.cpu") for other in imported(name))]
+    assert not named
+
+
 def test_host_software_imports_no_hdl() -> None:
     for name, path in modules().items():
         if path.is_relative_to(ROOT / "sw"):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from splitjoin.engines.cpu.atoms import Atom
-from splitjoin.engines.cpu.expression_source import Code
+from splitjoin.engines.compiled.atoms import Atom
+from splitjoin.engines.compiled.expression_source import Code
 
 __all__ = ["holds", "lanes_of"]
 

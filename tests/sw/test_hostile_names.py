@@ -16,7 +16,8 @@ import splitjoin
 from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
 from splitjoin.cli import main
-from splitjoin.engines.cpu import expression_kernel, jit
+from splitjoin.engines.compiled import jit
+from splitjoin.engines.cpu import residual as expression_kernel
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin_hw.verilog import part_modules, to_verilog

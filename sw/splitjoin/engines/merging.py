@@ -27,8 +27,8 @@ def places_among(values: Ticks, keys: Ticks, *, after: bool = False, least: int 
     """
     if len(keys) < least or not has_loops():
         return np.searchsorted(values, keys, side="right" if after else "left")
-    from .cpu.handover import address_of
-    from .cpu.merge_loops import find_places
+    from .compiled.handover import address_of
+    from .compiled.merge_loops import find_places
 
     values, keys, places = np.ascontiguousarray(values), np.ascontiguousarray(keys), np.empty(len(keys), np.int64)
     find_places(address_of(values), len(values), address_of(keys), after, places)
@@ -52,8 +52,8 @@ def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks, *, l
     n = len(times_r) + len(times_s)
     stream, ts, s_before = np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(len(times_r), np.int64)
     if n >= least and has_loops():
-        from .cpu.handover import address_of  # which imports numba
-        from .cpu.merge_loops import merge_times
+        from .compiled.handover import address_of  # which imports numba
+        from .compiled.merge_loops import merge_times
 
         merge_times(address_of(times_r), len(times_r), address_of(times_s), len(times_s), stream, ts, s_before)
     else:
@@ -66,7 +66,7 @@ def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks, *, l
 
 def taken(values: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     """The ``values`` at ``rows`` (n,), which are from 0 on, by a compiled loop (`has_loops`): unsigned numbers."""
-    from .cpu.merge_loops import take_rows
+    from .compiled.merge_loops import take_rows
 
     out = np.empty(len(rows), values.dtype)
     take_rows(values, rows, out)

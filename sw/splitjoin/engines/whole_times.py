@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitjoin.base.errors import InputError
+from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.time_columns import TimeColumns
 from splitjoin.lang.types import Binary, Decimal, Float, Int, String, plain
 
-from .arrival import ticks_of
+from .arrival import Arrivals, ticks_of
 
-__all__ = ["LAST", "distances", "float_of_code", "whole_times"]
+__all__ = ["LAST", "decided_by_times", "distances", "float_of_code", "whole_times"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -121,3 +122,9 @@ def distances(times: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[
     # As unsigned numbers, since the difference of two times may not fit 64 bits with a sign.
     behind = times.view(np.uint64) - others.view(np.uint64)
     return np.where(times >= others, behind, -behind)
+
+
+def decided_by_times(query: Query, incoming: Arrivals) -> bool:
+    """True if event times tell the order of the rows of a ``query`` for nearest partners, without all positions."""
+    rows = query.window_r.rows
+    return incoming.is_timed and query.order.kind != "left" and (rows is None or rows >= len(incoming.r))

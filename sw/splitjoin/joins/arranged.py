@@ -14,8 +14,8 @@ from splitjoin.base.errors import InputError
 from splitjoin.base.memory import check_window, size_text, window_bytes
 from splitjoin.base.progress import tell
 from splitjoin.engines.arrival import Arrivals, arrivals, check_rising, timed_arrivals
-from splitjoin.engines.cpu.sorting import stable_order
 from splitjoin.engines.device import PAIR, Items, chosen_items
+from splitjoin.engines.sorting import stable_order
 from splitjoin.engines.whole_times import whole_times
 from splitjoin.lang.layouts import take, take_rows
 from splitjoin.lang.query import Query

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from splitjoin.base.errors import InputError
-from splitjoin.engines.cpu.sorting import stable_order
+from splitjoin.engines.sorting import stable_order
 from splitjoin.lang.layouts import take, take_rows
 
 __all__ = ["sorted_parts"]

@@ -2,7 +2,7 @@
 
 An operand is an integer column, an integer literal or another such operation. If an operand is NULL, so is the value.
 The front ends, the evaluators and the passes read `OPERATIONS`. The CPU engine compiles operations that have a template
-in `splitjoin.engines.cpu.expression_source`, and evaluates the others by NumPy. For circuits, the host computes an
+in `splitjoin.engines.compiled.expression_source`, and evaluates the others by NumPy. For circuits, the host computes an
 operation on columns of one stream once for each tuple; it verifies an operation on columns of both streams, unless a
 pass knows it.
 """

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from splitjoin.circuit.is_circuit import is_circuit
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu.compiler import has_numba, needs_numba
+from splitjoin.engines.compiled.compiler import has_numba, needs_numba
 from splitjoin.engines.device import (
     ITEM,
     PAIR,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 
 from splitjoin.base import threads
 from splitjoin.base.errors import InputError, OptionError
-from splitjoin.engines.cpu.compiler import has_numba, needs_numba
-from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
+from splitjoin.engines.compiled.compiler import has_numba, needs_numba
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
+from splitjoin.engines.tuning import DEFAULTS, Tuning
 from splitjoin.joins.computed import make_query
 from splitjoin.joins.statement import MultiwaySelect, Select
 from splitjoin.lang.order import Order

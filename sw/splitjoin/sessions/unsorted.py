@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import event_ticks
-from splitjoin.engines.cpu.helpers import Team
-from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
+from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.registry import host
+from splitjoin.engines.tuning import DEFAULTS, Tuning
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.aggregates import aggregate_fields

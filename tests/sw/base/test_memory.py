@@ -15,7 +15,7 @@ import pytest
 from splitjoin import CapacityError, join, open as open_stream, query
 from splitjoin.base import memory
 from splitjoin.engines.cpu import CpuDevice, compiled_session, session as sessions
-from splitjoin.engines.cpu.tuning import Tuning
+from splitjoin.engines.tuning import Tuning
 from splitjoin.rows import whole
 
 N = 2000

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from splitjoin.engines.cpu.atoms import AtomLanes
-from splitjoin.engines.cpu.expression_kernel import make_kernel
-from splitjoin.engines.cpu.expression_source import compile_pair
+from splitjoin.engines.compiled.atoms import AtomLanes
+from splitjoin.engines.compiled.expression_source import compile_pair
+from splitjoin.engines.cpu.residual import make_kernel
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.eval.vector import Vector, evaluate_columns
 from splitjoin.lang.functions import operation

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import InputError, UnsupportedError
-from splitjoin.engines.cpu.tuning import Tuning
+from splitjoin.engines.tuning import Tuning
 
 from ...support.sampling import examples
 from ...support.statements import exactly

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from splitjoin.base.errors import InputError, SchemaError, first_line
 from splitjoin.engines.arrival import Arrivals, arrivals
-from splitjoin.engines.cpu.device import CpuDevice
 from splitjoin.engines.device import PAIR
+from splitjoin.engines.registry import host
 from splitjoin.lang.ir import And
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
@@ -148,7 +148,7 @@ def _searchable(query: Query) -> Query | None:
 def _pairs(query: Query, whole: Arrivals) -> tuple[int, int]:
     """Results of R's probes and of S's."""
     count = np.zeros(2, np.int64)
-    with CpuDevice().open(replace(query.pairs, order=Order("none"))) as session:
+    with host().open(replace(query.pairs, order=Order("none"))) as session:
         rest: Arrivals | None = whole
         while rest is not None:
             part, rest = rest.split(_SLICE)

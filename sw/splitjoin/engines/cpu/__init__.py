@@ -1,6 +1,6 @@
 """The CPU engine: joins in loops that are compiled at run time."""
 
+from ..tuning import Tuning
 from .device import CpuDevice
-from .tuning import Tuning
 
 __all__ = ["CpuDevice", "Tuning"]

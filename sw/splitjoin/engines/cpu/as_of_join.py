@@ -26,13 +26,13 @@ from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
 from ..device import TableNeighbours, TablePairs
-from ..whole_times import distances, float_of_code
+from ..whole_times import decided_by_times, distances, float_of_code
 from .condition import Bounds, Condition
 from .key_groups import Groups, PartnerSearch, Pyramid, least, least_code
 from .key_ranges import ranges_by_row
-from .pair_order import PairOrder, decided_by_times, place
-from .spans import Spans
+from .pair_order import PairOrder, place
 from .table_job import TableAlgorithm
+from .table_windows import Spans
 from .table_work import Work, aligned
 
 __all__ = ["NearestJoin", "PartnerJoin"]

@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..compiled import intrinsics
+from ..compiled.handover import address_of, entry_address
+from ..compiled.helpers import Team
+from ..compiled.intrinsics import call_entry
+from ..compiled.jit import compiled, digest, load
+from ..compiled.store import ReusedArrays
 from ..device import ITEM
-from . import intrinsics, tickets
-from .handover import address_of, entry_address
-from .helpers import Team
-from .intrinsics import call_entry
-from .jit import compiled, digest, load
-from .store import ReusedArrays
+from . import tickets
 from .tickets import claim, complete, make_control, stop
 
 __all__ = ["BLOCK_READERS", "TASK_FIELDS", "Block", "Field", "Job", "entry_of", "run_jobs", "tasks_entry", "unpacking"]
@@ -36,11 +37,11 @@ Array = npt.NDArray[Any]
 #: What reads the numbers of a block: an integer, and arrays of one and two dimensions.
 _READERS = ("load_int64", "vector_at", "matrix_at")
 #: The import of sources that unpack a block.
-BLOCK_READERS = f"from splitjoin.engines.cpu.intrinsics import {', '.join(_READERS)}"
+BLOCK_READERS = f"from splitjoin.engines.compiled.intrinsics import {', '.join(_READERS)}"
 
 _ENTRY = '''import numpy as np
 {readers}
-from splitjoin.engines.cpu.jit import compiled
+from splitjoin.engines.compiled.jit import compiled
 from splitjoin.engines.device import ITEM
 from {module} import {name}
 

@@ -25,6 +25,9 @@ from splitjoin.plan.linear import ExactRelation
 from splitjoin.plan.plan import Plan
 from splitjoin.plan.relations import EqualText, FloatBand, FloatOrder, Relation, Unit, interval
 
+from ..compiled.helpers import Team
+from ..compiled.jit import load
+from ..compiled.store import ReusedArrays
 from . import encoding
 from .bands import bands_source
 from .block import Block, Field, Job, entry_of, run_jobs
@@ -42,9 +45,6 @@ from .encoding import (
     void_lanes,
     wide_lanes,
 )
-from .helpers import Team
-from .jit import load
-from .store import ReusedArrays
 
 __all__ = ["FusedColumn", "LaneCoder", "Lanes", "lane"]
 
@@ -239,7 +239,7 @@ class LaneCoder:
     def _compile(self) -> dict[tuple[int, str], tuple[Any, Any]]:
         """Per test and probing stream the functions of its float bands (`bands_source`)."""
         names: dict[tuple[int, str], str] = {}
-        sources = ["import numba\nimport numpy as np\nfrom splitjoin.engines.cpu.jit import compiled\n"]
+        sources = ["import numba\nimport numpy as np\nfrom splitjoin.engines.compiled.jit import compiled\n"]
         for j, test in enumerate(self._plan.tests):
             bands = [relation for relation in test.relations if isinstance(relation, FloatBand)]
             for side in SIDES if bands else ():

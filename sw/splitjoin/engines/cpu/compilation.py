@@ -188,7 +188,7 @@ def compile_query(query: Query, engine: str, coming: Arrivals, open_compiled: Op
         places_among(times, times, least=0)
         for size in (1, 2, 4, 8):
             taken(np.zeros(1, f"u{size}"), times[:1])
-        from .row_loops import prepare  # which imports numba
+        from ..compiled.row_loops import prepare  # which imports numba
 
         prepare()
         with suppress(NoCache):

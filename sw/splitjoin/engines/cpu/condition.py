@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from splitjoin.lang.eval.pairs import PairTest, column_arrays
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.field import measured
 from splitjoin.lang.ir import (
@@ -51,9 +52,8 @@ from splitjoin.plan.plan import Plan, Test
 
 from ..arrival import Arrivals
 from ..slices import Slices
+from ..sorting import stable_order
 from .key_groups import Groups, least_code
-from .pairs import PairTest, column_arrays
-from .sorting import stable_order
 from .table_work import Work, plain_work
 
 __all__ = ["Bounds", "Condition", "Planned", "Reach", "with_ranked_texts", "with_sums_inside"]

@@ -15,10 +15,11 @@ from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import leading_tests
 
 from ..arrival import Arrivals
+from ..compiled.compiler import has_numba, needs_numba
+from ..compiled.helpers import Team
 from ..device import Device, HostFolds, Session, TableAnswer, Tell, check_inner, untold
+from ..tuning import DEFAULTS, Tuning
 from .compilation import Compilation, compile_query, compile_sample
-from .compiler import has_numba, needs_numba
-from .helpers import Team
 from .latest import LatestSession
 from .numpy_session import NumpySession
 from .pair_count import counted_pairs
@@ -26,7 +27,6 @@ from .session import BatchSession
 from .table_choice import join_tables
 from .table_work import Work
 from .tiered import TieredSession
-from .tuning import DEFAULTS, Tuning
 
 __all__ = ["INTERVAL_ENGINES", "CpuDevice", "CpuEngine", "compile_in_background"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .jit import compiled
+from ..compiled.jit import compiled
 
 __all__ = ["exact_band", "exact_bounds", "exact_keys", "exact_lanes", "float_keys32", "float_keys64", "float_lanes32",
            "float_lanes64", "ordered_bounds", "unit_lanes", "void_lanes", "wide_lanes"]

@@ -18,10 +18,10 @@ from splitjoin.base import threads
 from splitjoin.base.memory import MatchMemory
 from splitjoin.lang.schema import SIDES
 
-from .helpers import Team
-from .store import Store
+from ..compiled.helpers import Team
+from ..compiled.store import Store
+from ..tuning import DEFAULTS, Tuning
 from .timeline import Arriving, Windows, extent
-from .tuning import DEFAULTS, Tuning
 
 __all__ = ["Batch", "Finder", "Found", "assembled", "in_task_order"]
 

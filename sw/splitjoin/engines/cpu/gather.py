@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..compiled.intrinsics import load_int64
+from ..compiled.jit import compiled
+from ..compiled.store import ReusedArrays
 from ..device import ITEM, Items
 from . import tickets
 from .block import Block, Field, entry_of
 from .finder import Batch, Found
-from .intrinsics import load_int64
-from .jit import compiled
-from .store import ReusedArrays
 from .tickets import claim, complete, make_control
 
 __all__ = ["ITEM_FIELDS", "PARTS", "entry_for_many", "entry_for_one", "gather", "gather_parts"]

@@ -34,11 +34,11 @@ from splitjoin.plan.linear import Total, relation
 
 from ..arrival import Arrivals
 from ..device import TableMatches, TablePairs
+from ..sorting import stable_order
 from .key_groups import Groups
 from .pair_order import place
-from .sorting import stable_order
-from .spans import Spans
 from .table_job import TableAlgorithm
+from .table_windows import Spans
 from .table_work import Work, aligned
 
 __all__ = ["HashJoin", "HashSemiJoin", "KeyGroups", "groups_of", "terms_of"]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from splitjoin.plan.keys import Codes
 
 from ..slices import Slices
-from .sorting import counts_below, dense_ranks, stable_order
+from ..sorting import counts_below, dense_ranks, stable_order
 from .table_work import Work, plain_work
 
 __all__ = ["Groups", "PartnerSearch", "Pyramid", "least", "least_code"]

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from splitjoin.lang.schema import Side, other_side
 from splitjoin.plan.keys import Codes
 
+from ..sorting import counts_below, dense_ranks, stable_order
 from .key_groups import Groups
-from .sorting import counts_below, dense_ranks, stable_order
 from .table_work import Work
 
 __all__ = ["KeyOrder", "PartitionedRanges", "Ranges", "SecondKey", "ordered_pairs", "partitioned_ranges",

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .jit import compiled
-from .tuning import DEFAULTS
+from ..compiled.jit import compiled
+from ..tuning import DEFAULTS
 
 __all__ = ["CYCLE", "Levels", "constant", "cyclic", "has_trend", "hashed", "learn", "write_levels"]
 

@@ -3,7 +3,7 @@
 It gives the first results of a query while the query's own loops are compiled (`splitjoin.engines.cpu.tiered`). A probe
 looks up its candidates among the stored tuples by one key that tests which every match must pass compare: they are
 sorted by it, once for each batch. Where that leaves many, such as for the ends of a BETWEEN, blocks of tuples that the
-other keys or the windows rule out are left out (`zones`). Other tests, and the condition itself where tests do not
+other keys or the windows rule out are left out (`Zones`). Other tests, and the condition itself where tests do not
 decide it, are evaluated for these candidates.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.memory import MatchMemory
+from splitjoin.lang.eval.pairs import PairTest, column_arrays
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.encoding import Coder
@@ -25,21 +26,21 @@ from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import leading_tests, slot_tests
 
 from ..arrival import Arrivals
+from ..compiled.store import Store
 from ..device import ITEM, PAIR, STAR, Items
-from .pairs import PairTest, column_arrays
+from ..tuning import DEFAULTS, Tuning
 from .session import BatchSession, Joined
-from .store import Store
-from .tuning import DEFAULTS, Tuning
-from .zones import Zones, blocks_of, ranges
 
-__all__ = ["NumpySession"]
+__all__ = ["NumpySession", "Zones", "blocks_of", "ranges"]
 
 Rows = npt.NDArray[np.int64]
-
 #: Probes of the sample that tells which key has the fewest candidates.
 _SAMPLE = 256
 #: Probes of the sample that tells how many candidates zone maps leave.
 _ZONE_SAMPLE = 32
+Column = npt.NDArray[Any]
+#: Tuples of the smallest blocks, and blocks of each larger one: a power of two, and its exponent.
+_FAN, _BITS = 16, 4
 
 
 class NumpySession(BatchSession):
@@ -245,3 +246,66 @@ def _between(values: Codes, lows: Codes, highs: Codes) -> tuple[Rows, Rows]:
     """Per probe where the sorted ``values`` from ``lows`` to ``highs`` begin, and how many they are."""
     left = np.searchsorted(values, lows, side="left")
     return left, np.where(lows <= highs, np.maximum(np.searchsorted(values, highs, side="right") - left, 0), 0)
+
+
+class Zones:
+    """The least and the greatest of ``keys``, arrays (n,) each, in blocks of 16, 256, 4,096, … tuples; n ≥ 1."""
+
+    def __init__(self, keys: Sequence[Column]):
+        self._levels: list[list[tuple[Column, Column]]] = []
+        ends = [(key, key) for key in keys]
+        while not self._levels or len(ends[0][0]) > 1:
+            at = np.arange(0, len(ends[0][0]), _FAN)
+            ends = [(np.minimum.reduceat(least, at), np.maximum.reduceat(most, at)) for least, most in ends]
+            self._levels.append(ends)
+
+    def pairs(self, first: Rows, count: Rows, bounds: Sequence[tuple[Column, Column]],
+              most: int) -> Iterator[tuple[Rows, Rows]]:
+        """Pairs of probe and tuple, in blocks of whole probes, in their order: of the ``count`` tuples from ``first``
+        on, those whose blocks of 16 have keys within the probe's ``bounds``, low and high for each key, (probes,) each.
+
+        A block has up to ``most`` pairs, or is one probe's.
+        """
+        last = first + count - 1
+        level = min(len(self._levels), max(1, -(-int(count.max(initial=0)).bit_length() // _BITS))) - 1
+        shift = _BITS * (level + 1)
+        nodes = np.where(count > 0, (last >> shift) - (first >> shift) + 1, 0)
+        for a, b in blocks_of(nodes, most):
+            probe, node = ranges(a, first[a:b] >> shift, nodes[a:b])
+            yield from self._down(level, probe, node, first, last, bounds, most)
+
+    def _down(self, level: int, probe: Rows, node: Rows, first: Rows, last: Rows,
+              bounds: Sequence[tuple[Column, Column]], most: int) -> Iterator[tuple[Rows, Rows]]:
+        """The pairs in blocks ``node`` of ``level``, for each the ``probe`` that looks, in the order of probes."""
+        for (least, greatest), (low, high) in zip(self._levels[level], bounds, strict=True):
+            met = (greatest[node] >= low[probe]) & (least[node] <= high[probe])
+            probe, node = probe[met], node[met]
+        if not len(probe):
+            return
+        shift = _BITS * level
+        begin = np.maximum(node << _BITS, first[probe] >> shift)
+        sizes = np.minimum((node << _BITS) + _FAN - 1, last[probe] >> shift) + 1 - begin
+        starts = np.flatnonzero(np.diff(probe, prepend=-1))
+        for a, b in blocks_of(np.add.reduceat(sizes, starts), most):
+            begun, ended = int(starts[a]), int(starts[b]) if b < len(starts) else len(probe)
+            of, child = ranges(begun, begin[begun:ended], sizes[begun:ended])
+            if level:
+                yield from self._down(level - 1, probe[of], child, first, last, bounds, most)
+            else:
+                yield probe[of], child
+
+
+def blocks_of(counts: Rows, most: int) -> Iterator[tuple[int, int]]:
+    """Slices of probes that have ``most`` pairs together, or one probe each."""
+    sums, first = np.cumsum(counts), 0
+    while first < len(counts):
+        before = int(sums[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(sums, before + most, side="right")))
+        yield first, last
+        first = last
+
+
+def ranges(first: int, begins: Rows, counts: Rows) -> tuple[Rows, Rows]:
+    """``counts`` numbers from each of ``begins`` on; and the number of the one that each is of, from ``first`` on."""
+    of = np.repeat(np.arange(len(counts)), counts)
+    return of + first, np.arange(len(of)) + np.repeat(begins - (np.cumsum(counts) - counts), counts)

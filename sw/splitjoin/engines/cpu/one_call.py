@@ -24,12 +24,12 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
+from ..compiled.handover import address_of, make_board
+from ..compiled.helpers import Team
 from ..device import ITEM
 from .finder import Batch
 from .gather import gather
-from .handover import address_of, make_board
-from .helpers import Team
-from .index import IndexFinder
+from .grid_index import IndexFinder
 from .one_call_links import WINDOW_PARTS, Linked
 from .one_call_loops import REFUSED, STOPPED, Number, find_matches, write_items
 from .search import PlanSearch

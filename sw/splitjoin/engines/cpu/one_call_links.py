@@ -13,13 +13,13 @@ import pyarrow as pa
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
-from . import gather, index
+from ..compiled.handover import address_of
+from ..compiled.store import aligned
+from . import gather, grid_index as index
 from .block import TASK_FIELDS, Block, tasks_entry
 from .codes import FusedColumn
-from .handover import address_of
-from .index import IndexFinder
+from .grid_index import IndexFinder
 from .one_call_loops import COLUMN_NUMBERS, LINK, Number
-from .store import aligned
 from .tickets import CONTROL
 from .timeline import Timeline, entries
 

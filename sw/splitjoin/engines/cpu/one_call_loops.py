@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numba import carray  # type: ignore[attr-defined]  # numba is not typed
 
-from . import handover, index, intrinsics, tickets
-from .handover import share
-from .index import LEAST_SORTED, PARTS, collect, lay_out, lay_out_for_one, ranges_for
-from .intrinsics import call_entry, call_with, load_int64, pointer_to, store_int64
-from .jit import compiled
+from ..compiled import handover, intrinsics
+from ..compiled.handover import share
+from ..compiled.intrinsics import call_entry, call_with, load_int64, pointer_to, store_int64
+from ..compiled.jit import compiled
+from . import grid_index as index, tickets
+from .grid_index import LEAST_SORTED, PARTS, collect, lay_out, lay_out_for_one, ranges_for
 from .tickets import STOP, reset
 
 __all__ = ["COLUMN_NUMBERS", "FOUND", "LINK", "REFUSED", "STOPPED", "Number", "find_matches", "write_items"]

@@ -22,10 +22,10 @@ from splitjoin.lang.types import BOOL
 from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
+from .band_join import disjuncts
 from .condition import Condition
-from .divided_join import disjuncts
 from .key_ranges import KeyOrder
-from .spans import Spans
+from .table_windows import Spans
 from .table_work import Work
 
 __all__ = ["counted_pairs"]

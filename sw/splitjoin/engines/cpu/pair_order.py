@@ -19,7 +19,7 @@ from ..arrival import Arrivals, MergedTables
 from .key_ranges import ordered_pairs
 from .table_work import Work, aligned
 
-__all__ = ["NO_PAIR", "PairOrder", "decided_by_times", "place"]
+__all__ = ["NO_PAIR", "PairOrder", "place"]
 
 Rows = npt.NDArray[np.int64]
 #: A number that is above that of each pair.
@@ -43,12 +43,6 @@ def place(incoming: Arrivals, work: Work) -> None:
 
     work.map(merge, [(side, mine) for side in range(2) for mine in work.slices(sizes[side])])
     incoming.place(of[0], of[1], stream)
-
-
-def decided_by_times(query: Query, incoming: Arrivals) -> bool:
-    """True if event times tell the order of the rows of a ``query`` for nearest partners, without all positions."""
-    rows = query.window_r.rows
-    return incoming.is_timed and query.order.kind != "left" and (rows is None or rows >= len(incoming.r))
 
 
 class PairOrder:

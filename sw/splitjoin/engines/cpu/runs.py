@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intrinsics import BLOCK, interval_mask, lowest_bit, popcount
-from .jit import compiled
-from .store import Store, aligned
-from .tuning import DEFAULTS
+from ..compiled.intrinsics import BLOCK, interval_mask, lowest_bit, popcount
+from ..compiled.jit import compiled
+from ..compiled.store import Store, aligned
+from ..tuning import DEFAULTS
 
 __all__ = ["Runs", "by_probe", "by_probes", "first_above", "first_not_below", "first_reaching", "in_arrival_order",
            "sort_keys", "sort_rows", "span"]

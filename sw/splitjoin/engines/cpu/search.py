@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splitjoin.lang.eval.pairs import column_arrays
 from splitjoin.lang.ir import Expr, distinct, sides
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
@@ -17,19 +18,16 @@ from splitjoin.lang.types import is_text
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan, Tree, leading_tests, tests_nothing
 
-from .atoms import AtomLanes
+from ..compiled.atoms import AtomLanes
+from ..tuning import DEFAULTS, Tuning
 from .block import Job
 from .codes import FusedColumn, LaneCoder, Lanes
-from .expression import Compiler, ExpressionFinder
-from .expression_kernel import Kernel
 from .finder import Batch, Finder
-from .index import MANY, GridIndex, IndexFinder, shared_step
-from .nested import NestedLoop
-from .pairs import column_arrays
+from .grid_index import MANY, GridIndex, IndexFinder, shared_step
+from .nested_loop import NestedLoop
+from .residual import Compiler, ExpressionFinder, Kernel, VerifiedFinder
 from .selectivity import SessionAlgorithm, SessionJob, ThreadWork, measure
 from .sorted_runs import SortedRuns
-from .tuning import DEFAULTS, Tuning
-from .verified import VerifiedFinder
 
 __all__ = ["SESSION_ALGORITHMS", "ExpressionSearch", "PlanSearch", "Search", "VerifiedSearch", "choose", "make_search",
            "shortened"]

@@ -1,4 +1,4 @@
-"""What the algorithms for a session's windows are chosen by: the selectivity measured on the tuples so far."""
+"""Selectivity, measured on the tuples so far, by which the algorithm for a session's windows is chosen."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from splitjoin.plan.plan import Plan, leading_tests, slot_tests
 
+from ..tuning import DEFAULTS, Tuning
 from .algorithm import Algorithm
 from .codes import Lanes
 from .finder import Finder
-from .tuning import DEFAULTS, Tuning
 
 __all__ = ["Choice", "Selectivity", "SessionAlgorithm", "SessionJob", "ThreadWork", "measure"]
 

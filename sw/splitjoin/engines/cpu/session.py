@@ -15,7 +15,7 @@ from splitjoin.lang.query import Query
 
 from ..arrival import Arrivals, MergedSlices
 from ..device import ITEM, STAR, Items, Session
-from .tuning import DEFAULTS, Tuning
+from ..tuning import DEFAULTS, Tuning
 
 __all__ = ["BatchSession", "Joined"]
 

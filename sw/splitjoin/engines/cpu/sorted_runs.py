@@ -19,17 +19,17 @@ import numpy.typing as npt
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan, bounded_end, is_inequality, leading_tests, slot_tests, suits_runs
 
+from ..compiled.handover import entry_address
+from ..compiled.intrinsics import BLOCK
+from ..compiled.jit import load
+from ..compiled.store import ReusedArrays, Store
+from ..tuning import DEFAULTS, Tuning
 from .block import Block, Field, Job, run_jobs
 from .finder import Batch, Finder, Found
-from .handover import entry_address
-from .intrinsics import BLOCK
-from .jit import load
 from .runs import Runs, by_probe, by_probes, in_arrival_order, sort_keys
 from .selectivity import Choice, SessionAlgorithm
 from .sorted_source import find_fields, sorted_source, walk_fields
-from .store import ReusedArrays, Store
 from .tests_source import used_slots
-from .tuning import DEFAULTS, Tuning
 
 __all__ = ["SortedFinder", "SortedRuns"]
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from splitjoin.lang.schema import other_side
 from splitjoin.plan.plan import Plan, bounded_end, leading_tests, slot_tests
 
-from . import block, intrinsics, runs
+from ..compiled import intrinsics
+from ..compiled.jit import digest
+from . import block, runs
 from .block import BLOCK_READERS, Field, unpacking
-from .jit import digest
 from .tests_source import is_conjunction, test_source, used_slots
 
 __all__ = ["find_fields", "sorted_source", "walk_fields"]
 
 _TEMPLATE = '''import numpy as np
-from splitjoin.engines.cpu.jit import compiled
+from splitjoin.engines.compiled.jit import compiled
 {readers}, interval_mask, lowest_bit
 from splitjoin.engines.cpu.runs import first_above, first_not_below, first_reaching, sort_keys, sort_rows, span
 

@@ -9,8 +9,7 @@ from splitjoin.lang.query import Query
 from ..arrival import Arrivals
 from ..device import TableAnswer
 from .as_of_join import NearestJoin, PartnerJoin
-from .band_join import BandJoin
-from .divided_join import BucketJoin, DisjunctionJoin, SlicedJoin
+from .band_join import BandJoin, BucketJoin, DisjunctionJoin, SlicedJoin
 from .hash_join import HashJoin, HashSemiJoin
 from .range_folds import RangeFold
 from .table_job import TableAlgorithm, TableJob

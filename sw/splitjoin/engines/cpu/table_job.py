@@ -13,7 +13,7 @@ from ..device import TableAnswer
 from .algorithm import Algorithm
 from .condition import Condition, Reach
 from .key_groups import Groups
-from .spans import Spans
+from .table_windows import Spans
 from .table_work import Work
 
 __all__ = ["Shape", "TableAlgorithm", "TableJob"]

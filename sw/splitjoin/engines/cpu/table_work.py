@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..compiled.helpers import Team
 from ..device import TableWay, Tell, untold
 from ..slices import Slices
-from .helpers import Team
+from ..tuning import DEFAULTS, Tuning
 from .loops import loops
-from .tuning import DEFAULTS, Tuning
 
 __all__ = ["Work", "aligned", "plain_work"]
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .intrinsics import atomic_add, atomic_exchange, atomic_load, atomic_store, relax, yield_processor
-from .jit import compiled
-from .store import ReusedArrays, aligned
+from ..compiled.intrinsics import atomic_add, atomic_exchange, atomic_load, atomic_store, relax, yield_processor
+from ..compiled.jit import compiled
+from ..compiled.store import ReusedArrays, aligned
 
 __all__ = ["CONTROL", "PHASE", "STOP", "claim", "complete", "make_control", "reset", "resume", "stop"]
 

@@ -13,10 +13,10 @@ from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
 from ..device import PAIR, Items, Session, joined_items
+from ..tuning import DEFAULTS, Tuning
 from .compilation import Compilation
 from .numpy_session import NumpySession
 from .session import BatchSession
-from .tuning import DEFAULTS, Tuning
 
 __all__ = ["TieredSession"]
 

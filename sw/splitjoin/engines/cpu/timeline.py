@@ -16,11 +16,11 @@ from splitjoin.lang.schema import SIDES
 from splitjoin.lang.windows import Extent
 
 from ..arrival import Arrivals
+from ..compiled.helpers import Team
+from ..compiled.jit import compiled
+from ..compiled.store import ReusedArrays, Store
+from ..tuning import DEFAULTS
 from .block import Block, Field, Job, entry_of
-from .helpers import Team
-from .jit import compiled
-from .store import ReusedArrays, Store
-from .tuning import DEFAULTS
 
 __all__ = ["CHUNK", "Arriving", "Timeline", "Windows", "count_part", "divide_part", "entries", "extent", "narrow_part",
            "ones", "place_part"]

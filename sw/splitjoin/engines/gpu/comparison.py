@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from splitjoin.lang.schema import SIDES
 from splitjoin.plan.plan import Plan
 
-from ..cpu.atoms import Atom
+from ..compiled.atoms import Atom
+from ..compiled.expression_source import Code
 from ..cpu.codes import lane
-from ..cpu.expression_source import Code
 from ..cpu.tests_source import TestSource, test_source, tree_source, used_slots
 
 __all__ = ["KernelComparison", "Layout", "kind_of", "of_expression", "of_plan", "plan_layout"]

@@ -13,8 +13,8 @@ from splitjoin.lang.schema import SIDES
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan
 
-from ..cpu.atoms import AtomLanes
-from ..cpu.compiler import has_numba, needs_numba
+from ..compiled.atoms import AtomLanes
+from ..compiled.compiler import has_numba, needs_numba
 from ..device import Device, Session, check_inner
 from .driver import gpu_problem, open_gpu
 from .suits import is_expression, why_not

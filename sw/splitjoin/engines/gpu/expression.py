@@ -5,11 +5,11 @@ from __future__ import annotations
 from splitjoin.lang.ir import Expr, columns
 from splitjoin.lang.schema import SIDES, other_side
 
-from ..cpu.atoms import AtomLanes, ValueRange
-from ..cpu.exact_source import NotCompiled, TooWide
-from ..cpu.expression import ExpressionFinder, live_ranges
-from ..cpu.expression_source import Code, compile_pair
+from ..compiled.atoms import AtomLanes, ValueRange
+from ..compiled.exact_source import NotCompiled, TooWide
+from ..compiled.expression_source import Code, compile_pair
 from ..cpu.finder import Batch, Found
+from ..cpu.residual import ExpressionFinder, live_ranges
 from ..cpu.search import ExpressionSearch
 from .comparison import Layout, kind_of, of_expression
 from .finder import GpuFinder

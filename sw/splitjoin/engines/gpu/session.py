@@ -6,11 +6,11 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
-from ..cpu.atoms import AtomLanes
+from ..compiled.atoms import AtomLanes
 from ..cpu.compiled_session import CpuSession
 from ..cpu.finder import Batch
 from ..cpu.search import PlanSearch, Search, VerifiedSearch, shortened
-from ..cpu.tuning import Tuning
+from ..tuning import Tuning
 from .comparison import of_plan, plan_layout
 from .driver import Gpu
 from .expression import GpuExpressionSearch, expression_layout

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ..cpu.helpers import Team
+from ..compiled.helpers import Team
 from .driver import Gpu
 
 __all__ = ["Numbers", "StagedRowIds", "Staging"]

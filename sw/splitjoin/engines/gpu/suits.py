@@ -6,9 +6,9 @@ from splitjoin.lang.ir import Arith, Expr, distinct, sides
 from splitjoin.lang.types import Float
 from splitjoin.plan.plan import Plan, tests_nothing
 
-from ..cpu.atoms import ValueRange, atoms
-from ..cpu.exact_source import NotCompiled
-from ..cpu.expression_source import compile_pair
+from ..compiled.atoms import ValueRange, atoms
+from ..compiled.exact_source import NotCompiled
+from ..compiled.expression_source import compile_pair
 
 __all__ = ["check_compiled", "is_expression", "why_not"]
 

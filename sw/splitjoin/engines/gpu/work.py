@@ -11,8 +11,8 @@ import numpy.typing as npt
 from splitjoin.base.errors import CapacityError
 from splitjoin.lang.schema import other_side
 
+from ..compiled.jit import load
 from ..cpu.finder import Batch, Found
-from ..cpu.jit import load
 from .comparison import KernelComparison, Layout
 from .driver import Gpu, is_simulated
 from .kernel_source import KernelShape, kernel_source, store_source, views

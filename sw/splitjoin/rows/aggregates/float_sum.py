@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.engines.cpu.compiler import has_numba
+from splitjoin.engines.compiled.compiler import has_numba
 from splitjoin.lang.aggregate_functions import rounded_sum
 
 __all__ = ["exact_float_sums", "rounded_sum"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from splitjoin.engines.cpu.jit import compiled
+from splitjoin.engines.compiled.jit import compiled
 
 __all__ = ["group_sums"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.errors import InputError
-from splitjoin.engines.cpu.compiler import has_numba
+from splitjoin.engines.compiled.compiler import has_numba
 from splitjoin.lang.aggregate_functions import FoldTerm
 from splitjoin.lang.eval.vector import Vector
 from splitjoin.lang.fold import Fold, Overflow
@@ -116,8 +116,8 @@ def kernel(fold: Fold) -> ModuleType | None:
     if not has_numba():
         return None
     # Only users of these aggregates wait for numba's import.
-    from splitjoin.engines.cpu.exact_source import NotCompiled
-    from splitjoin.engines.cpu.jit import load
+    from splitjoin.engines.compiled.exact_source import NotCompiled
+    from splitjoin.engines.compiled.jit import load
 
     from .user_source import fold_source
     try:

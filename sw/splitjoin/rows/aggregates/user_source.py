@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from splitjoin.engines.cpu import intrinsics, jit
-from splitjoin.engines.cpu.atoms import Atom, ValueRange
-from splitjoin.engines.cpu.exact_source import ExactWriter
-from splitjoin.engines.cpu.expression_source import PairWriter
+from splitjoin.engines.compiled import intrinsics, jit
+from splitjoin.engines.compiled.atoms import Atom, ValueRange
+from splitjoin.engines.compiled.exact_source import ExactWriter
+from splitjoin.engines.compiled.expression_source import PairWriter
 from splitjoin.lang.fold import Fold
 from splitjoin.lang.ir import Col, Expr
 from splitjoin.lang.properties import value_range
@@ -18,8 +18,8 @@ from splitjoin.lang.types import Bool
 __all__ = ["ProgramWriter", "fold_source"]
 
 _SOURCE = '''import numpy as np
-from splitjoin.engines.cpu.intrinsics import popcount
-from splitjoin.engines.cpu.jit import compiled_as_numpy
+from splitjoin.engines.compiled.intrinsics import popcount
+from splitjoin.engines.compiled.jit import compiled_as_numpy
 
 
 @compiled_as_numpy

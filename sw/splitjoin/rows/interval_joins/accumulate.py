@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from splitjoin.engines.cpu.jit import compiled
+from splitjoin.engines.compiled.jit import compiled
 
 __all__ = ["ADD", "COUNT", "DISTINCT", "EMIT", "FLOAT_SUM", "GREATEST", "INT_SUM", "LEAST", "OUTPUTS", "REMOVE",
            "RESET", "fold"]

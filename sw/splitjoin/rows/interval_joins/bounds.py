@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.sliding import SlidingArray
-from splitjoin.engines.cpu.jit import compiled
+from splitjoin.engines.compiled.jit import compiled
 from splitjoin.lang.query import Query
 
 __all__ = ["IntervalBounds"]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splitjoin.engines.cpu.jit import compiled
+from splitjoin.engines.compiled.jit import compiled
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.fold import Width
 from splitjoin.lang.ir import Col, Expr

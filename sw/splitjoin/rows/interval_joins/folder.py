@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu.helpers import Team
+from splitjoin.engines.compiled.helpers import Team
 from splitjoin.lang.schema import SIDES
 
 from .bounds import IntervalBounds

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.engines.cpu.helpers import Team
-from splitjoin.engines.cpu.jit import compiled
+from splitjoin.engines.compiled.helpers import Team
+from splitjoin.engines.compiled.jit import compiled
 
 from .form import IntervalForm
 from .rows import StoredRows

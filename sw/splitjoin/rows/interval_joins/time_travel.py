@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.engines.cpu.jit import compiled
+from splitjoin.engines.compiled.jit import compiled
 
 from .rows import StoredRows
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from types import ModuleType
 
-from splitjoin.engines.cpu import intrinsics, jit
-from splitjoin.engines.cpu.exact_source import NotCompiled
+from splitjoin.engines.compiled import intrinsics, jit
+from splitjoin.engines.compiled.exact_source import NotCompiled
 from splitjoin.lang.fold import Fold, Program
 from splitjoin.lang.properties import value_range
 
@@ -15,8 +15,8 @@ from ..aggregates.user_source import ProgramWriter
 __all__ = ["compiles", "user_kernel"]
 
 _HEAD = '''import numpy as np
-from splitjoin.engines.cpu.intrinsics import popcount
-from splitjoin.engines.cpu.jit import compiled_as_numpy
+from splitjoin.engines.compiled.intrinsics import popcount
+from splitjoin.engines.compiled.jit import compiled_as_numpy
 
 
 '''

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu.sorting import stable_order
 from splitjoin.engines.device import ITEM, PAIR, Items, stars
 from splitjoin.engines.merging import places_among
+from splitjoin.engines.sorting import stable_order
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu.pair_order import decided_by_times
-from splitjoin.engines.cpu.sorting import stable_order
+from splitjoin.engines.sorting import stable_order
+from splitjoin.engines.whole_times import decided_by_times
 from splitjoin.lang.query import Query
 
 from .decisions import nearest_until

@@ -252,7 +252,7 @@ class KindOperator(RowOperator):
 
     def _process_by_loops(self, items: Items, n: int, base: int) -> Items:
         """As `_process`, where no tuple is ruled out by its own side."""
-        from splitjoin.engines.cpu.row_loops import note_items, spread, write_rows  # which imports numba
+        from splitjoin.engines.compiled.row_loops import note_items, spread, write_rows  # which imports numba
 
         stream = self._stream.values[:n]
         times = self._times.values[:n] if self._timed else np.arange(base, base + n)

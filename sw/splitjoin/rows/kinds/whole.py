@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.engines.arrival import Arrivals
-from splitjoin.engines.cpu.sorting import stable_order
 from splitjoin.engines.device import TablePairs
 from splitjoin.engines.slices import Slices
+from splitjoin.engines.sorting import stable_order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from splitjoin.engines.arrival import Arrivals, interleave
-from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import ITEM, PAIR, Items, pairs
+from splitjoin.engines.registry import host
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
@@ -182,7 +182,7 @@ def _with_pairs(query: Query, undecided: Mapping[str, Numbers], first: tuple[int
         return undecided
     items = np.empty(0, ITEM)
     if len(stored):
-        with CpuDevice(threads=1).open(replace(query.pairs, order=Order("total"))) as session:
+        with host(threads=1).open(replace(query.pairs, order=Order("total"))) as session:
             session.push(stored)
             items = session.flush()
     r, s = pairs(items)

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import ITEM, PAIR
+from splitjoin.engines.registry import host
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES, Side
@@ -83,7 +83,7 @@ def _replayed(join: GroupJoin, state: GroupState) -> Mapping[str, Numbers]:
     arrivals = in_arrival_order(rows["r"], rows["s"])
     items = np.empty(0, ITEM)
     if len(arrivals):
-        with CpuDevice(threads=1).open(replace(join.query.pairs, order=Order("total"))) as session:
+        with host(threads=1).open(replace(join.query.pairs, order=Order("total"))) as session:
             session.push(arrivals)
             items = session.flush()
     operator = operator_of_pairs(join.query, lambda side, names, at: [

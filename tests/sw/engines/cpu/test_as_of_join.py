@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from splitjoin.engines.cpu import CpuDevice, as_of_join, table_choice
 from splitjoin.engines.cpu.as_of_join import PartnerJoin
-from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.device import PAIR
+from splitjoin.engines.tuning import Tuning
 from splitjoin.joins.join import join
 
 from ....support.sampling import examples

@@ -16,7 +16,7 @@ from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.cpu.compiled_session import CpuSession
-from splitjoin.engines.cpu.index import levels_for
+from splitjoin.engines.cpu.grid_index import levels_for
 from splitjoin.engines.cpu.search import PlanSearch, choose
 from splitjoin.engines.cpu.selectivity import Selectivity, SessionJob
 from splitjoin.joins.explain import explain

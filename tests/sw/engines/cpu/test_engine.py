@@ -19,9 +19,9 @@ from splitjoin.base.errors import DeviceError, InputError, UnsupportedError
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice, compiled_session
 from splitjoin.engines.cpu.search import ExpressionSearch
-from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
 from splitjoin.engines.device import Items
 from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.tuning import DEFAULTS, Tuning
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes.pipeline import make_plan

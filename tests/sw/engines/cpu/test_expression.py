@@ -13,17 +13,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splitjoin.engines.arrival
-from splitjoin.engines.cpu import CpuDevice, expression_kernel, verified
-from splitjoin.engines.cpu.atoms import AtomLanes
+from splitjoin.engines.compiled.atoms import AtomLanes
+from splitjoin.engines.compiled.exact_source import NotCompiled, TooWide
+from splitjoin.engines.compiled.expression_source import compile_pair
+from splitjoin.engines.cpu import CpuDevice, residual as expression_kernel, residual as verified
 from splitjoin.engines.cpu.compiled_session import CpuSession
-from splitjoin.engines.cpu.exact_source import NotCompiled, TooWide
-from splitjoin.engines.cpu.expression_source import compile_pair
 from splitjoin.engines.cpu.finder import Batch
-from splitjoin.engines.cpu.index import IndexFinder
+from splitjoin.engines.cpu.grid_index import IndexFinder
+from splitjoin.engines.cpu.residual import slice_of
 from splitjoin.engines.cpu.search import ExpressionSearch, Search, VerifiedSearch, make_search
-from splitjoin.engines.cpu.tuning import Tuning
-from splitjoin.engines.cpu.verified import slice_of
 from splitjoin.engines.golden import GoldenDevice, GoldenSession
+from splitjoin.engines.tuning import Tuning
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin.lang.ir import walk
 from splitjoin.lang.query import Query

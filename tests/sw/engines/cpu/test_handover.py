@@ -1,8 +1,8 @@
 """Hand-over: whatever the order of accesses, the threads of a job have different numbers, and its block stays as long
 as one of them is inside.
 
-`splitjoin.engines.cpu.handover` itself runs, as generators (`interleaving`), so that a seed chooses the order of all
-accesses. Faults that are planted in its source are found.
+`splitjoin.engines.compiled.handover` itself runs, as generators (`interleaving`), so that a seed chooses the order of
+all accesses. Faults that are planted in its source are found.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from splitjoin.engines.cpu import handover
+from splitjoin.engines.compiled import handover
+from splitjoin.engines.compiled.handover import CALLED, INSIDE, LEAVING, make_board
+from splitjoin.engines.compiled.helpers import Team
+from splitjoin.engines.compiled.jit import compiled
 from splitjoin.engines.cpu.block import Block, Field, Job, entry_of, run_jobs
-from splitjoin.engines.cpu.handover import CALLED, INSIDE, LEAVING, make_board
-from splitjoin.engines.cpu.helpers import Team
-from splitjoin.engines.cpu.jit import compiled
 from tests.support.interleaving import Steps, generators, in_random_order
 from tests.support.sampling import at_length
 

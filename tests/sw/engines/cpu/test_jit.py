@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from numba.core import event
 
-from splitjoin.engines.cpu import jit
-from splitjoin.engines.cpu.jit import digest
+from splitjoin.engines.compiled import jit
+from splitjoin.engines.compiled.jit import digest
 
 
 def test_the_hash_of_a_module_is_the_same_in_a_zip_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

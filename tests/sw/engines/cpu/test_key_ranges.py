@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.cpu import key_ranges
-from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.key_groups import Groups
 from splitjoin.engines.cpu.key_ranges import PartitionedRanges, ordered_pairs
 from splitjoin.engines.cpu.table_work import Work
-from splitjoin.engines.cpu.tuning import Tuning
+from splitjoin.engines.tuning import Tuning
 
 from ....support.sampling import examples
 

@@ -13,8 +13,8 @@ import pytest
 from numba.core import config
 
 from splitjoin.base import cache as cache_module
-from splitjoin.engines.cpu import jit, machine_code
-from splitjoin.engines.cpu.jit import compiled, compiled_as_numpy, load
+from splitjoin.engines.compiled import jit, machine_code
+from splitjoin.engines.compiled.jit import compiled, compiled_as_numpy, load
 from tests.support.users import of_another_user
 
 
@@ -70,7 +70,7 @@ def test_numba_s_own_cache_is_not_used(cache: Path, tmp_path: Path, monkeypatch:
     """It unpickles whatever it finds, whoever has put it there."""
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "numba"))
     made()(1)
-    load("from splitjoin.engines.cpu.jit import compiled\n\n@compiled\ndef half(x):\n    return x / 2\n").half(3)
+    load("from splitjoin.engines.compiled.jit import compiled\n\n@compiled\ndef half(x):\n    return x / 2\n").half(3)
     assert not (tmp_path / "numba").exists()
     assert not list(Path(__file__).parent.glob("__pycache__/*.nb?"))
 
@@ -130,7 +130,7 @@ def test_a_full_disk_is_no_reason_to_fail(cache: Path, monkeypatch: pytest.Monke
 
 def test_generated_modules_are_run_from_their_text(cache: Path) -> None:
     """No file of source is read, nor Python's own compiled file beside it. Errors still show the line."""
-    text = ("from splitjoin.engines.cpu.jit import compiled\n\n@compiled\ndef third(x):\n    return x / 3\n\n"
+    text = ("from splitjoin.engines.compiled.jit import compiled\n\n@compiled\ndef third(x):\n    return x / 3\n\n"
             "def wrong():\n    return 1 / 0\n")
     module = load(text)
     assert module.third(3) == 1
@@ -141,7 +141,7 @@ def test_generated_modules_are_run_from_their_text(cache: Path) -> None:
 
 
 def test_division_by_zero_as_in_numpy() -> None:
-    assert np.isinf(load("from splitjoin.engines.cpu.jit import compiled_as_numpy\n\n"
+    assert np.isinf(load("from splitjoin.engines.compiled.jit import compiled_as_numpy\n\n"
                          "@compiled_as_numpy\ndef over(x):\n    return 1 / x\n").over(0.0))
     assert compiled_as_numpy is not compiled
 

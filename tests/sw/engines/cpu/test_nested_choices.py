@@ -11,11 +11,11 @@ import pytest
 
 from splitjoin import join
 from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.cpu.nested_source import nested_source
-from splitjoin.engines.cpu.region_source import region_source
+from splitjoin.engines.cpu.grid_source import region_source
+from splitjoin.engines.cpu.nested_loop import nested_source
 from splitjoin.engines.cpu.search import ExpressionSearch, PlanSearch, VerifiedSearch, make_search
 from splitjoin.engines.cpu.tests_source import test_source as source_of_tests
-from splitjoin.engines.cpu.tuning import Tuning
+from splitjoin.engines.tuning import Tuning
 from splitjoin.lang.eval import vector
 from splitjoin.lang.ir import Cmp, Lit, Or, distinct, walk
 from splitjoin.lang.query import Query

@@ -17,8 +17,8 @@ from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice, one_call
 from splitjoin.engines.cpu.numpy_session import NumpySession
 from splitjoin.engines.cpu.one_call import OneCall
-from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
 from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.tuning import DEFAULTS, Tuning
 from splitjoin.lang.query import Query
 from tests.support.sampling import at_length
 

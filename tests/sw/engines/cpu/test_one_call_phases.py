@@ -13,8 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from splitjoin.engines.cpu import handover, one_call_loops, tickets
-from splitjoin.engines.cpu.handover import CALLED, INSIDE, make_board
+from splitjoin.engines.compiled import handover
+from splitjoin.engines.compiled.handover import CALLED, INSIDE, make_board
+from splitjoin.engines.cpu import one_call_loops, tickets
 from splitjoin.engines.cpu.tickets import CONTROL
 from tests.support.interleaving import Steps, generators, in_random_order
 from tests.support.sampling import at_length

@@ -14,7 +14,7 @@ import splitjoin
 from splitjoin.base.errors import InputError
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.cpu import CpuDevice, range_folds
-from splitjoin.engines.cpu.tuning import Tuning
+from splitjoin.engines.tuning import Tuning
 from splitjoin.joins.explain import explain
 from splitjoin.joins.join import join
 

@@ -11,13 +11,14 @@ import pytest
 import splitjoin
 from splitjoin.base.errors import DeviceError
 from splitjoin.engines.arrival import Arrivals, arrivals
-from splitjoin.engines.cpu import CpuDevice, compiled_session, helpers, one_call
+from splitjoin.engines.compiled import helpers
+from splitjoin.engines.cpu import CpuDevice, compiled_session, one_call
 from splitjoin.engines.cpu.compiled_session import CpuSession
-from splitjoin.engines.cpu.index import IndexFinder
+from splitjoin.engines.cpu.grid_index import IndexFinder
 from splitjoin.engines.cpu.search import PlanSearch
-from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.device import PAIR
 from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.tuning import Tuning
 from splitjoin.lang.query import Query
 from splitjoin.plan.keys import Texts
 

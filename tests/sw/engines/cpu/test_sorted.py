@@ -13,15 +13,15 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin.engines.arrival import Arrivals, arrivals
+from splitjoin.engines.compiled.store import Store
 from splitjoin.engines.cpu import CpuDevice, runs, sorted_runs
 from splitjoin.engines.cpu.codes import LaneCoder
 from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.runs import Runs
 from splitjoin.engines.cpu.search import ExpressionSearch, choose
 from splitjoin.engines.cpu.selectivity import SessionJob, measure
-from splitjoin.engines.cpu.store import Store
-from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.tuning import Tuning
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes.pipeline import make_plan

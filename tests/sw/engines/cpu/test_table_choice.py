@@ -17,15 +17,14 @@ from bench.writings import WRITINGS, forms
 from hypothesis import given, settings, strategies as st
 
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.cpu import CpuDevice, band_join, divided_join, table_choice
+from splitjoin.engines.cpu import CpuDevice, band_join, band_join as divided_join, table_choice
 from splitjoin.engines.cpu.as_of_join import PartnerJoin
-from splitjoin.engines.cpu.band_join import BandJoin, ways
+from splitjoin.engines.cpu.band_join import BandJoin, BucketJoin, DisjunctionJoin, ways
 from splitjoin.engines.cpu.condition import Condition
-from splitjoin.engines.cpu.divided_join import BucketJoin, DisjunctionJoin
-from splitjoin.engines.cpu.spans import Spans
 from splitjoin.engines.cpu.table_choice import TABLE_ALGORITHMS
+from splitjoin.engines.cpu.table_windows import Spans
 from splitjoin.engines.cpu.table_work import plain_work
-from splitjoin.engines.cpu.tuning import Tuning
+from splitjoin.engines.tuning import Tuning
 from splitjoin.joins.join import join
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema

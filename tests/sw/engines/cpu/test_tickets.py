@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.cpu import tickets
-from splitjoin.engines.cpu.helpers import Team
 from splitjoin.engines.cpu.tickets import PHASE, STOP, claim, complete, make_control, resume, stop
 from tests.support.interleaving import Steps, generators, in_random_order
 from tests.support.sampling import at_length

@@ -25,13 +25,12 @@ from splitjoin.base.cache import cache_folder, place
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.cpu import CpuDevice, compilation, tiered
 from splitjoin.engines.cpu.compilation import Compilation, compile_sample
-from splitjoin.engines.cpu.numpy_session import NumpySession
+from splitjoin.engines.cpu.numpy_session import NumpySession, Zones
 from splitjoin.engines.cpu.session import BatchSession
 from splitjoin.engines.cpu.tiered import TieredSession
-from splitjoin.engines.cpu.tuning import DEFAULTS, Tuning
-from splitjoin.engines.cpu.zones import Zones
 from splitjoin.engines.device import ITEM, Items
 from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.tuning import DEFAULTS, Tuning
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from tests.support.conformance import assert_conforms, run, slices

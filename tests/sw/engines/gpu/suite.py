@@ -19,7 +19,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin.base.errors import CapacityError, DeviceError, InputError, UnsupportedError
-from splitjoin.engines.cpu.jit import load
+from splitjoin.engines.compiled.jit import load
 from splitjoin.engines.device import Items, Session
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.gpu import GpuDevice, work

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from splitjoin.engines.cpu.atoms import ValueRange, atoms
-from splitjoin.engines.cpu.expression_source import compile_pair
-from splitjoin.engines.cpu.jit import load
+from splitjoin.engines.compiled.atoms import ValueRange, atoms
+from splitjoin.engines.compiled.expression_source import compile_pair
+from splitjoin.engines.compiled.jit import load
 from splitjoin.engines.gpu.comparison import KernelComparison, of_expression, of_plan, plan_layout
 from splitjoin.engines.gpu.driver import _row_stack
 from splitjoin.engines.gpu.kernel_source import KernelShape, kernel_source, store_source

@@ -13,8 +13,8 @@ import splitjoin
 from splitjoin import InputError, UnsupportedError
 from splitjoin.base.processors import processors
 from splitjoin.engines.cpu.device import INTERVAL_ENGINES, CpuDevice
-from splitjoin.engines.cpu.tuning import Tuning
 from splitjoin.engines.device import PAIR
+from splitjoin.engines.tuning import Tuning
 from splitjoin.rows.interval_joins.key_oij import _divided
 from splitjoin.rows.interval_joins.sliding import _operations
 

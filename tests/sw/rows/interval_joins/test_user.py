@@ -31,7 +31,7 @@ ENGINES: list[tuple[Any, int]] = [("sliding", 1), ("sliding", 3), ("key-oij", 2)
 def interpreted(fold: Any, kind: str) -> Any:
     """The kernel's source, which Python runs: random classes would compile for seconds each."""
     names: dict[str, Any] = {"compiled_as_numpy": lambda function: function}
-    exec(_source(fold, kind).replace("from splitjoin.engines.cpu.jit import compiled_as_numpy\n", ""), names)
+    exec(_source(fold, kind).replace("from splitjoin.engines.compiled.jit import compiled_as_numpy\n", ""), names)
     return SimpleNamespace(run=names["run"])
 
 

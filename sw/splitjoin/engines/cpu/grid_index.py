@@ -18,21 +18,21 @@ from splitjoin.base.errors import DeviceError
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan, is_equality
 
+from ..compiled.handover import address_of, entry_address
+from ..compiled.intrinsics import BLOCK
+from ..compiled.jit import compiled, load
+from ..compiled.store import ReusedArrays, Store, aligned
+from ..tuning import DEFAULTS, Tuning
 from . import timeline
 from .block import Block
-from .cells import build_grid
 from .finder import Batch, Finder, Found, in_task_order
-from .handover import address_of, entry_address
-from .intrinsics import BLOCK
-from .jit import compiled, load
+from .grid_cells import build_grid
+from .grid_source import FILL_R, FILL_S, PROBE, STORE_R, STORE_S, region_fields, region_source
 from .levels import constant, cyclic, has_trend, hashed, learn
-from .region_source import FILL_R, FILL_S, PROBE, STORE_R, STORE_S, region_fields, region_source
 from .selectivity import Choice, Selectivity, SessionAlgorithm
-from .store import ReusedArrays, Store, aligned
 from .tests_source import used_slots
 from .tickets import PHASE, STOP, make_control, resume
 from .timeline import ones
-from .tuning import DEFAULTS, Tuning
 
 __all__ = ["LEAST_SORTED", "MANY", "PARTS", "GridIndex", "IndexFinder", "collect", "lay_out", "lay_out_for_one",
            "levels_for", "ranges_for", "shared_step"]

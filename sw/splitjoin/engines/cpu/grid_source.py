@@ -13,9 +13,10 @@ from functools import lru_cache
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
-from . import block, cells, intrinsics, levels, tickets
+from ..compiled import intrinsics
+from ..compiled.jit import digest
+from . import block, grid_cells as cells, levels, tickets
 from .block import BLOCK_READERS, Field, unpacking
-from .jit import digest
 from .tests_source import test_source, used_slots
 
 __all__ = ["FILL_R", "FILL_S", "PROBE", "ROOM", "STORE_R", "STORE_S", "region_fields", "region_source"]
@@ -30,8 +31,8 @@ _AHEAD = 16
 
 _HEAD = '''import numba
 import numpy as np
-from splitjoin.engines.cpu.jit import compiled
-from splitjoin.engines.cpu.cells import (bound_levels, count_ranges, find_candidates, insert, note_cells, prefetch,
+from splitjoin.engines.compiled.jit import compiled
+from splitjoin.engines.cpu.grid_cells import (bound_levels, count_ranges, find_candidates, insert, note_cells, prefetch,
                                          scatter)
 {readers}, cycles, pointer_to
 from splitjoin.engines.cpu.levels import write_levels

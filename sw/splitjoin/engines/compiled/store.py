@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .tuning import DEFAULTS
+from ..tuning import DEFAULTS
 
 __all__ = ["ALIGNMENT", "ReusedArrays", "Store", "aligned"]
 

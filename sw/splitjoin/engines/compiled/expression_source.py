@@ -2,7 +2,7 @@
 
 Three-valued logic becomes two-valued: *is it true* of AND and OR needs only *is it true* of their operands, of NOT *is
 it false*. Numbers carry their validity beside them, where something can be NULL at all. Whole numbers are computed in
-one width, by `splitjoin.engines.cpu.exact_source`.
+one width, by `splitjoin.engines.compiled.exact_source`.
 """
 
 from __future__ import annotations

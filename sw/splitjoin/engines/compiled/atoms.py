@@ -21,7 +21,7 @@ from splitjoin.lang.ir import Expr, sides
 from splitjoin.lang.properties import denominator, may_be_null
 from splitjoin.lang.types import Bool, Date, Float, Int, is_text
 
-from .tuning import DEFAULTS, Tuning
+from ..tuning import DEFAULTS, Tuning
 
 __all__ = ["Atom", "AtomLanes", "ValueRange", "atoms"]
 

@@ -18,8 +18,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from .intrinsics import BLOCK, atomic_add, llvm_intrinsic, lowest_bit
-from .jit import compiled
+from ..compiled.intrinsics import BLOCK, atomic_add, llvm_intrinsic, lowest_bit
+from ..compiled.jit import compiled
 
 __all__ = ["bound_levels", "build_grid", "count_ranges", "find_candidates", "insert", "note_cells", "prefetch",
            "scatter"]
