@@ -14,11 +14,12 @@ import splitjoin
 from splitjoin.base.errors import DeviceError, UnsupportedError
 from splitjoin.base.processors import processors
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.cpu import CpuDevice, algorithm
 from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.grid_index import levels_for
-from splitjoin.engines.cpu.search import PlanSearch, choose
+from splitjoin.engines.cpu.search import SESSION_ALGORITHMS, PlanSearch, choose
 from splitjoin.engines.cpu.selectivity import Selectivity, SessionJob
+from splitjoin.engines.cpu.table_choice import TABLE_ALGORITHMS
 from splitjoin.joins.explain import explain
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -157,3 +158,10 @@ def test_example_of_the_guide() -> None:
         names: dict[str, Any] = {"r": r, "s": s}
         exec(compile(code, "cpu.md", "exec"), names)
         assert "CpuDevice" in names
+
+
+def test_the_page_of_algorithms_has_a_line_for_each() -> None:
+    page = (Path(algorithm.__file__).parent / "README.md").read_text(encoding="utf-8").splitlines()
+    for kind in (*TABLE_ALGORITHMS, *SESSION_ALGORITHMS):
+        (line,) = [line for line in page if line.startswith(f"| `{kind.__name__}` |")]
+        assert f"| `{kind.__module__.rpartition('.')[2]}.py` |" in line
