@@ -54,9 +54,8 @@ from .kinds import (
     reference_rows,
     table_rows,
 )
-from .matched import matched_rows
 from .operator import PairOperator, RowBatch, RowOperator
-from .table_rows import TableRows
+from .table_rows import TableRows, matched_rows
 
 if TYPE_CHECKING:
     from splitjoin.circuit.query_circuit import QueryCircuit

@@ -18,9 +18,9 @@ from ..arrival import Arrivals
 from ..compiled.compiler import has_numba, needs_numba
 from ..compiled.helpers import Team
 from ..device import Device, HostFolds, Session, TableAnswer, Tell, check_inner, untold
+from ..latest import LatestSession
 from ..tuning import DEFAULTS, Tuning
 from .compilation import Compilation, compile_query, compile_sample
-from .latest import LatestSession
 from .numpy_session import NumpySession
 from .pair_count import counted_pairs
 from .session import BatchSession

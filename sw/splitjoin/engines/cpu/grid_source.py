@@ -15,7 +15,7 @@ from splitjoin.plan.plan import Plan
 
 from ..compiled import intrinsics
 from ..compiled.jit import digest
-from . import block, grid_cells as cells, levels, tickets
+from . import block, grid_cells, levels, tickets
 from .block import BLOCK_READERS, Field, unpacking
 from .tests_source import test_source, used_slots
 
@@ -295,7 +295,7 @@ def region_source(plan: Plan, tests: tuple[int, ...]) -> str:
         return [f"key{slot}_{side}" for slot in used_slots(plan, side)]
 
     first, second = tests[0], tests[-1]
-    parts = [_HEAD.format(readers=BLOCK_READERS, digest=digest(block, cells, intrinsics, levels, tickets))]
+    parts = [_HEAD.format(readers=BLOCK_READERS, digest=digest(block, grid_cells, intrinsics, levels, tickets))]
     lists: dict[str, str | int] = {}
     for side in SIDES:
         other = other_side(side)

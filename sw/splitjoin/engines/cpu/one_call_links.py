@@ -15,7 +15,7 @@ from splitjoin.lang.schema import SIDES
 from ..arrival import Arrivals
 from ..compiled.handover import address_of
 from ..compiled.store import aligned
-from . import gather, grid_index as index
+from . import gather, grid_index
 from .block import TASK_FIELDS, Block, tasks_entry
 from .codes import FusedColumn
 from .grid_index import IndexFinder
@@ -172,7 +172,7 @@ class Linked:
     def _prepare_tasks(self, size: int) -> None:
         """Make room for the tasks of the steps of a batch, and for the pieces that they find."""
         steps = self.room // self.finder.steps(size)[1] + 1
-        tasks = 4 if size == 1 else 2 * (index.PARTS + 1) * size
+        tasks = 4 if size == 1 else 2 * (grid_index.PARTS + 1) * size
         self.tasks = np.zeros((steps * tasks, 14), np.int64)
         self.pieces = np.empty((2, len(self.tasks), 5), np.int64)
         self.ends = np.zeros(2 * steps, np.int64)

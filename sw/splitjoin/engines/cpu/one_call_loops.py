@@ -12,14 +12,14 @@ from ..compiled import handover, intrinsics
 from ..compiled.handover import share
 from ..compiled.intrinsics import call_entry, call_with, load_int64, pointer_to, store_int64
 from ..compiled.jit import compiled
-from . import grid_index as index, tickets
+from . import grid_index, tickets
 from .grid_index import LEAST_SORTED, PARTS, collect, lay_out, lay_out_for_one, ranges_for
 from .tickets import STOP, reset
 
 __all__ = ["COLUMN_NUMBERS", "FOUND", "LINK", "REFUSED", "STOPPED", "Number", "find_matches", "write_items"]
 
 #: Digests of these are part of what machine code here depends on.
-COMPILED_WITH = (handover, index, intrinsics, tickets)
+COMPILED_WITH = (grid_index, handover, intrinsics, tickets)
 
 #: Columns of a row of links: where a number goes, a constant, a factor, and the number of the batch that it multiplies.
 LINK = 4

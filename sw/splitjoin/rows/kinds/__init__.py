@@ -10,8 +10,7 @@ from .neighbours import neighbour_rows, reference_neighbours
 from .operator import KindOperator
 from .own_side import OwnSide
 from .reference import reference_rows
-from .unordered import UnorderedKindOperator, lone_rows, operations
-from .unordered_as_of import UnorderedAsOfOperator
+from .unordered import UnorderedAsOfOperator, UnorderedKindOperator, lone_rows, operations
 from .whole import table_rows
 
 __all__ = ["KindOperator", "OrderedRows", "OwnSide", "Places", "SegmentedOrder", "UnorderedAsOfOperator",
