@@ -13,7 +13,8 @@ import pytest
 import splitjoin
 from splitjoin.base.errors import OptionError
 from splitjoin.cli import DONE, USAGE, main
-from splitjoin.engines.cpu import CpuDevice, whole_tables
+from splitjoin.engines.cpu import CpuDevice
+from splitjoin.engines.cpu.band_join import BandJoin
 
 ROWS = 4000
 
@@ -55,7 +56,7 @@ def test_an_argument_that_is_nearly_analyze(wrong: str) -> None:
 @pytest.mark.parametrize(("more", "way"), [
     ({"on": "r.k = s.k", "how": "asof", "time": "t"}, "rows without pairs, by equal keys and time"),
     ({"on": "r.k = s.k", "how": "asof", "time": "t", "direction": "nearest"}, "rows without pairs"),
-    ({"on": "r.x < s.a", "how": "semi"}, "rows without pairs, by the first key beyond each bound"),
+    ({"on": "r.x < s.a", "how": "semi"}, "rows without pairs, by a hash semi join on the first key beyond each bound"),
     ({"on": "r.x <= s.a", "by": "r", "aggregate": {"n": "count(*)"}}, "rows without pairs, by ranges of sorted keys"),
     ({"on": "r.x = s.a"}, "rows of whole tables"),
     ({"on": "r.x = s.a OR r.k = s.k AND r.x < 9"}, "rows of whole tables"),
@@ -71,7 +72,7 @@ def test_every_way_is_told_before_it_is_gone(more: dict[str, Any], way: str) -> 
 
 def test_a_way_that_is_given_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     r, s = tables()
-    monkeypatch.setattr(whole_tables, "_allowed", lambda way, others, *rest: 0 if others else math.inf)
+    monkeypatch.setattr(BandJoin, "_allowed", lambda one: 0 if len(one._ways) > one._at + 1 else math.inf)
     text = splitjoin.explain(r, s, analyze=True, on="abs(r.x - s.a) <= 9 AND r.k = s.k", threads=2)
     assert [line.split()[-1] for line in text.splitlines() if line.startswith("candidates")] == ["fit", "at"]
     assert "given up: more than expected" in text
