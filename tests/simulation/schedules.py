@@ -49,7 +49,7 @@ SUBJECTS = {
     "service": Subject(service, (
         "sw/splitjoin/server/service.py", *(f"sw/splitjoin/sessions/{name}.py" for name in (
             "shared/streams", "shared/epochs", "epochs/writer", "epochs/folder")))),
-    "team": Subject(team, ("sw/splitjoin/engines/cpu/helpers.py",)),
+    "team": Subject(team, ("sw/splitjoin/engines/compiled/helpers.py",)),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from splitjoin.engines.cpu.helpers import Team
+from splitjoin.engines.compiled.helpers import Team
 
 from ..support.scheduler import Scheduler
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from splitjoin.engines.cpu.helpers import Team
+from splitjoin.engines.compiled.helpers import Team
 from splitjoin.server import JoinService
 from splitjoin.sessions.gate.readers import ReadySequence
 from splitjoin.sessions.results import ResultQueue
