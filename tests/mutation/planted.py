@@ -31,7 +31,7 @@ FAULTS = [
     ("tables-unlocked", "server/service.py", "        with self._writing:\n            if not self._writer.settled",
      "        if True:\n            if not self._writer.settled"),
     ("token-mode", "server/token.py", "disk.replacing(path, 0o600)", "disk.replacing(path, 0o640)"),
-    ("packed-texts", "engines/cpu/text_ranks.py", "if bits > 62:", "if False:"),
+    ("packed-texts", "engines/cpu/condition.py", "if bits > 62:", "if False:"),
     ("cache-subfolder", "base/trust.py", "    if status.st_mode & _OTHERS_WRITE:\n        return f",
      "    if status.st_mode & stat.S_IWOTH:\n        return f"),
     # Of `python -m tests.mutation --sample 20 --seed 54`, but for one that changes nothing: digits of a rounded time.

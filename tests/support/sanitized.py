@@ -17,7 +17,8 @@ from splitjoin.engines.cpu.loops import build
 _ROOT = Path(__file__).parent.parent.parent
 _LIBRARY = _ROOT / "build" / "sanitized" / "loops.so"
 _OPTIONS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-_TESTS = ("loops", "test_partitions.py", "test_partners.py", "test_whole_tables.py", "test_pair_count.py")
+_TESTS = ("loops", "test_key_ranges.py", "test_as_of_join.py", "test_table_choice.py", "test_pair_count.py",
+          "test_range_folds.py")
 
 
 def pytest_configure() -> None:
@@ -34,9 +35,8 @@ def main() -> None:
     runtime = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
     settings = {"LD_PRELOAD": runtime.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0", "SPLITJOIN_TEST_EXAMPLES": "5"}
     tests = [str(_ROOT / "tests" / "sw" / "engines" / "cpu" / name) for name in _TESTS]
-    folds = str(_ROOT / "tests" / "sw" / "rows" / "aggregates" / "test_sorted_folds.py")
     os.execve(sys.executable, [sys.executable, "-m", "pytest", "-q", "-p", "tests.support.sanitized", "-k",
-                               "not built_anew and not missing_library and not zip_file", *tests, folds],
+                               "not built_anew and not missing_library and not zip_file", *tests],
               {**os.environ, **settings})
 
 
