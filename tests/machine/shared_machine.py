@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,7 +105,11 @@ class SharedMachine(SourcesMachine):
             window = Window(length=window.length - shorter)
         self.made += 1
         query = _Query(f"q{self.made}", Spec(condition, (window, window)), len(self.input.sequence), history, join)
-        self.add(query, "golden")
+        try:
+            self.add(query, "golden")
+        except splitjoin.UnsupportedError:
+            assert history and window.length is not None, "tuples had left a join whose windows became longer"
+            return
         self.queries[query.name] = query
 
     def answer(self, query: _Query, *, flushed: bool) -> list[Any]:
@@ -160,6 +165,25 @@ class SharedMachine(SourcesMachine):
     @rule(data=st.data(), device=st.sampled_from(list(DEVICES)))
     def restart_join(self, data: st.DataObject, device: str) -> None:
         self.session_joins[data.draw(st.sampled_from(sorted(self.joins)))].restart(**DEVICES[device])
+
+    @precondition(lambda self: self.joins)
+    @rule(data=st.data(), device=st.sampled_from(list(DEVICES)))
+    def move_join(self, data: st.DataObject, device: str) -> None:
+        join = self.session_joins[data.draw(st.sampled_from(sorted(self.joins)))]
+        with suppress(splitjoin.UnsupportedError):  # a move is under way
+            join.move(**DEVICES[device])
+
+    @precondition(lambda self: any(query.join for query in self.queries.values()))
+    @rule(data=st.data(), more=st.integers(0, 4))
+    def window_of_join(self, data: st.DataObject, more: int) -> None:
+        """Other windows of a common join, as long as those of its queries at least, which stay as they are."""
+        name = data.draw(st.sampled_from(sorted(query.join for query in self.queries.values() if query.join)))
+        windows = [next((change.windows for change in reversed(query.changes) if change.windows), query.spec.windows)
+                   for query in self.queries.values() if query.join == name]
+        lengths = [window.length for both in windows for window in both if window.length is not None]
+        if lengths and self.session_joins[name].running:
+            self.joins[name] = Window(length=max(lengths) + more)
+            self.session_joins[name].window(str(self.joins[name]))
 
     def tried(self, query: _Query, action: Any) -> Any:
         """The value of ``action``; None if an engine that decides for itself refuses it."""

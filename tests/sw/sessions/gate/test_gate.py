@@ -53,6 +53,11 @@ def rules(draw: st.DrawFn) -> tuple[str, tuple[int | None, int | None]]:
 
 
 @example([("time", 0, 4), ("add", 0, 0), ("restore", 0, 0), ("push", 0, [0])], ("source", (0, 0)), 4, 0, False)
+# What is idle, and for how long what is not has been silent, is restored.
+@example([("add", 0, 0), ("add", 1, 0), ("idle", 1, 0), ("restore", 0, 0), ("push", 0, [5])], ("min", (0, 0)), 10**9, 0,
+         True)
+@example([("add", 0, 0), ("add", 1, 0), ("time", 0, 3), ("restore", 0, 0), ("time", 0, 1), ("push", 0, [5])],
+         ("min", (0, 0)), 4, 0, True)
 @given(steps, rules(), st.sampled_from([4, 10**9]), st.integers(0, 12), st.booleans())
 def test_any_interleaving_of_sources(steps: list[Any], rule: tuple[str, tuple[int | None, int | None]], idle: int,
                                      drift: int, often: bool) -> None:
