@@ -33,8 +33,8 @@ def measure(out: Recorder, on: str, verify: str, window: int, count: int) -> Non
     random = np.random.default_rng(3)
     r, s = (pa.table({name: random.integers(-30, 30, window + count).astype(np.int16) for name in names})
             for names in ("xy", "ab"))
-    query = splitjoin.Query.make(*(splitjoin.Schema.from_table(side, t) for side, t in zip("rs", (r, s), strict=True)),
-                                 on=on, window=f"ROWS {window}", order="total")
+    query = splitjoin.Query.make(splitjoin.Schema.from_table("r", r), splitjoin.Schema.from_table("s", s), on=on,
+                                 window=f"ROWS {window}", order="total")
     device = SimDevice(cores=4, probes=4, capacity=window // 4, verify=verify)
     parts = [Arrivals(np.arange(2 * n, dtype=np.uint8) % 2, None, r.slice(at, n), s.slice(at, n))
              for at, n in ((0, window), (window, count))]
