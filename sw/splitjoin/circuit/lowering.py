@@ -270,10 +270,21 @@ def _phases(predicate: Expr, parameters: CircuitParameters) -> Iterator[tuple[st
         if step is FORMULA and parameters.verify == "host":
             continue
         plan = step.run((plan, parameters.clock))
+        if step is FORMULA:
+            _check_formula(plan, parameters)
         yield step.name, step.what, plan
     if plan.residual is not None and parameters.verify == "core":
         raise UnsupportedError(f"verify='core' wants all of the condition decided in the circuit, but "
                                f"{'; '.join(plan.reasons)}; give verify='auto' to let the host verify pairs by that")
+
+
+def _check_formula(plan: CircuitPlan, parameters: CircuitParameters) -> None:
+    """Raise `UnsupportedError` if the formula of ``plan`` is larger than what is built."""
+    pairs, most = parameters.lanes * parameters.probes, MOST_COMPARATORS // 2 * _COMPARATOR
+    operations = 0 if plan.formula is None else len(plan.formula.pipeline.graph.nodes)
+    if operations * pairs > most:
+        raise UnsupportedError(f"the formula of the condition has {operations} operations for each of {pairs} pairs a "
+                               f"cycle, and a region has at most {most:,}; ask for fewer lanes and probes")
 
 
 def _circuit_plan(shared: Shared, core: CoreChoice) -> CircuitPlan:
@@ -298,8 +309,8 @@ def plan_for(query: Query, parameters: CircuitParameters) -> CircuitPlan:
 #: lanes × probes, and a hundred tests of 33 bits. Elaboration takes CPU time and memory in proportion to both, some ten
 #: seconds at these limits.
 MOST_COMPARATORS, MOST_RECORD_BITS = 4096, 8192
-#: Operations of a formula that take as long as a comparator.
-_COMPARATOR = 4
+#: Operations of a formula that take as long as a comparator; a formula takes half of the limit at most.
+_COMPARATOR = 8
 
 
 def configure(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
@@ -330,7 +341,8 @@ def too_large(config: Configuration) -> str:
     """The reason why ``config`` is not built, as its elaboration would take too long; empty if it is."""
     tests, bits = len(config.tests) + len(config.sums), config.input_record.width
     operations = 0 if config.formula is None else len(config.formula.graph.nodes)
-    found = comparators(config) + (len(config.sums) + operations // _COMPARATOR) * config.lanes * config.probes
+    pairs = config.lanes * config.probes
+    found = comparators(config) + len(config.sums) * pairs + operations * pairs // _COMPARATOR
     if found <= MOST_COMPARATORS and bits <= MOST_RECORD_BITS:
         return ""
     return (f"a circuit must have at most {MOST_COMPARATORS} comparators in a region and {MOST_RECORD_BITS} bits a "

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 import splitjoin
+from splitjoin import UnsupportedError
 from splitjoin.circuit.cost import datapath_cost
 from splitjoin.circuit.lowering import configure, plan_for
 from splitjoin.circuit.parameters import CircuitParameters
@@ -78,3 +79,11 @@ def test_costs_are_those_of_synthesis(name, lut4):
     asked, parameters = query(CONDITIONS[name]), CircuitParameters(capacity=64, probes=4, clock=100.0)
     predicted = datapath_cost(configure(asked, plan_for(asked, parameters), parameters), "s").total.lut
     assert abs(predicted - lut4) <= 0.15 * lut4
+
+
+def test_a_formula_too_large_for_its_lanes_and_probes_is_left_to_the_host():
+    asked, large = query(CONDITIONS["remainder by a value of both"]), {"lanes": 4, "probes": 16}
+    plan = plan_for(asked, CircuitParameters(**large))
+    assert plan.formula is None and "ask for fewer lanes and probes" in plan.reasons[-1]
+    with pytest.raises(UnsupportedError, match="operations for each of 64 pairs a cycle, and a region has at most"):
+        plan_for(asked, CircuitParameters(verify="core", **large))
