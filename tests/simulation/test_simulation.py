@@ -103,7 +103,7 @@ def _made(path: Path) -> Iterator[int]:
     """The lines in which a class of `threading` or `queue` is called."""
     tree = ast.parse(path.read_text())
     names = {name.asname or name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
-             and not node.level and node.module in ("threading", "queue") for name in node.names} - {"local", "current_thread"}
+             and not node.level and node.module in ("threading", "queue") for name in node.names} - {"local"}
     modules = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     for node in ast.walk(tree):
         match node:

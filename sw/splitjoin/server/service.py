@@ -6,7 +6,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -52,6 +52,7 @@ class JoinService:
         self._writing = threads.lock()  # held while an epoch is written
         self._stopping = False
         self._trouble: str | None = None
+        self._is_down, self._deaths = False, 0  # the thread that writes epochs: dead, and not writing again; how often
         self._streams = _streams(config)
         self.schemas: dict[str, pa.Schema] = {}
         writer: EpochWriter | None = None
@@ -147,7 +148,7 @@ class JoinService:
             failure = query.failure
             queries[name] = query.counters() | ({} if failure is None else {"failure": str(failure)})
         return {"epochs": self._writer.epochs, "streams": self._streams.counters(), "queries": queries,
-                "trouble": self._trouble}
+                "trouble": self._trouble, "deaths": self._deaths}
 
     def epochs(self) -> int:
         """The number of epochs that are committed."""
@@ -206,26 +207,40 @@ class JoinService:
         return self._streams.ended and not self._thread.is_alive()
 
     def _run(self) -> None:
-        try:
-            while True:
-                wrote = self._write(final=False)
-                with self._changed:
-                    if wrote or self._trouble:
-                        self._changed.notify_all()
-                    if self._stopping or (self._streams.ended and self._trouble is None):
-                        break
-                    if self._trouble:
-                        self._changed.wait(_RETRY)
-                self._writer.wait(_PATIENCE)
-            while not self._write(final=True) and self._trouble is not None and not self._stopping:
-                with self._changed:
-                    self._changed.wait(_RETRY)
-        except BaseException as error:
-            self._failed(f"no more epochs are written, start the server anew: {type(error).__name__}: {error}",
-                         traceback.format_exc())
-        finally:
+        """Write epochs until the streams end or the service stops. What ends that otherwise is told, and it begins
+        anew: rows, states and what is not sure about the disk are the writer's, and no thread's.
+        """
+        while True:
+            is_last = self._stopping
+            try:
+                self._write_epochs()
+                break
+            except BaseException as error:
+                self._is_down, self._deaths = True, self._deaths + 1
+                self._failed(f"the thread that writes epochs died, and begins anew: {type(error).__name__}: {error}",
+                             traceback.format_exc())
             with self._changed:
                 self._changed.notify_all()
+                if is_last:
+                    break
+                self._changed.wait(_RETRY)
+        with self._changed:
+            self._changed.notify_all()
+
+    def _write_epochs(self) -> None:
+        while True:
+            wrote = self._write(final=False)
+            with self._changed:
+                if wrote or self._trouble:
+                    self._changed.notify_all()
+                if self._stopping or (self._streams.ended and self._trouble is None):
+                    break
+                if self._trouble:
+                    self._changed.wait(_RETRY)
+            self._writer.wait(_PATIENCE)
+        while not self._write(final=True) and self._trouble is not None and not self._stopping:
+            with self._changed:
+                self._changed.wait(_RETRY)
 
     def _write(self, *, final: bool) -> bool:
         """Write an epoch if one is due, or in any case; trouble is said once, and tried again."""
@@ -240,12 +255,13 @@ class JoinService:
             return False
         if self._trouble is not None:
             self._log("epochs are written again")
-        self._trouble = None
+        self._trouble, self._is_down = None, False
         return wrote
 
     def _failed(self, trouble: str, details: str = "") -> None:
         if trouble != self._trouble:
-            self._log(f"{trouble}\n{details}" if details else trouble)
+            with suppress(Exception):  # a log that cannot be written must not end the thread
+                self._log(f"{trouble}\n{details}" if details else trouble)
         self._trouble = trouble
 
     def _add(self, query: Any) -> None:
@@ -286,8 +302,9 @@ class JoinService:
         if self._stopping:
             raise InputError("the server stops and takes no more tuples; ask for the position when it runs again, and "
                              "put from there on")
-        if not self._thread.is_alive() and not self._streams.ended:
-            raise InputError(f"the server takes no more tuples, as {self._trouble}")
+        if self._is_down or (not self._thread.is_alive() and not self._streams.ended):
+            raise InputError(f"the server takes no tuples now, as {self._trouble}; try again later, and put from the "
+                             f"position on")
 
 
 def check_config(config: ServerConfig) -> None:

@@ -133,16 +133,39 @@ def test_a_fault_of_the_epoch_thread_is_told_and_tried_again(tmp_path: Path, mon
         wait(lambda: service.status()["trouble"] is None)
 
 
-def test_puts_are_refused_once_no_epoch_can_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with JoinService(read_config(config(tmp_path)), lambda line: None) as service:
-        def fails(seconds: float) -> None:
-            raise SystemExit
+@pytest.mark.parametrize("function", ["ready_rows", "cut", "delivered", "wait_for_work"])
+def test_the_thread_of_epochs_begins_anew_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                           function: str) -> None:
+    """Meanwhile puts are refused, and the status tells why."""
+    def put_all(first: int, end: int) -> None:
+        for stream, made in ("orders", orders), ("offers", offers):
+            service.source(stream, "main").push(made(first, end))
+            service.release(stream, "main")
 
-        monkeypatch.setattr(service._writer, "wait", fails)
-        service._thread.join(60)
-        assert service.status()["trouble"].startswith("no more epochs are written, start the server anew: SystemExit")
-        with pytest.raises(InputError, match="the server takes no more tuples, as no more epochs are written"):
-            service.source("orders", "main")
+    def fails(*_: object) -> None:
+        raise SystemExit("a bad day")
+
+    with JoinService(read_config(config(tmp_path)), lambda line: None) as service:
+        put_all(0, 50)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(service._writer._of), function, fails)
+            wait(lambda: service.status()["deaths"] > 1)
+            assert service.status()["trouble"] == ("the thread that writes epochs died, and begins anew: SystemExit: "
+                                                   "a bad day")
+            with pytest.raises(InputError, match="the server takes no tuples now, as the thread that writes epochs "):
+                service.source("orders", "main")
+        wait(lambda: service.status()["trouble"] is None)
+        put_all(50, 90)
+        service.finish("orders")
+        service.finish("offers")
+        found = [row for batch, _ in service.rows("near") for row in batch.to_pylist()]
+        assert service.position("orders", "main") == {"delivered": 90, "committed": 90}
+    (tmp_path / "other").mkdir()
+    with JoinService(read_config(config(tmp_path / "other")), lambda line: None) as service:
+        put_all(0, 90)
+        service.finish("orders")
+        service.finish("offers")
+        assert [row for batch, _ in service.rows("near") for row in batch.to_pylist()] == found
 
 
 def test_a_state_that_cannot_be_read_is_set_aside_on_demand(tmp_path: Path) -> None:
