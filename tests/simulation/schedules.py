@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..support.scheduler import Scheduler
+from .daemon import daemon
+from .network import Network
 from .service import service
 from .sessions import common_join, session, shared
 from .teams import team
@@ -49,6 +51,7 @@ SUBJECTS = {
     "service": Subject(service, (
         "sw/splitjoin/server/service.py", *(f"sw/splitjoin/sessions/{name}.py" for name in (
             "shared/streams", "shared/epochs", "epochs/writer", "epochs/folder")))),
+    "daemon": Subject(daemon, tuple(f"sw/splitjoin/link/daemon/{name}.py" for name in ("leases", "server", "client"))),
     "team": Subject(team, ("sw/splitjoin/engines/compiled/helpers.py",)),
 }
 
@@ -69,7 +72,7 @@ def run(name: str, seeds: Iterable[int]) -> Iterator[Failure]:
     """The failures among the schedules of a subject with ``seeds``."""
     subject = SUBJECTS[name]
     for seed in seeds:
-        scheduler = Scheduler(seed, traced=subject.traced, jumps=subject.jumps)
+        scheduler = Network(seed, traced=subject.traced, jumps=subject.jumps)
         with _folder() as folder, _without_collections():
             try:
                 scheduler.run(lambda scheduler=scheduler, folder=folder: subject.act(scheduler, folder))  # type: ignore[misc]

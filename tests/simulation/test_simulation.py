@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from splitjoin.engines.compiled.helpers import Team
+from splitjoin.link.daemon.client import DaemonSession
+from splitjoin.link.daemon.leases import Leases
+from splitjoin.link.daemon.server import Connection
 from splitjoin.server import JoinService
 from splitjoin.sessions.gate.readers import ReadySequence
 from splitjoin.sessions.results import ResultQueue
@@ -35,6 +39,7 @@ def test_threads_do_what_they_should_in_any_order(name: str) -> None:
         pytest.fail(str(failure))
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # a schedule that fails leaves its files as they are
 @pytest.mark.parametrize(("name", "part", "function", "old", "new", "seeds"), [
     # Locks that are not taken.
     ("service", JoinService, "tables", "self._writing", _NO_LOCK, _ENOUGH),
@@ -51,6 +56,14 @@ def test_threads_do_what_they_should_in_any_order(name: str) -> None:
     ("common", ChosenPairs, "window", "self._own_row_ids(place)", "self._own_place()", _ENOUGH),
     ("service", JoinService, "tables", "self._streams.found()",
      "{name: query.found() for name, query in self._streams.queries.items()}", _ENOUGH),
+    # Leases that do not end, of a client that died, that is idle, or whose session did not open; or that two have.
+    ("daemon", Connection, "end", "self._leases.release(self._lease, discarded=True)", "pass", _ENOUGH),
+    at_length("daemon", Leases, "expire", "now - lease.detached >= self._idle_timeout", "False", _MANY),
+    at_length("daemon", Connection, "_open", "self._leases.release(lease)", "pass", _MANY),
+    ("daemon", Leases, "_choose", "unit.lease is None", "True", _ENOUGH),
+    # Items that are not asked for, or not kept.
+    ("daemon", Connection, "_items", "lease.pending = [rest] if len(rest) else []", "lease.pending = []", _ENOUGH),
+    ("daemon", DaemonSession, "_items", "reply.header['more']", "False", _ENOUGH),
     # Helpers whose outcomes are not counted, or lost.
     ("team", Team, "run", "begun -= 1", "pass", _ENOUGH),
     ("team", Team, "run", "failed.append(error)", "pass", _ENOUGH),
@@ -64,6 +77,7 @@ def test_planted_faults_are_found(monkeypatch: pytest.MonkeyPatch, name: str, pa
     again = next(run(name, [seed]), None)
     assert again is not None
     assert again.history == failure.history
+    gc.collect()
 
 
 def test_threads_that_wait_for_each_other_are_told() -> None:
@@ -101,7 +115,10 @@ def test_product_code_gets_threads_and_locks_from_one_module() -> None:
 
 def _made(path: Path) -> Iterator[int]:
     """The lines in which a class of `threading` or `queue` is called."""
-    tree = ast.parse(path.read_text())
+    text = path.read_text(encoding="utf-8")
+    if "threading" not in text and "queue" not in text:
+        return
+    tree = ast.parse(text)
     names = {name.asname or name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
              and not node.level and node.module in ("threading", "queue") for name in node.names} - {"local"}
     modules = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
