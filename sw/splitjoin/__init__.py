@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from splitjoin.joins.circuit_component import component
     from splitjoin.joins.explained import explain
     from splitjoin.joins.join import join
-    from splitjoin.joins.statement import MultiwaySelect, Select, sql
+    from splitjoin.joins.sql import MultiwaySelect, Select, sql
     from splitjoin.lang.field import field, measured, parquet_schema
     from splitjoin.lang.fold import fixed, signed, unsigned
     from splitjoin.lang.python.aggregate import aggregate, function
@@ -83,7 +83,7 @@ _MODULES = {name: f"splitjoin.{module}" for module, names in {
     "joins.circuit_component": "component",
     "joins.explained": "explain",
     "joins.join": "join",
-    "joins.statement": "MultiwaySelect Select sql",
+    "joins.sql": "MultiwaySelect Select sql",
     "lang.field": "field measured parquet_schema",
     "lang.fold": "fixed signed unsigned",
     "lang.python.aggregate": "aggregate function",

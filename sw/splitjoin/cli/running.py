@@ -16,7 +16,7 @@ from splitjoin.engines.effectiveness import effectiveness_text
 from splitjoin.engines.registry import device
 from splitjoin.joins.explained import explain
 from splitjoin.joins.join import join
-from splitjoin.joins.statement import explain_sql, sql
+from splitjoin.joins.sql import explain_sql, sql
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import parse_order
 from splitjoin.lang.schema import SIDES

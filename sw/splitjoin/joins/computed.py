@@ -40,7 +40,7 @@ def make_query(r: Schema, s: Schema, *, on: Any, **parts: Any) -> Query:
             said, *mark = str(refused).split("\n")
             raise PredicateError("\n".join([f"{said}; or {error}", *mark])) from None
         except SplitJoinError as error:
-            from .statement import refused_twice
+            from .sql import refused_twice
 
             if isinstance(error, SchemaError):
                 raise error from None
@@ -48,7 +48,7 @@ def make_query(r: Schema, s: Schema, *, on: Any, **parts: Any) -> Query:
             raise (told if told is not refused else _with_statement(refused)) from None
         if not computed:
             raise
-    from .statement import extended
+    from .sql import extended
 
     query = Query.make(extended(r, computed), extended(s, computed), on=condition, **parts)
     return replace(query, computed=tuple(computed))
@@ -86,12 +86,21 @@ def _with_statement(refused: PredicateError) -> PredicateError:
 def _read(on: str, schemas: dict[Side, Schema]) -> tuple[Expr, list[ComputedColumn]]:
     """The condition ``on``, and the columns that it reads beside those of ``schemas``."""
     # Here, as most conditions need no statements, whose modules take a tenth of a short process's time.
-    from .statement import OneTableTerms, computed_columns, connection, extended, parse, read_condition, row_of_nulls
+    from .sql import (
+        OneTableTerms,
+        computed_columns,
+        condition_tree,
+        connection,
+        extended,
+        parse,
+        read_condition,
+        row_of_nulls,
+    )
 
     statement = parse(_STATEMENT)
     with connection() as db:
         terms = OneTableTerms(db, statement, {side: row_of_nulls(_arrow(schemas[side])) for side in SIDES})
-        tree = terms.read(on, "ON")
+        tree = terms.read(condition_tree(on), "ON")
     computed = computed_columns(terms, [tree])
     both = [(table, extended(schemas[side], computed)) for table, side in zip(statement.tables, SIDES, strict=True)]
     return read_condition(statement, both, tree, "ON"), computed
@@ -108,7 +117,7 @@ _ours = threading.local()
 
 def _asked(side: Side, table: pa.Table, texts: list[str]) -> pa.Table:
     """What DuckDB computes of each tuple."""
-    from .statement import ask, connection
+    from .sql import ask, connection
 
     if getattr(_ours, "db", None) is None:
         _ours.context = connection()

@@ -14,7 +14,7 @@ import pyarrow as pa
 from splitjoin.base import threads
 from splitjoin.base.errors import InputError, SnapshotError
 from splitjoin.engines.device import Device
-from splitjoin.joins.statement import MultiwaySelect
+from splitjoin.joins.sql import MultiwaySelect
 from splitjoin.lang.schema import suggest
 from splitjoin.tables.inputs import as_batch
 

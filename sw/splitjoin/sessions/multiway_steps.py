@@ -14,8 +14,8 @@ from splitjoin.base.errors import SnapshotError, first_line
 from splitjoin.base.ipc import read_ipc_stream
 from splitjoin.engines.arrival import event_ticks
 from splitjoin.engines.device import ITEM, PAIR, STAR, Items
-from splitjoin.joins.statement import MultiwaySelect
-from splitjoin.joins.statement.multiway import NUMBER, TIME, latest
+from splitjoin.joins.sql import MultiwaySelect
+from splitjoin.joins.sql.multiway import NUMBER, TIME, latest
 from splitjoin.lang.layouts import take_rows
 
 from .envelope import damaged, ipc_bytes

@@ -13,7 +13,7 @@ from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.engines.tuning import DEFAULTS, Tuning
 from splitjoin.joins.computed import make_query
-from splitjoin.joins.statement import MultiwaySelect, Select
+from splitjoin.joins.sql import MultiwaySelect, Select
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema, suggest

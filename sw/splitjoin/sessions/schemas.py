@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from splitjoin.base.errors import InputError, SchemaError
 from splitjoin.joins.computed import with_computed
 from splitjoin.joins.join import result_columns
-from splitjoin.joins.statement import Select, refuse_ordering
+from splitjoin.joins.sql import Select, refuse_ordering
 from splitjoin.lang.ir import columns as columns_of
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema, Side

@@ -12,7 +12,7 @@ import pyarrow as pa
 from splitjoin.base import threads
 from splitjoin.base.errors import BackPressure, InputError, SplitJoinError
 from splitjoin.engines.device import Device, Items
-from splitjoin.joins.statement import Select
+from splitjoin.joins.sql import Select
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.output import Selected

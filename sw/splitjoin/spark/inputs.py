@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, functions as F  # noqa: N812  # the n
 from pyspark.sql.types import StructType
 
 from splitjoin.base.errors import PredicateError, SchemaError, WindowError
-from splitjoin.joins.statement.multiway import TIME
+from splitjoin.joins.sql.multiway import TIME
 from splitjoin.lang import build
 from splitjoin.lang.ir import Expr
 from splitjoin.lang.query import Predicate, Query

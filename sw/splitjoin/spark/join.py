@@ -17,7 +17,7 @@ from splitjoin.base.errors import InputError, OrderError, PredicateError, Schema
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import DeviceOption, device as find_device, merged_options
 from splitjoin.joins.join import result_columns
-from splitjoin.joins.statement import Projection
+from splitjoin.joins.sql import Projection
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order, parse_order
 from splitjoin.lang.query import Predicate, Query

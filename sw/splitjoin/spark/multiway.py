@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all 
 
 from splitjoin.base.errors import InputError, OrderError, SchemaError, UnsupportedError, WindowError
 from splitjoin.engines.device import Device
-from splitjoin.joins.statement import Select
-from splitjoin.joins.statement.multiway import TIME, MultiwayStatement, MultiwayStep, Windows, steps
+from splitjoin.joins.sql import Select
+from splitjoin.joins.sql.multiway import TIME, MultiwayStatement, MultiwayStep, Windows, steps
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES, Side

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from splitjoin.joins.statement import Select
-from splitjoin.joins.statement.projection import ProjectedColumn
+from splitjoin.joins.sql import Select
+from splitjoin.joins.sql.projection import ProjectedColumn
 from splitjoin.lang.schema import Side
 
 from .join import computed_field

@@ -11,11 +11,10 @@ from pyspark.sql import DataFrame
 from splitjoin.base.errors import InputError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import DeviceOption, merged_options
-from splitjoin.joins.statement import Select, refuse_ordering
-from splitjoin.joins.statement.checks import SeveralTables
-from splitjoin.joins.statement.inputs import bind_tables, check_named, check_options
-from splitjoin.joins.statement.multiway import MultiwayStatement, parse_multiway
-from splitjoin.joins.statement.parts import Statement, parse
+from splitjoin.joins.sql import Select, refuse_ordering
+from splitjoin.joins.sql.api import bind_tables, check_named, check_options
+from splitjoin.joins.sql.multiway import MultiwayStatement, parse_multiway
+from splitjoin.joins.sql.statement import SeveralTables, Statement, parse
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES

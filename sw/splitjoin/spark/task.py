@@ -16,7 +16,7 @@ from splitjoin.base.errors import InputError, WindowOverflow
 from splitjoin.engines.arrival import Arrivals, R, S
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device
-from splitjoin.joins.statement import Projection
+from splitjoin.joins.sql import Projection
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Side
 from splitjoin.rows.output import OutputColumn

@@ -22,7 +22,7 @@ from splitjoin.base.errors import InputError, OrderError, UnsupportedError
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device
-from splitjoin.joins.statement import Projection
+from splitjoin.joins.sql import Projection
 from splitjoin.lang.ir import columns
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side

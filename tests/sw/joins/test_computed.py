@@ -74,6 +74,12 @@ def test_beginnings_of_any_characters(texts: list[str | None], beginnings: list[
                          if text is not None and begin is not None and text.startswith(begin) is (on[0] == "s")]
 
 
+def test_an_operator_that_duckdb_has_otherwise_keeps_its_meaning() -> None:
+    r, s = pa.table({"x": [3], "y": [4], "k": ["a"]}), pa.table({"a": [1, 9, 7, 81]})
+    for on, want in [("r.x ^ 2 = s.a AND upper(r.k) = 'A'", 1), ("lower(r.k) = 'a' AND r.x ^ r.y = s.a", 7)]:
+        assert splitjoin.join(r, s, on=on, select=["a"], device="golden").to_pylist() == [{"a": want}]
+
+
 def test_sessions_move_and_keep_late_rows() -> None:
     query = splitjoin.query(R.schema, S.schema, on="lower(r.word) = lower(s.name)", window="RANGE 9", time="ts")
     with splitjoin.open(query, lateness=0) as first:

@@ -13,7 +13,7 @@ import splitjoin
 from splitjoin.base.errors import InputError, SnapshotError
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.golden import GoldenDevice
-from splitjoin.joins.statement import MultiwaySelect
+from splitjoin.joins.sql import MultiwaySelect
 from splitjoin.sessions import MultiwayJoin
 from tests.support.multiway import combinations, fed
 from tests.support.sampling import examples

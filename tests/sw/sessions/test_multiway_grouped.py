@@ -12,7 +12,7 @@ import splitjoin
 from splitjoin import signed, unsigned
 from splitjoin.base.errors import InputError, StatementError
 from splitjoin.engines.golden import GoldenDevice
-from splitjoin.joins.statement import MultiwaySelect
+from splitjoin.joins.sql import MultiwaySelect
 from splitjoin.sessions import MultiwayJoin
 from tests.support.multiway import combinations, fed
 from tests.support.sampling import examples

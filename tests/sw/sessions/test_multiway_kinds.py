@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin import PredicateError, StatementError
 from splitjoin.engines.golden import GoldenDevice
-from splitjoin.joins.statement import MultiwaySelect
+from splitjoin.joins.sql import MultiwaySelect
 from splitjoin.sessions import MultiwayJoin, multiway_steps
 from tests.support.multiway import Joined, by_steps, fed
 from tests.support.sampling import examples

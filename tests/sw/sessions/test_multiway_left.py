@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin.engines.golden import GoldenDevice
-from splitjoin.joins.statement import MultiwaySelect
+from splitjoin.joins.sql import MultiwaySelect
 from splitjoin.sessions import MultiwayJoin
 from tests.support.multiway import combinations, fed
 from tests.support.sampling import examples

@@ -21,7 +21,7 @@ import pytest
 
 import splitjoin
 from splitjoin import InputError
-from splitjoin.joins.statement.duckdb_columns import taken
+from splitjoin.joins.sql.database import taken
 from splitjoin.lang.layouts import decoded, encoded
 from splitjoin.tables.inputs import as_table
 

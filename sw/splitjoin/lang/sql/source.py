@@ -14,7 +14,21 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ..locations import marked
 from ..operations import OPERATIONS
 
-__all__ = ["ConditionText", "Sql", "short", "sql_of", "sql_tokens", "unreadable", "untokenizable"]
+__all__ = ["ConditionText", "ItemWords", "Sql", "short", "sql_of", "sql_tokens", "unreadable", "untokenizable"]
+
+
+class ItemWords:
+    """Mixed into a parser, notes at each item of a list, as ``item``, the numbers of its first token and of the one
+    behind its last.
+    """
+
+    def _parse_expression(self) -> exp.Expr | None:
+        of: Any = self
+        begin = of._index
+        made: exp.Expr | None = super()._parse_expression()  # type: ignore[misc]  # of the parser
+        if made is not None:
+            made.meta["item"] = (begin, of._index)
+        return made
 
 
 class Sql(Dialect):
@@ -30,7 +44,7 @@ class Sql(Dialect):
         KEYWORDS: ClassVar[dict[str, Any]] = {**tokens.Tokenizer.KEYWORDS, "//": TokenType.DIV,
                                              "MATCH_CONDITION": TokenType.MATCH_CONDITION}
 
-    class Parser(parser.Parser):
+    class Parser(ItemWords, parser.Parser):
         # Ours are read by their names, whatever sqlglot knows of functions of that name.
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             name: node for name, node in parser.Parser.FUNCTIONS.items()

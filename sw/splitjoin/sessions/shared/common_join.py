@@ -14,7 +14,7 @@ from splitjoin.engines.device import Device, Fault
 from splitjoin.engines.effectiveness import effectiveness
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.explain import window_text
-from splitjoin.joins.statement import Select
+from splitjoin.joins.sql import Select
 from splitjoin.lang import build
 from splitjoin.lang.ir import columns as columns_of
 from splitjoin.lang.order import Order

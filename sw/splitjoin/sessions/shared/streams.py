@@ -15,7 +15,7 @@ from splitjoin.base.errors import BackPressure, DeviceError, InputError, Snapsho
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.computed import make_query
-from splitjoin.joins.statement import Select, sql
+from splitjoin.joins.sql import Select, sql
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema, Side

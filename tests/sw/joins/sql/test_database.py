@@ -9,8 +9,8 @@ import pytest
 
 import splitjoin
 from splitjoin.base.errors import InputError
-from splitjoin.joins.statement import database
-from splitjoin.joins.statement.database import connection
+from splitjoin.joins.sql import database
+from splitjoin.joins.sql.database import connection
 
 A, B = pa.table({"x": [1, 2, 3]}), pa.table({"y": [2, 3]})
 

@@ -1,36 +1,35 @@
 """Joins of a statement, table by table, whose conditions DuckDB completes: terms of one table before the join, terms of
-both that are not in the language on the pairs that the other terms let through.
+both that are not in the language on the pairs that the other terms let through; and tables that have other rows for
+each row of those before them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from splitjoin.base.errors import PredicateError, SchemaError, StatementError
+from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError
 from splitjoin.lang.kind import How
 from splitjoin.lang.layouts import take
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import time_columns
 
-from .clauses import quoted
-from .from_clause import FromJoin, Nearest
-from .one_table_terms import OneTableTerms, ask, asked_term, check_constant, row_of_nulls
-from .parts import SelectItem, Statement, TableName
+from .database import ask, asked_term, check_constant, row_of_nulls
 from .reader import TreeReader
+from .statement import SelectItem, Statement, TableName
+from .terms import OneTableTerms
+from .trees import FromItem, FromJoin, conjunction, quoted, sql_text
 
-__all__ = ["Ints", "JoinedTables", "RunJoin", "TableJoin", "coalesced", "conjunction", "merged_names", "names_only"]
+__all__ = ["OF_ROW", "Ints", "JoinedTables", "RunJoin", "TableJoin", "lateral_columns", "lateral_rows",
+           "nearest_pairs"]
 
 #: Runs a statement that is a join alone, over R and S.
 RunJoin = Callable[[Statement, Mapping[Side, pa.Table]], pa.Table]
@@ -39,6 +38,9 @@ Ints = npt.NDArray[np.int64]
 _ROW = "splitjoin row"
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _INEQUALITIES = (exp.LT, exp.LTE, exp.GT, exp.GTE)
+#: The column of `lateral_rows` that numbers the rows which they belong to.
+OF_ROW = "splitjoin of row"
+_R, _S = "splitjoin r", "splitjoin s"
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,10 @@ class JoinedTables:
         """FROM for these rows, for DuckDB, and the tables that it names, by names that begin with ``prefix``; those
         without columns are left out.
         """
-        named = {f"{prefix}{n}": table for n, table in enumerate(self.parts.values()) if table.num_columns}
+        views = {f"{prefix}{n}": table for n, table in enumerate(self.parts.values()) if table.num_columns}
         source = " POSITIONAL JOIN ".join(f"{prefix}{n} AS {quoted(label)}" for n, (label, table) in enumerate(
             self.parts.items()) if table.num_columns)
-        return source, named
+        return source, views
 
 
 class TableJoin(OneTableTerms):
@@ -104,7 +106,7 @@ class TableJoin(OneTableTerms):
         super().__init__(db, Statement("", (), names, None, None), {"r": left.flat(), "s": right.flat()})
         self._both: dict[Side, JoinedTables] = {"r": left, "s": right}
         self._join, self._scope = join, scope
-        self._on, self._rest = list[exp.Expr](), list[str]()
+        self._on, self._rest = list[exp.Expr](), list[exp.Expr]()
         self._parts = [(TableName(label, label, 0), Schema.from_table(side, table)) for side in SIDES
                        for label, table in self._both[side].parts.items()]
 
@@ -118,22 +120,21 @@ class TableJoin(OneTableTerms):
         """The join and its condition, as text."""
         word = {"inner": "", **{how: how.upper().replace("_", " ") + " " for how in ("left", "right", "full", "semi",
                 "anti", "asof_left", "asof_right", "asof_full", "asof_semi", "asof_anti", "asof")}}[self._join.how]
-        on = " AND ".join(c.sql("duckdb") for c in self._on) or "TRUE"
-        behind = f"; and {' AND '.join(self._rest)}, by DuckDB on the pairs" if self._rest else ""
+        on = " AND ".join(map(sql_text, self._on)) or "TRUE"
+        behind = f"; and {' AND '.join(map(sql_text, self._rest))}, by DuckDB on the pairs" if self._rest else ""
         return f"{self._label['r']} {word}JOIN {self._label['s']} ON {on}{behind}"
 
-    def add(self, condition: str, clause: str) -> None:
-        """Read one condition. Raises what DuckDB raises for it where it is not in the language."""
+    def add(self, condition: exp.Expr, clause: str) -> None:
+        """Read one condition; DuckDB tests the pairs by what is not in the language."""
         try:
             self._on.append(self.read(condition, clause))
         except (PredicateError, SchemaError):
             if self._join.how.startswith("asof"):
                 raise
-            with contextlib.suppress(SqlglotError):
-                check_constant(self._db, sqlglot.parse_one(condition, dialect="duckdb"))
+            check_constant(self._db, condition)
             self._rest.append(condition)
 
-    def add_where(self, condition: str) -> None:
+    def add_where(self, condition: exp.Expr) -> None:
         """Read a condition of WHERE. Raises `PredicateError` or `SchemaError` if it is not in the language."""
         self._on.append(self.read(condition, "WHERE"))
 
@@ -142,23 +143,8 @@ class TableJoin(OneTableTerms):
         self._on.append(exp.EQ(this=self.column("r", _ROW),
                                expression=self.column("s", self._both["s"].column_of(label, name))))
 
-    def add_equal(self, names: Iterable[tuple[str, str]]) -> None:
-        """The equalities of USING: of these columns of R and S; in an as-of join the last pair is its times."""
-        names = list(names)
-        for n, (r, s) in enumerate(names):
-            kind = exp.GTE if self._join.how.startswith("asof") and n == len(names) - 1 else exp.EQ
-            tree = kind(this=self.column("r", r), expression=self.column("s", s))
-            try:
-                self._on.append(self.read(tree.sql("duckdb"), "USING"))
-            except (PredicateError, SchemaError):
-                if kind is exp.GTE:
-                    raise
-                self._rest.append(tree.sql("duckdb"))
-
     def resolved(self, tree: Any) -> Any:
         """``tree`` with the columns of the flat tables."""
-        if all(len(rows.parts) == 1 for rows in self._both.values()):
-            return tree
         reader = TreeReader(self._statement, self._parts, "the statement")
 
         def flat(node: Any) -> Any:
@@ -173,7 +159,7 @@ class TableJoin(OneTableTerms):
             made.meta["written"] = node.copy()
             return made
 
-        return tree.transform(flat)
+        return super().resolved(tree).transform(flat)
 
     def ranked(self, tree: Any) -> exp.Expr | None:
         """``tree``, a comparison of values of one type of R and S, as one of their ranks in DuckDB's order."""
@@ -184,7 +170,7 @@ class TableJoin(OneTableTerms):
             return None
         check_constant(self._db, tree)
         a, b = (next(iter(found)) for found in sides)
-        texts = {a: tree.this.sql("duckdb"), b: tree.expression.sql("duckdb")}
+        texts = {a: sql_text(tree.this), b: sql_text(tree.expression)}
         views = {f"splitjoin_{side}": self.tables[side] for side in SIDES}
         types = ask(self._db, "SELECT " + ", ".join(
             f"(SELECT typeof({texts[side]}) FROM {self.named(side)})" for side in SIDES), {
@@ -235,13 +221,13 @@ class TableJoin(OneTableTerms):
             return self._completed(how.removeprefix("asof_"), *self._verified(r, s))
         return r, s
 
-    def nearest(self, run: RunJoin, by: Nearest) -> tuple[Ints, Ints] | None:
+    def nearest(self, run: RunJoin, by: exp.Nearest) -> tuple[Ints, Ints] | None:
         """The numbers of the rows of R and S that ``by`` pairs, found by a search; None for other distances than that
         of whole numbers or dates of both.
         """
-        with contextlib.suppress(PredicateError, SchemaError, SqlglotError, RecursionError):
-            tree = self.resolved(sqlglot.parse_one(by.rank, dialect="duckdb")).unnest()
-            gap = tree.this.unnest() if isinstance(tree, exp.Abs) and not by.by_similarity else None
+        with contextlib.suppress(PredicateError, SchemaError):
+            tree = self.resolved(by.this).unnest()
+            gap = tree.this.unnest() if isinstance(tree, exp.Abs) and not by.args.get("similarity") else None
             parts = [part.unnest() for part in (gap.this, gap.expression)] if isinstance(gap, exp.Sub) else []
             if not parts or not all(isinstance(part, exp.Column) for part in parts):
                 return None
@@ -252,22 +238,22 @@ class TableJoin(OneTableTerms):
                     pa.types.is_integer(t) and t != pa.uint64() for t in types)):
                 return None
             items = tuple(SelectItem(self.column(side, _ROW), side, side, 0, 0) for side in SIDES)
-            rows = run(replace(self._statement, items=items, how="asof", nearest=(by.k, found["r"], found["s"])),
-                       self.tables)
+            nearest = (int(by.args["count"].name), found["r"], found["s"])
+            rows = run(replace(self._statement, items=items, how="asof", nearest=nearest), self.tables)
             return rows.column("r").to_numpy(), rows.column("s").to_numpy()
         return None
 
-    def folded(self, run: RunJoin, value: str) -> pa.Table | None:
-        """The numbers ``n`` of the rows of an inner join's R that have partners, and of each ``v``, ``value`` of its
-        partners, found without pairs; None where it is more than a count, a least or a greatest value of a column.
+    def folded(self, run: RunJoin, tree: exp.Expr) -> pa.Table | None:
+        """The numbers ``n`` of the rows of an inner join's R that have partners, and of each ``v``, the value ``tree``
+        of its partners, found without pairs; None where it is more than a count, a least or a greatest value of a
+        column.
         """
-        tree = sqlglot.parse_one(value, dialect="duckdb")
         counts = isinstance(tree, exp.Count) and isinstance(tree.this, (exp.Star, exp.Column))
         if not self.is_ours or not (counts or (isinstance(tree, (exp.Min, exp.Max)) and isinstance(
                 tree.this, exp.Column) and _is_plain(self.tables["s"].schema.field(tree.this.name).type))) or any(
                 of for name, of in tree.args.items() if name not in ("this", "big_int")):
             return None
-        items = (SelectItem(self.column("r", _ROW), "n", "n", 0, 0), SelectItem(tree, "v", "v", 0, 0))
+        items = (SelectItem(self.column("r", _ROW), "n", "n", 0, 0), SelectItem(tree.copy(), "v", "v", 0, 0))
         return run(replace(self._statement, items=items, on=conjunction(self._on), grouped=True), self.tables)
 
     def _as_written(self, message: str) -> str:
@@ -300,7 +286,7 @@ class TableJoin(OneTableTerms):
         pairs = r.to_numpy(zero_copy_only=False), s.to_numpy(zero_copy_only=False)
         if not self._rest:
             return pairs
-        rest = " AND ".join(f"({text})" for text in self._rest)
+        rest = " AND ".join(f"({sql_text(tree)})" for tree in self._rest)
         both = JoinedTables({**self._both["r"].taken(r), **self._both["s"].taken(s)})
         at = both.where(self._db, rest, self._scope)
         return pairs[0][at], pairs[1][at]
@@ -319,66 +305,49 @@ class TableJoin(OneTableTerms):
         return made[0], made[1]
 
 
-def merged_names(left: JoinedTables, right: JoinedTables, using: Sequence[str] | None) -> list[tuple[str, str, str]]:
-    """The columns that USING, or NATURAL by None, merges: the label of the table on the left that has it, its name
-    there, and its name on the right. Raises `StatementError` for names that are not on both sides, or more than once.
+def lateral_columns(db: Any, before: Mapping[str, pa.Table], item: FromItem, label: str,
+                    scope: Mapping[str, pa.Table]) -> pa.Table | None:
+    """The columns of ``item``, without rows, where it names columns of the tables ``before`` it; None for others."""
+    views = {f"splitjoin_{n}": table.schema.empty_table() for n, table in enumerate(before.values())}
+    source = ", ".join(f"{view} AS {quoted(name)}" for view, name in zip(views, before, strict=True))
+    with contextlib.suppress(PredicateError, SchemaError, InputError):
+        return ask(db, f"SELECT {quoted(label)}.* FROM {source}, {item.called(label)} LIMIT 0", {**scope, **views})
+    return None
+
+
+def lateral_rows(db: Any, left: JoinedTables, item: FromItem, label: str,
+                 scope: Mapping[str, pa.Table]) -> JoinedTables:
+    """The rows of ``item`` for all rows of ``left``, with the number of theirs in `OF_ROW`."""
+    source, views = _numbered(left, _R, "splitjoin_")
+    rows = ask(db, f"SELECT {quoted(label)}.*, {_number(_R)} FROM {source} CROSS JOIN {item.called(label)}",
+               {**scope, **views}, f"FROM {sql_text(item.node)}")
+    return JoinedTables({label: rows.rename_columns([*rows.column_names[:-1], OF_ROW])})
+
+
+def nearest_pairs(db: Any, left: JoinedTables, right: JoinedTables, nearest: exp.Nearest,
+                  scope: Mapping[str, pa.Table]) -> tuple[Ints, Ints]:
+    """The numbers of the rows of ``left`` and ``right`` that NEAREST BY pairs, the nearest first; of equally near ones
+    the first, and none whose rank is NULL.
     """
-    of_left = [(label, name) for label, table in left.parts.items() for name in table.column_names]
-    of_right = [name for table in right.parts.values() for name in table.column_names]
-    names = using if using is not None else [n for n in dict.fromkeys(name for _, name in of_left) if n.lower() in {
-        other.lower() for other in of_right}]
-    if not names:
-        raise StatementError(f"a NATURAL JOIN needs columns of one name on both sides, but {left.label} and "
-                             f"{right.label} have none; say ON which condition")
-    made = []
-    for name in names:
-        found = [(label, own) for label, own in of_left if own.lower() == name.lower()]
-        other = [own for own in of_right if own.lower() == name.lower()]
-        if len(found) != 1 or len(other) != 1:
-            where = left.label if len(found) != 1 else right.label
-            raise StatementError(f"USING ({name}) needs one column of this name on each side, but {where} has "
-                                 f"{len(found) if len(found) != 1 else len(other)}; write ON with the tables' names")
-        made.append((*found[0], other[0]))
-    return made
+    (of_r, views), (of_s, others) = _numbered(left, _R, "splitjoin_r"), _numbered(right, _S, "splitjoin_s")
+    best = "arg_max(s, {'v': v, 's': -s}" if nearest.args.get("similarity") else "arg_min(s, {'v': v, 's': s}"
+    found = ask(db, f"SELECT r, unnest({best}, {nearest.args['count'].name})) AS s "
+                    f"FROM (SELECT {_number(_R)} AS r, {_number(_S)} AS s, ({sql_text(nearest.this)}) AS v "
+                    f"FROM {of_r}, {of_s}) WHERE v IS NOT NULL GROUP BY r",
+                {**scope, **views, **others}, sql_text(nearest.this))
+    r, s = (column.to_numpy() for column in found.columns)
+    order = np.argsort(r, kind="stable")
+    return r[order], s[order]
 
 
-def names_only(condition: str, tables: Mapping[str, pa.Table], labels: set[str]) -> bool:
-    """True if all columns of ``condition`` are of those of the ``tables`` that are ``labels``, and there are some,
-    without a SELECT.
-    """
-    try:
-        tree = sqlglot.parse_one(condition, dialect="duckdb")
-    except (SqlglotError, RecursionError):
-        return False
-    columns = list(tree.find_all(exp.Column))
-    for column in columns:
-        if column.table:
-            of = [label for label in tables if label.lower() == column.table.lower()]
-        else:
-            of = [label for label, table in tables.items()
-                  if column.name.lower() in {n.lower() for n in table.column_names}]
-        if len(of) != 1 or of[0] not in labels:
-            return False
-    return bool(columns) and tree.find(exp.Query) is None
+def _numbered(rows: JoinedTables, label: str, prefix: str) -> tuple[str, dict[str, pa.Table]]:
+    """FROM for ``rows`` and a table ``label`` that numbers them, and the tables that it names."""
+    return JoinedTables({**rows.parts, label: pa.table({label: np.arange(len(rows))})}).views(prefix)
 
 
-def coalesced(db: Any, r: pa.Table, s: pa.Table, how: str) -> tuple[pa.ChunkedArray, pa.Field]:
-    """A column of USING, and its field, of the tables ``r`` and ``s`` of one column: R's value, or S's where rows may
-    lack R.
-    """
-    if how.removeprefix("asof_") not in ("right", "full"):
-        return r.column(0), r.schema.field(0)
-    both = pa.table([r.column(0), s.column(0)], schema=pa.schema([r.schema.field(0).with_name("r"),
-                                                                 s.schema.field(0).with_name("s")]))
-    made = ask(db, f"SELECT coalesce({'s, r' if how.endswith('right') else 'r, s'}) AS c FROM splitjoin_both",
-               {"splitjoin_both": both})
-    return made.column(0), made.schema.field(0).with_name(r.column_names[0])
-
-
-def conjunction(conditions: Sequence[exp.Expr]) -> exp.Expr | None:
-    """All ``conditions`` as one; None without any."""
-    parts: list[exp.Expr] = [exp.Paren(this=c) for c in conditions]
-    return reduce(lambda a, b: exp.And(this=a, expression=b), parts) if parts else None
+def _number(label: str) -> str:
+    """The column of the table ``label`` of `_numbered`, which has a name that no column of a user has."""
+    return f"{quoted(label)}.{quoted(label)}"
 
 
 def _is_plain(type_: pa.DataType) -> bool:

@@ -41,6 +41,9 @@ SELECT a.k, b.k FROM a RIGHT JOIN b USING (k)
 SELECT a.k, b.k, k FROM a FULL JOIN b USING (k)
 SELECT b.name, k FROM a JOIN b USING (k, name)
 SELECT a.*, b.* FROM a FULL JOIN b USING (k)
+SELECT b.k, * FROM a FULL JOIN b USING (k)
+SELECT a.*, k FROM a FULL JOIN b USING (k) ORDER BY k, m, n
+SELECT a.n, b.m, c.w FROM a JOIN b JOIN c ON c.k = b.k ON a.k = b.k
 SELECT b.*, a.n FROM a LEFT JOIN b USING (name)
 SELECT a.n, c.w FROM a JOIN b USING (k) JOIN c ON c.k = b.k WHERE b.k > 1
 SELECT * FROM a x LEFT JOIN a y ON x.k = y.k WHERE x.n <> y.n OR y.n IS NULL
@@ -145,7 +148,7 @@ SELECT a.n, b.m FROM a LEFT JOIN b APPROX NEAREST BY SIMILARITY a.n * b.m + b.k
 SELECT x.n, q.m FROM a x JOIN (SELECT * FROM b WHERE m > 5) q EXACT NEAREST 3 BY DISTANCE abs(x.n - q.m) + 0.5
 SELECT a.n, b.m, c.w FROM a JOIN b NEAREST 1 BY DISTANCE abs(a.n - b.m) JOIN c ON c.k = b.k
 SELECT count(*) FROM a JOIN (b JOIN c ON b.k = c.k) NEAREST 1 BY DISTANCE a.n - m + w
-SELECT a.n, b.m FROM a LEFT JOIN empty b NEAREST 2 BY DISTANCE m
+SELECT a.n, e.m FROM a LEFT JOIN empty e NEAREST 2 BY DISTANCE m
 SELECT a.n FROM a JOIN BY (TYPE semi) b ON a.k = b.k
 SELECT n, m FROM a JOIN BY (TYPE LEFT_JOIN) b ON (a.k = b.k AND m > 7)
 SELECT count(*) FROM a JOIN BY (TYPE full) b USING (k)

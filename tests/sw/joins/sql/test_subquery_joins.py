@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin.base.errors import SplitJoinError, StatementError
-from splitjoin.joins.statement import explain_sql, subquery_joins
+from splitjoin.joins.sql import explain_sql, subqueries
 from tests.support.databases import database, wanted
 from tests.support.sampling import examples
 
@@ -154,7 +154,7 @@ def test_random_conditions(r: list[Any], s: list[Any], terms: list[str], listed:
 
 
 def test_a_null_that_is_not_looked_for_is_found() -> None:
-    with mock.patch.object(subquery_joins.SubqueryJoin, "steps", lambda self, one: [
+    with mock.patch.object(subqueries.SubqueryJoin, "steps", lambda self, one: [
             (*self.conditions, *(of[0] for of in self.alternatives))]), pytest.raises(
             AssertionError):
         check("SELECT id FROM r WHERE x NOT IN (SELECT a FROM s)", TABLES)

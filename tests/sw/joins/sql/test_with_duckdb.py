@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import InputError, PredicateError, StatementError
-from splitjoin.joins.statement import explain_sql
+from splitjoin.joins.sql import explain_sql
 from tests.support.databases import database, wanted
 from tests.support.sampling import examples
 
@@ -182,8 +182,8 @@ def test_explanations() -> None:
                        "WHERE q.k IS NULL AND x > 2", {"r": R.schema, "s": S.schema}, window="ROWS 9", windowed=False)
     assert said.splitlines()[1:] == [
         "DuckDB           a selection: SELECT * FROM s",
-        "DuckDB           r: splitjoin_7 = the rank of LOWER(r.k) in both tables, once per tuple",
-        "DuckDB           q: splitjoin_5 = the rank of q.k in both tables, once per tuple",
+        'DuckDB           r: splitjoin_7 = the rank of LOWER("r"."k") in both tables, once per tuple',
+        'DuckDB           q: splitjoin_5 = the rank of "q"."k" in both tables, once per tuple',
         'join             r ANTI JOIN q ON "r"."splitjoin_7" = "q"."splitjoin_5"',
         'DuckDB           the rest: SELECT r.x FROM splitjoin_0 AS "r" WHERE (x > 2)']
     plain = explain_sql("SELECT x FROM r, s WHERE x < a", {"r": R.schema, "s": S.schema}, window="ROWS 9")
@@ -194,7 +194,7 @@ ENUM = pa.array([0, 1], pa.int8())
 REFUSED: list[tuple[str, type[Exception], str]] = [
     ("SELECT DISTINCT x ^ 2 FROM r, s", StatementError, r"\^ is XOR in a condition and a power in DuckDB"),
     ("WITH RECURSIVE c AS (SELECT 1) SELECT count(*) FROM r, s", StatementError, "WITH RECURSIVE is not supported"),
-    ("SELECT count(*) FROM r, s(a) RIGHT JOIN LATERAL (SELECT x) q ON true", StatementError, "DuckDB|takes JOIN and L"),
+    ("SELECT count(*) FROM r, s s(a) RIGHT JOIN LATERAL (SELECT x) q ON true", StatementError, "DuckDB|takes JOIN and"),
     ("SELECT x FROM r, unnest([x]) u(v) RIGHT JOIN s ON v = a", StatementError, "must not stand before RIGHT or FULL"),
     ("SELECT x FROM s, r FULL JOIN (SELECT x + 1 AS y) q ON y > 1", StatementError, "takes JOIN and LEFT JOIN, not"),
     ("SELECT x FROM r FULL JOIN s NEAREST BY DISTANCE x", StatementError, "NEAREST BY is for INNER and LEFT JOIN"),
@@ -206,12 +206,12 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("SELECT max(a) - 1 AS d FROM r, s GROUP BY r", PredicateError, "MAX is not supported within a larger value"),
     ("SELECT x FROM r, s WHERE CAST(r.k AS INT) = a", InputError, "gives no rows: Conversion Error"),
     ("SELECT x FROM r JOIN s ON x < a AND random() < 1", PredicateError, "function RAND is not supported in ON"),
-    ("SELECT s.k, * FROM r JOIN s USING (k)", StatementError, "k is one column of both tables, by USING, and"),
     ("WITH c AS SELECT 1 SELECT y FROM c, s, r", StatementError, "WITH takes a name, AS|cannot be read"),
+    ("SELECT COLUMNS('k') FROM r JOIN s USING (k)", StatementError, "k is one column of both tables, by USING, and"),
+    ("SELECT DISTINCT x FROM r JOIN s", StatementError, "a JOIN needs ON and a condition"),
     ("SELECT x FROM r JOIN s ON x = a POSITIONAL JOIN s q", StatementError, "POSITIONAL JOIN is of two tables"),
     ("SELECT DISTINCT x FROM r NATURAL JOIN (SELECT 1 AS y) t, s", StatementError, "a NATURAL JOIN needs columns of"),
     ("SELECT DISTINCT x FROM r JOIN s USING (x)", StatementError, r"USING \(x\) needs one column of this name on each"),
-    ("SELECT DISTINCT x FROM r JOIN s JOIN r AS q ON q.x = a ON r.x = a", StatementError, "a JOIN needs ON and a con"),
     ("SELECT DISTINCT x FROM r ASOF JOIN s ON r.t >= s.due AND levenshtein(r.k, s.k) < 2", PredicateError, "LEVENSHT"),
     ("SELECT DISTINCT x FROM r, s USING SAMPLE 3", StatementError, "USING SAMPLE is not supported"),
     ("SELECT r.k AS q, upper(s.k) AS q FROM r, s", StatementError, "result columns must have distinct names, but 'q'"),

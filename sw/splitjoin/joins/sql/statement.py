@@ -1,19 +1,29 @@
-"""Checks that a statement is SELECT-FROM-WHERE over two streams: errors mark any other part and say what to do."""
+"""SQL text → the parts of a SELECT-FROM-WHERE over two streams: its items, its two tables and its conditions, as trees
+of sqlglot. Errors mark any other part and say what to do.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, cast
 
 from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from splitjoin.base.errors import StatementError
+from splitjoin.lang.ir import too_deep
 from splitjoin.lang.kind import How
 from splitjoin.lang.locations import marked
+from splitjoin.lang.sql.parser import Sql
+from splitjoin.lang.sql.source import sql_tokens, unreadable, untokenizable
 
-__all__ = ["SEMI", "SeveralTables", "StatementText", "check_clauses", "check_join", "check_table", "grouping",
-           "join_how", "joined", "table_start"]
+__all__ = ["SEMI", "Ordering", "SelectItem", "SeveralTables", "Statement", "StatementText", "TableName", "all_tables",
+           "check_clauses", "check_join", "check_table", "grouping", "join_how", "joined", "outer_tokens", "parse",
+           "read_tree", "select_items", "table_name", "table_start", "written"]
 
 T = TokenType
 #: What to write instead of EXISTS, and of IN with a SELECT.
@@ -281,3 +291,199 @@ def _no(name: str, advice: str) -> str:
 
 def _subquery() -> str:
     return _no("a subquery", "give its rows as a table of their own")
+
+
+#: Words by which a number of rows begins.
+_COUNTS = (TokenType.LIMIT, TokenType.FETCH)
+_PAIRS = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET,
+          TokenType.L_BRACE: TokenType.R_BRACE}
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table as the text names it: its ``name``, and the ``label`` that its columns are written with."""
+
+    name: str
+    label: str
+    start: int
+
+    def __str__(self) -> str:
+        return self.label if self.label == self.name else f"{self.name} {self.label}"
+
+
+@dataclass(frozen=True)
+class SelectItem:
+    """An item of the SELECT list: its tree without AS, the name after AS (None without), its text and its place."""
+
+    tree: exp.Expr
+    alias: str | None
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """Steps on all rows of the result: ORDER BY its ``terms``, then OFFSET, then LIMIT.
+
+    ``words``: the words of the text by which the clauses begin, each with its place.
+    """
+
+    terms: tuple[Any, ...] = ()
+    offset: int = 0
+    limit: int | None = None
+    words: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is no such clause."""
+        return not self.words
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A SELECT over two tables; R is the first of them.
+
+    ``match``: the comparison of times in MATCH_CONDITION. ``grouped``: True for a row for each tuple of R, by GROUP BY.
+    ``nearest``: of an as-of join in both directions, how many partners a tuple has, and the columns of R and S by which
+    they are near. ``named``: all tables that the text names, in lower case, those of a SELECT within it among them.
+    """
+
+    text: str
+    items: tuple[SelectItem, ...]
+    tables: tuple[TableName, TableName]
+    on: exp.Expr | None
+    where: exp.Expr | None
+    how: How = "inner"
+    match: exp.Expr | None = None
+    grouped: bool = False
+    ordering: Ordering = Ordering()
+    nearest: tuple[int, str, str] | None = None
+    named: frozenset[str] = frozenset()
+
+
+def read_tree(text: str) -> tuple[list[Token], list[Token], StatementText, Any]:
+    """The tokens of the SELECT in ``text``, those outside parentheses, the text for errors, and sqlglot's tree.
+
+    Raises `StatementError` for what is no statement.
+    """
+    try:
+        tokens = sql_tokens(text)
+    except TokenError as error:
+        raise StatementError(untokenizable(text, error, "statement")) from None
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens = tokens[:-1]
+    outer, unpaired = outer_tokens(tokens)
+    source = StatementText(text, outer)
+    if unpaired is not None:
+        raise source.error(f"{unpaired.text!r} has no counterpart", unpaired.start, unpaired.end + 1)
+    if not tokens:
+        raise StatementError("the statement is empty; write for example 'SELECT * FROM r JOIN s ON r.x = s.a'")
+    source.check_begin()
+    try:
+        tree = cast(Any, Sql().parser().parse(tokens, text)[0])
+    except ParseError as error:
+        raise StatementError(unreadable(text, error, "statement")) from None
+    except RecursionError:
+        raise too_deep() from None
+    source.check_commas()
+    return tokens, outer, source, tree
+
+
+def parse(text: str) -> Statement:
+    """The parts of the SELECT in ``text``. Raises `StatementError` for all that is not SELECT-FROM-WHERE over two
+    tables, pointing at it.
+    """
+    tokens, outer, source, tree = read_tree(text)
+    check_clauses(tree, source)
+    join = check_join(tree, source)
+    tables = [table_name(t, source) for t in (tree.args["from_"].this, join.this)]
+    if tables[0].label.lower() == tables[1].label.lower():
+        raise source.error(f"two tables are called {tables[1].label!r}; give them names of their own, such as "
+                           f"{tables[1].name} a JOIN {tables[1].name} b", tables[1].start, tables[1].start)
+    by = grouping(tree)
+    if by is not None and by.lower() != tables[0].label.lower():
+        raise source.at(f"GROUP BY {by} is not supported in a SELECT over streams: it must name the first table, "
+                        f"{tables[0].label}, for a row for each of its tuples", (TokenType.GROUP_BY,))
+    where = tree.args.get("where")
+    return Statement(text, tuple(select_items(tree.expressions, tokens, text)), (tables[0], tables[1]),
+                     join.args.get("on"), None if where is None else where.this, join_how(join) or "inner",
+                     join.args.get("match_condition"), by is not None, _ordering(tree, outer, source),
+                     named=all_tables(tree))
+
+
+def all_tables(tree: Any) -> frozenset[str]:
+    """The names of all tables in ``tree``, in lower case."""
+    return frozenset(table.name.lower() for table in tree.find_all(exp.Table))
+
+
+def _ordering(tree: Any, outer: list[Token], source: StatementText) -> Ordering:
+    """ORDER BY, LIMIT (or FETCH) and OFFSET of the statement ``tree``. Raises `StatementError` for what they cannot
+    have.
+    """
+    order, limit, offset = (tree.args.get(name) for name in ("order", "limit", "offset"))
+    terms = () if order is None else tuple(order.expressions)
+    unread = [term for term in terms if any(value for name, value in term.args.items()
+                                            if name not in ("this", "desc", "nulls_first"))]
+    if unread or (order is not None and any(value for name, value in order.args.items() if name != "expressions")):
+        raise source.at("ORDER BY takes columns of the result, each with ASC or DESC and NULLS FIRST or LAST only",
+                        (TokenType.ORDER_BY,))
+    options = None if limit is None else limit.args.get("limit_options")
+    asked = options is not None and any(options.args.get(name) for name in ("percent", "with_ties"))
+    if limit is not None and (asked or limit.args.get("expressions")):
+        raise source.at("LIMIT and FETCH take a number of rows only, without PERCENT, WITH TIES and BY", _COUNTS)
+    counts = [None if part is None else _count(part, source) for part in (limit, offset)]
+    words = tuple((t.text, t.start, t.end + 1) for t in outer
+                  if t.token_type in (TokenType.ORDER_BY, *_COUNTS, TokenType.OFFSET))
+    return Ordering(terms, counts[1] or 0, counts[0], words)
+
+
+def _count(part: Any, source: StatementText) -> int:
+    """The number of rows that LIMIT, FETCH or OFFSET has."""
+    number = part.args.get("count") if isinstance(part, exp.Fetch) else part.args.get("expression")
+    if not isinstance(number, exp.Literal) or number.is_string or not re.fullmatch(r"[0-9]{1,18}", number.name):
+        kinds = (TokenType.OFFSET,) if isinstance(part, exp.Offset) else _COUNTS
+        raise source.at("LIMIT, FETCH and OFFSET take a whole number of rows, from 0 and of up to 18 digits", kinds)
+    return int(number.name)
+
+
+def outer_tokens(tokens: list[Token]) -> tuple[list[Token], Token | None]:
+    """The tokens outside all parentheses, and the first parenthesis that has no counterpart."""
+    opened: list[Token] = []
+    found: list[Token] = []
+    for token in tokens:
+        if token.token_type in _PAIRS.values() and (
+                not opened or _PAIRS[opened.pop().token_type] != token.token_type):
+            return found, token
+        if not opened:
+            found.append(token)
+        if token.token_type in _PAIRS:
+            opened.append(token)
+    return found, opened[0] if opened else None
+
+
+def table_name(tree: exp.Expr, source: StatementText) -> TableName:
+    """The table that ``tree``, a part of FROM, names. Raises `StatementError` for anything else."""
+    check_table(tree, source)
+    alias = tree.args.get("alias")
+    name = tree.name
+    return TableName(name, name if alias is None else alias.name, table_start(tree))
+
+
+def select_items(trees: list[exp.Expr], tokens: list[Token], text: str) -> list[SelectItem]:
+    """The items of a SELECT list with their texts."""
+    items = []
+    for tree in trees:
+        begin, end = tree.meta["item"]
+        alias, stop = (tree.alias, end - 1) if isinstance(tree, exp.Alias) else (None, end)
+        if alias is not None and tokens[stop - 1].token_type == TokenType.ALIAS:
+            stop -= 1
+        items.append(SelectItem(tree.this if alias is not None else tree, alias, written(tokens[begin:stop], text),
+                                tokens[begin].start, tokens[end - 1].end + 1))
+    return items
+
+
+def written(words: list[Token], text: str) -> str:
+    """The words of the text, without comments and line breaks."""
+    gaps = ["" if a.end + 1 == b.start else " " for a, b in pairwise(words)]
+    return "".join(text[w.start:w.end + 1] + gap for w, gap in zip(words, [*gaps, ""], strict=True))

@@ -17,22 +17,56 @@ import pyarrow.compute as pc
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from splitjoin.base.errors import PredicateError, SchemaError, StatementError, WindowError
+from splitjoin.base.errors import OrderError, PredicateError, SchemaError, StatementError, WindowError
 from splitjoin.lang.kind import How
 from splitjoin.lang.local_times import ELAPSED
+from splitjoin.lang.order import Order, parse_order
+from splitjoin.lang.python.aggregate import AggregateClass
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.sql.parser import parse_tree
 from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
 from splitjoin.lang.types import Timestamp
 from splitjoin.lang.windows import Window, WindowSpec, parse_window
 
-from .checks import StatementText, check_clauses, join_how, joined
-from .multiway_trees import Named, all_of, in_place_of, looks_back, named_column
-from .parts import SelectItem, Statement, TableName, read_tree, select_items, table_name
 from .reader import TreeReader
+from .select import Select
+from .statement import (
+    SelectItem,
+    Statement,
+    StatementText,
+    TableName,
+    all_tables,
+    check_clauses,
+    join_how,
+    joined,
+    read_tree,
+    select_items,
+    table_name,
+)
+from .trees import conjunction, named_column
 
-__all__ = ["NUMBER", "TIME", "MultiwayStatement", "MultiwayStep", "Windows", "latest", "parse_multiway", "read_parts",
-           "steps"]
+__all__ = ["NUMBER", "TIME", "MultiwaySelect", "MultiwayStatement", "MultiwayStep", "Named", "Windows",
+           "in_place_of", "latest", "looks_back", "parse_multiway", "read_parts", "steps"]
+
+#: A table's label and one of its columns.
+Named = tuple[str, str]
+
+
+def in_place_of(node: exp.Expr, made: exp.Column) -> exp.Column:
+    """``made``, which stands for the column ``node`` of the text, with its place."""
+    made.meta["written"] = node.meta.get("written") or node.copy()
+    for of, part in zip(node.find_all(exp.Identifier), made.find_all(exp.Identifier), strict=False):
+        part.meta.update(of.meta)
+    return made
+
+
+def looks_back(term: exp.Expr, r: Named, s: Named) -> bool:
+    """True if ``term`` says that the time ``r`` of R's rows is not below the time ``s``; both by table and name."""
+    if not isinstance(term, (exp.GTE, exp.GT, exp.LTE, exp.LT)):
+        return False
+    pair = [term.this, term.expression][::1 if isinstance(term, (exp.GTE, exp.GT)) else -1]
+    return [(one.table, one.name) for one in pair if isinstance(one, exp.Column)] == [r, s]
+
 
 #: The column of a row between steps that holds the number of a table's tuple, behind the table's name and a dot; and
 #: the one that holds the time of its latest tuple.
@@ -62,6 +96,7 @@ class MultiwayStatement:
     where: exp.Expr | None
     hows: tuple[How, ...]
     grouped: bool = False
+    named: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -187,7 +222,7 @@ def parse_multiway(text: str, *, kinds: Literal["inner", "left last", "any"] = "
     ``kinds``: ``"inner"``: all joins must be inner; ``"left last"``: or the last one a LEFT JOIN; ``"any"``: each may
     be a left, semi, anti or as-of join. Raises `StatementError`, pointing at it, for all else.
     """
-    tokens, outer, source, tree = read_tree(text)
+    tokens, _, source, tree = read_tree(text)
     check_clauses(tree, source)
     joins, first = joined(tree)
     tables = [table_name(t, source) for t in (first, *(join.this for join in joins))]
@@ -211,9 +246,9 @@ def parse_multiway(text: str, *, kinds: Literal["inner", "left last", "any"] = "
         if there is not None:
             raise source.error(_not_yet(name))
     where = tree.args.get("where")
-    return MultiwayStatement(text, tuple(select_items(tree.expressions, tokens, outer, text, source)), tuple(tables),
+    return MultiwayStatement(text, tuple(select_items(tree.expressions, tokens, text)), tuple(tables),
                              tuple(_condition(join) for join in joins), None if where is None else where.this,
-                             hows, grouped)
+                             hows, grouped, all_tables(tree))
 
 
 def _check_grouping(group: Any, tables: Sequence[TableName], hows: Sequence[How], source: StatementText) -> None:
@@ -264,7 +299,7 @@ class _Steps:
                                        for named in carried]
             numbered = [(t.label, NUMBER) for t in present] if self._numbers and at > 1 else []
             items += [SelectItem(self._column(named, at, left), ".".join(named), "", 0, 0) for named in numbered]
-            of_two = Statement(statement.text, tuple(items), (left, tables[at]), all_of(on), None, how,
+            of_two = Statement(statement.text, tuple(items), (left, tables[at]), conjunction(on), None, how,
                                grouped=statement.grouped and carried is None)
             yield MultiwayStep(of_two, at, present, self._present(at + 1), carried, window, delay)
 
@@ -350,7 +385,7 @@ class _Steps:
 
     def by_table(self, tree: exp.Expr) -> exp.Expr:
         """``tree`` with each column under its table's label."""
-        return tree.transform(lambda node: in_place_of(node, named_column(self._named(node))) if isinstance(
+        return tree.transform(lambda node: in_place_of(node, named_column(*self._named(node))) if isinstance(
             node, exp.Column) else node)
 
     def _bounds(self, windows: Windows, at: int, left: TableName,
@@ -410,7 +445,7 @@ class _Steps:
                     self._reader.table(tree.args["table"].name)]
                 for t, _ in chosen:
                     self._check_present(tree, self._statement.tables.index(t))
-                made += [(replace(item, tree=named_column((t.label, name))), t.label, name)
+                made += [(replace(item, tree=named_column(t.label, name)), t.label, name)
                          for t, schema in chosen for name in schema.names]
             elif isinstance(tree, exp.Column) and item.alias is None:
                 label, name = self._named(tree)
@@ -446,7 +481,7 @@ class _Steps:
             if not isinstance(node, exp.Column):
                 return node
             if node.table == _ROW:
-                return named_column((left.label, node.name))
+                return named_column(left.label, node.name)
             return self._column(self._named(node), at, left, node)
 
         return tree.transform(own)
@@ -454,7 +489,7 @@ class _Steps:
     def _column(self, named: Named, at: int, left: TableName, node: exp.Expr | None = None) -> exp.Expr:
         """The tree of a column in step ``at``, which stands for ``node`` of the text."""
         right = self._statement.tables[at].label
-        made = named_column(named if named[0] == right else (left.label, ".".join(named)))
+        made = named_column(*(named if named[0] == right else (left.label, ".".join(named))))
         return made if node is None else in_place_of(node, made)
 
 
@@ -500,3 +535,67 @@ def _field(schema: Schema, name: str) -> pa.Field:
 def _not_yet(name: str) -> str:
     return (f"{name} is not supported in a join of three tables and more; join two of them first, and their result "
             f"with the next one")
+
+
+@dataclass(frozen=True)
+class MultiwaySelect:
+    """A join of three streams or more, within RANGE windows, as steps of two, of which the last may be a LEFT JOIN;
+    `splitjoin.open_multiway` runs it.
+
+    Attributes:
+        statement: The text and its parts.
+        schemas: The Arrow schema of each stream.
+        windows: Their windows and time columns.
+        steps: The steps, and the checked SELECT of each.
+    """
+
+    statement: MultiwayStatement
+    schemas: tuple[pa.Schema, ...]
+    windows: Windows
+    steps: tuple[tuple[MultiwayStep, Select], ...]
+
+    @classmethod
+    def make(cls, statement: MultiwayStatement, schemas: Sequence[pa.Schema], *, window: WindowSpec | None,
+             time: TimeSpec | None, order: str | Order,
+             aggregates: Mapping[str, AggregateClass] | None = None) -> MultiwaySelect:
+        """Check the whole statement; ``aggregates``: classes by name. Raises a `SplitJoinError` that names the wrong
+        part.
+        """
+        if window is None:
+            raise WindowError("streams that do not end need a window, such as window='RANGE 15 MINUTES'")
+        if parse_order(order).kind != "total":
+            raise OrderError(f"a join of three streams and more takes order 'total', not '{order}'")
+        known = [Schema.from_arrow("r", schema) for schema in schemas]
+        windows = Windows.make(statement.tables, known, window, time)
+        first = statement.tables[0].label
+        left = pa.schema([field.with_name(f"{first}.{field.name}") for field in schemas[0]])
+        made = []
+        for step in steps(statement, known, windows, numbers=True):
+            at = step.number
+            assert step.window is not None
+            select = Select.make(
+                step.statement, Schema.from_arrow("r", left), Schema.from_arrow("s", schemas[at]),
+                window=dict(zip([t.label for t in step.statement.tables], step.window, strict=True)),
+                time=windows.of_step(step), aggregates=aggregates if step.statement.grouped else None)
+            made.append((step, select))
+            left = between(step, select, schemas[at].field(windows.times[at]).type)
+        return cls(statement, tuple(schemas), windows, tuple(made))
+
+    def explain(self, **options: Any) -> str:
+        """Explain, as text, each step as `Select.explain` does; ``options`` are those of circuits."""
+        return "\n\n".join(f"step {n}: {', '.join(t.label for t in step.left)} with {step.right.label}\n"
+                           f"{select.explain(**options)}" for n, (step, select) in enumerate(self.steps, 1))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result."""
+        step, last = self.steps[-1]
+        return pa.schema(list(last.schema)[:len(last.schema) - len(step.left)])
+
+
+def between(step: MultiwayStep, select: Select, time: pa.DataType) -> pa.Schema:
+    """The schema of the rows between ``step`` and the next one."""
+    numbers = [f"{t.label}.{NUMBER}" for t in step.made]
+    fields = [field for field in select.schema if field.name not in numbers]
+    return pa.schema([*fields, *(pa.field(name, pa.int64(), nullable=False) for name in numbers),
+                      pa.field(TIME, time, nullable=False)])

@@ -1,9 +1,11 @@
-"""`sql`: a SELECT over two streams, run over whole tables or made ready for streams."""
+"""`sql`: a SELECT over two streams, run over whole tables or made ready for streams; its tables as users give them:
+rows, files, or schemas alone.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,14 +13,15 @@ from typing import Any, Literal, overload
 
 import pyarrow as pa
 
-from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError, ToolError
+from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError, ToolError, plural
 from splitjoin.engines.device import PAIR, Device
-from splitjoin.engines.registry import DeviceOption, device as find_device, merged_options, option_names
+from splitjoin.engines.registry import DeviceOption, argument_names, device as find_device, merged_options, option_names
 from splitjoin.lang.layouts import take
 from splitjoin.lang.order import Order
 from splitjoin.lang.python.aggregate import AggregateClass
-from splitjoin.lang.schema import SIDES, Schema, Side
+from splitjoin.lang.schema import SIDES, Schema, Side, suggest
 from splitjoin.lang.time_columns import TimeSpec
+from splitjoin.lang.types import STRING, OrderedText
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.aggregates import identical_rows
 from splitjoin.rows.result import JoinResult
@@ -28,22 +31,124 @@ from splitjoin.tables.stated import NOTHING, NullValues, Stated, Types
 
 from ..arranged import arranged, sorts, whole_window
 from ..execution import Output, run
-from .checks import SeveralTables
-from .clauses import common_tables, named_columns, select_first, selected_tables, table_names
-from .computed_select import make_select
-from .inputs import bind_tables, check_named, check_options, is_schema, read_columns, schema_of
-from .join_order import JoinOrder
-from .multiway import MultiwayStatement, parse_multiway
-from .multiway_rows import multiway_rows
-from .multiway_select import MultiwaySelect
-from .one_table_terms import refused_twice
-from .ordering import sorted_rows
-from .parts import Statement, parse
-from .remainder import NotDuckDBs
+from .database import REFUSED, refused_twice
+from .join_order import JoinOrder, multiway_rows
+from .multiway import MultiwaySelect, MultiwayStatement, parse_multiway
+from .outputs import NotDuckDBs
+from .projection import sorted_rows
+from .query import Surroundings
 from .select import Select
-from .with_duckdb import REFUSED, Surroundings
+from .statement import SeveralTables, Statement, all_tables, parse
+from .terms import make_select
+from .trees import check_meaning, said_columns, statement_tree
 
-__all__ = ["explain_sql", "sql"]
+__all__ = ["bind_tables", "check_named", "check_options", "explain_sql", "is_schema", "read_columns", "schema_of",
+           "sql"]
+
+#: Arguments of `splitjoin.join` that are parts of a statement's text instead.
+_IN_THE_TEXT = {
+    "on": "write the condition behind ON", "how": "write the kind of join, such as LEFT JOIN",
+    "direction": "write ASOF JOIN, and compare the times in its ON", "by": "write GROUP BY and the first table",
+    "allow_exact": "write ASOF JOIN, and compare the times by < or > in its ON",
+    "select": "write the columns behind SELECT",
+    "aggregate": "write aggregates behind SELECT, and GROUP BY and the first table",
+}
+
+
+def bind_tables(statement: Statement | MultiwayStatement, tables: Mapping[str, Any] | None,
+                keywords: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """What is given for the tables, by their names in the statement: exactly, else without regard to case; and the
+    ``keywords`` that are none of them, which are options of the device.
+
+    Raises `InputError` when a table is missing, ambiguous, given twice, or in ``tables`` but not in the statement.
+    """
+    given = _merged(tables, keywords)
+    used: set[str] = set()
+    found = []
+    for table in statement.tables:
+        names = [n for n in given if n == table.name] or [n for n in given if n.lower() == table.name.lower()]
+        if len(names) != 1:
+            what = "is not given" if not names else f"could be {' or '.join(map(repr, names))}"
+            came = ", ".join(map(repr, given)) or "nothing"
+            shown = f"{table.name}=…" if table.name.isidentifier() else f"tables={{{table.name!r}: …}}"
+            raise InputError(f"the table {table.name!r} of the statement {what}{suggest(table.name, given)}; its rows "
+                             f"are given under its name, such as {shown}, but given were {came}")
+        used.add(names[0])
+        found.append(given[names[0]])
+    extra = [n for n in tables or {} if n not in used]
+    if extra:
+        raise InputError(f"{extra[0]!r} is given, but the statement has no such table; its tables are "
+                         f"{_names(statement)}")
+    return found, {n: value for n, value in keywords.items() if n not in used}
+
+
+def check_named(statement: Statement | MultiwayStatement, unnamed: Sequence[Any]) -> None:
+    """Raise `InputError` if tables, ``unnamed``, were given by position."""
+    if unnamed:
+        names = ", ".join(f"{t.name}=…" if t.name.isidentifier() else f"tables={{{t.name!r}: …}}"
+                          for t in statement.tables)
+        raise InputError(f"the tables of a statement are given under their names, {names}, as their place does not say "
+                         f"which is which, but {len(unnamed)} {plural(len(unnamed), 'argument')} without a name came "
+                         f"after the text: {', '.join(type(u).__name__ for u in unnamed)}")
+
+
+def check_options(statement: Statement | MultiwayStatement, options: Mapping[str, Any], device: str | Device,
+                  call: Callable[..., Any]) -> None:
+    """Raise `InputError` for one of the ``options`` that is none of ``device``: perhaps it was meant as a table, or as
+    another argument of ``call``.
+    """
+    known = option_names(device)
+    wrong = [name for name in options if name not in known]
+    if wrong and wrong[0] in _IN_THE_TEXT:
+        raise InputError(f"{wrong[0]}={options[wrong[0]]!r} must be left out, as it is a part of the statement: "
+                         f"{_IN_THE_TEXT[wrong[0]]}")
+    if wrong:
+        which = repr(device) if isinstance(device, str) else type(device).__name__
+        has = f"has the options {', '.join(known)}" if known else "was made with its options"
+        meant = suggest(wrong[0], [t.name for t in statement.tables] + argument_names(call) + list(known))
+        raise InputError(f"{wrong[0]!r} is given, but the statement has no such table{meant}; its tables are "
+                         f"{_names(statement)}, and the device {which} {has}")
+
+
+def _names(statement: Statement | MultiwayStatement) -> str:
+    return " and ".join(dict.fromkeys(t.name for t in statement.tables))
+
+
+def _merged(tables: Mapping[str, Any] | None, streams: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables given as a mapping and those given by their names. Raises `InputError` for one that is given twice."""
+    twice = sorted(set(tables or {}) & set(streams))
+    if twice:
+        raise InputError(f"the table {twice[0]!r} is given twice, in tables and by its name; give it once")
+    return {**(tables or {}), **streams}
+
+
+def is_schema(data: Any) -> bool:
+    """True if ``data`` is a schema, without rows."""
+    return isinstance(data, pa.Schema) or (
+        hasattr(data, "__arrow_c_schema__") and not isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader))
+        and not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"))
+
+
+def schema_of(side: Side, data: Any) -> Schema:
+    """The schema of stream ``side`` from a schema, a table or a file; nullability as declared, but by a table without
+    rows, which holds no NULL.
+    """
+    if isinstance(data, TableFiles):
+        return _of_rows(Schema.from_arrow(side, data.schema()))
+    if isinstance(data, pa.Table):
+        return _of_rows(Schema.from_arrow(side, data.schema)) if len(data) else Schema.from_table(side, data)
+    return Schema.from_arrow(side, data if isinstance(data, pa.Schema) else pa.schema(data))
+
+
+def _of_rows(schema: Schema) -> Schema:
+    """``schema`` of rows that are not read yet, which will tell the order of categories; until then these are text."""
+    columns = [replace(c, type=STRING) if isinstance(c.type, OrderedText) else c for c in schema]
+    return Schema(schema.side, columns, schema.arrow)
+
+
+def read_columns(data: pa.Table | TableFiles, columns: list[str]) -> pa.Table:
+    """The ``columns`` of ``data``; from files, only these are read."""
+    return data.read(columns) if isinstance(data, TableFiles) else data.select(columns)
 
 
 @overload
@@ -181,7 +286,8 @@ def _several(statement: MultiwayStatement, unnamed: tuple[Any, ...], tables: Map
     rows = [rest.opened(data, t.name) for data, t in zip(given, statement.tables, strict=True)]
     rest.stated.check()
     try:
-        result = multiway_rows(statement, [_read(data, statement.text, how["time"]) for data in rows], partial(
+        tree = statement_tree(statement.text)[0] if any(isinstance(data, TableFiles) for data in rows) else None
+        result = multiway_rows(statement, [_read(data, tree, how["time"]) for data in rows], partial(
             _run, device=chosen, sort=False, to=None), sort=sort, **how)
     except (PredicateError, SchemaError) as refused:
         try:
@@ -253,7 +359,7 @@ class _Rest:
 
     def nested(self, statement: Statement | MultiwayStatement) -> StatementError | None:
         """The error for a ``statement`` with a SELECT over a table that is given, but not joined; None without one."""
-        names = selected_tables(self._text) - {t.name.lower() for t in statement.tables}
+        names = statement.named - {t.name.lower() for t in statement.tables}
         if not any(name.lower() in names for name in (*(self._tables or ()), *self._streams)):
             return None
         return StatementError("a SELECT within a SELECT is for whole tables, as DuckDB reads them again; streams take "
@@ -264,9 +370,10 @@ class _Rest:
         about its clauses, and without DuckDB.
         """
         try:
-            names = table_names(self._text)
-        except StatementError:
+            tree, source = statement_tree(self._text)
+        except (StatementError, PredicateError):
             raise refused from None
+        names = all_tables(tree)
         given = {**(self._tables or {}), **{n: v for n, v in self._streams.items() if n.lower() in names}}
         if (self._streams and not given) or any(is_schema(data) for data in given.values()):
             raise refused
@@ -274,7 +381,7 @@ class _Rest:
         wrong = [n for n in options if n not in option_names(self._device)]
         wrong += [n for n in given if n.lower() not in names]
         if wrong:
-            common_tables(select_first(self._text))  # which refuses recursion
+            check_meaning(tree, source)
             raise InputError(f"{wrong[0]!r} is given, but the statement has no such table, nor the device such an "
                              f"option; leave it out")
         device = find_device(self._device, **merged_options(self._device_options, options, self._device, sql))
@@ -291,12 +398,12 @@ class _Rest:
                                         sort=self._sort, chosen=chosen, **self._how))
             return joined[-1].table
 
-        rows = {name.lower(): _read(self.opened(data, name), self._text, self._how["time"])
+        rows = {name.lower(): _read(self.opened(data, name), tree, self._how["time"])
                 for name, data in given.items()}
         self.stated.check()
         only_one = self._sort or self._how["window"] is not None or self._how["time"] is not None
         try:
-            answer = Surroundings(rows, run_join, run_several, only_one).answer(self._text)
+            answer = Surroundings(rows, run_join, run_several, only_one, source).answer(tree)
         except ToolError as error:
             said, *mark = str(refused).split("\n")
             raise type(refused)("\n".join([f"{said}; or {error}", *mark])) from None
@@ -317,11 +424,11 @@ class _Rest:
         return JoinResult(writer.stored(), None, **told)
 
 
-def _read(data: pa.Table | TableFiles, text: str, time: TimeSpec | None) -> pa.Table:
-    """``data`` as a table; of files, the columns that ``text`` names, or all if it may have a star for them."""
+def _read(data: pa.Table | TableFiles, tree: Any, time: TimeSpec | None) -> pa.Table:
+    """``data`` as a table; of files, the columns that ``tree`` names, or all if it may have a star for them."""
     if not isinstance(data, TableFiles):
         return data
-    names = named_columns(text, data.schema().names)
+    names = said_columns(tree, data.schema().names)
     times = [time] if isinstance(time, str) else [*(time.values() if isinstance(time, Mapping) else time or ())]
     return data.read([n for n in data.schema().names if n in names or n in times] or data.schema().names[:1])
 

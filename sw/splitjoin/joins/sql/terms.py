@@ -1,0 +1,248 @@
+"""Conditions on two tables, of which DuckDB computes what is said of one of them beyond the language: over tables, and
+for streams as computed columns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from splitjoin.base.errors import PredicateError, SchemaError, SplitJoinError, ToolError
+from splitjoin.lang.query import ComputedColumn
+from splitjoin.lang.schema import SIDES, Column, Schema, Side
+from splitjoin.lang.sql.parser import parse_tree
+from splitjoin.lang.types import column_type
+
+from .database import asked_term, check_constant, connection, row_of_nulls
+from .reader import Tables, TreeReader, read_condition
+from .select import Select
+from .statement import Statement, TableName
+from .trees import conjunction, conjuncts, from_trees, named_column, quoted, sql_text, statement_tree
+
+__all__ = ["OneTableTerms", "computed_columns", "extended", "make_select"]
+
+#: The text above all that begin with p, where there is one. No text has a character from D800 to DFFF.
+_LAST = "rtrim(p, chr(1114111))"
+_ABOVE = (f"CASE WHEN {_LAST} <> '' THEN left({_LAST}, length({_LAST}) - 1) || chr(CASE unicode(right({_LAST}, 1)) "
+          f"WHEN 55295 THEN 57344 ELSE unicode(right({_LAST}, 1)) + 1 END) END")
+_BEGINS = "((p <= t AND t < above) OR (above IS NULL AND p <= t))"
+
+
+class OneTableTerms:
+    """The tables of ``statement``, R's and S's, and the columns that DuckDB computes for its conditions.
+
+    Attributes:
+        tables: The tables, with these columns behind theirs.
+        computed: The side and the SQL text of each of them → its name.
+    """
+
+    def __init__(self, db: Any, statement: Statement, tables: Mapping[Side, pa.Table]):
+        self._db, self._statement = db, statement
+        self.tables = dict(tables)
+        self.computed: dict[tuple[Side, str], str] = {}
+        self._own = {side: list(table.column_names) for side, table in tables.items()}
+        self._label = {side: t.label for side, t in zip(SIDES, statement.tables, strict=True)}
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each column that was computed, which says of what."""
+        return [f"DuckDB           {self._label[side]}: {name} = {text}, once per tuple"
+                for (side, text), name in self.computed.items()]
+
+    def column(self, side: Side, name: str) -> exp.Column:
+        """The tree of the column ``name`` of ``side``."""
+        return named_column(self._label[side], name)
+
+    def named(self, side: Side) -> str:
+        """The rows of ``side`` under the name that the statement has for its table."""
+        return f"splitjoin_{side} AS {quoted(self._label[side])}"
+
+    def read(self, condition: exp.Expr, clause: str) -> exp.Expr:
+        """``condition`` as one in the language. What it says of one table in words that are not ours is a column by
+        DuckDB.
+
+        Raises `PredicateError` or `SchemaError` for a condition on both tables that is not in the language.
+        """
+        tree = self.resolved(condition)
+        with contextlib.suppress(PredicateError, SchemaError):
+            return self._in_language(tree, clause)
+        if any(tree.find(kind) for kind in (exp.Query, exp.AggFunc, exp.Window, exp.Star)):
+            raise PredicateError(f"{sql_text(condition)!r} is no condition on a pair")
+        return self._in_language(self._hosted(tree), clause)
+
+    def _in_language(self, tree: exp.Expr, clause: str) -> exp.Expr:
+        text = sql_text(tree)
+        made = parse_tree(text)
+        read_condition(replace(self._statement, text=text), self._schemas(), made, clause)
+        for node in made.walk():
+            node.meta.clear()  # places, which are those of this text
+        return made
+
+    def resolved(self, tree: Any) -> Any:
+        """``tree``, as the user has it, over the columns of `tables`: ``r.st.a`` is the field a of the column r.st."""
+        labels = {label.lower() for label in self._label.values()}
+        return tree.transform(lambda node: _field(node) if isinstance(node, exp.Column) and (
+            node.parts[0].name.lower() in labels and len(node.parts) > 2) else node)
+
+    def ranked(self, tree: Any) -> exp.Expr | None:
+        """A comparison of ranks in place of ``tree``, a part of a condition on both tables; None for none."""
+        return None
+
+    def _hosted(self, tree: Any) -> Any:
+        """``tree`` with a column of DuckDB for each largest part that is of one table and not in the language."""
+        if self._is_ours(tree):
+            return tree
+        sides = {self.side_of(c) for c in tree.find_all(exp.Column)}
+        if len(sides) == 1 and not isinstance(tree, (exp.Column, exp.Tuple, exp.If)):
+            return self.computed_column(tree, *sides)
+        if isinstance(tree, exp.StartsWith) and (begins := self._beginning(tree)) is not None:
+            return begins
+        if (ranked := self.ranked(tree)) is not None:
+            return ranked
+        tree = tree.copy()
+        for child in list(tree.iter_expressions()):
+            if child.find(exp.Column):
+                child.replace(self._hosted(child))
+        return tree
+
+    def _beginning(self, tree: Any) -> exp.Expr | None:
+        """Comparisons that are ``tree``, a text of one table that begins with one of the other; None for others.
+
+        A text begins with p if it is p or greater, and less than each text that is greater than all of these: the least
+        one is p with its last character, of those that are not the greatest one, replaced by the next. There is none if
+        p has no other characters.
+        """
+        sides = [{self.side_of(c) for c in part.find_all(exp.Column)} for part in (tree.this, tree.expression)]
+        if [len(of) for of in sides] != [1, 1] or sides[0] == sides[1]:
+            return None
+        above: Any = sqlglot.parse_one(_ABOVE, dialect="duckdb").transform(
+            lambda node: tree.expression.copy() if isinstance(node, exp.Column) else node)
+        named = {"t": self._hosted(tree.this), "p": self._hosted(tree.expression),
+                 "above": self.computed_column(above, *sides[1])}
+        made: exp.Expr = sqlglot.parse_one(_BEGINS, dialect="duckdb").transform(
+            lambda node: named[node.name].copy() if isinstance(node, exp.Column) else node)
+        return made
+
+    def computed_column(self, tree: Any, side: Side) -> exp.Expr:
+        """The column that DuckDB computes of ``tree``, over the columns of ``side``."""
+        check_constant(self._db, tree)
+        table, text = self.tables[side], sql_text(tree)
+        if (side, text) in self.computed:
+            return self.column(side, self.computed[side, text])
+        used = {c.name.lower() for c in tree.find_all(exp.Column)}
+        source = table.select([n for n in self._own[side] if n.lower() in used])
+        made = asked_term(self._db, text, self.named(side), {f"splitjoin_{side}": source})
+        name = f"splitjoin_{len(table.column_names)}"
+        self.tables[side] = table.append_column(name, made.column(0))
+        self.computed[side, text] = name
+        return self.column(side, name)
+
+    def _is_ours(self, tree: Any) -> bool:
+        with contextlib.suppress(PredicateError, SchemaError, RecursionError):
+            TreeReader(self._statement, self._schemas(), "ON").expr(parse_tree(sql_text(tree)))
+            return True
+        return False
+
+    def side_of(self, column: exp.Column) -> Side:
+        return TreeReader(self._statement, self._schemas(), "ON").find(column)[0].side
+
+    def _schemas(self) -> Tables:
+        return [(t, Schema.from_table(side, self.tables[side]))
+                for side, t in zip(SIDES, self._statement.tables, strict=True)]
+
+
+def _field(column: exp.Column) -> exp.Expr:
+    """A name of more than two parts as fields of the column that the first two name."""
+    table, name, *fields = column.parts
+    made: exp.Expr = exp.Column(this=name.copy(), table=table.copy())
+    for field in fields:
+        made = exp.Dot(this=made, expression=field.copy())
+    return made
+
+
+def make_select(statement: Statement, r: Schema, s: Schema, **parts: Any) -> Select:
+    """`Select.make`, for streams; what ON and WHERE say of one stream in words that are not in the language is a
+    computed column of the query. Raises what `Select.make` raises, where DuckDB does not know these words either.
+    """
+    try:
+        return Select.make(statement, r, s, **parts)
+    except PredicateError as refused:
+        try:
+            return _computed(statement, r, s, refused, **parts)
+        except ToolError as error:
+            said, *mark = str(refused).split("\n")
+            raise type(refused)("\n".join([f"{said}; or {error}", *mark])) from None
+        except SplitJoinError:
+            raise refused from None
+
+
+def _computed(statement: Statement, r: Schema, s: Schema, refused: PredicateError, **parts: Any) -> Select:
+    select, source = statement_tree(statement.text)
+    where = select.args.get("where")
+    texts = {"ON": [term for tree in from_trees(select, source) for join in tree.joins for term in join.on],
+             "WHERE": list(conjuncts(where and where.this))}
+    schemas: dict[Side, Schema] = {"r": r, "s": s}
+    with connection() as db:
+        terms = _Terms(db, statement, {side: row_of_nulls(_arrow(schemas[side])) for side in SIDES})
+        trees = {clause: [terms.read(term, clause) for term in of] for clause, of in texts.items()}
+    every = [tree for of in trees.values() for tree in of]
+    computed = computed_columns(terms, every)
+    if not computed:
+        raise refused
+    labels = dict(zip(SIDES, (t.label for t in statement.tables), strict=True))
+    for column in (c for tree in every for c in tree.find_all(exp.Column)):
+        column.set("table", exp.to_identifier(labels["r" if column.table == "r" else "s"], quoted=True))
+    made = replace(statement, on=conjunction(trees["ON"]), where=conjunction(trees["WHERE"]))
+    select = Select.make(made, extended(r, computed), extended(s, computed), given=(r, s), **parts)
+    return replace(select, query=replace(select.query, computed=tuple(computed)))
+
+
+class _Terms(OneTableTerms):
+    """The terms of ``statement``, in which its tables are called r and s, as the texts of computed columns have it."""
+
+    def __init__(self, db: Any, statement: Statement, tables: dict[Side, pa.Table]):
+        two = (TableName("r", "r", 0), TableName("s", "s", 0))
+        super().__init__(db, replace(statement, tables=two), tables)
+        self._reader = TreeReader(statement, [(t, Schema.from_table(side, tables[side])) for side, t in zip(
+            SIDES, statement.tables, strict=True)], "the statement")
+
+    def resolved(self, tree: Any) -> Any:
+        def of_stream(node: Any) -> Any:
+            if not isinstance(node, exp.Column):
+                return node
+            schema, column = self._reader.find(node)
+            return self.column(schema.side, column.name)
+
+        return tree.transform(of_stream)
+
+
+def computed_columns(terms: OneTableTerms, trees: list[exp.Expr]) -> list[ComputedColumn]:
+    """The columns that ``terms`` computed for the conditions ``trees``, which then name them by their texts."""
+    made = {(side, name): ComputedColumn(side, text, terms.tables[side].schema.field(name).with_name(text))
+            for (side, text), name in terms.computed.items()}
+    for column in (c for tree in trees for c in tree.find_all(exp.Column)):
+        if (found := made.get((column.table, column.name))) is not None:  # type: ignore[arg-type]  # "r" or "s"
+            column.set("this", exp.to_identifier(found.text, quoted=True))
+    return list(made.values())
+
+
+def extended(schema: Schema, computed: list[ComputedColumn]) -> Schema:
+    """``schema`` with the columns that are computed of its stream. They may hold NULL."""
+    fields = [column.field for column in computed if column.side == schema.side]
+    for field in fields:
+        if field.name in schema.names:
+            raise SchemaError(f"the column {schema.side}.{field.name} has the name of a term of the condition; rename "
+                              f"it")
+    return Schema(schema.side, [*schema.columns, *(Column(f.name, column_type(f.type), True) for f in fields)],
+                  pa.schema([*_arrow(schema), *fields], _arrow(schema).metadata))
+
+
+def _arrow(schema: Schema) -> pa.Schema:
+    assert schema.arrow is not None
+    return schema.arrow
