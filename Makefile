@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 # Tests at a time: one more than the two cores of a small machine, as those of Spark mostly wait.
 JOBS   ?= 3
 
-# Platforms of released wheels (splitjoin/engines/cpu/loops/build.py), and the one whose wheel `make release` installs.
+# Platforms of released wheels (splitjoin/engines/loops/build.py), and the one whose wheel `make release` installs.
 PLATFORMS := manylinux2014_x86_64 manylinux2014_aarch64 macosx_11_0_arm64 macosx_11_0_x86_64 win_amd64
 HERE      ?= manylinux2014_$(shell uname -m)
 

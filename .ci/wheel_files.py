@@ -19,10 +19,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class WheelFiles(BuildHookInterface):
-    """Adds ``splitjoin/engines/cpu/loops/loops-….so`` and ``splitjoin/catalyst/jars/`` to the wheel."""
+    """Adds ``splitjoin/engines/loops/loops-….so`` and ``splitjoin/catalyst/jars/`` to the wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        builder = self._module("engines", "cpu", "loops", "build.py")
+        builder = self._module("engines", "loops", "build.py")
         if version == "editable":
             builder.built()
             return
@@ -32,7 +32,7 @@ class WheelFiles(BuildHookInterface):
             raise SystemExit(f"SPLITJOIN_PLATFORM must be {', '.join(builder.PLATFORMS)}, not {wheel!r}")
         library = Path(self._folder.name, builder.library_name())
         builder.build(library, wheel)
-        build_data["force_include"][str(library)] = f"splitjoin/engines/cpu/loops/{library.name}"
+        build_data["force_include"][str(library)] = f"splitjoin/engines/loops/{library.name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{wheel or sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
         if named := os.environ.get("SPLITJOIN_SPARK_JARS"):

@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import splitjoin
-from splitjoin.engines.cpu.loops.build import library_name
+from splitjoin.engines.loops.build import library_name
 
 from .conftest import LONGEST
 
@@ -98,7 +98,7 @@ def test_archives_depend_on_the_files_alone(tmp_path: Path) -> None:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert packed == {"/".join(path.parts[1:]) for path in tracked_files()
                       if path.parts[0] in ("sw", "hw", "sim", "boards")} | {
-                          f"splitjoin/engines/cpu/loops/{library_name()}"}
+                          f"splitjoin/engines/loops/{library_name()}"}
     with tarfile.open(tmp_path / "dist0" / sdist) as listed:
         names = {one.name.partition("/")[2] for one in listed if one.isfile()}
     assert names == {*map(str, tracked_files()), "PKG-INFO"}

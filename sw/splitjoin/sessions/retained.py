@@ -15,7 +15,7 @@ import pyarrow as pa
 from splitjoin.base.sliding import FixedWidthColumn, SlidingArray, bitmap_of
 from splitjoin.engines.arrival import Arrivals, interleave
 from splitjoin.engines.latest import KeyNumbers
-from splitjoin.engines.merging import has_loops, taken
+from splitjoin.engines.merging import taken
 from splitjoin.lang.layouts import take, take_rows
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side, other_side
@@ -315,10 +315,9 @@ class RetainedRows:
             local = self._adjacent(rows) - self.first
             if lacking is not None:
                 local[lacking] = 0
-            loop = taken if has_loops(len(rows)) else None
             there = None if lacking is None else bitmap_of(~lacking)
             fixed = [name for name in names if name in self._fixed]
-            found |= {name: self._fixed[name].gather(local, lacking, there, loop) for name in fixed}
+            found |= {name: self._fixed[name].gather(local, lacking, there, taken) for name in fixed}
         return [found[name] for name in names]
 
     def _adjacent(self, rows: RowIds) -> RowIds:

@@ -1,10 +1,7 @@
-"""Two streams are merged into arrival order, by NumPy and by the compiled loop; parts know their own times. Places
-among values that rise are NumPy's.
-"""
+"""Two streams are merged into arrival order; parts know their own times. Places among values that rise are NumPy's."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -13,8 +10,6 @@ import pytest
 
 from splitjoin.engines.arrival import Arrivals, MergedSlices
 from splitjoin.engines.merging import merged_slices, places_among, taken
-
-COMPILED = "splitjoin.engines.cpu.compiled_session"
 
 
 def check(part: Arrivals, times_r: Any, times_s: Any, r: int, s: int) -> None:
@@ -30,19 +25,14 @@ def check(part: Arrivals, times_r: Any, times_s: Any, r: int, s: int) -> None:
     assert part.s_before.tolist() == plain.s_before.tolist()
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_merged_slices_are_in_arrival_order(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if compiled:
-        monkeypatch.setitem(sys.modules, COMPILED, sys.modules.get(COMPILED))
-    else:
-        monkeypatch.delitem(sys.modules, COMPILED, raising=False)
+def test_merged_slices_are_in_arrival_order() -> None:
     for seed in range(40):
         chance = np.random.default_rng(seed)
         n_r, n_s = chance.integers(0, 30, 2)
         times_r, times_s = (np.sort(chance.integers(-9, chance.choice([0, 40]), n)) for n in (n_r, n_s))
         times_r.flags.writeable = bool(seed % 2)  # as those of Arrow are not
         r, s = (pa.table({"n": np.arange(n)}) for n in (n_r, n_s))
-        whole = merged_slices(r, s, times_r, times_s, least=0)
+        whole = merged_slices(r, s, times_r, times_s)
         check(whole, times_r, times_s, 0, 0)
         rest: Arrivals | None = whole
         at_r = at_s = 0
@@ -53,8 +43,7 @@ def test_merged_slices_are_in_arrival_order(compiled: bool, monkeypatch: pytest.
         assert (at_r, at_s) == (n_r, n_s)
 
 
-def test_places_among_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, COMPILED, sys.modules.get(COMPILED))
+def test_places_among_values() -> None:
     for seed in range(60):
         chance = np.random.default_rng(seed)
         wide = int(chance.choice([3, 40, 10**6]))
@@ -63,14 +52,15 @@ def test_places_among_values(monkeypatch: pytest.MonkeyPatch) -> None:
         if seed % 3:  # those of a session rise, mostly
             keys[:len(keys) // (seed % 3)].sort()
         for after, side in ((False, "left"), (True, "right")):
-            found = places_among(values, keys[::2], after=after, least=0)
+            found = places_among(values, keys[::2], after=after)
             assert found.tolist() == np.searchsorted(values, keys[::2], side=side).tolist()
 
 
 @pytest.mark.parametrize("kind", ["u1", "u2", "u4", "u8"])
 def test_taken_values(kind: str) -> None:
     chance = np.random.default_rng(1)
-    values, rows = chance.integers(0, 256, 300).astype(kind), chance.integers(0, 300, 500)
-    found = taken(values, rows)
-    assert found.dtype == values.dtype
-    assert found.tolist() == values[rows].tolist()
+    for n in (500, 5000):
+        values, rows = chance.integers(0, 256, 300).astype(kind), chance.integers(0, 300, n)
+        found = taken(values, rows)
+        assert found.dtype == values.dtype
+        assert found.tolist() == values[rows].tolist()

@@ -37,7 +37,6 @@ from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import suits_runs
 
 from ..arrival import Arrivals
-from ..merging import merged_slices, places_among, taken
 from .session import BatchSession
 
 __all__ = ["Child", "Compilation", "OpenCompiled", "compile_query", "compile_sample", "toolchain"]
@@ -183,12 +182,7 @@ def compile_query(query: Query, engine: str, coming: Arrivals, open_compiled: Op
             if last is not None:  # a small batch behind another one is joined by other loops
                 session.push(last)
             session.flush()
-        times = np.arange(1000)  # what a gate merges, and rows of kinds
-        merged_slices(coming.r[:0], coming.s[:0], times, times)
-        places_among(times, times, least=0)
-        for size in (1, 2, 4, 8):
-            taken(np.zeros(1, f"u{size}"), times[:1])
-        from ..compiled.row_loops import prepare  # which imports numba
+        from ..compiled.row_loops import prepare  # of rows of kinds; which imports numba
 
         prepare()
         with suppress(NoCache):

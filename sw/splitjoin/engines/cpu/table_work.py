@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from ..compiled.helpers import Team
 from ..device import TableWay, Tell, untold
+from ..loops import loops
 from ..slices import Slices
 from ..tuning import DEFAULTS, Tuning
-from .loops import loops
 
 __all__ = ["Work", "aligned", "plain_work"]
 

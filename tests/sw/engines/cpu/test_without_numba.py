@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import splitjoin
 from splitjoin import ToolError
-from splitjoin.rows.aggregates.float_sum import exact_float_sums, rounded_sum
 
 #: What runs where numba cannot be imported; prints whether each answer is that of the reference.
 SCRIPT = """
@@ -73,13 +70,3 @@ def test_what_needs_compiled_loops(how: dict[str, object], what: str, instead: s
     query = splitjoin.query(table.schema, table.schema, on="r.x = s.x", window="ROWS 3", aggregate={"n": "count(*)"})
     with pytest.raises(ToolError, match=r"^open_unsorted needs the Python package 'numba'"):
         splitjoin.open_unsorted(query, lateness=3)
-
-
-def test_sums_of_floats_are_exact_without_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    groups = [[1e16, 1.0, 1.0, -1e16], [], [1e308, 1e308, -1e308], [float("inf"), 1.0], [float("inf"), -float("inf")],
-              [float("nan"), 1.0], [0.1] * 10]
-    values, lengths = np.array(list(chain.from_iterable(groups))), np.array([len(group) for group in groups])
-    compiled = exact_float_sums(values, lengths)
-    monkeypatch.setitem(sys.modules, "numba", None)
-    plain = exact_float_sums(values, lengths)
-    assert repr(plain.tolist()) == repr(compiled.tolist()) == repr([rounded_sum(group) for group in groups])

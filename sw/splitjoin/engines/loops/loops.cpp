@@ -1,6 +1,8 @@
 // The compiled loops of the CPU engine, as one library: `splitjoin_loops` lists them.
 #include "keys.hpp"
 #include "matches.hpp"
+#include "streams.hpp"
+#include "sums.hpp"
 #include "times.hpp"
 
 namespace splitjoin {
@@ -18,7 +20,9 @@ constexpr Entry entries[] = {
     SPLITJOIN_LOOP(count_in_order), SPLITJOIN_LOOP(pairs_in_order), SPLITJOIN_LOOP(pairs_in_time),
     SPLITJOIN_LOOP(group_sums), SPLITJOIN_LOOP(merged_counts), SPLITJOIN_LOOP(merge_positions),
     SPLITJOIN_LOOP(last_of_group), SPLITJOIN_LOOP(first_of_group), SPLITJOIN_LOOP(note_rows), SPLITJOIN_LOOP(nearer),
-    SPLITJOIN_LOOP(drop_far), {nullptr, nullptr, nullptr},
+    SPLITJOIN_LOOP(drop_far), SPLITJOIN_LOOP(float_sums), SPLITJOIN_LOOP(merge_times), SPLITJOIN_LOOP(find_places),
+    SPLITJOIN_LOOP(take_rows<uint8_t>), SPLITJOIN_LOOP(take_rows<uint16_t>), SPLITJOIN_LOOP(take_rows<uint32_t>),
+    SPLITJOIN_LOOP(take_rows<uint64_t>), {nullptr, nullptr, nullptr},
 };
 
 }  // namespace

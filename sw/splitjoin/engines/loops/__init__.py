@@ -1,4 +1,4 @@
-"""The compiled loops of the CPU engine over whole tables: a library in C++, which the installation builds.
+"""The compiled loops that all queries share: a library in C++, which the installation builds.
 
 Arrays have one dimension and lie contiguously: codes of keys are uint64, numbers of rows, groups and places int64.
 """
@@ -21,7 +21,8 @@ from .build import BuildError, built
 
 __all__ = ["Loop", "loops"]
 
-_DTYPES = {"u": np.dtype(np.uint64), "i": np.dtype(np.int64), "b": np.dtype(np.uint8)}
+_DTYPES = {"u": np.dtype(np.uint64), "i": np.dtype(np.int64), "b": np.dtype(np.uint8), "h": np.dtype(np.uint16),
+           "l": np.dtype(np.uint32), "d": np.dtype(np.float64)}
 #: Of `flags.num` of an array (NumPy's C API, array flags): contiguous in the order of C, and aligned; and writeable.
 _PLAIN, _WRITEABLE = 0x101, 0x400
 
@@ -33,8 +34,8 @@ class _Entry(ctypes.Structure):
 
 
 class Loop:
-    """The loop ``name``, which lies at ``address``. ``kinds``: a letter for each argument, u, i, b for arrays of
-    uint64, int64 and uint8 that are read, U, I, B for those that are written, n for an int64 and w for a uint64.
+    """The loop ``name``, which lies at ``address``. ``kinds``: a letter for each argument, one of `_DTYPES` for an
+    array that is read, the same in upper case for one that is written, n for an int64 and w for a uint64.
 
     It runs without the interpreter's lock, and returns an int64, 0 for nothing. Raises `TypeError` for arrays of
     another type, or that do not lie contiguously, as it would read other memory.

@@ -44,7 +44,8 @@ struct Argument<uint64_t> {
     static uint64_t next(const uint64_t *&words) { return *words++; }
 };
 template <typename T>
-constexpr char letter = sizeof(T) == 1 ? 'B' : T(-1) < T(0) ? 'I' : 'U';
+constexpr char letter = T(0.5) != T(0) ? 'D' : sizeof(T) == 1 ? 'B' : sizeof(T) == 2 ? 'H' : sizeof(T) == 4 ? 'L' :
+    T(-1) < T(0) ? 'I' : 'U';
 template <typename T>
 constexpr char letter<const T> = letter<T> + ('a' - 'A');
 template <typename T>
@@ -83,6 +84,6 @@ struct Called<function> {
     static int64_t call(const uint64_t *words) { return Result{Argument<Args>::next(words)...}, 0; }
 };
 
-#define SPLITJOIN_LOOP(name) {#name, ::splitjoin::Called<name>::kinds, ::splitjoin::Called<name>::call}
+#define SPLITJOIN_LOOP(...) {#__VA_ARGS__, ::splitjoin::Called<__VA_ARGS__>::kinds, ::splitjoin::Called<__VA_ARGS__>::call}
 
 }  // namespace splitjoin

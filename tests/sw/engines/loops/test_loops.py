@@ -14,10 +14,10 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin.base.errors import ToolError
-from splitjoin.engines.cpu import loops as package
-from splitjoin.engines.cpu.loops import Loop, build, loops
+from splitjoin.engines import loops as package
+from splitjoin.engines.loops import Loop, build, loops
 
-from .....support.sampling import examples
+from ....support.sampling import examples
 
 LEAST, MOST = -(2**63), 2**63 - 1
 NUMBERS = st.one_of(st.integers(-3, 3), st.sampled_from([LEAST, LEAST + 1, MOST - 1, MOST]))
