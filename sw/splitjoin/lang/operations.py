@@ -3,8 +3,8 @@
 An operand is an integer column, an integer literal or another such operation. If an operand is NULL, so is the value.
 The front ends, the evaluators and the passes read `OPERATIONS`. The CPU engine compiles operations that have a template
 in `splitjoin.engines.compiled.expression_source`, and evaluates the others by NumPy. For circuits, the host computes an
-operation on columns of one stream once for each tuple; it verifies an operation on columns of both streams, unless a
-pass knows it.
+operation on columns of one stream once for each tuple; one on columns of both streams is computed in the
+circuit where `splitjoin.hls.condition` has it, and verified by the host else.
 """
 
 from __future__ import annotations
