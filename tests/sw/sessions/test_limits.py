@@ -38,15 +38,15 @@ def test_a_poll_beside_other_work_still_wakes_who_is_blocked() -> None:
         session.heartbeat(2, "r")
         pusher, _, pushed = in_thread(lambda: session.push_s(s(3)))
         blocked(session)
-        free = Event()
+        free, works = Event(), Event()
 
         def work() -> None:
             with session._lock:
+                works.set()
                 assert free.wait(60)
 
         worker, *_ = in_thread(work)
-        while session._lock.acquire(blocking=False):
-            session._lock.release()
+        assert works.wait(60)
         poller, _, polled = in_thread(session.poll)
         Event().wait(0.05)
         free.set()
