@@ -48,7 +48,7 @@ class Outputs:
         if isinstance(item, exp.Alias):
             return item.alias, None
         if isinstance(item, exp.Column):
-            return None, item.table or None
+            return None, item.table if len(item.parts) == 2 else None  # others are fields
         return item.meta.get("text"), None
 
     def merge(self, same: Sequence[Merged], how: str) -> None:

@@ -42,6 +42,8 @@ SELECT a.k, b.k, k FROM a FULL JOIN b USING (k)
 SELECT b.name, k FROM a JOIN b USING (k, name)
 SELECT a.*, b.* FROM a FULL JOIN b USING (k)
 SELECT b.k, * FROM a FULL JOIN b USING (k)
+SELECT count(*) FROM a JOIN b USING (k) JOIN c x USING (k) JOIN c y USING (k)
+SELECT s.v, r.s.v FROM (VALUES (1)) s(v) LEFT JOIN (VALUES ({'v': 2})) r(s) ON EXISTS (SELECT 1 WHERE r.s.v = s.v + 1)
 SELECT a.*, k FROM a FULL JOIN b USING (k) ORDER BY k, m, n
 SELECT a.n, b.m, c.w FROM a JOIN b JOIN c ON c.k = b.k ON a.k = b.k
 SELECT b.*, a.n FROM a LEFT JOIN b USING (name)
