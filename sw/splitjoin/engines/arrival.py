@@ -113,18 +113,15 @@ class MergedSlices(Arrivals):
         self.__dict__.update(_times=(times_r, times_s), _s_before=s_before)
 
     def times(self, side: str) -> npt.NDArray[np.int64]:
-        """As `Arrivals.times`."""
         found: npt.NDArray[np.int64] = self.__dict__["_times"][side == "s"]
         return found
 
     @property
     def s_before(self) -> npt.NDArray[np.int64]:
-        """As `Arrivals.s_before`."""
         found: npt.NDArray[np.int64] = self.__dict__["_s_before"]
         return found
 
     def split(self, n: int) -> tuple[Arrivals, Arrivals | None]:
-        """As `Arrivals.split`."""
         head, rest = super().split(n)
         if rest is None:
             return self, None
@@ -147,22 +144,18 @@ class MergedTables(Arrivals):
 
     @property
     def is_timed(self) -> bool:
-        """As `Arrivals.is_timed`."""
         return self.__dict__["_times"] is not None
 
     def times(self, side: str) -> npt.NDArray[np.int64]:
-        """As `Arrivals.times`."""
         found: npt.NDArray[np.int64] = self.__dict__["_times"][side == "s"]
         return found
 
     @property
     def ends(self) -> tuple[int, int] | None:
-        """As `Arrivals.ends`."""
         some = [times for side in "rs" if len(times := self.times(side))] if self.is_timed else []
         return (min(int(t[0]) for t in some), max(int(t[-1]) for t in some)) if some else None
 
     def positions(self, side: str) -> npt.NDArray[np.int64]:
-        """As `Arrivals.positions`."""
         found: npt.NDArray[np.int64] = self._placed[side]
         return found
 

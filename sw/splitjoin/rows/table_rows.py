@@ -84,7 +84,6 @@ class SegmentedRows(TableRows):
         return np.concatenate([s for _, s in self.__dict__["_segments"]])
 
     def parts(self, size: int) -> Iterator[TableRows]:
-        """As `TableRows.parts`."""
         whole = [(r, s) for r, s in self.__dict__["_segments"] if len(r)] or self.__dict__["_segments"][:1]
         for r, s in whole:
             yield from TableRows(r, s, (), self.items, self.work).parts(size)
@@ -118,7 +117,6 @@ class ChosenRows(TableRows):
         return np.broadcast_to(np.int64(-1), len(self))
 
     def parts(self, size: int) -> Iterator[TableRows]:
-        """As `TableRows.parts`."""
         chosen, late, before = (self.__dict__[name] for name in ("_chosen", "_late", "_before"))
         for at in range(0, max(len(chosen), 1), size):
             end = at + size

@@ -112,12 +112,10 @@ class CpuSession(BatchSession):
 
     @property
     def ends(self) -> dict[str, int]:
-        """Per stream the number of its tuples so far."""
         return self._timeline.ends
 
     @property
     def candidates(self) -> int:
-        """The number of candidate pairs that the engine has compared."""
         return self._search.candidates
 
     def region_counters(self) -> dict[str, npt.NDArray[np.int64]] | None:

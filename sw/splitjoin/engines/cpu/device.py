@@ -114,7 +114,6 @@ class CpuDevice(Device):
         return None if self._is_asked else join_tables(query, arrivals, room, self._table_work(tell))
 
     def count_pairs(self, query: Query, arrivals: Arrivals, room: int) -> int | None:
-        """As `Device.count_pairs`."""
         return counted_pairs(query, arrivals, room, self._table_work())
 
     @property
@@ -126,7 +125,6 @@ class CpuDevice(Device):
 
     @property
     def of_pairs(self) -> CpuDevice:
-        """As `Device.of_pairs`."""
         return replace(self, engine="auto") if self.engine in INTERVAL_ENGINES else self
 
     def _table_work(self, tell: Tell = untold) -> Work:

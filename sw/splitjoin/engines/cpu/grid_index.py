@@ -147,7 +147,6 @@ class IndexFinder(Finder):
         self._ends: dict[str, int] = dict.fromkeys(SIDES, 0)  # stored tuples that are in the grids
 
     def find(self, batch: Batch) -> dict[str, Found]:
-        """Per stream its probes' matches."""
         tasks, limits = self._tasks_of(batch)
         counts: dict[str, Rows] = {
             side: self._reused.array(f"counts_{side}", len(batch.windows[side][0]), np.int64) for side in SIDES}

@@ -266,7 +266,6 @@ class NestedFinder(Finder):
                          for j, levels in zip(self._tests, self._levels[side], strict=True)]
 
     def find(self, batch: Batch) -> dict[str, Found]:
-        """Per stream its probes' matches."""
         self.candidates += batch.extent[0]
         return {side: self._find(batch, side) for side in SIDES}
 

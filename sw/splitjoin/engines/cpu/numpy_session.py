@@ -69,12 +69,10 @@ class NumpySession(BatchSession):
 
     @property
     def ends(self) -> dict[str, int]:
-        """Per stream the number of its tuples so far."""
         return self._ends
 
     @property
     def candidates(self) -> int:
-        """The number of candidate pairs that the engine has compared."""
         return self._candidates
 
     def plan(self) -> str:
@@ -90,7 +88,6 @@ class NumpySession(BatchSession):
             stores.update(self._stores())
 
     def join_batch(self, part: Arrivals) -> Joined:
-        """Store the tuples of ``part``, find their partners, and expire what no later tuple sees."""
         first = dict(self._ends)
         codes = {side: self._coder.codes(side, part.table(side)) for side in SIDES}
         columns = {side: column_arrays(self._query.predicate, side, part.table(side)) for side in SIDES}

@@ -246,7 +246,6 @@ class ExpressionFinder(Finder):
         self.kernel: Kernel | None = None
 
     def find(self, batch: Batch) -> dict[str, Found]:
-        """Per stream its probes' matches."""
         parts = batch.parts(PROBES)
         return assembled(parts, batch.team.map(lambda part: self._find(batch, *part), parts))
 
@@ -339,7 +338,6 @@ class _Limited(MatchMemory):
         self._most = most
 
     def add(self, matches: int) -> None:
-        """Count ``matches`` more."""
         super().add(matches)
         if self._matches > self._most:
             raise _TooMany

@@ -150,16 +150,13 @@ class ExpressionSearch(Search):
 
     @property
     def description(self) -> str:
-        """The engine that runs, in words."""
         return f"nested loops over the expression, {self._compiler.why if self._compiler else 'by NumPy'}"
 
     @property
     def candidates(self) -> int:
-        """The number of candidate pairs that the engine has compared."""
         return self._finder.candidates
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """An estimate of the nanoseconds that one thread needs for ``arrivals``, whose windows hold ``pairs`` pairs."""
         return pairs * _PAIR_NS
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:
@@ -192,25 +189,20 @@ class PlanSearch(Search):
 
     @property
     def description(self) -> str:
-        """The engine that runs, in words."""
         return "nothing yet" if self._chosen is None else self._chosen.explain
 
     @property
     def candidates(self) -> int:
-        """The number of candidate pairs that the engine has compared."""
         return self._replaced_candidates + (0 if self._finder is None else self._finder.candidates)
 
     @property
     def work(self) -> ThreadWork | None:
-        """The counters of the threads; None unless nested loops over the keys did all work."""
         return self._work
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """An estimate of the nanoseconds that one thread needs for ``arrivals``, whose windows hold ``pairs`` pairs."""
         return arrivals * self._cost
 
     def most_threads(self, arrivals: int, pairs: int) -> float:
-        """The number of threads beyond which they would wait for each other for most of the time."""
         if not isinstance(self._chosen, GridIndex):
             return float("inf")
         found = 0.0
@@ -227,7 +219,6 @@ class PlanSearch(Search):
 
     def deferred(self, side: str, table: pa.Table, jobs: list[Job],
                  parts: int) -> tuple[list[Array], list[Array]] | None:
-        """As `Search.deferred`."""
         lanes = self._coder.deferred(side, table, jobs, parts)
         return None if lanes is None else (lanes.keys, lanes.lows + lanes.highs)
 
@@ -343,22 +334,18 @@ class VerifiedSearch(Search):
 
     @property
     def description(self) -> str:
-        """The engine that runs, in words."""
         if self._bypassed_arrivals:
             return f"nested loops over the expression, {self._all_pairs.why}"
         return f"{self._tests.description}; candidates verified, {self._verifier.why}"
 
     @property
     def candidates(self) -> int:
-        """The number of candidate pairs that the engine has compared."""
         return self._tests.candidates + self._finder.candidates
 
     def cost(self, arrivals: int, pairs: int) -> float:
-        """An estimate of the nanoseconds that one thread needs for ``arrivals``, whose windows hold ``pairs`` pairs."""
         return pairs * _PAIR_NS if self._bypassed_arrivals else self._tests.cost(arrivals, pairs)
 
     def most_threads(self, arrivals: int, pairs: int) -> float:
-        """The number of threads beyond which they would wait for each other for most of the time."""
         return float("inf") if self._bypassed_arrivals else self._tests.most_threads(arrivals, pairs)
 
     def encode(self, side: str, table: pa.Table) -> tuple[list[Array], list[Array]]:

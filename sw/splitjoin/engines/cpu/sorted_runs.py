@@ -115,7 +115,6 @@ class SortedFinder(Finder):
                 for side, by in self._by.items()}
 
     def find(self, batch: Batch) -> dict[str, Found]:
-        """Per stream its probes' matches."""
         prepare = [(of, side) for of in (self._walk_of, self._update) for side in SIDES]
         walks: dict[str, _Walk | None] = dict(zip(
             SIDES, batch.team.map(lambda task: task[0](batch, task[1]), prepare, stay=True), strict=False))

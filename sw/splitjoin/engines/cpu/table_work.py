@@ -75,7 +75,6 @@ class Work(Slices):
 
     @property
     def size(self) -> int:
-        """As `Slices.size`."""
         return self.tuning.table_rows
 
     def counts_below(self, ordered: Rows, wanted: Rows, *, equal: bool = False) -> Rows:

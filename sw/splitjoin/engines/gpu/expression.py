@@ -44,12 +44,10 @@ class GpuExpressionFinder(ExpressionFinder):
         self.loops.keep(batch)
 
     def expire(self, batch: Batch) -> None:
-        """Drop the tuples that no probe after the batch sees."""
         super().expire(batch)
         self.loops.expire(batch)
 
     def find(self, batch: Batch) -> dict[str, Found]:
-        """Per stream its probes' matches."""
         if self.code is None:
             return super().find(batch)
         self.loops.compare({side: of_expression(self.code, other_side(side)) for side in SIDES})
@@ -67,12 +65,10 @@ class GpuExpressionSearch(ExpressionSearch):
 
     @property
     def description(self) -> str:
-        """The engine that runs, in words."""
         return f"nested loops over the expression, {self._why}"
 
     @property
     def candidates(self) -> int:
-        """The number of candidate pairs that the engine has compared."""
         return self._gpu_finder.candidates + self._gpu_finder.loops.candidates
 
     def finder(self, batch: Batch) -> GpuExpressionFinder:

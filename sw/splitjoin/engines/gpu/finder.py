@@ -56,7 +56,6 @@ class GpuFinder(Finder):
         self._kept = batch
 
     def expire(self, batch: Batch) -> None:
-        """Drop the tuples that no probe after the batch sees."""
         self._store_kept()
         for side, work in self.works.items():
             work.ring.trim(batch.starts[other_side(side)])

@@ -33,12 +33,10 @@ class GpuSearch(PlanSearch):
 
     @property
     def description(self) -> str:
-        """The engine that runs, in words."""
         return "nested loops over the keys, on the GPU"
 
     @property
     def candidates(self) -> int:
-        """The number of candidate pairs that the engine has compared."""
         return self.gpu_finder.candidates
 
     def cost(self, arrivals: int, pairs: int) -> float:
