@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.cpu import CpuDevice, Tuning
 from splitjoin.engines.device import Device
+from splitjoin.engines.registry import host
+from splitjoin.engines.tuning import Tuning
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.lang.windows import Extent
@@ -37,7 +38,7 @@ _ROWS = 10_000
 #: The pairs that a task has in memory at once, about; and the most of a join that it finds in one step.
 _PAIRS, _AT_ONCE = 1 << 20, 1 << 22
 #: Plain SQL has many conditions that run once. So loops of one are compiled when NumPy has taken long for it.
-_DEVICE = CpuDevice(tuning=Tuning(compiling_seconds=4.0))
+_DEVICE = host(tuning=Tuning(compiling_seconds=4.0))
 #: The first columns of what a task gets: the number of the task that joins the row, and its side, 0 for the left.
 _TASK, _SIDE, _FIRST = 0, 1, 2
 
