@@ -86,11 +86,15 @@ class ChainMachine(RuleBasedStateMachine):
         state = self.session.snapshot() if self.folder is None else b""
         self.saved = state, self.model()
 
-    @rule(name=st.sampled_from(_NAMES), batch=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1,
-                                                       max_size=3))
-    def push(self, name: str, batch: list[tuple[int, int]]) -> None:
-        if name not in self.names or name in self.closed:
-            return
+    @rule(batches=st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=2),
+                           min_size=4, max_size=4))
+    def push(self, batches: list[list[tuple[int, int]]]) -> None:
+        """A batch to each stream that is open."""
+        for name, batch in zip(self.names, batches, strict=False):
+            if name not in self.closed:
+                self._push(name, batch)
+
+    def _push(self, name: str, batch: list[tuple[int, int]]) -> None:
         rows, at = [], self.promised[name]
         for step, value in batch:
             at += step
@@ -129,9 +133,18 @@ class ChainMachine(RuleBasedStateMachine):
             assert {name: sum(self.writer.delivered.get(name, ())) for name in self.names} == self.delivered
         self.keep()
 
+    @rule(device=st.sampled_from(_DEVICES), sure=st.integers(0, 3))
+    def crash(self, device: str, sure: int) -> None:
+        if not sure:  # else hardly a tuple lasts
+            self.go_on(device)
+
     @rule(device=st.sampled_from(_DEVICES))
-    def crash(self, device: str) -> None:
-        """The join is lost, and another one goes on from the last snapshot or epoch."""
+    def go_on_elsewhere(self, device: str) -> None:
+        self.save()
+        self.go_on(device)
+
+    def go_on(self, device: str) -> None:
+        """Open the join again behind the last snapshot or epoch."""
         if self.folder is not None:
             self.writer.close()
         self.session.close()
