@@ -238,7 +238,7 @@ class GateReader:
             self.close()
         return made
 
-    def wait(self, seconds: float | None, ends: Callable[[], bool]) -> None:
+    def wait(self, seconds: float | None, ends: Callable[[], bool] = lambda: False) -> None:
         """Wait until there is something to read, ``ends`` is true after `wake`, or ``seconds`` have passed (None: for
         ever).
         """
