@@ -56,6 +56,11 @@ def test_serve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "23,078 rows followed\n[{'price': 49}]\n"
 
 
+def test_own_kernel(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    in_process("own_kernel.py", ("--values", "60"), monkeypatch)
+    assert "alarms, as in Python" in capsys.readouterr().out
+
+
 def test_own_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     in_process("own_condition.py", ("--rows", "8", "--device", "pysim", "--output", str(tmp_path),
                                      "--testbench", "verilog"), monkeypatch)

@@ -125,6 +125,7 @@ subprocess.run(["splitjoin", "verilog", "--on", "abs(r.x - s.a) <= 10", "--schem
                 "a: int32", "-o", "core"], check=True)
 """),),
     "docs/architectures.md": (Run("circuits"),),
+    "docs/hls.md": (Run("circuits"),),
     "docs/link.md": (Run("circuits"),),
     "docs/simulation.md": (Run("circuits"),),
     "docs/tuning.md": (Run("plain"),),
