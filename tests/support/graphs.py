@@ -36,7 +36,7 @@ def _value(node: Node, args: Sequence[int], column: Callable[[Node], int]) -> in
         case "fit":
             return a
     values = {"+": a + b, "-": a - b, "*": a * b, "&": a & b, "|": a | b, "^": a ^ b, "abs": abs(a), "min": min(a, b),
-              "max": max(a, b), "=": int(a == b), "<": int(a < b), "and": a & b, "or": a | b, "not": 1 - a}
+              "fit": a, "max": max(a, b), "=": int(a == b), "<": int(a < b), "and": a & b, "or": a | b, "not": 1 - a}
     return values[node.kind]
 
 

@@ -21,7 +21,7 @@ class _Writer:
     def number(self, depth: int) -> str:
         """A whole number."""
         rng = self.rng
-        kind = rng.randrange(12 if depth else 2)
+        kind = rng.randrange(13 if depth else 2)
         if kind == 0:
             return str(rng.randint(-20, 20))
         if kind == 1 or not depth:
@@ -40,7 +40,9 @@ class _Writer:
         if kind == 9:
             return f"abs({a})"
         if kind == 10:
-            return f"(({a} & 0xffff) {rng.choice(['//', '%'])} {rng.choice([1, 2, 16])})"
+            return f"(({a} & 0xffff) {rng.choice(['//', '%'])} {rng.choice([1, 2, 3, 7, 10, 16, 100])})"
+        if kind == 11:
+            return f"(max(min({a}, 500), -500) {rng.choice(['//', '%'])} max({b} & 63, 1))"
         return f"(({a}) & {rng.randint(1, 63)})"
 
     def condition(self, depth: int) -> str:

@@ -144,6 +144,8 @@ def _bounds(node: Node, args: Sequence[tuple[Sums, Sums]], nodes: Sequence[Node]
         case "-":
             turned = _scaled(args[1], -1)
             return _each(_added, args[0][0], turned[0]), _each(_added, args[0][1], turned[1])
+        case "fit":
+            return args[0]
         case "min" | "max" | "choose":
             some = args[1:] if node.kind == "choose" else args
             return some[0][0] | some[1][0], some[0][1] | some[1][1]

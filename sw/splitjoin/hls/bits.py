@@ -116,7 +116,7 @@ class GraphBits:
         outputs += self._reset(registers)
         # From the outputs back to the inputs, through registers, chains and multipliers that something reads.
         roots, pending, read = set[int](), list(outputs), set[int]()
-        gates = list[int]()
+        gates = dict[int, int]()
         while pending:
             roots |= {x for x in pending if x > TRUE}
             gates, sources = self._network.cover(roots)
@@ -125,13 +125,17 @@ class GraphBits:
             found = [registers[n] for n in fresh if n in registers]
             found += [x for n in fresh if 2 * n in macros for x in macros[2 * n].reads]
             pending = [x for x in found if x not in roots]
+        # A gate that is read both negated and not takes two LUTs.
+        both = [x >> 1 for x in roots if x & 1 == 0 and x ^ 1 in roots and not self._network.is_source(x)]
         inverted = {x: n for n, x in registers.items() if n in read and x & 1 and self._network.is_source(x)}
         used = {id(macros[2 * n]): macros[2 * n] for n in read if 2 * n in macros}
 
         def owner(number: int) -> int:
             return bisect.bisect_right(starts, number) - 1 if number < self._end else len(starts)
 
-        luts = Counter(map(owner, gates)) + Counter(self._registered[n] for n in inverted.values())
+        luts = Counter(owner(n) for n, some in gates.items() for _ in range(some))
+        luts.update(map(owner, both))
+        luts.update(self._registered[n] for n in inverted.values())
         flip_flops = Counter(self._registered[n] for n in registers if n in read)
         chains: dict[int, list[int]] = {}
         multipliers = Counter[int]()
@@ -241,6 +245,8 @@ class GraphBits:
         """
         found: list[_Addend] = []
         for i, (a, word) in enumerate(zip(node.args, args, strict=True)):
+            while self._graph.nodes[a].kind == "fit" and self._uses[a] == 1:
+                a = self._graph.nodes[a].args[0]
             turned = i == 1 and node.kind == "-"
             inner = self._addends[a] if self._uses[a] == 1 and self._cycles[a] == cycle else []
             found += [_Addend(x.word, x.is_signed, x.negated ^ turned) for x in inner] or [

@@ -83,10 +83,6 @@ class DividingBuilder(Builder):
 
     # Operations on whole numbers and on single bits.
 
-    def _plus(self, a: int, b: int) -> int:
-        x, y = self.nodes[a], self.nodes[b]
-        return self._add("+", (a, b), x.low + y.low, x.high + y.high)
-
     def _size(self, a: int) -> int:
         node = self.nodes[a]
         return a if node.low >= 0 else self._add("abs", (a,), 0, max(-node.low, node.high))
@@ -121,10 +117,6 @@ class DividingBuilder(Builder):
         if node.low > 0 or node.high < 0:
             return self._constant(0)
         return self._add("=", (a, self._constant(0)), 0, 1)
-
-    def _not(self, a: int) -> int:
-        node = self.nodes[a]
-        return node.args[0] if node.kind == "not" else self._add("not", (a,), 0, 1)
 
     def _all(self, *bits: int) -> int:
         """1 if all ``bits`` are."""

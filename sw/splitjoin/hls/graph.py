@@ -17,13 +17,18 @@ from typing import cast
 from splitjoin.base.errors import UnsupportedError
 from splitjoin.lang.fold import Program
 from splitjoin.lang.ir import Abs, And, Arith, Call, Case, Cast, Cmp, Col, Expr, Extreme, Lit, Neg, Not, Or, text
+from splitjoin.lang.operations import OPERATIONS
 from splitjoin.lang.properties import value_range
 from splitjoin.lang.types import Bool, Float, Int
+
+from .delays import FACTOR
 
 __all__ = ["Builder", "Graph", "Node", "build_graph", "width_of"]
 
 #: File and line.
 Place = tuple[str, int]
+#: Bits of additions up to which a product with a constant is made of them, and not of a multiplier.
+_SUMS = 96
 #: Operators of comparisons, and what they are with exchanged operands.
 _COMPARED = {"=": ("=", False), "<>": ("=", True), "<": ("<", False), ">=": ("<", True)}
 
@@ -69,13 +74,15 @@ def width_of(low: int, high: int) -> int:
 
 
 def build_graph(program: Program, known: Mapping[str, int] | None = None, names: Mapping[str, str] | None = None, *,
-                stated: Container[str] = (), places: Mapping[str, Place] | None = None) -> Graph:
+                stated: Container[str] = (), places: Mapping[str, Place] | None = None,
+                builder_class: type[Builder] | None = None) -> Graph:
     """The operations of ``program``. Raises `UnsupportedError`, naming the part, for what circuits have none for.
 
     ``known``: values of columns of stream r, which are constants then. ``names``: other names of columns. ``stated``:
     steps whose values are stated to lie within the column's range. ``places``: of steps, where they are from.
+    ``builder_class``: one with more operations.
     """
-    builder = Builder(known or {}, names or {})
+    builder = (builder_class or Builder)(known or {}, names or {})
     for column, e in program.steps:
         builder.place = (places or {}).get(column.name)
         number, per = builder.number(e)
@@ -167,7 +174,10 @@ class Builder:
                 return reduce(lambda a, b: self._extreme(e.kind, a, b), values), per
             case Call(op="&" | "|" | "^"):
                 values, per = self._aligned([self.number(a) for a in e.args])
-                least, most = value_range(e)
+                # A step's range may be wider than that of its operation.
+                ranges = [value_range(e), OPERATIONS[e.op].range(e.of, *(
+                    (Fraction(n.low), Fraction(n.high)) for n in (self.nodes[v] for v in values)))]
+                least, most = max(r[0] for r in ranges), min(r[1] for r in ranges)
                 return self._add(e.op, tuple(values), int(least), int(most)), per
         raise UnsupportedError(f"circuits have no operation for {text(e)}")
 
@@ -248,12 +258,46 @@ class Builder:
             # Next to the end of a range, to be equal is smaller than to be less.
             if a.low == a.high == b.low or b.low == b.high == a.high:
                 return self._add("not", (self._add("=", args, 0, 1),), 0, 1)
-            return None
+            if b.kind == "constant":
+                return self._below(args[0], b.low)
+            return self._not(self._below(args[1], a.low + 1)) if a.kind == "constant" else None
         if a.high <= b.low or b.high <= a.low:
             return args[(a.high <= b.low) == (kind == "max")]
         if {a.kind, b.kind} == {"min", "max"} and sorted(a.args) == sorted(b.args):
             return args[b.kind == kind]
         return None
+
+    def _below(self, a: int, limit: int) -> int:
+        """``a`` is less than the constant ``limit``: without the bits that are 0 in it, and near 0 by gates alone."""
+        node = self.nodes[a]
+        if node.kind == "choose" and any(self.nodes[n].kind == "constant" for n in node.args[1:]):
+            # Of a value that a choice bounds: what is compared need not wait for the choice.
+            arms = [self._constant(int(arm.low < limit)) if (arm := self.nodes[n]).kind == "constant" else
+                    self._add("<", (n, self._constant(limit)), 0, 1) for n in node.args[1:]]
+            return self._either(node.args[0], *arms)
+        places = (limit & -limit).bit_length() - 1 if limit else 0
+        x, limit = self._shift(a, -places), limit >> places
+        constant, node = self._constant(limit), self.nodes[x]
+        if limit == 1 and node.high > 0:
+            is_zero = self._add("=", (x, self._constant(0)), 0, 1)
+            return is_zero if node.low >= 0 else self._add("or", (self._below(x, 0), is_zero), 0, 1)
+        if limit == -1 and node.high >= 0:
+            short = self._not(self._add("=", (x, constant), 0, 1))
+            return self._add("and", (self._below(x, 0), short), 0, 1)
+        return self._node(Node("<", (x, constant), 0, 1))
+
+    def _either(self, which: int, a: int, b: int) -> int:
+        """The condition ``a`` if ``which``, else ``b``."""
+        x, y = self.nodes[a], self.nodes[b]
+        if x.kind == "constant":
+            return self._add("or", (which, b), 0, 1) if x.low else self._add("and", (self._not(which), b), 0, 1)
+        if y.kind == "constant":
+            return self._add("or", (self._not(which), a), 0, 1) if y.low else self._add("and", (which, a), 0, 1)
+        return self._add("choose", (which, a, b), 0, 1)
+
+    def _not(self, a: int) -> int:
+        node = self.nodes[a]
+        return node.args[0] if node.kind == "not" else self._add("not", (a,), 0, 1)
 
     def _minus(self, a: int, b: int) -> int:
         x, y = self.nodes[a], self.nodes[b]
@@ -273,9 +317,60 @@ class Builder:
                 return self._shift(one, constant.low.bit_length() - 1)
             if constant.kind == "constant" and constant.low == 0:
                 return self._constant(0)
+            if constant.kind == "constant" and (made := self._multiple(one, constant.low)) is not None:
+                return made
+        wide = max((a, b), key=lambda n: self.nodes[n].width + (self.nodes[n].low >= 0))
+        if self.nodes[wide].width + (self.nodes[wide].low >= 0) > FACTOR and min(x.width, y.width) > 1:
+            return self._in_parts(a, b, wide)
         ends = [p * q for p, q in product((x.low, x.high), (y.low, y.high))]
         # The product of a number with itself is not negative.
         return self._add("*", (a, b), 0 if a == b and min(ends) < 0 else min(ends), max(ends))
+
+    def _multiple(self, a: int, factor: int) -> int | None:
+        """``a`` times the constant ``factor`` as shifts and few sums; None where a multiplier is better."""
+        node, digits = self.nodes[a], signed_digits(abs(factor))
+        width = width_of(*sorted((node.low * factor, node.high * factor)))
+        if node.kind == "constant" or (len(digits) - 1) * width > _SUMS:
+            return None
+        made, highest = self._constant(0), True
+        for places, digit in reversed(digits):
+            term = self._shift(a, places)
+            if highest:
+                made, highest = term, False
+            elif digit > 0:
+                made = self._plus(made, term)
+            else:
+                made = self._minus(made, term)
+        if factor < 0:
+            made = self._minus(self._constant(0), made)
+        low, high = sorted((node.low * factor, node.high * factor))
+        return self.fit(made, low, high)
+
+    def _in_parts(self, a: int, b: int, wide: int) -> int:
+        """The product of ``a`` and ``b``, of which ``wide`` has more bits than a multiplier takes: of its halves."""
+        half, other = FACTOR - 1, b if wide == a else a
+        high, low = self._shift(wide, -half), self._bits(wide, half)
+        if a == b:  # a square needs three products in place of four
+            parts = [(self._times(high, high), 2 * half), (self._times(high, low), half + 1),
+                     (self._times(low, low), 0)]
+        else:
+            parts = [(self._times(high, other), half), (self._times(low, other), 0)]
+        terms = [self._shift(n, places) for n, places in parts]
+        total = reduce(self._plus, terms)
+        x, y = self.nodes[a], self.nodes[b]
+        ends = [p * q for p, q in product((x.low, x.high), (y.low, y.high))]
+        return self.fit(total, 0 if a == b and min(ends) < 0 else min(ends), max(ends))
+
+    def _plus(self, a: int, b: int) -> int:
+        x, y = self.nodes[a], self.nodes[b]
+        return self._add("+", (a, b), x.low + y.low, x.high + y.high)
+
+    def _bits(self, a: int, places: int) -> int:
+        """The lowest ``places`` bits of ``a``."""
+        node = self.nodes[a]
+        if 0 <= node.low <= node.high < 1 << places:
+            return a
+        return self._add("bits", (a,), 0, (1 << places) - 1, places) if places else self._constant(0)
 
     def _aligned(self, values: list[tuple[int, int]]) -> tuple[list[int], int]:
         common = math.lcm(*(per for _, per in values))
@@ -293,9 +388,8 @@ class Builder:
         if e.op == "*":
             return self._times(x[0], y[0]), x[1] * y[1]
         (a, b), per = self._aligned([x, y])
-        p, q = self.nodes[a], self.nodes[b]
         if e.op == "+":
-            return self._add("+", (a, b), p.low + q.low, p.high + q.high), per
+            return self._plus(a, b), per
         if e.op == "-":
             return self._minus(a, b), per
         whole, rest = self._divided(e, a, b)
@@ -312,15 +406,6 @@ class Builder:
         places = divisor.bit_length() - 1
         return self._shift(a, -places), self._bits(a, places)
 
-    def _bits(self, a: int, places: int) -> int:
-        """The lowest ``places`` bits of ``a``."""
-        node = self.nodes[a]
-        if not places:
-            return self._constant(0)
-        if node.low >= 0 and node.high < 1 << places:
-            return a
-        return self._add("bits", (a,), 0, (1 << places) - 1, places)
-
     def _case(self, e: Case) -> tuple[int, int]:
         values, per = self._aligned([self.number(x) for x in (*e.then, e.otherwise)])
         *then, chosen = values
@@ -335,14 +420,63 @@ class Builder:
         if compared.kind == "<" and compared.args in ((a, b), (b, a)):
             lesser = (compared.args == (a, b)) == (compared is node)
             return self._extreme("least" if lesser else "greatest", *compared.args)
+        if compared.kind == "<":
+            less = compared is node  # in the branch a
+            a, b = (self._compared_difference(v, compared, less=v_less) for v, v_less in ((a, less), (b, not less)))
         x, y = self.nodes[a], self.nodes[b]
+        if compared.kind == "=" and self._changes_nothing(compared, *((a, b) if compared is node else (b, a))):
+            return b if compared is node else a
+        if x.kind == "+" and x.args[0] == b and (self.nodes[x.args[1]].low, self.nodes[x.args[1]].high) == (1, 1):
+            return self.fit(self._plus(b, which), min(x.low, y.low), max(x.high, y.high))  # the condition is added
         return self._add("choose", (which, a, b), min(x.low, y.low), max(x.high, y.high))
+
+    def _compared_difference(self, a: int, compared: Node, *, less: bool) -> int:
+        """``a`` where ``compared`` is true, if ``less``, or false: then the sign of a difference is known."""
+        node = self._unfitted(a)
+        if node.kind != "-" or node.args not in (compared.args, compared.args[::-1]):
+            return a
+        of = self.nodes[a]
+        if node.args == compared.args:
+            return self.fit(a, of.low, min(of.high, -1)) if less else self.fit(a, max(of.low, 0), of.high)
+        return self.fit(a, max(of.low, 1), of.high) if less else self.fit(a, of.low, min(of.high, 0))
+
+    def _unfitted(self, a: int) -> Node:
+        node = self.nodes[a]
+        return self._unfitted(node.args[0]) if node.kind == "fit" else node
+
+    def _changes_nothing(self, equal: Node, a: int, b: int) -> bool:
+        """True if ``b`` is ``a`` where ``equal`` compares with 0 what ``b`` adds to it, or subtracts from it."""
+        other = self._unfitted(b)
+        zeros = [n for n in equal.args if self.nodes[n].kind != "constant"]
+        return (other.kind in ("+", "-", "|", "^") and other.args[0] == a and [other.args[1]] == zeros
+                and any(self.nodes[n].kind == "constant" and self.nodes[n].low == 0 for n in equal.args))
 
     def _extreme(self, kind: str, a: int, b: int) -> int:
         p, q = self.nodes[a], self.nodes[b]
+        for one, constant in ((a, q), (b, p)):
+            # Of numbers that are equal either may be taken, so the constant with more zeros is compared with.
+            limit = max(constant.low, constant.low + 1, key=lambda n: n & -n if n else math.inf)
+            if constant.kind == "constant" and self.nodes[one].kind != "constant" and limit % 4 == 0 and (
+                    self.nodes[one].low < constant.low < self.nodes[one].high):
+                below = self._add("<", (one, self._constant(limit)), 0, 1)
+                ends = (one, self._constant(constant.low)) if kind == "least" else (self._constant(constant.low), one)
+                low, high = ((min if kind == "least" else max)(x, y) for x, y in ((p.low, q.low), (p.high, q.high)))
+                return self._add("choose", (below, *ends), low, high)
         if kind == "least":
             return self._add("min", (a, b), min(p.low, q.low), min(p.high, q.high))
         return self._add("max", (a, b), max(p.low, q.low), max(p.high, q.high))
+
+
+def signed_digits(n: int) -> list[tuple[int, int]]:
+    """The places of ``n`` > 0 and their digits 1 or −1, fewest, from the lowest place on (the non-adjacent form)."""
+    found, place = [], 0
+    while n:
+        if n & 1:
+            digit = 2 - (n & 3)
+            found.append((place, digit))
+            n -= digit
+        n, place = n >> 1, place + 1
+    return found
 
 
 def _shifted(kind: str, value: int, places: int) -> int:

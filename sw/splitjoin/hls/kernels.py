@@ -29,6 +29,7 @@ from splitjoin.lang.python.values import Value, lift
 from splitjoin.lang.python.variables import is_traced
 from splitjoin.lang.types import BOOL, EXACT, Bool, is_exact
 
+from .division import DividingBuilder
 from .graph import Graph, build_graph, width_of
 
 __all__ = ["Kernel", "Port", "compiled", "kernel"]
@@ -54,7 +55,8 @@ class Kernel:
 
     ``slots``: the state of a class, none for a function. ``graph``: operations on the numbers of ``inputs`` (stream
     *s*) and ``slots`` (*r*); its outputs are the slots' new values, the numbers of ``outputs``, and, if ``optional``,
-    a bit that is 1 where a result is given and no None.
+    a bit that is 1 where a result is given and no None. ``stated``: values whose width the source states, and ranges do
+    not prove.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Kernel:
     graph: Graph
     optional: bool = False
     source: FunctionSource | None = None
+    stated: int = 0
 
     @property
     def results(self) -> tuple[int, ...]:
@@ -119,7 +122,7 @@ class _Typed(FunctionRun):
     def _annotated(self, node: ast.AnnAssign, value: Any) -> Any:
         name = self._source.text(node.target)
         width = stated_width(name, self._source.text(node.annotation),
-                             {**self._source.fn.__globals__, **self._outer})
+                             {**self._source.fn.__globals__, **self._outer, **self._env})
         assert isinstance(self._places, Steps)
         return assigned(self._places, width, value, name)
 
@@ -168,8 +171,8 @@ def _kernel(name: str, source: FunctionSource, known: Mapping[str, Any], state: 
                                               None if p.annotation is p.empty else p.annotation, known, many=True))
                    for p in parameters)
     steps = _KernelSteps()
-    arguments: dict[str, Any] = {p.name: [_number(p, n) for n in p.names] if p.count is not None else _number(p, p.name)
-                 for p in inputs}
+    arguments: dict[str, Any] = {
+        p.name: _number(p, p.name) if p.count is None else tuple(_number(p, n) for n in p.names) for p in inputs}
     execution = _Typed(source, steps)
     own = None
     if state is not None:
@@ -183,12 +186,13 @@ def _kernel(name: str, source: FunctionSource, known: Mapping[str, Any], state: 
     outputs, values = _results(source, signature.return_annotation, known, result, steps)
     present = [result.present.expr] if isinstance(result, _Optional) else []
     program = pruned(Program(tuple(steps.steps), (*new, *values, *present)))
-    graph = build_graph(program, stated=steps.stated, places=steps.places)
+    graph = build_graph(program, stated=steps.stated, places=steps.places, builder_class=DividingBuilder)
     shaped = []
     for port, n in zip(outputs, graph.outputs[len(slots):], strict=False):
         node = graph.nodes[n]
         shaped.append(port or Port("value", Width(width_of(node.low, node.high), node.low < 0)))
-    return Kernel(name, inputs, _named(shaped), slots, graph, bool(present), source)
+    return Kernel(name, inputs, _named(shaped), slots, graph, bool(present), source,
+                  sum(column.name in steps.stated for column, _ in program.steps))
 
 
 def _number(port: Port, name: str) -> Value:

@@ -3,7 +3,9 @@
 Gates are ANDs whose operands may be negated, equal ones once (an and-inverter graph). A LUT computes a gate from a
 *cut*: up to K signals on which it depends. Each gate keeps the few cuts that are earliest and smallest (priority cuts);
 the cover starts from the earliest ones, and then takes smaller ones where that costs no time (Mishchenko, Cho,
-Chatterjee, Brayton: Combinational and sequential mapping with priority cuts, ICCAD 2007).
+Chatterjee, Brayton: Combinational and sequential mapping with priority cuts, ICCAD 2007). Where LUTs of four inputs are
+joined to wider ones by multiplexers beside them, a gate may take two, four or eight of them: later than one, but sooner
+than two in a row.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ FALSE, TRUE = 0, 1
 _CUTS = 8
 #: Rounds in which the cover is improved.
 _ROUNDS = 2
+#: Inputs of a LUT → signals of a function → LUTs that it takes, and its delay in those of one: ECP5's with PFUMX and
+#: L6MUX21, as Yosys has them with a wire of 800 ps in front of each (its abc9 library).
+_WIDE: dict[int, dict[int, tuple[int, float]]] = {4: {5: (2, 1.083), 6: (4, 1.2), 7: (8, 1.32)}}
 
 Cut = frozenset[int]
 
@@ -26,7 +31,10 @@ class LutNetwork:
     """Sources and gates. ``inputs``: of a LUT; ``ns``: its delay."""
 
     def __init__(self, inputs: int, ns: float):
-        self._inputs, self._ns = inputs, ns
+        self._wide = _WIDE.get(inputs, {})
+        self._widest = max(self._wide, default=inputs)
+        self._sizes = [self._wide.get(n, (1, 1.0)) for n in range(self._widest + 1)]
+        self._delays = [delay * ns for _, delay in self._sizes]
         self._operands: list[tuple[int, int] | None] = [None]  # of each gate; None for a source
         self._times = [0.0]
         self._cuts: list[list[Cut]] = [[frozenset()]]
@@ -90,6 +98,8 @@ class LutNetwork:
     def all(self, signals: Sequence[int]) -> int:
         """The AND of ``signals``, as a balanced tree."""
         level = list(signals) or [TRUE]
+        if self._wide and len(level) > 4:  # three comparisons of two bits fit a wide function
+            level = [self.all(level[n:n + 3]) for n in range(0, len(level), 3)]
         while len(level) > 1:
             level = [self.both(*level[n:n + 2]) if n + 1 < len(level) else level[n] for n in range(0, len(level), 2)]
         return level[0]
@@ -100,8 +110,8 @@ class LutNetwork:
         for x in self._cuts[a >> 1]:
             for y in self._cuts[b >> 1]:
                 cut = x | y
-                if len(cut) <= self._inputs and cut not in found:
-                    found[cut] = max(self._times[leaf] for leaf in cut) + self._ns
+                if len(cut) <= self._widest and cut not in found:
+                    found[cut] = max(self._times[leaf] for leaf in cut) + self._delays[len(cut)]
         kept: list[Cut] = []
         for cut in sorted(found, key=lambda c: (found[c], len(c))):
             if len(kept) < _CUTS and not any(other <= cut for other in kept):
@@ -119,25 +129,26 @@ class LutNetwork:
     def luts(self, outputs: Iterable[int]) -> tuple[int, set[int]]:
         """The number of LUTs that compute ``outputs``, and the numbers of the sources that these read."""
         gates, sources = self.cover(outputs)
-        return len(gates), sources
+        return sum(gates.values()), sources
 
-    def cover(self, outputs: Iterable[int]) -> tuple[list[int], set[int]]:
-        """The numbers of the gates that have a LUT of their own for ``outputs``, and of the sources that these read."""
-        return _Cover(self._operands, self._cuts, self._times, self._ns).of({signal >> 1 for signal in outputs})
+    def cover(self, outputs: Iterable[int]) -> tuple[dict[int, int], set[int]]:
+        """The LUTs of each gate that has some of its own for ``outputs``, and the sources that these read."""
+        found = _Cover(self._operands, self._cuts, self._times, self._sizes, self._delays)
+        return found.of({signal >> 1 for signal in outputs})
 
 
 class _Cover:
     """A cut for each gate that has a LUT of its own."""
 
     def __init__(self, operands: Sequence[tuple[int, int] | None], cuts: Sequence[Sequence[Cut]],
-                 times: Sequence[float], ns: float):
-        self._operands, self._cuts, self._ns = operands, cuts, ns
+                 times: Sequence[float], sizes: Sequence[tuple[int, float]], delays: Sequence[float]):
+        self._operands, self._cuts, self._sizes, self._delays = operands, cuts, sizes, delays
         self._times = list(times)
         self._chosen: dict[int, Cut] = {}
         self._uses: dict[int, int] = {}
 
-    def of(self, outputs: set[int]) -> tuple[list[int], set[int]]:
-        """The gates of the cover of ``outputs``, and the sources that it reads."""
+    def of(self, outputs: set[int]) -> tuple[dict[int, int], set[int]]:
+        """The gates of the cover of ``outputs`` with their LUTs, and the sources that it reads."""
         needed = self._below(outputs)
         self._chosen = {n: self._cuts[n][0] for n in needed}
         for n in outputs:
@@ -150,7 +161,7 @@ class _Cover:
                     self._improve(n, due.get(n, latest))
         used = [n for n in needed if self._uses.get(n)]
         leaves = {leaf for n in used for leaf in self._chosen[n]} | outputs
-        return used, {n for n in leaves if self._operands[n] is None}
+        return {n: self._luts(n) for n in used}, {n for n in leaves if self._operands[n] is None}
 
     def _below(self, outputs: set[int]) -> list[int]:
         """The gates that ``outputs`` depend on, operands first."""
@@ -162,19 +173,23 @@ class _Cover:
                 pending += [x >> 1 for x in self._operands[n] or () if self._operands[x >> 1] is not None]
         return sorted(found)
 
+    def _luts(self, n: int) -> int:
+        """The LUTs that the cut of gate ``n`` takes."""
+        return self._sizes[len(self._chosen[n])][0]
+
     def _use(self, n: int) -> int:
         """Count a use of gate ``n``; return the LUTs that are used for the first time."""
         if self._operands[n] is None:
             return 0
         self._uses[n] = self._uses.get(n, 0) + 1
-        return 1 + sum(map(self._use, self._chosen[n])) if self._uses[n] == 1 else 0
+        return self._luts(n) + sum(map(self._use, self._chosen[n])) if self._uses[n] == 1 else 0
 
     def _drop(self, n: int) -> int:
         """Count a use less of gate ``n``; return the LUTs that are no longer used."""
         if self._operands[n] is None:
             return 0
         self._uses[n] -= 1
-        return 0 if self._uses[n] else 1 + sum(map(self._drop, self._chosen[n]))
+        return 0 if self._uses[n] else self._luts(n) + sum(map(self._drop, self._chosen[n]))
 
     def _due(self, needed: Sequence[int], outputs: set[int], latest: float) -> dict[int, float]:
         """When each gate that is used must be there at the latest."""
@@ -182,7 +197,7 @@ class _Cover:
         for n in reversed(needed):
             if self._uses.get(n):
                 for leaf in self._chosen[n]:
-                    due[leaf] = min(due.get(leaf, latest), due.get(n, latest) - self._ns)
+                    due[leaf] = min(due.get(leaf, latest), due.get(n, latest) - self._delays[len(self._chosen[n])])
         return due
 
     def _improve(self, n: int, due: float) -> None:
@@ -193,10 +208,10 @@ class _Cover:
         costs: list[tuple[int, float, int]] = []
         cuts = self._cuts[n][:-1]
         for i, cut in enumerate(cuts):
-            time = max(self._times[leaf] for leaf in cut) + self._ns
+            time = max(self._times[leaf] for leaf in cut) + self._delays[len(cut)]
             if time > due + 1e-9:
                 continue
-            cost = sum(map(self._use, cut))
+            cost = self._sizes[len(cut)][0] + sum(map(self._use, cut))
             for leaf in cut:
                 self._drop(leaf)
             costs.append((cost, time, i))

@@ -131,7 +131,7 @@ def report_of(design: Design) -> Report:
     path = max((bits.time(n) for n in range(len(graph.nodes))), default=0.0) + REGISTERS
     return Report(kernel.name, design.family, design.clock, pipeline.ahead, pipeline.interval,
                   sum(r.luts for r in lines), sum(r.flip_flops for r in lines), sum(r.multipliers for r in lines), path,
-                  sum(node.kind == "fit" for node in graph.nodes), tuple(lines))
+                  kernel.stated, tuple(lines))
 
 
 def _resources(cost: BitCost, family: str) -> list[int]:

@@ -199,4 +199,7 @@ def _divides(e: Arith) -> bool:
 
 
 def _is_never_zero(e: Expr) -> bool:
-    return isinstance(e, Lit) and e.value != 0
+    if isinstance(e, Lit):
+        return e.value != 0
+    low, high = value_range(e)
+    return low > 0 or high < 0

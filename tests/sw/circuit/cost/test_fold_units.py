@@ -35,23 +35,32 @@ def test_equal_chains_and_unread_bits_cost_nothing() -> None:
     assert luts["Extent", "merge"] == 2 * (18 + 16)
 
 
-@pytest.mark.parametrize(("inputs", "signals", "luts"), [(4, 4, 1), (4, 5, 2), (4, 7, 2), (4, 16, 5), (6, 6, 1)])
+@pytest.mark.parametrize(("inputs", "signals", "luts"), [
+    (4, 4, 1), (4, 5, 2), (4, 7, 8), (4, 16, 7), (6, 6, 1), (6, 7, 2), (6, 16, 5)])
 def test_gates_of_many_signals(inputs: int, signals: int, luts: int) -> None:
     network = LutNetwork(inputs, 1.0)
     assert network.luts([network.all([network.source() for _ in range(signals)])])[0] == luts
 
 
 def test_rules_and_covers_of_a_network() -> None:
-    network = LutNetwork(4, 1.0)
-    a, b, c, d, e = (network.source() for _ in range(5))
+    network = LutNetwork(6, 1.0)
+    a, b, c, d, e, f, g = (network.source() for _ in range(7))
     assert network.both(a, a ^ 1) == FALSE
     assert network.either(a, TRUE) == TRUE
     assert network.differ(a ^ 1, b) == network.differ(a, b) ^ 1
     assert network.choose(a, b, network.both(a ^ 1, b)) == b
-    parity = network.differ(network.differ(a, b), network.differ(c, d))
+    parity = network.differ(network.differ(network.differ(a, b), network.differ(c, d)), network.differ(e, f))
     assert network.time(parity) == 1.0
-    assert network.luts([parity]) == (1, {x >> 1 for x in (a, b, c, d)})
-    deeper = network.choose(parity, e, a)
+    assert network.luts([parity]) == (1, {x >> 1 for x in (a, b, c, d, e, f)})
+    deeper = network.choose(parity, g, a)
     assert network.time(deeper) == 2.0
     assert network.luts([deeper, parity])[0] == 2
     assert network.luts([a, FALSE]) == (0, {a >> 1, 0})
+
+
+def test_wide_functions_of_small_luts_are_taken_where_they_are_sooner() -> None:
+    network = LutNetwork(4, 1.0)
+    early, late = [network.source() for _ in range(3)], [network.source(5.0) for _ in range(4)]
+    found = network.choose(late[0], late[1], network.choose(network.all(early), late[2], late[3]))
+    assert network.time(found) == 5.0 + 1.083  # of what is late and of one signal more
+    assert network.luts([found])[0] == 3
