@@ -1,0 +1,101 @@
+"""Kernels compiled from typed Python beside the same in Amaranth by hand: LUTs, flip-flops, multipliers and the clock.
+
+Both have one stage and interval 1, are checked against Python by simulation, mapped by Yosys for ECP5, and placed and
+routed by nextpnr. Run: python -m bench.hls [--mapped] [--only NAME …]
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+from typing import Any
+
+from amaranth.hdl import Const, Value
+from amaranth.lib import wiring
+from tests.support.random_kernels import operands, results
+from tests.testbench.kernels import check_kernel
+from tests.testbench.on_amaranth import simulate
+from tests.testbench.pauses import Stalls
+
+from bench.hls_suite.by_hand import by_hand
+from bench.hls_suite.typed import KERNELS
+from bench.place_and_route import ecp5
+from bench.place_and_route.design import part_design
+from bench.record import Recorder
+from splitjoin import hls
+
+#: Operands of each check, and kernels of a quick run.
+ROWS, _QUICK = 200, 5
+MAPPED = "Yosys, synth_lattice -family ecp5, of the part between registers: LUT4 + 2 CCU2C"
+
+
+def check(part: Any, fn: Any, rows: list[dict[str, Any]]) -> None:
+    """Simulate ``part``; its results must be those of Python."""
+    shape = part.i.payload.shape()
+    bits = len(Value.cast(part.o.payload))
+    given = [value if isinstance(value, tuple) else (value,) for value in results(fn, rows)]
+    widths = [p.width.bits for p in hls.component(fn)._design.kernel.outputs]
+    packed = [sum((int(v) & (1 << w) - 1) << sum(widths[:n]) for n, (v, w) in enumerate(zip(some, widths, strict=True)))
+              for some in given]
+    sent = [Const.cast(shape.const(row)).value for row in rows]
+
+    async def body(tb: Any) -> None:
+        await check_kernel(tb, sent, packed, Stalls(True, True, 3), latency=1, interval=1, every=False, bits=bits)
+
+    simulate(part, body)
+
+
+def rows_of(fn: Any) -> list[dict[str, Any]]:
+    """Operands that reach what random ones seldom do."""
+    rows = operands(fn, ROWS, 1)
+    rng = random.Random(2)
+    if fn.__name__ in ("Kmp", "Runs"):
+        return [{"x": rng.choice(b"aaabbc")} for _ in range(ROWS)]
+    return rows
+
+
+def measured(part: wiring.Component, *, routed: bool) -> tuple[Any, float | None]:
+    """What mapping takes, and the clock in MHz."""
+    design = part_design(part, "ecp5")
+    return ecp5.utilization(design)["part"], ecp5.route(design, device="LFE5U-25F").mhz if routed else None
+
+
+def main() -> None:
+    """All figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="five kernels, beside the committed figures")
+    parser.add_argument("--mapped", action="store_true", help="without placing and routing")
+    parser.add_argument("--only", nargs="*", help="kernels that are measured; the figures of others stay")
+    options = parser.parse_args()
+    out = Recorder("hls", quick=options.quick, part="kernels")
+    ratios = []
+    for fn in KERNELS:
+        name = fn.__name__
+        if (options.only and name not in options.only) or (options.quick and len(ratios) == _QUICK):
+            continue
+        rows = rows_of(fn)
+        for part in (hls.component(fn), by_hand(name)):
+            check(part, fn, rows)
+        report = hls.report(fn)
+        (mine, mhz), (theirs, hand_mhz) = (measured(part, routed=not (options.quick or options.mapped))
+                                           for part in (hls.component(fn), by_hand(name)))
+        ratios.append(mine.lut4 / theirs.lut4)
+        config = {"kernel": name, "predicted": report.luts}
+        out.add("ecp5_lut4", mine.lut4, "LUT4", config, MAPPED)
+        out.add("ecp5_lut4_by_hand", theirs.lut4, "LUT4", {"kernel": name}, MAPPED)
+        out.add("ecp5_ff", mine.ff, "flip-flops", config | {"predicted": report.flip_flops}, MAPPED)
+        out.add("ecp5_ff_by_hand", theirs.ff, "flip-flops", {"kernel": name}, MAPPED)
+        out.add("ecp5_dsp", mine.dsp, "MULT18X18D", config | {"predicted": report.multipliers}, MAPPED)
+        out.add("ecp5_dsp_by_hand", theirs.dsp, "MULT18X18D", {"kernel": name}, MAPPED)
+        if mhz is not None and hand_mhz is not None:
+            how = f"nextpnr-ecp5, LFE5U-25F of speed grade 6; {ecp5.versions()}"
+            out.add("ecp5_mhz", mhz, "MHz", {"kernel": name}, how)
+            out.add("ecp5_mhz_by_hand", hand_mhz, "MHz", {"kernel": name}, how)
+    out.keep_others()
+    print(f"median of compiled / by hand: {statistics.median(ratios):.3f}, most {max(ratios):.3f}")
+    print(out.write())
+
+
+if __name__ == "__main__":
+    main()
