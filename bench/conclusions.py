@@ -393,7 +393,7 @@ TOPICS = {"first_hour": "first hour", "cpu": "CPU engine", "threads": "its threa
           "large_files": "large files",
           "gpu": "GPU", "latency": "latency of a session", "soak": "an hour of it", "spark": "Spark",
           "spark_skew": "skew in Spark", "spark_sql": "plain Spark SQL", "spark_paths": "Spark's rows through Python",
-          "circuits": "circuits", "formulas": "formulas in circuits",
+          "circuits": "circuits", "formulas": "formulas in circuits", "hls": "Python functions as circuits",
           "stages": "latency by stage", "evaluation": "architectures", "routed": "their cells",
           "scalejoin": "several sources", "states": "folding circuits", "costs": "predicted cells",
           "fold_units": "units that fold",
