@@ -321,7 +321,7 @@ class Builder:
                 return made
         wide = max((a, b), key=lambda n: self.nodes[n].width + (self.nodes[n].low >= 0))
         if self.nodes[wide].width + (self.nodes[wide].low >= 0) > FACTOR and min(x.width, y.width) > 1:
-            return self._in_parts(a, b, wide)
+            return self._by_halves(a, b, wide)
         ends = [p * q for p, q in product((x.low, x.high), (y.low, y.high))]
         # The product of a number with itself is not negative.
         return self._add("*", (a, b), 0 if a == b and min(ends) < 0 else min(ends), max(ends))
@@ -346,7 +346,7 @@ class Builder:
         low, high = sorted((node.low * factor, node.high * factor))
         return self.fit(made, low, high)
 
-    def _in_parts(self, a: int, b: int, wide: int) -> int:
+    def _by_halves(self, a: int, b: int, wide: int) -> int:
         """The product of ``a`` and ``b``, of which ``wide`` has more bits than a multiplier takes: of its halves."""
         half, other = FACTOR - 1, b if wide == a else a
         high, low = self._shift(wide, -half), self._bits(wide, half)
