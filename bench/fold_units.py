@@ -146,7 +146,7 @@ def units() -> Iterator[tuple[str, str, Graph]]:
 
 def predicted(graph: Graph) -> Resources:
     """The cost of ``graph`` with registers for its outputs."""
-    return pipeline_cost("ecp5", ScheduledGraph(graph, (0,) * len(graph.nodes)))
+    return pipeline_cost("ecp5", ScheduledGraph(graph, (0,) * len(graph.nodes)), alone=True)
 
 
 class Unit(wiring.Component):

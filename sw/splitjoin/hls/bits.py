@@ -54,13 +54,14 @@ class BitCost:
 
 class GraphBits:
     """The operations of a graph, placed one by one, each in a cycle. ``inputs``: of a LUT; ``interval``: cycles for
-    which a register holds a value.
+    which a register holds a value; ``wide``: with functions of several LUTs, as mapping takes them where nothing else
+    takes as long.
     """
 
-    def __init__(self, graph: Graph, inputs: int = 4, interval: int = 1):
+    def __init__(self, graph: Graph, inputs: int = 4, interval: int = 1, *, wide: bool = False):
         self._interval, self._ahead = interval, 0.0
         self._graph = graph
-        self._network = LutNetwork(inputs, GATE)
+        self._network = LutNetwork(inputs, GATE, wide=wide)
         self._words: list[Word] = []
         self._cycles: list[int] = []
         self._macros: dict[object, _Macro] = {}

@@ -28,10 +28,10 @@ Cut = frozenset[int]
 
 
 class LutNetwork:
-    """Sources and gates. ``inputs``: of a LUT; ``ns``: its delay."""
+    """Sources and gates. ``inputs``: of a LUT; ``ns``: its delay; ``wide``: with functions of several LUTs."""
 
-    def __init__(self, inputs: int, ns: float):
-        self._wide = _WIDE.get(inputs, {})
+    def __init__(self, inputs: int, ns: float, *, wide: bool = False):
+        self._wide = _WIDE.get(inputs, {}) if wide else {}
         self._widest = max(self._wide, default=inputs)
         self._sizes = [self._wide.get(n, (1, 1.0)) for n in range(self._widest + 1)]
         self._delays = [delay * ns for _, delay in self._sizes]

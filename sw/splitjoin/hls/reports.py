@@ -101,7 +101,7 @@ def report_of(design: Design) -> Report:
     """The report of ``design``."""
     pipeline, kernel = design.pipeline, design.kernel
     graph, inputs = pipeline.graph, FAMILIES[design.family]
-    bits = GraphBits(graph, inputs, pipeline.interval)
+    bits = GraphBits(graph, inputs, pipeline.interval, wide=True)
     for cycle in pipeline.cycles:
         bits.place(cycle)
     slots = graph.outputs[:len(kernel.slots)]

@@ -21,20 +21,20 @@ __all__ = ["first_hits", "folding_emitter", "graph_cost", "merge_cost", "pipelin
            "whole_states"]
 
 
-def pipeline_cost(family: Family, pipeline: ScheduledGraph) -> Resources:
-    """The cost of the operations of ``pipeline``, with its registers."""
-    return _cost(family, pipeline.graph, pipeline.cycles)
+def pipeline_cost(family: Family, pipeline: ScheduledGraph, *, alone: bool = False) -> Resources:
+    """The cost of the operations of ``pipeline``, with its registers. ``alone``: mapped by itself."""
+    return _cost(family, pipeline.graph, pipeline.cycles, alone)
 
 
 def graph_cost(family: Family, graph: Graph) -> Resources:
     """The cost of the operations of ``graph`` alone."""
-    return _cost(family, graph, None)
+    return _cost(family, graph, None, False)
 
 
 @lru_cache(maxsize=256)
-def _cost(family: Family, graph: Graph, cycles: tuple[int, ...] | None) -> Resources:
+def _cost(family: Family, graph: Graph, cycles: tuple[int, ...] | None, alone: bool) -> Resources:
     """The cost of ``graph``, and of the registers of a pipeline with ``cycles``."""
-    bits = GraphBits(graph, inputs(family))
+    bits = GraphBits(graph, inputs(family), wide=alone)
     for n in range(len(graph.nodes)):
         bits.place(0 if cycles is None else cycles[n])
     found = bits.cost(registered=cycles is not None)

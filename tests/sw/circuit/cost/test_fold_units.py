@@ -38,7 +38,7 @@ def test_equal_chains_and_unread_bits_cost_nothing() -> None:
 @pytest.mark.parametrize(("inputs", "signals", "luts"), [
     (4, 4, 1), (4, 5, 2), (4, 7, 8), (4, 16, 7), (6, 6, 1), (6, 7, 2), (6, 16, 5)])
 def test_gates_of_many_signals(inputs: int, signals: int, luts: int) -> None:
-    network = LutNetwork(inputs, 1.0)
+    network = LutNetwork(inputs, 1.0, wide=True)
     assert network.luts([network.all([network.source() for _ in range(signals)])])[0] == luts
 
 
@@ -59,7 +59,7 @@ def test_rules_and_covers_of_a_network() -> None:
 
 
 def test_wide_functions_of_small_luts_are_taken_where_they_are_sooner() -> None:
-    network = LutNetwork(4, 1.0)
+    network = LutNetwork(4, 1.0, wide=True)
     early, late = [network.source() for _ in range(3)], [network.source(5.0) for _ in range(4)]
     found = network.choose(late[0], late[1], network.choose(network.all(early), late[2], late[3]))
     assert network.time(found) == 5.0 + 1.083  # of what is late and of one signal more
