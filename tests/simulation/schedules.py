@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..support.scheduler import Scheduler
 from .daemon import daemon
+from .flight import flights
 from .network import Network
 from .service import service
 from .sessions import common_join, session, shared
@@ -51,6 +52,8 @@ SUBJECTS = {
     "service": Subject(service, (
         "sw/splitjoin/server/service.py", *(f"sw/splitjoin/sessions/{name}.py" for name in (
             "shared/streams", "shared/epochs", "epochs/writer", "epochs/folder")))),
+    "flight": Subject(flights, ("sw/splitjoin/server/flight.py", "sw/splitjoin/server/service.py", *(
+        f"sw/splitjoin/sessions/epochs/{name}.py" for name in ("writer", "folder")))),
     "daemon": Subject(daemon, tuple(f"sw/splitjoin/link/daemon/{name}.py" for name in ("leases", "server", "client"))),
     "team": Subject(team, ("sw/splitjoin/engines/compiled/helpers.py",)),
 }

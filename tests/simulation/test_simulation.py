@@ -14,6 +14,8 @@ from splitjoin.link.daemon.client import DaemonSession
 from splitjoin.link.daemon.leases import Leases
 from splitjoin.link.daemon.server import Connection
 from splitjoin.server import JoinService
+from splitjoin.server.flight import FlightServer
+from splitjoin.sessions.epochs import EpochWriter
 from splitjoin.sessions.gate.readers import ReadySequence
 from splitjoin.sessions.results import ResultQueue
 from splitjoin.sessions.shared.chosen_pairs import ChosenPairs
@@ -56,6 +58,12 @@ def test_threads_do_what_they_should_in_any_order(name: str) -> None:
     ("common", ChosenPairs, "window", "self._own_row_ids(place)", "self._own_place()", _ENOUGH),
     ("service", JoinService, "tables", "self._streams.found()",
      "{name: query.found() for name, query in self._streams.queries.items()}", _ENOUGH),
+    # Puts that go on from elsewhere or keep their source; tuples that are not committed; rows that are lost.
+    ("flight", FlightServer, "_put", "at != have", "False", _ENOUGH),
+    at_length("flight", FlightServer, "_put", "self._service.release(stream, source)", "pass", _ENOUGH),
+    ("flight", JoinService, "position", "self._writer.delivered", "self._streams.delivered", _ENOUGH),
+    ("flight", EpochWriter, "_end_cut", "cut.undo()", "pass", _ENOUGH),
+    ("flight", EpochWriter, "_resume", "state is not None", "False", _ENOUGH),
     # Leases that do not end, of a client that died, that is idle, or whose session did not open; or that two have.
     ("daemon", Connection, "end", "self._leases.release(self._lease, discarded=True)", "pass", _ENOUGH),
     at_length("daemon", Leases, "expire", "now - lease.detached >= self._idle_timeout", "False", _MANY),

@@ -98,6 +98,7 @@ class SimulatedDisk(Disk):
         root: The folder.
         faults: What happens, by the number of the call, from 1, or by its name and its number among those of the name.
         calls: The calls so far, with their names, those of files, and the faults that came there.
+        ended: True if the process has ended, after which none of its calls has an effect.
     """
 
     def __init__(self, root: Path, chance: random.Random):
@@ -107,14 +108,14 @@ class SimulatedDisk(Disk):
         self.calls: list[str] = []
         self._tree = _Folder()
         self._handles: dict[int, _File] = {}
-        self._ended = False
+        self.ended = False
         root.mkdir()
 
     def restart(self) -> None:
         """Begin another process: it sees what the last one saw, and has none of its files open."""
         for handle in self._handles:
             os.close(handle)
-        self._handles, self._ended = {}, False
+        self._handles, self.ended = {}, False
         self.calls, self.faults, self._counts = [], {}, Counter()
 
     def cut_power(self) -> None:
@@ -219,7 +220,7 @@ class SimulatedDisk(Disk):
             raise
 
     def _call(self, name: str, path: Path, act: Callable[[], T]) -> T:
-        if self._ended:
+        if self.ended:
             raise Ended
         self._counts[name] += 1
         word = self.faults.get(len(self.calls) + 1, self.faults.get((name, self._counts[name]), ""))
@@ -234,7 +235,7 @@ class SimulatedDisk(Disk):
 
     def _fail(self, word: str) -> None:
         if word == "end":
-            self._ended = True
+            self.ended = True
             raise Ended
         if word == "stop":
             raise KeyboardInterrupt
