@@ -387,8 +387,12 @@ class Configuration(BuildParameters):
         if not self.folds:  # they say nothing of a circuit whose pairs leave
             del configuration["values"], configuration["folds"], configuration["first_hits"]
         else:
-            for part in configuration["folds"]:  # once a field of pipelines; the ABI of circuits that exist has it
-                part["lift"]["loop"] = (False,) * len(part["lift"]["cycles"])
+            for part in configuration["folds"]:  # the ABI of circuits that exist has other fields of pipelines
+                lift = part["lift"]
+                lift["loop"] = (False,) * len(lift["cycles"])
+                del lift["interval"], lift["units"], lift["writes"]
+                for graph in (lift["graph"], part["merge"]):
+                    del graph["places"]  # lines of source
         if not self.whole_states:  # it says nothing of other circuits
             del configuration["whole_states"]
         for name in ("queue", "fault_timeout"):  # they say nothing of a circuit without
