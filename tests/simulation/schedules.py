@@ -15,6 +15,7 @@ from pathlib import Path
 from ..support.scheduler import Scheduler
 from .daemon import daemon
 from .flight import flights
+from .links import link
 from .network import Network
 from .service import service
 from .sessions import common_join, session, shared
@@ -55,6 +56,8 @@ SUBJECTS = {
     "flight": Subject(flights, ("sw/splitjoin/server/flight.py", "sw/splitjoin/server/service.py", *(
         f"sw/splitjoin/sessions/epochs/{name}.py" for name in ("writer", "folder")))),
     "daemon": Subject(daemon, tuple(f"sw/splitjoin/link/daemon/{name}.py" for name in ("leases", "server", "client"))),
+    "link": Subject(link, tuple(f"sw/splitjoin/link/{name}.py" for name in ("transport", "endpoint", "daemon/server")),
+                    jumps=False),
     "team": Subject(team, ("sw/splitjoin/engines/compiled/helpers.py",)),
 }
 

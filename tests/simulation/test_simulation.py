@@ -13,6 +13,8 @@ from splitjoin.engines.compiled.helpers import Team
 from splitjoin.link.daemon.client import DaemonSession
 from splitjoin.link.daemon.leases import Leases
 from splitjoin.link.daemon.server import Connection
+from splitjoin.link.endpoint import HostEndpoint
+from splitjoin.link.transport import LinkTransport
 from splitjoin.server import JoinService
 from splitjoin.server.flight import FlightServer
 from splitjoin.sessions.epochs import EpochWriter
@@ -72,6 +74,12 @@ def test_threads_do_what_they_should_in_any_order(name: str) -> None:
     # Items that are not asked for, or not kept.
     ("daemon", Connection, "_items", "lease.pending = [rest] if len(rest) else []", "lease.pending = []", _ENOUGH),
     ("daemon", DaemonSession, "_items", "reply.header['more']", "False", _ENOUGH),
+    # Requests and replies that are lost for good; an acknowledgement that was overtaken; a board that forgot all.
+    at_length("link", HostEndpoint, "output", "self._go_back(now)", "pass", _ENOUGH),
+    ("link", HostEndpoint, "output", "out += self._frame(RequestKind.AGAIN)", "pass", _ENOUGH),
+    at_length("link", HostEndpoint, "_take", "done <= sum(request.sent is not None for request in self._pending)",
+              "True", _MANY),
+    ("link", LinkTransport, "_step", "about is not None and about.session != self._session", "False", _ENOUGH),
     # Helpers whose outcomes are not counted, or lost.
     ("team", Team, "run", "begun -= 1", "pass", _ENOUGH),
     ("team", Team, "run", "failed.append(error)", "pass", _ENOUGH),
