@@ -12,12 +12,9 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-import splitjoin
-
 from .oracle import rows_of
 from .oracle_input import R, S
-from .session_machine import SessionMachine
-from .sources_machine import DEVICES
+from .session_machine import SESSION_DEVICES, SessionMachine
 
 __all__ = ["EpochMachine"]
 
@@ -49,24 +46,25 @@ class EpochMachine(SessionMachine):
             self.committed = copy.deepcopy(self.model())
             self.files()
             if self.order == "total":
-                decided = rows_of(self.spec, self.input.sequence, flushed=False, changes=self.changes)
+                decided = rows_of(self.spec, self.input.sequence, flushed=False, changes=self.known())
                 assert self.rows[:len(decided)] == decided
 
     @precondition(lambda self: True)
-    @rule(device=st.sampled_from(list(DEVICES)), sure=st.integers(0, 3))
+    @rule(device=st.sampled_from(SESSION_DEVICES), sure=st.integers(0, 3))
     def crash(self, device: str, sure: int) -> None:
         if sure:  # else hardly a tuple lasts
             return
         self.epochs.close()
         self.input, self.changes, self.names, self.device = copy.deepcopy(self.committed)
         for tried in (device, self.device):
-            self.session = splitjoin.open(self.query, **DEVICES[tried], **self.options)
+            self.open(tried)
             epochs = self._tried(lambda: self.session.write_to(self.folder))
             if epochs is not None:
-                self.epochs, self.device = epochs, tried
+                self.epochs = epochs
                 break
         else:
             raise AssertionError("the device that had the state refuses it")
+        self.mend()
         if not self.epochs.epochs:
             self.sources = [self.session.source("rs"[source.side]) for source in self.input.sources]
             return

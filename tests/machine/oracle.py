@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from .oracle_input import Arrival, R, S
 
-__all__ = ["CONDITIONS", "Change", "Condition", "Spec", "Window", "groups_of", "rows_of"]
+__all__ = ["CONDITIONS", "Change", "Condition", "Lost", "Spec", "Window", "groups_of", "rows_of"]
 
 Row = tuple[object, ...]
 _INF = 1 << 60
@@ -71,9 +71,30 @@ class Spec:
     aggregate: bool = False
 
 
+@dataclass
+class Lost:
+    """A core of ``cores`` that stood still: of the next probe of each stream it gave the ``kept`` oldest pairs, and
+    then none. It had stored the tuples of R and of S whose row ids have these ``remainders``, known once that is told.
+    """
+
+    cores: int
+    kept: int
+    remainders: tuple[int, int] | None = None
+    first: tuple[int, int] = (0, 0)
+
+    def without(self, probe: _Stored, met: list[_Stored]) -> list[_Stored]:
+        """The tuples of ``met`` whose pairs with ``probe`` were given."""
+        if self.remainders is None:
+            return met
+        mine = [q for q in met if q.number % self.cores == self.remainders[q.at.side]]
+        given = mine[:self.kept] if probe.number == self.first[probe.at.side] else []
+        return [q for q in met if q not in mine or q in given]
+
+
 @dataclass(frozen=True)
 class Change:
-    """A change behind the first ``place`` tuples of the sequence: other windows, masked sub-windows, or a precision.
+    """A change behind the first ``place`` tuples of the sequence: other windows, masked sub-windows, a precision, a
+    core that is lost, or ``mended``: a fresh device that has all cores.
 
     ``reached`` is the least time of what could still come there, if that is later than the last tuple.
     """
@@ -83,9 +104,11 @@ class Change:
     windows: tuple[Window, Window] | None = None
     masked: tuple[frozenset[int], int] | None = None
     precision: int | None = None
+    lost: Lost | None = None
+    mended: bool = False
 
 
-@dataclass
+@dataclass(eq=False)
 class _Stored:
     """A tuple of the sequence as the join has it: its row id, its partners so far, and whether its row was given."""
 
@@ -103,6 +126,7 @@ class _Join:
         self.spec, self.changes = spec, list(changes)
         self.windows = spec.windows
         self.masked: tuple[frozenset[int], int] = frozenset(), 1
+        self.lost: list[Lost] = []
         self.stored: tuple[list[_Stored], list[_Stored]] = [], []
         self.rows: list[Row] = []
         self.now = -_INF
@@ -208,10 +232,13 @@ class _Join:
             return later or (self.spec.direction == "forward" and self.spec.allow_exact)
         return False
 
-    def _sees(self, p: Arrival, number: int, q: _Stored) -> bool:
-        window = self.windows[q.at.side]
+    def _is_masked(self, q: _Stored) -> bool:
         cores, of = self.masked
-        if q.expired or (q.number - self.begun[q.at.side]) % of in cores:
+        return (q.number - self.begun[q.at.side]) % of in cores
+
+    def _sees(self, p: Arrival, q: _Stored) -> bool:
+        window = self.windows[q.at.side]
+        if q.expired:
             return False
         if window.rows is not None and q.followers >= window.rows:
             return False
@@ -224,8 +251,11 @@ class _Join:
         met = []
         for q in self.stored[1 - at.side]:
             r, s = (p, q) if at.side == R else (q, p)
-            if self._sees(at, p.number, q) and self.spec.condition.holds(r.at.value, s.at.value):
+            if self._sees(at, q) and self.spec.condition.holds(r.at.value, s.at.value):
                 met.append(q)
+        for lost in self.lost:
+            met = lost.without(p, met)
+        met = [q for q in met if not self._is_masked(q)]
         first = [q for q in met if not q.partners]
         lone = not p.partners
         for q in met:
@@ -248,6 +278,10 @@ class _Join:
                 continue
             if change.masked is not None:
                 self.masked = change.masked
+            if change.lost is not None:
+                self.lost.append(replace(change.lost, first=(len(self.stored[R]), len(self.stored[S]))))
+            if change.mended:
+                self.lost = []
             if change.windows is not None:
                 self.now = max(self.now, change.reached)
                 self._change_windows(change.windows)

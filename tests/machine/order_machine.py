@@ -7,14 +7,13 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-import splitjoin
 from splitjoin.engines.device import STAR
 from tests.support.conformance import groups
 
 from .oracle import Change, Spec, groups_of
 from .oracle_input import R, S
-from .session_machine import SessionMachine
-from .sources_machine import DEVICES, query_of, specs
+from .session_machine import SESSION_DEVICES, SessionMachine
+from .sources_machine import query_of, specs
 
 __all__ = ["OrderMachine"]
 
@@ -23,12 +22,12 @@ class OrderMachine(SessionMachine):
     """One session of an inner join, whose items are polled: pairs of row ids, and stars."""
 
     @initialize(spec=specs(inner=True), n=st.integers(1, 4), sides=st.sampled_from([[R, S], [R, S, S]]),
-                device=st.sampled_from(list(DEVICES)))
+                device=st.sampled_from(SESSION_DEVICES))
     def begin(self, spec: Spec, n: int, sides: list[int], device: str) -> None:
-        self.spec, self.n, self.order, self.device = spec, n, f"outer({n})", device
+        self.spec, self.n, self.order = spec, n, f"outer({n})"
         self.options = {"select": ["i", "j"], "punctuation": True}
         self.query = query_of(spec, self.order)
-        self.session = splitjoin.open(self.query, **DEVICES[device], **self.options)
+        self.open(device)
         self.begin_sources(sides, None, "min", at_once=False)
         self.rows: list[Any] = []
         self.taken = 0
@@ -45,7 +44,7 @@ class OrderMachine(SessionMachine):
         for side in (R, S):
             stars = [item[2 + side] for item in self.rows if item[0] == STAR and item[1] == side]
             assert stars == [star for star, _ in groups_of(self.spec, side, self.n, self.input.sequence, flushed=False,
-                                                           changes=self.changes)]
+                                                           changes=self.known())]
 
     @rule(n=st.integers(1, 4))
     def precision(self, n: int) -> None:
@@ -60,6 +59,7 @@ class OrderMachine(SessionMachine):
         self.input.finish()
         while not self.session.finished:
             self.rows += [tuple(item) for item in self.session.poll_items()[0].tolist()]
+        self.known()
         self.session.close()
         for side in (R, S):
             assert groups(self.rows, side) == groups_of(self.spec, side, self.n, self.input.sequence, flushed=True,

@@ -12,27 +12,36 @@ from hypothesis import note, strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 import splitjoin
+from splitjoin.engines.golden import GoldenDevice
 
-from .oracle import Change, Spec, Window, rows_of
+from .mortal import MortalDevice
+from .oracle import Change, Lost, Spec, Window, rows_of
 from .oracle_input import Input, R, S
-from .sources_machine import DEVICES, SourcesMachine, query_of, selected, specs, windows
+from .sources_machine import DEVICES, SourcesMachine, query_of, selected, specs, tuples, windows
 
-__all__ = ["SessionMachine"]
+__all__ = ["SESSION_DEVICES", "SessionMachine"]
+
+#: Those between which a session moves, and, as often as two of them, one whose cores stand still.
+SESSION_DEVICES = [*DEVICES, "mortal", "mortal"]
 
 
 class SessionMachine(SourcesMachine):
     """One session in order ``total`` or ``none``, with several sources."""
 
+    #: Whether a session goes on without a core that stands still.
+    goes_on = True
+
     @initialize(spec=specs(), order=st.sampled_from(["total", "total", "none"]), early=st.booleans(),
-                sides=st.sampled_from([[R, S], [R, S], [R, S, S], [R, R, S]]), device=st.sampled_from(list(DEVICES)),
+                sides=st.sampled_from([[R, S], [R, S], [R, S, S], [R, R, S]]), device=st.sampled_from(SESSION_DEVICES),
                 delays=st.one_of(st.none(), st.tuples(st.integers(0, 4), st.integers(0, 4)),
                                  st.sampled_from([(None, 3), (2, None)])),
                 rule=st.sampled_from(["min", "spark", "max", "source"]),
                 silence=st.one_of(st.none(), st.tuples(*[st.sampled_from([None, 2, 5])] * 2)),
-                capacity=st.one_of(st.none(), st.none(), st.integers(2, 6)))
+                capacity=st.one_of(st.none(), st.none(), st.integers(2, 6)),
+                on_fault=st.sampled_from(["continue", "restart", "golden"]))
     def begin(self, spec: Spec, order: str, early: bool, sides: list[int], device: str,
               delays: tuple[int | None, int | None] | None, rule: str, silence: tuple[int | None, int | None] | None,
-              capacity: int | None) -> None:
+              capacity: int | None, on_fault: str) -> None:
         if delays is None or (None in delays and rule == "source"):
             rule = "min"
         if order == "none" and spec.aggregate and not early:
@@ -43,6 +52,8 @@ class SessionMachine(SourcesMachine):
         self.early = early and order == "none" and (spec.aggregate or spec.how not in ("inner", "semi"))
         self.spec, self.order = spec, order
         self.options: dict[str, Any] = {"select": selected(spec), "early": self.early}
+        self.goes_on = on_fault == "continue"
+        self.options["on_fault"] = GoldenDevice() if on_fault == "golden" else on_fault
         if delays is not None:
             self.options |= {"lateness": delays, "watermark": rule}
         if silence is not None:
@@ -54,9 +65,8 @@ class SessionMachine(SourcesMachine):
             self.options |= {"when_full": "shed", "shedding": splitjoin.Shedding(capacity=capacity,
                                                                                  threshold=capacity - 1)}
         self.query = query_of(spec, order)
-        self.device = device
         self.input = Input([], None)  # whose clock the session reads
-        self.session = splitjoin.open(self.query, **DEVICES[device], **self.options)
+        self.open(device)
         self.begin_sources(sides, delays, rule, at_once=order == "none", silence=silence or (None, None))
         self.rows: list[Any] = []
         self.taken = 0
@@ -65,6 +75,15 @@ class SessionMachine(SourcesMachine):
         self.saved: Any = None
         self.ended = False
         self.begun()
+
+    def open(self, device: str) -> None:
+        """Open the session."""
+        self.device, self.mortal, self.noted = device, MortalDevice(), 0
+        self.session = splitjoin.open(self.query, **self.on(device), **self.options)
+
+    def on(self, device: str) -> dict[str, Any]:
+        """The options of a device."""
+        return {"device": self.mortal} if device == "mortal" else DEVICES[device]
 
     def begun(self) -> None:
         """What else there is to do at the beginning."""
@@ -111,7 +130,7 @@ class SessionMachine(SourcesMachine):
         self.late += [*self.session.late_r()["i"].to_pylist(), *self.session.late_s()["j"].to_pylist()]
         assert sorted(self.late) == sorted(arrival.name for arrival in self.input.late)
         if self.early:
-            joined = self.input.joined(S if self.spec.how.startswith("asof") else None)
+            joined = self.input.joined(S if self.spec.aggregate or self.spec.how.startswith("asof") else None)
             known = rows_of(self.spec, joined, flushed=True)
             assert sorted(self.rows, key=str) == sorted(known, key=str)
         elif self.order == "none":
@@ -119,17 +138,47 @@ class SessionMachine(SourcesMachine):
             if self.spec.how == "inner":
                 assert sorted(self.rows, key=str) == sorted(pairs, key=str)
         else:
-            decided = rows_of(self.spec, self.input.sequence, flushed=False, changes=self.changes)
+            decided = rows_of(self.spec, self.input.sequence, flushed=False, changes=self.known())
             assert self.rows[:len(decided)] == decided
             if self.spec.how in ("inner", "semi") and not self.spec.aggregate:
                 assert self.rows == decided
 
-    @rule(device=st.sampled_from(list(DEVICES)))
-    def restart(self, device: str) -> None:
-        if self._tried(lambda: (self.session.restart(**DEVICES[device]), True)):
-            self.device = device
+    @precondition(lambda self: self.device == "mortal" and (not self.goes_on or self.order != "none"))
+    @rule(core=st.integers(0, 2), kept=st.integers(0, 1), batches=st.lists(tuples, min_size=4, max_size=4))
+    def core_stands_still(self, core: int, kept: int, batches: list[list[tuple[int, int | None]]]) -> None:
+        """While tuples come, of which some would meet those that it had stored."""
+        self.session.found_rows()  # with all that is ready
+        latest = self.mortal.latest
+        assert latest is not None
+        place = len(self.input.sequence)
+        if core not in {fault.core for fault in latest.faults} and len(latest.faults) < 2 and not any(
+                change.lost is not None and change.place == place for change in self.changes):
+            latest.leave_out(core, kept)
+            if self.goes_on:
+                self.changes.append(Change(place, lost=Lost(3, kept)))
+            for number, batch in enumerate(batches[:len(self.sources)]):
+                if not self.input.sources[number].closed:
+                    self._push(number, batch)
 
-    @rule(device=st.sampled_from(list(DEVICES)))
+    def known(self) -> list[Change]:
+        """The changes, with what cores had stored that were lost, once the session says it."""
+        unknown = [change.lost for change in self.changes if change.lost is not None and change.lost.remainders is None]
+        for lost, fault in zip(unknown, self.session.faults[self.noted:], strict=False):
+            lost.remainders, self.noted = (fault.lost_r, fault.lost_s), self.noted + 1
+        return self.changes
+
+    def mend(self) -> None:
+        """A fresh device session has all cores."""
+        self.changes = [change for change in self.known() if change.lost is None or change.lost.remainders is not None]
+        self.changes.append(Change(len(self.input.sequence), mended=True))
+
+    @rule(device=st.sampled_from(SESSION_DEVICES))
+    def restart(self, device: str) -> None:
+        if self._tried(lambda: (self.session.restart(**self.on(device)), True)):
+            self.device = device
+            self.mend()
+
+    @rule(device=st.sampled_from(SESSION_DEVICES))
     def restore_elsewhere(self, device: str) -> None:
         saved = self.session.snapshot()
         self.session.close()
@@ -137,12 +186,12 @@ class SessionMachine(SourcesMachine):
 
     def _reopen(self, device: str, saved: bytes) -> None:
         for tried in (device, self.device):
-            self.session = splitjoin.open(self.query, **DEVICES[tried], **self.options)
+            self.open(tried)
             if self._tried(lambda: (self.session.restore(saved), True)):
-                self.device = tried
                 break
         else:
             raise AssertionError("the device that had the state refuses it")
+        self.mend()
         self.reopen_sources()
 
     @rule()
@@ -151,7 +200,7 @@ class SessionMachine(SourcesMachine):
             (self.input, self.rows, self.taken, self.late, self.changes, self.names))
 
     @precondition(lambda self: self.saved is not None)
-    @rule(device=st.sampled_from(list(DEVICES)), sure=st.integers(0, 3))
+    @rule(device=st.sampled_from(SESSION_DEVICES), sure=st.integers(0, 3))
     def crash(self, device: str, sure: int) -> None:
         """The session is lost, and another one goes on from the last snapshot."""
         if sure:  # else hardly a tuple lasts
@@ -160,7 +209,7 @@ class SessionMachine(SourcesMachine):
         self.input, self.rows, self.taken, self.late, self.changes, self.names = copy.deepcopy(model)
         self._reopen(device, state)
 
-    @precondition(lambda self: self.order != "none")
+    @precondition(lambda self: self.order != "none" and self.device != "mortal")
     @rule(device=st.sampled_from(list(DEVICES)))
     def move(self, device: str) -> None:
         # Or a move is under way.
@@ -180,6 +229,8 @@ class SessionMachine(SourcesMachine):
     def window(self, both: tuple[Window, Window]) -> None:
         place = self._tried(lambda: self.session.window(tuple(map(str, both))))
         self._changed(Change(len(self.input.sequence), self.input.least_time(), windows=both), place)
+        if place is not None:
+            self.mend()
 
     def _tried(self, action: Callable[[], Any], *, always: bool = False) -> Any:
         """The value of ``action``; None if engines that decide for themselves refuse it, which changes nothing."""
@@ -215,7 +266,7 @@ class SessionMachine(SourcesMachine):
         self.ended = True
         self.finish()
         sequence = self.input.sequence if self.order == "total" else sorted(self.input.accepted)
-        answer = rows_of(self.spec, sequence, flushed=True, changes=self.changes)
+        answer = rows_of(self.spec, sequence, flushed=True, changes=self.known())
         note(f"{sequence}\n{self.changes}")
         if self.order == "total":
             assert self.rows == answer

@@ -150,6 +150,7 @@ class SharedMachine(SourcesMachine):
         """A query that was flushed has no more rows, however far the streams go on."""
         name = data.draw(st.sampled_from([name for name, query in self.queries.items() if query.end is not None]))
         assert self.session.queries[name].poll().num_rows == 0
+        assert self.session.queries[name].unread == 0
         if close:
             self.session.queries[name].close()
             del self.queries[name]

@@ -14,7 +14,7 @@ from .oracle import CONDITIONS, Spec, Window
 from .oracle_input import Input, R, S
 
 __all__ = ["AGGREGATES", "DEVICES", "SCHEMAS", "SourcesMachine", "pushed_table", "query_of", "selected", "specs",
-           "windows"]
+           "tuples", "windows"]
 
 SCHEMAS = (pa.schema([("ts", pa.int64()), ("x", pa.int64()), ("i", pa.int64())]),
            pa.schema([("ts", pa.int64()), ("a", pa.int64()), ("j", pa.int64())]))

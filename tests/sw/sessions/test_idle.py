@@ -177,3 +177,13 @@ def test_a_new_source_moves_no_watermark_before_it_speaks() -> None:
         session.source("r")
         second.push(s(1))
         assert session.late_s().num_rows == 0 and session.counters()["tuples_s"] == 1
+
+
+def test_the_place_of_its_own_stream_says_what_of_an_idle_source_is_late_where_tuples_are_joined_as_they_come() -> None:
+    """Places in arrival order: of tuples at one time, those of the source that was added first come first."""
+    with splitjoin.open(query(order="none"), "golden", lateness=(0, 0), watermark="max") as session:
+        first, second = session.source("r"), session.source("r")
+        first.idle()
+        second.push(r(5))
+        first.push(r(5))
+        assert len(session.late_r()) == 1

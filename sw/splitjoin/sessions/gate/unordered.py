@@ -86,8 +86,7 @@ class UnorderedGate(ScaleGate):
         """Note how far each stream has got: as far as its own sources that are not idle, or else as the other ones."""
         super()._advance()
         reached = self.rule.reached(self._queues, self._missing())
-        marks = {side: [(later(self.rule.mark(side, queue, reached), self._floor(side, index)),
-                         index if self._sorts[side] else 0)
+        marks = {side: [(later(self.rule.mark(side, queue, reached), self._floor(side, index)), index)
                         for index, queue in enumerate(self._queues[side]) if not queue.closed and not queue.idle]
                  for side in SIDES}
         for side in SIDES:
