@@ -118,6 +118,19 @@ def test_masks_that_no_probe_needs_are_forgotten() -> None:
         assert len(session._pipeline.changes.state()["masks"]) < 3
 
 
+def test_of_two_precisions_at_one_place_the_later_one_goes_on_elsewhere() -> None:
+    asked = query(order="outer(4)")
+    with splitjoin.open(asked, "golden", punctuation=True) as session:
+        session.precision(3)
+        session.precision(2)
+        saved = session.snapshot()
+    with splitjoin.open(asked, "golden", punctuation=True) as session:
+        session.restore(saved)
+        session.push_r(r(1, 2, 3, 4))
+        session.push_s(s(9))
+        assert [row for _, _, row, _ in session.poll_items()[0].tolist()] == [1, 3]
+
+
 @pytest.mark.parametrize("how", ["inner", "full", *map(at_length, ("left", "semi", "anti", "asof"))])
 def test_rows_of_all_kinds_are_the_same_through_a_move(how: str) -> None:
     asked = splitjoin.query(SCHEMA, SCHEMA, on="r.x = s.x", window="RANGE 5", time="ts", how=how)

@@ -19,7 +19,7 @@ from splitjoin.sessions.shared.pair_test import PairTest
 from tests.support.lagging import LaggingDevice
 from tests.support.sampling import examples
 
-from .test_shared import Feed, R, Run, S, check, rows
+from .test_shared import Feed, R, Run, S, check, rows, tuples
 
 #: Conditions of a common join, and queries that it can serve.
 COMMON = ["abs(r.x - s.y) <= 1", "r.x < s.y", "r.x = 0"]
@@ -261,6 +261,17 @@ def test_a_query_that_was_flushed_while_the_device_failed_ends_where_it_was_flus
         every = late.poll().num_rows
         assert before < before + early.poll().num_rows < every
         assert early.poll().num_rows == 0
+
+
+def test_queries_keep_their_windows_in_a_join_whose_windows_become_longer() -> None:
+    with splitjoin.share(R, S, time="t") as hub:
+        join = hub.common_join(on="r.x = s.y", window="RANGE 3", device="golden")
+        query = join.query(on="r.x = s.y", select=["r.name"])
+        join.window("RANGE 8")
+        hub.push_r(tuples("r", [1, 4], [0, 0]))
+        hub.push_s(tuples("s", [7], [0]))
+        hub.close()
+        assert query.poll()["name"].to_pylist() == ["r4.0"]
 
 
 def test_a_window_changes_while_nobody_else_reads_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:

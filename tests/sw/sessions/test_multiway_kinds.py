@@ -120,6 +120,19 @@ def test_a_heartbeat_of_a_silent_stream_lets_rows_go_on() -> None:
         assert session.counters()["2_waiting"] < 2
 
 
+def test_rows_wait_for_those_of_their_time_that_are_decided_later() -> None:
+    """The row of a tuple of a without a partner comes first at its time, and is decided when b has passed it."""
+    select = made(chain(["left", "inner"], [">=", ">="])[0], "abc", [2, 2, 9])
+    with splitjoin.open_multiway(select, "golden") as session:
+        session.push("a", pa.table([[4, 5], [1, 2]], schema=SCHEMA))
+        session.push("b", pa.table([[5], [1]], schema=SCHEMA))
+        session.push("c", pa.table([[1], [0]], schema=SCHEMA))
+        session.heartbeat(7)
+        found = session.poll().to_pylist()
+        found += session.flush().to_pylist()
+        assert [(row["at"], row["bt"]) for row in found] == [(5, None), (4, 5)]
+
+
 def test_times_with_a_zone() -> None:
     schema = pa.schema([("t", pa.timestamp("us", "UTC")), ("v", pa.int64())])
     text = "SELECT a.v, b.v AS w, c.v AS x FROM a{} JOIN b ON a.v = b.v JOIN c ON a.v = c.v"

@@ -375,6 +375,24 @@ def test_mistakes_are_named() -> None:
         hub.push_s(pa.table({"t": [1], "y": pa.array([None], pa.int32())}))
 
 
+def test_nothing_is_kept_for_a_query_that_ended_before_a_snapshot() -> None:
+    def opened() -> tuple[SharedStreams, SharedQuery]:
+        hub = splitjoin.share(R, S, time="t")
+        return hub, hub.query(on="TRUE", window="ROWS 1")
+
+    hub, ended = opened()
+    with hub:
+        ended.flush()
+        saved = hub.snapshot()
+    hub, ended = opened()
+    with hub:
+        hub.restore(saved)
+        hub.query(on="TRUE", window="ROWS 1")
+        hub.push_r(rows("r", 3))
+        hub.close_s()
+        assert (ended.unread, hub.counters()["unread"]) == (0, 3)
+
+
 def test_readers_of_a_gate() -> None:
     gate = splitjoin.ScaleGate(R, S, time="t")
     one = gate.reader()

@@ -99,10 +99,9 @@ class ReadySequence:
     @contextmanager
     def beginning(self) -> Iterator[None]:
         """Readers that are made within the context begin at one place, though tuples may become ready meanwhile, as a
-        source is silent for too long.
+        source is silent for too long. No other thread may know the sequence yet.
         """
-        with self._changed:
-            self._begin = self.end
+        self._begin = self.end
         try:
             yield
         finally:
@@ -274,6 +273,5 @@ class GateReader:
 
     def restore(self, state: GateState) -> None:
         """Continue from ``state``, at the place where this reader is."""
-        self.frontier = None if state.frontier is None else state.frontier[0]
         if all(state.finished.values()):
             self.close()
