@@ -20,6 +20,7 @@ from .network import Network
 from .service import service
 from .sessions import common_join, session, shared
 from .teams import team
+from .tiers import tiers
 
 __all__ = ["SUBJECTS", "Failure", "Subject", "run"]
 
@@ -58,6 +59,7 @@ SUBJECTS = {
     "daemon": Subject(daemon, tuple(f"sw/splitjoin/link/daemon/{name}.py" for name in ("leases", "server", "client"))),
     "link": Subject(link, tuple(f"sw/splitjoin/link/{name}.py" for name in ("transport", "endpoint", "daemon/server")),
                     jumps=False),
+    "tiers": Subject(tiers, tuple(f"sw/splitjoin/engines/cpu/{name}.py" for name in ("tiered", "compilation"))),
     "team": Subject(team, ("sw/splitjoin/engines/compiled/helpers.py",)),
 }
 
