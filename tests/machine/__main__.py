@@ -13,10 +13,11 @@ from .chain_machine import ChainMachine
 from .epoch_machine import EpochMachine
 from .order_machine import OrderMachine
 from .session_machine import SessionMachine
+from .shared_epoch_machine import SharedEpochMachine
 from .shared_machine import SharedMachine
 
 MACHINES = {"session": SessionMachine, "order": OrderMachine, "shared": SharedMachine, "epochs": EpochMachine,
-            "chain": ChainMachine}
+            "shared-epochs": SharedEpochMachine, "chain": ChainMachine}
 
 
 def main() -> int:

@@ -53,6 +53,10 @@ class SharedMachine(SourcesMachine):
         self.joins: dict[str, Window] = {}
         self.made = 0
         self.saved: Any = None
+        self.begun()
+
+    def begun(self) -> None:
+        """What else there is to do at the beginning."""
 
     def opened(self) -> Any:
         """Shared streams without queries that retain all."""
@@ -236,6 +240,12 @@ class SharedMachine(SourcesMachine):
         if sure:  # else hardly a tuple lasts
             return
         state, model = self.saved
+        self.open_again(model, device)
+        self.session.restore(state)
+        self.reopen_sources()
+
+    def open_again(self, model: Any, device: str) -> None:
+        """Open streams with the queries of ``model``."""
         self.input, self.queries, self.joins, self.names, self.made = copy.deepcopy(model)
         self.session = self.opened()
         self.session_joins = {
@@ -243,8 +253,6 @@ class SharedMachine(SourcesMachine):
             for name, window in self.joins.items()}
         for query in self.queries.values():
             self.add(query, device)
-        self.session.restore(state)
-        self.reopen_sources()
 
     def teardown(self) -> None:
         if getattr(self, "session", None) is None:
