@@ -7,6 +7,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import grpc
 import psutil
@@ -14,11 +16,13 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
-from .clients import MAPPED, A, Server, act, config, offers, own_memory, put
+from .clients import MAPPED, A, Server, act, config, offers, orders, own_memory, put
 from .raw import call, packed
 
 #: Bytes of a statement's memory, and of a put's batch.
 MEMORY, BATCH = 200_000_000, 8_000_000
+#: Rows of a put, and tuples that a query may have to join.
+ROWS, UNREAD = 500, 2000
 #: MiB that the server may hold beside one batch on the wire and one unpacked.
 SPARE = 200
 
@@ -181,3 +185,87 @@ def test_many_clients_are_served_or_refused_and_none_is_forgotten(served: Server
             assert time.monotonic() < deadline
     for one in silent:
         one.close()
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with low limits on rows, whose query is slow."""
+    path = config(tmp_path_factory.mktemp("small"), more=f"[limits]\nput_rows = {ROWS}\nunread = {UNREAD}")
+    path.write_text(path.read_text().replace('window = "RANGE 20"', 'window = "RANGE 20"\ndevice = "golden"'))
+    with Server(path) as server:
+        yield server
+
+
+def test_rows_of_a_put_are_counted_before_they_are_unpacked(small: Server) -> None:
+    with small.client() as client:
+        before = act(client, "position", stream="orders")
+        batch = orders(0, ROWS + 1)
+        lying = packed(orders(0, ROWS), None)
+        lying[1] = lying[1].replace(ROWS.to_bytes(8, "little"), (2**40).to_bytes(8, "little"))
+        for messages, said in ((packed(batch, None), f"{ROWS + 1:,}"), (packed(batch, "zstd"), f"{ROWS + 1:,}"),
+                               (lying, f"{2**40:,}")):
+            with pytest.raises(grpc.RpcError) as caught:
+                call(small, "DoPut", messages)
+            assert caught.value.details() == f"a batch must have at most {ROWS:,} rows (put_rows of [limits]), but " \
+                                             f"one has {said}; put smaller ones"
+        assert act(client, "position", stream="orders") == before
+
+
+def test_puts_wait_for_the_slowest_query(small: Server) -> None:
+    most, ended = 0, threading.Event()
+
+    def put_all() -> None:
+        try:
+            with small.client() as client:
+                for at in range(0, 5 * UNREAD, ROWS):
+                    put(client, orders(at, at + ROWS), "orders")
+                    put(client, offers(at, at + ROWS), "offers")
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=put_all)
+    thread.start()
+    with small.client() as client:
+        while not ended.wait(0.005):
+            most = max(most, act(client, "status")["streams"]["unread"])
+    thread.join()
+    assert UNREAD // 2 < most <= UNREAD + 2 * ROWS  # a put makes as many tuples of the other stream ready
+
+
+def test_a_process_of_statements_can_write_no_file(small: Server, tmp_path: Path) -> None:
+    with small.client() as client:
+        def answer(sql: str) -> pa.Table:
+            return client.do_get(fl.Ticket(json.dumps({"sql": sql}).encode())).read_all()
+
+        answer("SELECT 1")  # the process is there, and waits for the next one
+        workers = psutil.Process(small.process.pid).children()
+        assert workers
+        for worker in workers:
+            assert worker.rlimit(psutil.RLIMIT_FSIZE) == worker.rlimit(psutil.RLIMIT_CORE) == (0, 0)
+            assert 0 < worker.rlimit(psutil.RLIMIT_AS)[1] < 10**10
+        with pytest.raises(fl.FlightError, match="a statement must be a SELECT over near, equal, but: "):
+            answer(f"COPY (SELECT 1) TO '{tmp_path / 'rows.csv'}'")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.long
+def test_puts_wait_for_the_other_stream(served: Server) -> None:
+    """A stream that delivers nothing keeps the tuples of the other one from their queries."""
+    rows, limit = 600_000, 1 << 22
+    started = threading.Event()
+
+    def put_all() -> None:
+        with served.client() as client, suppress(pa.ArrowException):  # the server ends before the last put is taken
+            for at in range(0, 2 * limit, rows):
+                put(client, orders(at, at + rows), "orders")
+                started.set()
+
+    thread = threading.Thread(target=put_all, daemon=True)
+    thread.start()
+    started.wait(60)
+    with served.client() as client:
+        seen = list[int]()
+        while len(seen) < 10 or seen[-1] != seen[-10]:
+            seen.append(act(client, "position", stream="orders")["delivered"])
+            time.sleep(0.2)
+        assert limit <= seen[-1] < limit + rows
