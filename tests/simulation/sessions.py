@@ -140,18 +140,20 @@ def _shared(scheduler: Scheduler, *, has_common: bool) -> None:
             (streams.close_r if side == "r" else streams.close_s)()
 
         def push_both() -> None:
-            for number in range(n):
-                streams.push_r(tuples("r", [number]))
-                streams.push_s(tuples("s", [number]))
-            streams.close()
+            for batch in batches(scheduler, n):
+                streams.push_r(tuples("r", batch))
+                streams.push_s(tuples("s", batch))
+            streams.close_r()
+            streams.close_s()
 
         def poll(name: str) -> None:
             for batch in queries[name]:
                 found[name].extend(given(batch))
 
         def change() -> None:
-            for _ in range(4):
-                name, length = "a" if has_few else chance.choice(list(queries)), chance.randint(1, LONG)
+            for at in range(4):
+                name = "a" if has_few else chance.choice(list(queries))
+                length = chance.choice([chance.randint(1, LONG), (1, LONG)[at % 2]])
                 try:
                     if has_common and not has_few and chance.random() < 0.5:
                         of.window(f"RANGE {length + LONG}")  # within which those of the queries lie
@@ -166,6 +168,8 @@ def _shared(scheduler: Scheduler, *, has_common: bool) -> None:
             with of.query(on="r.x = s.a", window=f"RANGE {LONG}", name="c", **device) as query:
                 for _ in range(chance.randint(0, 3)):
                     later.extend(given(query.poll()))
+                if chance.random() < 0.5:
+                    later.extend(given(query.flush()))
             possible = [rows(n, lambda side, number: LONG, first) for first in range(2 * n + 1)]
             assert any(later == one[:len(later)] for one in possible), later
 
@@ -174,7 +178,7 @@ def _shared(scheduler: Scheduler, *, has_common: bool) -> None:
             streams.counters()
 
         if has_few:  # so that each is often where another one is
-            together(scheduler, push_both, lambda: poll("b"), change)
+            together(scheduler, push_both, lambda: poll("b"), chance.choice([change, change, come_and_go]))
             poll("a")
         else:
             together(scheduler, lambda: push("r"), lambda: push("s"), lambda: poll("a"), lambda: poll("b"),

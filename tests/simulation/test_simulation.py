@@ -26,6 +26,7 @@ from splitjoin.sessions.gate.readers import ReadySequence
 from splitjoin.sessions.results import ResultQueue
 from splitjoin.sessions.shared.chosen_pairs import ChosenPairs
 from splitjoin.sessions.shared.query import SharedQuery
+from splitjoin.sessions.shared.scan import Cursor
 from splitjoin.sessions.shared.streams import SharedStreams
 from splitjoin.sessions.work_lock import WorkLock
 
@@ -52,6 +53,8 @@ def test_threads_do_what_they_should_in_any_order(name: str) -> None:
     # Locks that are not taken.
     ("service", JoinService, "tables", "self._writing", _NO_LOCK, _ENOUGH),
     ("common", ChosenPairs, "work", "self._scan.lock", _NO_LOCK, _ENOUGH),
+    at_length("common", ChosenPairs, "window", "self._scan.lock", _NO_LOCK, _MANY),
+    at_length("common", Cursor, "finish", "self.scan.lock", _NO_LOCK, _MANY),
     ("shared", ReadySequence, "read", "self._changed", _NO_LOCK, _ENOUGH),
     ("shared", SharedStreams, "_push", "self._lock", _NO_LOCK, _ENOUGH),
     # Threads that are not woken.
