@@ -53,6 +53,8 @@ _MEANINGS = {
 _FURTHER = (
     ("`atJ_N`", "sum tests ([sums](circuits.md#sums))", "the key of the other stream for which axis N of sum test J is "
      "0, modulo 2^bits; `sums` of `configuration` has the axes"),
+    ("`keyN`", "formula tests ([formulas](circuits.md#formulas))", "a probe's own key, which is also its key to be "
+     "stored: it is on the link once"),
     ("`limitJ`", "sum tests whose limit a column gives", "the sum of the axes, and of the stored tuple's added key if "
      "it has one, must be less"),
     ("`cellN`", "cores of kind `bucket` ([with an index](circuits.md#with-an-index))", "the cell of the tuple's key of "

@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "circuit": "base lang plan engines hls",
     "link": "base lang engines circuit",
     "hw": "base lang hls circuit link",
-    "sim": "base lang engines circuit link hw",
+    "sim": "base lang engines hls circuit link hw",
     "boards": "base circuit link hw sim",
     "tables": "base lang",
     "rows": "base lang engines circuit tables",

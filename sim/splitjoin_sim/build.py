@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import splitjoin_hw as hw
-from splitjoin import circuit, link
+from splitjoin import circuit, hls, link
 from splitjoin.base import version as own_version
 from splitjoin.base.cache import find, making, place, publish
 from splitjoin.base.errors import ToolError
@@ -164,6 +164,6 @@ def _design() -> str:
 
 def _sources() -> list[Path]:
     """The sources that the Verilog of a configuration depends on: those of the circuits, and those they import."""
-    folders = (hw.__path__[0], circuit.__path__[0], link.__path__[0])
+    folders = (hw.__path__[0], hls.__path__[0], circuit.__path__[0], link.__path__[0])
     return [*(path for folder in folders for path in sorted(Path(folder).rglob("*.py"))),
             *(Path(str(module.__file__)) for module in (fold, own_version, schema))]

@@ -91,16 +91,16 @@ def _low_latency() -> Harness:
 PROOFS: tuple[Proof, ...] = (
     Proof("two cores of handshake join", _handshake, 24, inductive=False, search=24, first=16, quick=False, faults=(
         Fault(_ONCE, HandshakeCore, 'does["ack"]', "Const(0)"),
-        Fault(_LATE, HandshakeCore, '(kinds["s"] == Message.EXPIRE) & (r.length != 0)',
-              '(kinds["s"] == Message.EXPIRE)'),
+        Fault(_LATE, HandshakeCore, '(kinds["s"] == CoreMessage.EXPIRE) & (r.length != 0)',
+              '(kinds["s"] == CoreMessage.EXPIRE)'),
         Fault(_ALL, HandshakeCore, 's.drop.eq((deleting != 0) | does["expire_s"])',
               's.drop.eq(does["send_s"] | does["expire_s"])'),
     )),
     Proof("two cores of a cascade", _cascade, 24, inductive=False, search=24, first=16, quick=False, faults=(
         Fault(_ONCE, HandshakeCore, "(received == 0)", "Value.cast(1)"),
         Fault(_ONCE, HandshakeCore, 'Mux(does["tell_s"], s.left, received + 1)', 'Mux(does["tell_s"], s.left, 1)'),
-        Fault(_LATE, HandshakeCore, '(kinds["s"] == Message.EXPIRE) & (r.length != 0)',
-              '(kinds["s"] == Message.EXPIRE)'),
+        Fault(_LATE, HandshakeCore, '(kinds["s"] == CoreMessage.EXPIRE) & (r.length != 0)',
+              '(kinds["s"] == CoreMessage.EXPIRE)'),
         Fault(_ALL, HandshakeCore, 's.drop.eq((deleting != 0) | does["expire_s"])',
               's.drop.eq(does["send_s"] | does["expire_s"])'),
     )),

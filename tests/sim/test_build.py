@@ -67,14 +67,15 @@ def test_a_failed_build_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_the_key_of_a_model_covers_every_module_that_its_verilog_depends_on() -> None:
-    """Otherwise a model made before one of them changed would still be used. Errors are in no Verilog."""
+    """Otherwise a model made before one of them changed would still be used. Errors and locks are in no Verilog."""
     covered = {path.resolve() for path in build._sources()}
     circuits = sorted(Path(hw.__path__[0]).rglob("*.py"))
     assert {path.resolve() for path in circuits} <= covered
     for path in circuits:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.level == 0 and (
-                    node.module or "").startswith("splitjoin") and node.module != "splitjoin.base.errors":
+                    node.module or "").startswith("splitjoin") and node.module not in ("splitjoin.base.errors",
+                                                                              "splitjoin.base.threads"):
                 imported = importlib.import_module(node.module or "").__file__
                 assert imported is not None and Path(imported).resolve() in covered, f"{path.name}: {node.module}"
 

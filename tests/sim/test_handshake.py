@@ -62,8 +62,8 @@ def test_full_windows_do_not_block(links: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 FAULTS = {"no ACK rule": ("(deleting != 0) | does['expire_s']", "does['send_s'] | does['expire_s']"),
-          "an expiry that does not wait": ("(kinds['s'] == Message.EXPIRE) & (r.length != 0)",
-                                           "kinds['s'] == Message.EXPIRE")}
+          "an expiry that does not wait": ("(kinds['s'] == CoreMessage.EXPIRE) & (r.length != 0)",
+                                           "kinds['s'] == CoreMessage.EXPIRE")}
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -124,7 +124,7 @@ def test_the_registers_hold_what_was_written() -> None:
 def test_candidates_are_verified() -> None:
     r, s = tables(100, 5)
     of = query("none", on="abs(r.x - s.a) <= 2 AND r.y * s.b % 3 = 1", window="ROWS 20", time=None)
-    with device("pysim", capacity=32, **SMALL).open(of) as session:
+    with device("pysim", capacity=32, verify="host", **SMALL).open(of) as session:
         session.push(arrivals(of, r, s))
         found, matches = session.flush(), session.counters()["matches"]
     assert_conforms(found, run(GoldenDevice(), of, r, s), "none")

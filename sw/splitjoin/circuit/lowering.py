@@ -248,22 +248,25 @@ def phases(predicate: Expr, parameters: CircuitParameters) -> Iterator[tuple[str
 
 
 def _phases(predicate: Expr, parameters: CircuitParameters) -> Iterator[tuple[str, str, CircuitPhase]]:
-    shared = compiled(predicate, _BESIDE)
-    core = choose_core(shared.plan, parameters)
-    made = _BESIDE
-    if not core.index and shared.computed:
-        made = _INSTEAD
-        core = choose_core(compiled(predicate, made).plan, parameters)
-    # What a formula computes needs no tests that are implied, unless an index finds candidates by them.
-    computed = () if core.index or parameters.verify == "host" else tuple(
-        part for part in conjuncts(shared.plan.residual) if not not_computed(part))
-    tested = joined(part for part in conjuncts(predicate) if part not in computed) or Lit(BOOL, True)
     seen: list[tuple[str, str, CircuitPhase]] = []
 
     def observe(step: Pass[object, object] | None, phase: Phase) -> None:
+        if step is None:
+            seen.clear()  # it begins anew
         seen.append(("", "", phase) if step is None else (step.name, step.what, phase))
 
-    plan = _circuit_plan(compiled(tested, made, observe), core)
+    made, shared = _BESIDE, compiled(predicate, _BESIDE, observe)
+    residual, core = shared.plan.residual, choose_core(shared.plan, parameters)
+    if not core.index and shared.computed:
+        made, shared = _INSTEAD, compiled(predicate, _INSTEAD, observe)
+        core = choose_core(shared.plan, parameters)
+    # What a formula computes needs no tests that are implied, unless an index finds candidates by them.
+    computed = () if core.index or parameters.verify == "host" else tuple(
+        part for part in conjuncts(residual) if not not_computed(part))
+    if computed:
+        tested = joined(part for part in conjuncts(predicate) if part not in computed) or Lit(BOOL, True)
+        shared = compiled(tested, made, observe)
+    plan = _circuit_plan(shared, core)
     yield from seen
     plan = replace(plan, predicate=predicate, residual=joined((*computed, *conjuncts(plan.residual))))
     for step in PASSES:

@@ -109,7 +109,7 @@ def rows_at_once(query: Query, device: Device, incoming: Arrivals, room: int, te
     """
     timed = query.window_r.length is not None or query.window_s.length is not None
     # Without windows of time, sorting both tables once takes half as long as a state for each key.
-    if query.aggregates and timed and (interval_engine(query, device) or states_leave(query, device)):
+    if query.aggregates and timed and interval_engine(query, device):
         return None
     found = device.join_tables(query, incoming, room, tell)
     match found:

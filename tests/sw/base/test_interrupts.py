@@ -40,7 +40,7 @@ def pressed(folder: Path, at: str, *program: str) -> subprocess.CompletedProcess
 @pytest.mark.parametrize("program", [("splitjoin",), ("-m", "splitjoin")], ids=str)
 @pytest.mark.parametrize(("at", "said"), [
     ("numpy", ""), ("pyarrow", ""), ("splitjoin.circuit.tuner", ""), ("splitjoin.cli.running", ""),
-    ("numba", "splitjoin: interrupted\n")])
+    ("pyarrow.pandas_compat", "splitjoin: interrupted\n")])
 def test_the_command_ends_quietly(folder: Path, program: tuple[str, ...], at: str, said: str) -> None:
     before = sorted(os.listdir(folder))
     done = pressed(folder, at, *program)

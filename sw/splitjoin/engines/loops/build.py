@@ -92,7 +92,7 @@ def _compiler() -> list[str]:
     if own := os.environ.get("CXX", "").split():
         return own
     if importlib.util.find_spec("ziglang") is not None:
-        return [sys.executable, "-m", "ziglang", "c++"]
+        return [sys.executable, "-P", "-m", "ziglang", "c++"]
     for name in ("c++", "g++", "clang++"):
         if (found := shutil.which(name)) is not None:
             return [found]

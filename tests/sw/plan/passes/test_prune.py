@@ -26,7 +26,7 @@ def _schemas(type_: pa.DataType) -> tuple[pa.Schema, pa.Schema]:
 def test_a_circuit_has_no_tests_that_exclude_nothing() -> None:
     """Products of 16 bits that are bounded by the range of other products exclude 1 of 2^32 pairs."""
     band = "abs(r.x - s.a) <= 200"
-    parameters = CircuitParameters(cores=2, capacity=32)
+    parameters = CircuitParameters(cores=2, capacity=32, verify="host")
     sizes = []
     for on in (band, f"{band} AND r.x * s.b > r.y * s.a"):
         query = splitjoin.query(*_schemas(pa.int16()), on=on, window="ROWS 64")
