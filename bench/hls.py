@@ -56,7 +56,7 @@ def rows_of(fn: Any) -> list[dict[str, Any]]:
 
 
 def measured(part: wiring.Component, *, routed: bool) -> tuple[Any, float | None]:
-    """What mapping takes, and the clock in MHz."""
+    """Cells of ``part`` after mapping for ECP5, and its clock in MHz if it is ``routed``."""
     design = part_design(part, "ecp5")
     return ecp5.utilization(design)["part"], ecp5.route(design, device="LFE5U-25F").mhz if routed else None
 

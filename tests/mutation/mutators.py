@@ -112,7 +112,7 @@ class _Finder(ast.NodeVisitor):
             self.visit(one)
         self._functions.pop()
 
-    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815  # ast.NodeVisitor looks for this name
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         for one in node.body:

@@ -89,7 +89,8 @@ class Copy:
             return Outcome(mutant, "")
         failed = _FAILED.search(said)
         if failed is None:
-            return Outcome(mutant, "no end" if status < 0 else "no start")
+            said = " ".join(said.split())[-300:]
+            return Outcome(mutant, f"ended by signal {-status}: {said}" if status < 0 else f"no start: {said}")
         took = re.search(rf"^CPU ([0-9.]+) {re.escape(failed[1])}$", said, re.MULTILINE)
         return Outcome(mutant, failed[1], float(took[1]) if took else 0.0)
 

@@ -65,7 +65,6 @@ def test_each_planted_fault_is_still_a_change_of_the_code() -> None:
         assert finders_of(ROOT, one.file)
 
 
-@pytest.mark.long  # among all tests a signal ended its processes, and nobody knows yet why; alone they end
 def test_a_fault_is_found_or_survives() -> None:
     file, mirror = "sw/splitjoin/link/frames.py", "tests/sw/link/test_frames.py"
     source = (ROOT / file).read_text()

@@ -42,7 +42,7 @@ class OneUser(GoldenDevice):
             self.sessions -= 1
             close()
 
-        made.close = closed  # type: ignore[method-assign]
+        made.close = closed  # type: ignore[method-assign]  # counted for this session alone
         return made
 
     def made(self, query: Query) -> Session:

@@ -56,7 +56,7 @@ class _Line(Line):
         self._now = scheduler.now
         self._held = {"down": b"", "up": b""}
         reply = board.reply
-        board.reply = lambda: self._frames("up", reply())  # type: ignore[method-assign]
+        board.reply = lambda: self._frames("up", reply())  # type: ignore[method-assign]  # this board alone is behind the line
 
     def now(self) -> float:
         """The time, at which all that was due has happened."""

@@ -83,7 +83,7 @@ def run(name: str, seeds: Iterable[int]) -> Iterator[Failure]:
         scheduler = Network(seed, traced=subject.traced, jumps=subject.jumps)
         with _folder() as folder, _without_collections():
             try:
-                scheduler.run(lambda scheduler=scheduler, folder=folder: subject.act(scheduler, folder))  # type: ignore[misc]
+                scheduler.run(lambda scheduler=scheduler, folder=folder: subject.act(scheduler, folder))  # type: ignore[misc]  # of defaults
             except Exception:
                 yield Failure(traceback.format_exc(), tuple(scheduler.history),
                               f"python -m tests.simulation {name} --seed {seed} --seeds 1")

@@ -278,7 +278,7 @@ def _sample(groups: Groups, side: Side, most: int) -> tuple[Rows, int]:
 
 def pairs_of(way: Way, condition: Condition, groups: Groups, visible: Spans, take: Callable[[Rows, Rows], T],
              work: Work, most: float = math.inf) -> tuple[list[T], int]:
-    """What ``take`` makes of the row ids (r, s) of all pairs, part by part, by ``way``; and the number of candidates.
+    """The results of ``take`` for the row ids (r, s) of all pairs, part by part, by ``way``; and how many candidates.
 
     Threads call ``take`` at the same time. Raises `TooMany` once there are more candidates than ``most``.
     """

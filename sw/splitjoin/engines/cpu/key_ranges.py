@@ -284,7 +284,9 @@ def _partitioned(counts: Rows) -> tuple[Rows, Rows]:
 
 
 def _offsets(counts: Rows, firsts: Rows) -> tuple[Rows, Rows]:
-    """Where each partition begins, and its end; and where each slice, of ``counts`` (slices, buckets), writes to it."""
+    """Offsets of the partitions, and their end; and offsets at which each slice, a row of ``counts`` (slices, buckets),
+    writes into each partition.
+    """
     mine = np.add.reduceat(counts, firsts, axis=1)
     starts = np.concatenate([[0], np.cumsum(mine.sum(0))])
     return starts, starts[:-1] + np.cumsum(mine, axis=0) - mine

@@ -43,7 +43,7 @@ class Selectivity:
 
 @dataclass(frozen=True)
 class Choice:
-    """How an algorithm searches: the tests that it narrows the search by, and the levels of each.
+    """Parameters of a search: the tests that narrow it, and the levels of each.
 
     ``levels``: of an index how many levels each test has; of nested loops those of the narrow keys (256 or 65536), none
     for exact keys only; of sorted runs the slots that R's and S's runs are sorted by. ``why``: the same in words.
@@ -74,8 +74,8 @@ class ThreadWork:
 
 @dataclass(frozen=True)
 class SessionJob:
-    """What decides how a session finds partners: the ``plan``, the ``selectivity`` of its tests, and about how many
-    tuples its windows hold, ``live``.
+    """Grounds on which a session chooses its algorithm: the ``plan``, the ``selectivity`` of its tests, and about how
+    many tuples its windows hold, ``live``.
 
     ``forced``: True if the user asks for the algorithm. ``prefilter``: True if nested loops may compare narrow copies
     of the keys first, learnt from ``samples``, the keys of each stream; ``work`` counts what their threads do.
@@ -111,7 +111,7 @@ class SessionAlgorithm(Algorithm[Finder]):
     @property
     @abstractmethod
     def choice(self) -> Choice:
-        """How it searches."""
+        """Parameters of the search that it would make."""
 
     @property
     def suits(self) -> bool:

@@ -38,14 +38,14 @@ class TableJob:
 
     @property
     def shape(self) -> Shape:
-        """What is asked."""
+        """Kind of answer that the query needs."""
         query, kind = self.query, self.query.kind
         return "aggregates" if query.aggregates else "nearest" if query.chooses_by_distance else (
             "as-of" if kind.is_asof else "exists" if kind.needs_few_pairs else "pairs")
 
     @cached_property
     def visible(self) -> Spans:
-        """What the windows show."""
+        """Ranges of S that the windows show to each tuple of R."""
         return Spans(self.query, self.incoming, self.work)
 
     @cached_property
