@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splitjoin.base.errors import InputError, SchemaError
+from splitjoin.base.errors import InputError, OptionError, SchemaError
 from splitjoin.lang.schema import suggest
 from splitjoin.tables.inputs import Rows, as_table
 
-__all__ = ["Intervals", "Numbers", "intervals_of"]
+__all__ = ["Intervals", "Numbers", "intervals_of", "whole_number", "with_column"]
 
 Numbers = npt.NDArray[np.int64]
 _MAX = 2**63 - 1
@@ -65,6 +65,8 @@ def intervals_of(tables: Sequence[tuple[Rows, str]], by: str | Sequence[str] | N
     `InputError` if an interval ends before it starts.
     """
     names = [by] if isinstance(by, str) else list(by or ())
+    if len({*names, start, end}) < len(names) + 2:
+        raise OptionError(f"start, end and by must be different columns, but are {start}, {end} and {', '.join(names)}")
     read = [(as_table(data, name), name) for data, name in tables]
     for table, name in read:
         for column in (*names, start, end):
@@ -96,6 +98,20 @@ def intervals_of(tables: Sequence[tuple[Rows, str]], by: str | Sequence[str] | N
     return found
 
 
+def with_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    """``table`` with a further column. Raises `OptionError` if it has one of this ``name``."""
+    if name in table.column_names:
+        raise OptionError(f"name must be that of no column of a, but it has {name!r}; give another name=")
+    return table.append_column(name, values)
+
+
+def whole_number(value: Any, name: str, least: int) -> int:
+    """``value`` as it is. Raises `OptionError` unless it is a whole number, ``least`` or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return int(value)
+
+
 def _groups(tables: Sequence[pa.Table]) -> list[Numbers]:
     """Numbers of the groups of each table's rows, −1 where a column is NULL."""
     try:
@@ -105,7 +121,10 @@ def _groups(tables: Sequence[pa.Table]) -> list[Numbers]:
         raise SchemaError(f"the columns of by= must have types that can be compared: {error}") from error
     number = np.zeros(len(together), np.int64)
     null = np.zeros(len(together), bool)
-    for column in together.columns:
+    for name, column in zip(together.column_names, together.columns, strict=True):
+        if pa.types.is_nested(column.type):
+            raise SchemaError(f"columns of by= must not be nested, but {name!r} is {column.type}; make columns of its "
+                              f"parts")
         encoded = pc.dictionary_encode(column).combine_chunks()
         codes = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
         null |= codes < 0

@@ -12,7 +12,7 @@ from splitjoin.base.errors import OptionError
 from splitjoin.joins.join import join
 from splitjoin.tables.inputs import Rows
 
-from .columns import Intervals, Numbers, intervals_of
+from .columns import Intervals, Numbers, intervals_of, whole_number, with_column
 from .overlap import OVERLAP, bounds_of, overlapping
 from .sets import united
 
@@ -67,7 +67,7 @@ def count_overlaps(a: Rows, b: Rows, *, by: str | Sequence[str] | None = None, s
         found = join(bounds_of(left, "n"), bounds_of(right, "n"), on=OVERLAP, how="left", by="r", order="none",
                      aggregate={"found": "count(*)"}).to_arrow()
         count[found.column("n").to_numpy()] = found.column("found").to_numpy()
-    return left.table.append_column(name, pa.array(count))
+    return with_column(left.table, name, pa.array(count))
 
 
 def coverage(a: Rows, b: Rows, *, by: str | Sequence[str] | None = None, start: str = "start", end: str = "end",
@@ -88,7 +88,7 @@ def coverage(a: Rows, b: Rows, *, by: str | Sequence[str] | None = None, start: 
             return before[at] - np.where(at > 0, np.maximum(ends[last] - place, 0), 0)
 
         covered[left.rows[own]] = up_to(left.high[own]) - up_to(left.low[own])
-    return left.table.append_column(name, pa.array(covered))
+    return with_column(left.table, name, pa.array(covered))
 
 
 def closest(a: Rows, b: Rows, *, by: str | Sequence[str] | None = None, start: str = "start", end: str = "end",
@@ -119,8 +119,7 @@ def closest(a: Rows, b: Rows, *, by: str | Sequence[str] | None = None, start: s
     """
     if direction not in ("both", "upstream", "downstream"):
         raise OptionError(f"direction must be both, upstream or downstream, not {direction!r}")
-    if k < 1:
-        raise OptionError(f"k must be at least 1, not {k}")
+    k = whole_number(k, "k", 1)
     left, right = intervals_of([(a, "a"), (b, "b")], by, start, end, closed)
     flipped = _flipped(left, strand)
     mine, theirs = overlapping(left, right) if overlap else (np.zeros(0, np.int64),) * 2
@@ -141,7 +140,7 @@ def closest(a: Rows, b: Rows, *, by: str | Sequence[str] | None = None, start: s
     count = len(mine)
     mine, theirs, where = _with_alone(mine, theirs, len(left.table), np.arange(count))
     gap = pa.array(np.append(distance, 0)[where], mask=where == count)
-    return _beside(left, right, mine, theirs, suffixes).append_column("distance", gap)
+    return with_column(_beside(left, right, mine, theirs, suffixes), "distance", gap)
 
 
 def _beyond(left: Intervals, right: Intervals, chosen: Numbers, behind: bool,
@@ -184,6 +183,8 @@ def _with_alone(mine: Numbers, theirs: Numbers, size: int, *more: Numbers) -> tu
 def _beside(left: Intervals, right: Intervals, mine: Numbers, theirs: Numbers,
             suffixes: tuple[str, str]) -> pa.Table:
     """The rows of both tables side by side; −1 is a row of NULL."""
+    if not isinstance(suffixes, (tuple, list)) or len(suffixes) != 2 or not all(isinstance(s, str) for s in suffixes):
+        raise OptionError(f"suffixes must be two texts, one for a and one for b, not {suffixes!r}")
     taken = [left.table.take(pa.array(mine)), right.table.take(pa.array(theirs, mask=theirs < 0))]
     both = set(left.table.column_names) & set(right.table.column_names)
     names = [name + suffix if name in both else name for table, suffix in zip(taken, suffixes, strict=True)

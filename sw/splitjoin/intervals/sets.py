@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from splitjoin.base.errors import OptionError
+from splitjoin.base.errors import OptionError, first_line
 from splitjoin.tables.inputs import Rows
 
-from .columns import Intervals, Numbers, intervals_of
+from .columns import Intervals, Numbers, intervals_of, whole_number, with_column
 from .overlap import overlapping
 
 __all__ = ["cluster", "complement", "merge", "subtract", "united"]
 
 
 def merge(a: Rows, *, by: str | Sequence[str] | None = None, start: str = "start", end: str = "end",
-          closed: bool = False, gap: int | None = 0) -> pa.Table:
+          closed: bool = False, gap: int | None = 0, name: str = "count") -> pa.Table:
     """The union of the intervals of ``a``: those that overlap, or are at most ``gap`` apart, become one.
 
     Args:
@@ -29,9 +29,10 @@ def merge(a: Rows, *, by: str | Sequence[str] | None = None, start: str = "start
         closed: True if the end belongs to an interval (GFF, VCF), False if not (BED).
         gap: How far apart they may be, in the unit of the bounds: with 0, intervals that touch are united too; with
             None, only those that overlap.
+        name: The column with the number of intervals.
 
     Returns:
-        The columns of ``by``, the bounds, and ``count`` (int64), how many intervals each is made of; by groups in the
+        The columns of ``by``, the bounds, and ``name`` (int64), how many intervals each is made of; by groups in the
         order in which they come first, then by start. Rows with NULL in one of the columns are left out.
     """
     (found,) = intervals_of([(a, "a")], by, start, end, closed)
@@ -39,7 +40,7 @@ def merge(a: Rows, *, by: str | Sequence[str] | None = None, start: str = "start
     names = [by] if isinstance(by, str) else list(by or ())
     groups = found.table.select(names).take(pa.array(found.rows[first]))
     columns = {**{name: groups.column(name) for name in names}, **found.as_columns(low, high)}
-    return pa.table({**columns, "count": pa.array(count)})
+    return with_column(pa.table(columns), name, pa.array(count))
 
 
 def cluster(a: Rows, *, by: str | Sequence[str] | None = None, start: str = "start", end: str = "end",
@@ -53,7 +54,7 @@ def cluster(a: Rows, *, by: str | Sequence[str] | None = None, start: str = "sta
     number[found.rows[order]] = np.cumsum(opens) - 1
     alone = np.ones(len(number), bool)
     alone[found.rows] = False
-    return found.table.append_column(name, pa.array(number, mask=alone))
+    return with_column(found.table, name, pa.array(number, mask=alone))
 
 
 def subtract(a: Rows, b: Rows, *, by: str | Sequence[str] | None = None, start: str = "start", end: str = "end",
@@ -109,10 +110,16 @@ def complement(a: Rows, within: Mapping[Any, tuple[Any, Any]] | tuple[Any, Any],
         raise OptionError("within must be (start, end), and with by= a mapping from its values to (start, end), but is "
                           f"{type(within).__name__} {'with' if by else 'without'} by=")
     parts: dict[Any, tuple[Any, Any]] = dict(within) if isinstance(within, Mapping) else {None: within}
-    bounds = pa.table({start: pa.array([low for low, _ in parts.values()], found.table.schema.field(start).type),
-                       end: pa.array([high for _, high in parts.values()], found.table.schema.field(end).type)})
-    if by is not None:
-        bounds = bounds.add_column(0, by, pa.array(list(parts), found.table.schema.field(by).type))
+    schema = found.table.schema
+    try:
+        bounds = pa.table({start: pa.array([low for low, _ in parts.values()], schema.field(start).type),
+                           end: pa.array([high for _, high in parts.values()], schema.field(end).type)})
+        if by is not None:
+            bounds = bounds.add_column(0, by, pa.array(list(parts), schema.field(by).type))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise OptionError(f"within must have bounds of the type {schema.field(start).type}, as the intervals have, and "
+                          f"values of by=: {first_line(error)}") from error
+    intervals_of([(bounds, "within")], by, start, end, closed)  # tells of an end before its start
     return subtract(bounds, found.table, by=by, start=start, end=end, closed=closed)
 
 
@@ -146,6 +153,4 @@ def _wide(low: Numbers, until: Numbers, gap: int) -> bool:
 
 
 def _checked(gap: int | None) -> int | None:
-    if gap is not None and gap < 0:
-        raise OptionError(f"gap must be at least 0, or None, not {gap}")
-    return gap
+    return None if gap is None else whole_number(gap, "gap", 0)

@@ -163,6 +163,16 @@ def test_touching() -> None:
     (lambda: intervals.complement({"start": [1], "end": [2]}, {"x": (0, 1)}), OptionError, "within"),
     (lambda: intervals.overlaps({"start": [1], "end": [2]}, {"start": [1], "end": [2]}, suffixes=("", "")),
      OptionError, "twice"),
+    (lambda: intervals.merge({"start": [1], "end": [2], "g": [[1]]}, by="g"), SchemaError, "nested"),
+    (lambda: intervals.merge({"start": [1], "end": [2]}, end="start"), OptionError, "different"),
+    (lambda: intervals.merge({"start": [1], "end": [2], "count": [1]}, by="count"), OptionError, "name="),
+    (lambda: intervals.count_overlaps({"start": [1], "end": [2], "count": [1]}, {"start": [1], "end": [2]}),
+     OptionError, "name="),
+    (lambda: intervals.merge({"start": [1], "end": [2]}, gap=dt.timedelta(1)), OptionError, "gap"),  # type: ignore[arg-type]
+    (lambda: intervals.overlaps({"start": [1], "end": [2]}, {"start": [1], "end": [2]}, suffixes=("a",)),  # type: ignore[arg-type]
+     OptionError, "suffixes"),
+    (lambda: intervals.complement({"start": [1], "end": [2]}, ("a", "b")), OptionError, "within must"),
+    (lambda: intervals.complement({"start": [1], "end": [2]}, (9, 1)), InputError, "within goes from 9 to 1"),
 ])
 def test_refused(call: Callable[[], Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
