@@ -101,7 +101,7 @@ def intervals_of(tables: Sequence[tuple[Rows, str]], by: str | Sequence[str] | N
 def with_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
     """``table`` with a further column. Raises `OptionError` if it has one of this ``name``."""
     if name in table.column_names:
-        raise OptionError(f"name must be that of no column of a, but it has {name!r}; give another name=")
+        raise OptionError(f"name must be that of no other column, but there is {name!r}; give another name=")
     return table.append_column(name, values)
 
 

@@ -93,7 +93,8 @@ def coverage(a: Rows, b: Rows, *, by: str | Sequence[str] | None = None, start: 
 
 def closest(a: Rows, b: Rows, *, by: str | Sequence[str] | None = None, start: str = "start", end: str = "end",
             closed: bool = False, k: int = 1, direction: str = "both", overlap: bool = True,
-            strand: str | None = None, suffixes: tuple[str, str] = ("_a", "_b")) -> pa.Table:
+            strand: str | None = None, suffixes: tuple[str, str] = ("_a", "_b"),
+            name: str = "distance") -> pa.Table:
     """The ``k`` intervals of ``b`` that are nearest to each interval of ``a``, nearest first.
 
     The distance is the gap: 0 for intervals that overlap or touch, and for half-open ``[0, 10)`` and ``[12, 20)`` it is
@@ -113,9 +114,10 @@ def closest(a: Rows, b: Rows, *, by: str | Sequence[str] | None = None, start: s
         overlap: False to leave out those that overlap.
         strand: The column of ``a`` in which ``"-"`` says that upstream is behind; any other value counts as ``"+"``.
         suffixes: What names that are in both tables get.
+        name: The column of the distance.
 
     Returns:
-        The columns of ``a`` and of ``b``, and ``distance`` (int64); NULL beside rows of ``a`` without a partner.
+        The columns of ``a`` and of ``b``, and ``name`` (int64); NULL beside rows of ``a`` without a partner.
     """
     if direction not in ("both", "upstream", "downstream"):
         raise OptionError(f"direction must be both, upstream or downstream, not {direction!r}")
@@ -140,7 +142,7 @@ def closest(a: Rows, b: Rows, *, by: str | Sequence[str] | None = None, start: s
     count = len(mine)
     mine, theirs, where = _with_alone(mine, theirs, len(left.table), np.arange(count))
     gap = pa.array(np.append(distance, 0)[where], mask=where == count)
-    return with_column(_beside(left, right, mine, theirs, suffixes), "distance", gap)
+    return with_column(_beside(left, right, mine, theirs, suffixes), name, gap)
 
 
 def _beyond(left: Intervals, right: Intervals, chosen: Numbers, behind: bool,
