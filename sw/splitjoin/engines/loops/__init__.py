@@ -76,12 +76,14 @@ def _address(array: Any) -> int:
 
 
 @cache
-def loops() -> Mapping[str, Callable[..., int]]:
-    """All loops by name. Raises `ToolError` if there is no library and none can be built."""
+def loops(level: int = 4) -> Mapping[str, Callable[..., int]]:
+    """All loops by name, in code for this processor, up to this ``level`` of x86-64. Raises `ToolError` if there is no
+    library and none can be built.
+    """
     with ExitStack() as files:
         library = ctypes.CDLL(str(_library(files)))
-    library.splitjoin_loops.restype = ctypes.POINTER(_Entry)
-    entries, found = library.splitjoin_loops(), dict[str, Callable[..., int]]()
+    library.splitjoin_loops.restype, library.splitjoin_loops.argtypes = ctypes.POINTER(_Entry), [ctypes.c_int64]
+    entries, found = library.splitjoin_loops(level), dict[str, Callable[..., int]]()
     while entries[len(found)].name:
         one = entries[len(found)]
         found[one.name.decode()] = Loop(one.name.decode(), one.kinds.decode(), one.call)

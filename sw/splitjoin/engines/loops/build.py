@@ -34,8 +34,9 @@ PLATFORMS = {
 _HERE = {("Linux", "x86_64"): "manylinux2014_x86_64", ("Linux", "aarch64"): "manylinux2014_aarch64",
          ("Darwin", "arm64"): "macosx_11_0_arm64", ("Darwin", "x86_64"): "macosx_11_0_x86_64",
          ("Windows", "AMD64"): "win_amd64"}
-_OPTIONS = ("-std=c++20", "-O3", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti",
-            "-ffp-contract=off")
+_OPTIONS = ("-std=c++20", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-ffp-contract=off")
+#: Levels of x86-64 that the library has versions for beside that of all processors; it takes the highest one at hand.
+_LEVELS = (3, 4)
 
 
 class BuildError(Exception):
@@ -55,20 +56,31 @@ def build(target: Path, wheel: str | None = None, options: Sequence[str] = (), f
     Raises `BuildError` if there is no compiler, or it fails.
     """
     compiler, here = _compiler(), _HERE.get((platform.system(), platform.machine()))
-    command = [*compiler, *_OPTIONS, *options, str(folder / "loops.cpp")]
-    if "ziglang" in compiler:
-        system, processor = PLATFORMS.get(wheel or here or "", ("native", "baseline"))
-        command += ["-target", system, f"-mcpu={processor}", "-nostdlib++", "-s"]
-    elif wheel is not None and wheel != here:
+    is_zig = "ziglang" in compiler
+    if not is_zig and wheel not in (None, here):
         raise BuildError(f"the compiled loops for {wheel} need the Python package 'ziglang', which is not installed; "
                          f"pip install ziglang, and leave the variable CXX unset")
-    elif platform.machine() in ("x86_64", "AMD64"):
-        command += ["-march=x86-64-v2"]
+    system, processor = PLATFORMS.get(wheel or here or "", ("native", "baseline"))
+    ways = [*_OPTIONS, *options, *(("-target", system) if is_zig else ())]
+    levels = (2, *_LEVELS) if processor == "x86_64_v2" else (0,)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".loops-") as beside:
+        objects, compiling = list[str](), list[tuple[list[str], subprocess.Popen[str]]]()
+        for level in levels:
+            of = f"-mcpu={processor[:-1]}{level}" if is_zig and level else f"-mcpu={processor}" if is_zig else (
+                f"-march=x86-64-v{level}" if level else "-O3")
+            names = [f"-DSPLITJOIN_LEVEL={level}", f"-Dsplitjoin=splitjoin_v{level}"]  # of another namespace
+            objects.append(str(Path(beside, f"{level}.o")))
+            command = [*compiler, *ways, of, *names, "-c", str(folder / "loops.cpp"), "-o", objects[-1]]
+            compiling.append((command, subprocess.Popen(command, stderr=subprocess.PIPE, text=True)))
+        outcomes = [(command, process.communicate()[1], process.returncode) for command, process in compiling]
         made = Path(beside, "library")  # moved to its place as a whole, as other processes may load it
-        done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise BuildError(f"the compiler of the compiled loops failed: {' '.join(command)}\n{done.stderr}")
+        command = [*compiler, *ways, "-shared", *(("-nostdlib++", "-s") if is_zig else ()), *objects, "-o", str(made)]
+        if not any(code for *_, code in outcomes):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            outcomes.append((command, done.stderr, done.returncode))
+        for command, errors, code in outcomes:
+            if code:
+                raise BuildError(f"the compiler of the compiled loops failed: {' '.join(command)}\n{errors}")
         made.replace(target)
 
 

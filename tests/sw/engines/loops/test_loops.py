@@ -30,6 +30,17 @@ def test_each_loop_has_a_letter_for_each_argument() -> None:
     assert [dtype for dtype, _ in found["probe_counts"]] == [i, u, u, None, None, None, None, i]
 
 
+@pytest.mark.parametrize("level", [2, 3, 4])
+def test_each_level_of_processors_has_all_loops(level: int) -> None:
+    """The highest one that this processor has runs in all other tests."""
+    found, rows = loops(level), np.random.default_rng(3).integers(0, 500, 1000)
+    assert found.keys() == loops().keys()
+    for kind in (np.uint8, np.uint16, np.uint32, np.uint64):
+        values, out = np.arange(500).astype(kind), np.zeros(1000, kind)
+        found[f"take_rows<{np.dtype(kind).name}_t>"](values, rows, out)
+        assert (out == values[rows]).all()
+
+
 @pytest.mark.parametrize("numbers", [np.zeros(4, np.int32), np.zeros(8, np.int64)[::2], np.zeros((2, 2), np.int64)])
 def test_memory_that_would_be_read_wrongly_is_refused(numbers: Any) -> None:
     keys, scale = np.zeros(4, np.uint64), (np.uint64(0), np.uint64(9), 10)
