@@ -17,8 +17,9 @@ from splitjoin.engines.loops import build
 _ROOT = Path(__file__).parent.parent.parent
 _LIBRARY = _ROOT / "build" / "sanitized" / "loops.so"
 _OPTIONS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-_TESTS = ("loops", "test_merging.py", *(f"cpu/test_{name}.py" for name in (
-    "key_ranges", "as_of_join", "table_choice", "pair_count", "range_folds")))
+_TESTS = ("rows/kinds/test_operator.py", "engines/loops", "engines/test_merging.py", *(
+    f"engines/cpu/test_{name}.py" for name in (
+        "key_ranges", "as_of_join", "table_choice", "pair_count", "range_folds")))
 
 
 def pytest_configure() -> None:
@@ -39,7 +40,7 @@ def main() -> None:
     options = f"detect_leaks=0:log_path={_LIBRARY.parent / 'report'}"
     settings = {"LD_PRELOAD": ":".join(runtimes), "ASAN_OPTIONS": options, "UBSAN_OPTIONS": options,
                 "SPLITJOIN_TEST_EXAMPLES": "5"}
-    tests = [str(_ROOT / "tests" / "sw" / "engines" / name) for name in _TESTS]
+    tests = [str(_ROOT / "tests" / "sw" / name) for name in _TESTS]
     os.execve(sys.executable, [sys.executable, "-m", "pytest", "-q", "-p", "tests.support.sanitized", "-k",
                                "not built_anew and not missing_library and not zip_file", *tests],
               {**os.environ, **settings})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pyarrow as pa
 from .arrival import MergedSlices
 from .loops import loops
 
-__all__ = ["has_loops", "merged_slices", "places_among", "taken"]
+__all__ = ["merged_slices", "places_among", "taken"]
 
 Ticks = npt.NDArray[np.int64]
 
@@ -27,13 +26,6 @@ def places_among(values: Ticks, keys: Ticks, *, after: bool = False) -> Ticks:
     places = np.empty(len(keys), np.int64)
     loops()["find_places"](_plain(values), _plain(keys), after, places)
     return places
-
-
-def has_loops(rows: int = _FEW) -> bool:
-    """True in a process that has loops of sessions, with which those of kinds of joins are compiled, if there are so
-    many ``rows`` that their calls, of some microseconds, pay.
-    """
-    return rows >= _FEW and "splitjoin.engines.cpu.compiled_session" in sys.modules
 
 
 def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks) -> MergedSlices:

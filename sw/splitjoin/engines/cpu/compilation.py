@@ -182,9 +182,6 @@ def compile_query(query: Query, engine: str, coming: Arrivals, open_compiled: Op
             if last is not None:  # a small batch behind another one is joined by other loops
                 session.push(last)
             session.flush()
-        from ..compiled.row_loops import prepare  # of rows of kinds; which imports numba
-
-        prepare()
         with suppress(NoCache):
             place(_marker(query, engine)).touch(mode=0o600)
             made()

@@ -17,12 +17,13 @@ import numpy as np
 
 from splitjoin.base.errors import ToolError
 
+from ..device import ITEM
 from .build import BuildError, built
 
 __all__ = ["Loop", "loops"]
 
 _DTYPES = {"u": np.dtype(np.uint64), "i": np.dtype(np.int64), "b": np.dtype(np.uint8), "h": np.dtype(np.uint16),
-           "l": np.dtype(np.uint32), "d": np.dtype(np.float64)}
+           "l": np.dtype(np.uint32), "d": np.dtype(np.float64), "t": ITEM}
 #: Of `flags.num` of an array (NumPy's C API, array flags): contiguous in the order of C, and aligned; and writeable.
 _PLAIN, _WRITEABLE = 0x101, 0x400
 

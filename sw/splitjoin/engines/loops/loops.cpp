@@ -1,5 +1,6 @@
 // The compiled loops of the CPU engine, as one library: `splitjoin_loops` lists them.
 #include "keys.hpp"
+#include "kinds.hpp"
 #include "matches.hpp"
 #include "streams.hpp"
 #include "sums.hpp"
@@ -21,6 +22,7 @@ constexpr Entry entries[] = {
     SPLITJOIN_LOOP(group_sums), SPLITJOIN_LOOP(merged_counts), SPLITJOIN_LOOP(merge_positions),
     SPLITJOIN_LOOP(last_of_group), SPLITJOIN_LOOP(first_of_group), SPLITJOIN_LOOP(note_rows), SPLITJOIN_LOOP(nearer),
     SPLITJOIN_LOOP(drop_far), SPLITJOIN_LOOP(float_sums), SPLITJOIN_LOOP(merge_times), SPLITJOIN_LOOP(find_places),
+    SPLITJOIN_LOOP(spread_arrivals), SPLITJOIN_LOOP(note_items), SPLITJOIN_LOOP(write_rows),
     SPLITJOIN_LOOP(take_rows<uint8_t>), SPLITJOIN_LOOP(take_rows<uint16_t>), SPLITJOIN_LOOP(take_rows<uint32_t>),
     SPLITJOIN_LOOP(take_rows<uint64_t>), {nullptr, nullptr, nullptr},
 };

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.device import ITEM, PAIR, Items, chosen_items, joined_items, stars
-from splitjoin.engines.merging import has_loops
+from splitjoin.engines.loops import loops
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 
@@ -211,7 +211,7 @@ class KindOperator(RowOperator):
     def _process(self, items: Items, n: int) -> Items:
         """The rows of the next ``n`` arrivals, whose pairs are in ``items``."""
         base = sum(self._done)
-        if self._suits_loops and has_loops(n) and not self._ruled_out.values[:n].any():
+        if self._suits_loops and not self._ruled_out.values[:n].any():
             return self._process_by_loops(items, n, base)
         stream, ruled_out = self._stream.values[:n].copy(), self._ruled_out.values[:n].copy()
         times = self._times.values[:n].copy() if self._timed else None
@@ -252,35 +252,34 @@ class KindOperator(RowOperator):
 
     def _process_by_loops(self, items: Items, n: int, base: int) -> Items:
         """As `_process`, where no tuple is ruled out by its own side."""
-        from splitjoin.engines.compiled.row_loops import note_items, spread, write_rows  # which imports numba
-
         stream = self._stream.values[:n]
         times = self._times.values[:n] if self._timed else np.arange(base, base + n)
         of_s = int(np.count_nonzero(stream))
         counts, tuples = (n - of_s, of_s), [self._undecided[side] for side in SIDES]
         r, s = tuples
-        spread(stream, times, base, *r.added(n - of_s), *s.added(of_s))
+        loops()["spread_arrivals"](stream, times, base, *r.added(n - of_s), *s.added(of_s))
         closed = [one.closed(times if self._timed else None) for one in tuples]
         waits = [self._waits(side) for side in SIDES]
         opened = [one["open"] if waiting else np.empty(0, np.int64) for one, waiting in zip(tuples, waits, strict=True)]
         positions = [one["position"][len(one) - new:] for one, new in zip(tuples, counts, strict=True)]
-        # One type in compiled loops.
-        items = np.ascontiguousarray(items) if items.flags.writeable else items.copy()
-        at = np.empty(len(items), np.int64)
+        items = np.ascontiguousarray(items)
+        at, found = np.empty(len(items), np.int64), np.empty(3, np.int64)
         exact, at_once = self._kind.allow_exact, self._as_of and not (self._timed and self._kind.allow_exact)
         ends = (len(r), 0) if self._as_of else closed  # of those that may be decided
         back = r["back"] if self._as_of else np.empty(0, np.int64)
-        kept, *left = note_items(
+        loops()["note_items"](
             items, positions[0], positions[1], self._done[0], self._done[1], r.first, s.first, opened[0], opened[1],
             2 if self._kind.has_pairs else int(self._kind.how == "semi"), ends[0], ends[1], back, r["time"], s["time"],
-            exact, at)
+            exact, at, found)
         gives = [int(self._kind.gives_unmatched(side)) for side in SIDES]
         if self._kind.how == "asof":
             gives[0] = 2
+        kept, *left = found.tolist()
         out = np.empty(kept + sum(some for some, of in zip(left, gives, strict=True) if of), ITEM)
-        made = write_rows(items, at, self._kind.how == "semi", times, base, back,
-                          r.first, r["position"], r["time"], opened[0], ends[0], r.about(gives[0], at_once),
-                          s.first, s["position"], s["time"], opened[1], ends[1], s.about(gives[1], False), out)
+        made = loops()["write_rows"](
+            items, at, self._kind.how == "semi", times, base, back,
+            r.first, r["position"], r["time"], opened[0], ends[0], r.about(gives[0], at_once),
+            s.first, s["position"], s["time"], opened[1], ends[1], s.about(gives[1], False), out)
         for number, side in enumerate(SIDES):
             self._drop(side, closed[number])
             self._done[number] += counts[number]

@@ -73,9 +73,9 @@ class Undecided:
         return found["position"], found["time"]
 
     def about(self, gives: int, at_once: bool) -> Ints:
-        """The settings of this stream as numbers for the loops of `row_loops`: int64 (5,). ``gives``: which of its
-        decided tuples are rows: 0 none, 1 all, 2 those with a partner. ``at_once``: True if its tuples are decided as
-        they arrive.
+        """The settings of this stream as numbers for compiled loops (`Deciding` of ``kinds.hpp``): int64 (5,).
+        ``gives``: which of its decided tuples are rows: 0 none, 1 all, 2 those with a partner. ``at_once``: True if its
+        tuples are decided as they arrive.
         """
         length, rows = self.extent.length, self.extent.rows
         long = np.array([min(length or 0, 2**64 - 1)], np.uint64).view(np.int64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -22,7 +21,7 @@ from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema
-from splitjoin.rows.kinds import KindOperator, OwnSide, operator, reference_rows
+from splitjoin.rows.kinds import KindOperator, OwnSide, reference_rows
 
 from ....support.conformance import run, slices
 from ....support.deciding import decide
@@ -45,14 +44,6 @@ def made(case: Any, kind: dict[str, Any], **more: Any) -> Query:
 
 def kinds(time: object) -> st.SearchStrategy[dict[str, Any]]:
     return st.sampled_from([kind for kind in KINDS if time is not None or kind.get("allow_exact", True)])
-
-
-@contextmanager
-def loops(used: bool) -> Iterator[None]:
-    """Rows of any batch are decided by compiled loops if ``used``, or by NumPy."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(operator, "has_loops", lambda _: used)
-        yield
 
 
 def in_parts(query: Query, case: Any, cuts: Sequence[int], lag: int, promise: bool) -> Items:
@@ -104,10 +95,8 @@ def test_every_kind_of_every_scenario(kind: dict[str, Any]) -> None:
         query = made(case, kind, on=case.on, window=case.window)
         items = run(GoldenDevice(), query.pairs, case.r, case.s)
         expected = reference_rows(query, arrivals(query, case.r, case.s), items)
-        for compiled in (False, True):
-            with loops(compiled):
-                found = in_parts(query, case, [5 + n, 11 + n, 30, 31, 60 + n, 100], n % 3, n % 2 == 0)
-            assert found.tolist() == expected.tolist(), (case, compiled)
+        found = in_parts(query, case, [5 + n, 11 + n, 30, 31, 60 + n, 100], n % 3, n % 2 == 0)
+        assert found.tolist() == expected.tolist(), case
         rows += len(plain_rows(expected))
     assert rows > 100
 
@@ -119,8 +108,7 @@ def test_random_cuts(case: Scenario, data: st.DataObject) -> None:
     query = made(case, kind, on=case.on.sql, window=case.windows.spec)
     items = run(GoldenDevice(), query.pairs, case.r, case.s)
     cuts = data.draw(st.lists(st.integers(0, len(case.r) + len(case.s)), max_size=6))
-    with loops(data.draw(st.booleans())):
-        found = in_parts(query, case, cuts, data.draw(st.integers(0, 3)), data.draw(st.booleans()))
+    found = in_parts(query, case, cuts, data.draw(st.integers(0, 3)), data.draw(st.booleans()))
     assert found.tolist() == reference_rows(query, arrivals(query, case.r, case.s), items).tolist()
 
 
