@@ -19,7 +19,7 @@ class Run:
     """Blocks of a page that are run together: in one folder, and their Python in one namespace.
 
     Attributes:
-        environment: The environment's name: "plain", "circuits" or "spark".
+        environment: The environment's name: "plain", "circuits", "recipes" or "spark".
         having: The run takes the blocks with this text that no run before it took.
         before, after: Python code that is run before the first and after the last block, in their namespace.
     """
@@ -56,6 +56,9 @@ PROGRAMS = {"splitjoin", "pip", "python", "python3", "environment/bin/pip", "env
 #: The reason why no command of ``make`` is run.
 MAKE = "the Makefile is the repository's; the wheel has none"
 
+#: Pages of docs/recipes/, whose formats need packages of their own.
+RECIPES = ("earthquakes", "genomes", "gps", "market-data", "packets", "robots", "ships", "timetables", "vehicles",
+           "waveforms")
 #: Page → its runs. Pages that take long come first: two runs go side by side.
 PAGES: dict[str, tuple[Run, ...]] = {
     "docs/bring-up.md": (Run("circuits", before=board("", "{}"), after=loaded(2)),),
@@ -158,6 +161,7 @@ splitjoin.join = stand_in
 """, after="assert len(found) == 6"),),
     "docs/tables.md": (Run("plain"),),
     "docs/user-aggregates.md": (Run("plain"),),
+    **{f"docs/recipes/{name}.md": (Run("recipes"),) for name in RECIPES},
     "docs/CONTRIBUTING.md": (Run("plain"),),
     "docs/synthesis.md": (Run("plain"),),
 }
