@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "rows": "base lang engines circuit tables",
     "joins": "base lang plan engines circuit hw tables rows",
     "intervals": "base lang tables joins",
+    "clock": "base",
     "frames": "base lang tables rows joins",
     "sessions": "base lang plan engines tables rows joins",
     "server": "base lang tables sessions",

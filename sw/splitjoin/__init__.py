@@ -3,8 +3,8 @@
 `join` is the whole way in one call; `query` and `splitjoin.open` are the same for streams that do not end. `Query`,
 `splitjoin.engines` and `splitjoin.engines.golden` are their parts, `splitjoin.sessions.gate` merges sources.
 
-The API is what `dir(splitjoin)` lists, `splitjoin.hls`, `splitjoin.intervals`, and `splitjoin.spark`. All other modules
-may change with any release.
+The API is what `dir(splitjoin)` lists, `splitjoin.clock`, `splitjoin.hls`, `splitjoin.intervals`, and
+`splitjoin.spark`. All other modules may change with any release.
 """
 
 from importlib import import_module as _import_module

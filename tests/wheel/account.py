@@ -142,6 +142,7 @@ r, s = {"x": [10, 20, 30], "y": [1, 2, 3]}, {"a": [12, 70, 31], "b": [0, 1, 2]}
     "docs/coming-from.md": (Run("plain"),),
     "docs/install.md": (Run("plain"),),
     "docs/intervals.md": (Run("plain"),),
+    "docs/clocks.md": (Run("plain"),),
     "docs/index.md": (Run("plain"),),
     "docs/devices.md": (Run("plain"),),
     "docs/semantics.md": (Run("plain"),),
