@@ -6,7 +6,6 @@ Run: python -m tests.disk [--schedules N] [--seed S] [--every-call] [SUBJECT…]
 from __future__ import annotations
 
 import argparse
-from itertools import chain
 
 from .schedules import SUBJECTS, every_call, run
 
@@ -22,10 +21,11 @@ def main() -> None:
     if unknown := set(args.subjects) - set(SUBJECTS):
         parser.error(f"there is no subject {', '.join(sorted(unknown))}; there are {', '.join(SUBJECTS)}")
     seeds = range(args.seed, args.seed + args.schedules)
-    for failure in chain.from_iterable(every_call(name) if args.every_call else run(name, seeds)
-                                       for name in args.subjects or SUBJECTS):
-        print("\n".join([*failure.calls, failure.why, f"replay: {failure.replay}"]), flush=True)
-        raise SystemExit(1)
+    for name in args.subjects or SUBJECTS:
+        for failure in every_call(name) if args.every_call else run(name, seeds):
+            print("\n".join([*failure.calls, failure.why, f"replay: {failure.replay}"]), flush=True)
+            raise SystemExit(1)
+        print(f"{name}: {'every call' if args.every_call else f'{args.schedules} schedules'}", flush=True)
 
 
 if __name__ == "__main__":

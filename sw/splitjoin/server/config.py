@@ -57,6 +57,7 @@ class Limits:
         statement_seconds: Seconds that one may take, with what its client takes to read it.
         statement_memory: Memory of one, beside that of an interpreter with DuckDB: ``"1GB"``.
         unread: Tuples that the slowest query may have to join before clients' puts wait.
+        waiting: Tuples of one stream that may wait for the other one before its puts wait.
         put_rows: Rows of one batch of a put.
         put_bytes: Bytes of one, on the wire and once it is unpacked: ``"64MB"``.
     """
@@ -66,6 +67,7 @@ class Limits:
     statement_seconds: float = 30.0
     statement_memory: str = "1GB"
     unread: int = 1 << 20
+    waiting: int = 1 << 22
     put_rows: int = 1 << 20
     put_bytes: str = "64MB"
 

@@ -321,7 +321,8 @@ def check_config(config: ServerConfig) -> None:
 def _streams(config: ServerConfig) -> SharedStreams:
     r, s = config.streams
     return SharedStreams(r.schema, s.schema, time=(r.time, s.time), names=(r.name, s.name),
-                         unread=config.limits.unread, when_full="block", **dict(config.input))
+                         waiting=config.limits.waiting, unread=config.limits.unread, when_full="block",
+                         **dict(config.input))
 
 
 def _known_queries(folder: Path) -> list[str]:

@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import grpc
@@ -21,8 +20,8 @@ from .raw import call, packed
 
 #: Bytes of a statement's memory, and of a put's batch.
 MEMORY, BATCH = 200_000_000, 8_000_000
-#: Rows of a put, and tuples that a query may have to join.
-ROWS, UNREAD = 500, 2000
+#: Rows of a put, tuples that a query may have to join, and tuples of a stream that may wait for the other one.
+ROWS, UNREAD, WAITING = 500, 2000, 3000
 #: MiB that the server may hold beside one batch on the wire and one unpacked.
 SPARE = 200
 
@@ -190,7 +189,8 @@ def test_many_clients_are_served_or_refused_and_none_is_forgotten(served: Server
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with low limits on rows, whose query is slow."""
-    path = config(tmp_path_factory.mktemp("small"), more=f"[limits]\nput_rows = {ROWS}\nunread = {UNREAD}")
+    path = config(tmp_path_factory.mktemp("small"), more="[limits]\n"
+                  f"put_rows = {ROWS}\nunread = {UNREAD}\nwaiting = {WAITING}")
     path.write_text(path.read_text().replace('window = "RANGE 20"', 'window = "RANGE 20"\ndevice = "golden"'))
     with Server(path) as server:
         yield server
@@ -248,24 +248,24 @@ def test_a_process_of_statements_can_write_no_file(small: Server, tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.long
-def test_puts_wait_for_the_other_stream(served: Server) -> None:
+def test_puts_wait_for_the_other_stream(small: Server) -> None:
     """A stream that delivers nothing keeps the tuples of the other one from their queries."""
-    rows, limit = 600_000, 1 << 22
-    started = threading.Event()
+    with small.client() as client:
+        first, room = act(client, "position", stream="orders")["delivered"], 2 * WAITING
 
-    def put_all() -> None:
-        with served.client() as client, suppress(pa.ArrowException):  # the server ends before the last put is taken
-            for at in range(0, 2 * limit, rows):
-                put(client, orders(at, at + rows), "orders")
-                started.set()
+        def put_all() -> None:
+            with small.client() as putting:
+                for at in range(first, first + room, ROWS):
+                    put(putting, orders(at, at + ROWS), "orders")
 
-    thread = threading.Thread(target=put_all, daemon=True)
-    thread.start()
-    started.wait(60)
-    with served.client() as client:
-        seen = list[int]()
-        while len(seen) < 10 or seen[-1] != seen[-10]:
-            seen.append(act(client, "position", stream="orders")["delivered"])
-            time.sleep(0.2)
-        assert limit <= seen[-1] < limit + rows
+        thread = threading.Thread(target=put_all)
+        thread.start()
+        seen, deadline = [0] * 10, time.monotonic() + 60
+        while (seen[-1] < WAITING or seen[-1] != seen[-10]) and time.monotonic() < deadline:
+            seen.append(act(client, "position", stream="orders")["delivered"] - first)
+            time.sleep(0.02)
+        assert WAITING <= seen[-1] < WAITING + ROWS
+        assert thread.is_alive()
+        act(client, "finish", stream="offers")
+        thread.join()
+        assert act(client, "position", stream="orders")["delivered"] - first == room
