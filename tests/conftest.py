@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.quick_pysim import quicken
+from tests.support.spark_home import quick_spark_home
 
 # A shared machine makes any deadline a matter of luck.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -49,6 +50,10 @@ if YOSYS.exists():
     os.environ.setdefault("AMARANTH_USE_YOSYS", "system")
 
 quicken()
+
+# Each Python worker of Spark would compile PySpark anew.
+if "SPARK_HOME" not in os.environ and (home := quick_spark_home(Path(__file__).parents[1] / "build")):
+    os.environ["SPARK_HOME"] = home
 
 # Compilers and Hypothesis allocate many objects that live on: collecting ten times as seldom saves a tenth of the time.
 gc.set_threshold(10_000, 20, 20)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..support.sampling import cut
 from .schedules import SUBJECTS, every_call, run
 
 
@@ -20,12 +21,13 @@ def main() -> None:
     args = parser.parse_args()
     if unknown := set(args.subjects) - set(SUBJECTS):
         parser.error(f"there is no subject {', '.join(sorted(unknown))}; there are {', '.join(SUBJECTS)}")
-    seeds = range(args.seed, args.seed + args.schedules)
     for name in args.subjects or SUBJECTS:
-        for failure in every_call(name) if args.every_call else run(name, seeds):
-            print("\n".join([*failure.calls, failure.why, f"replay: {failure.replay}"]), flush=True)
-            raise SystemExit(1)
-        print(f"{name}: {'every call' if args.every_call else f'{args.schedules} schedules'}", flush=True)
+        for what, failures in [("every call", every_call(name))] if args.every_call else [
+                (f"schedules to {seeds.stop}", run(name, seeds)) for seeds in cut(args.seed, args.schedules)]:
+            for failure in failures:
+                print("\n".join([*failure.calls, failure.why, f"replay: {failure.replay}"]), flush=True)
+                raise SystemExit(1)
+            print(f"{name}: {what}", flush=True)
 
 
 if __name__ == "__main__":

@@ -34,8 +34,10 @@ def _holds(name: str, kind: str, row: Any, one: dict[str, Any]) -> bool:
     return bool(row["a"]["v"] == one["v"] if name == "b" or kind.startswith("asof") else one["v"] <= row["a"]["v"])
 
 
-def _statement(chain: list[tuple[str, str]]) -> tuple[str, list[Joined], list[str]]:
-    """A SELECT of the numbers of tuples, its joins, and the streams whose tuples its rows have."""
+def _statement(chain: list[tuple[str, str]], *, grouped: bool) -> tuple[str, list[Joined], list[str]]:
+    """A SELECT of the numbers of tuples, its joins, and the streams whose tuples its rows have; ``grouped``: of each
+    row of all streams but the last, with aggregates over its partners there.
+    """
     there, text, joins = ["a"], "FROM a", list[Joined]()
     for name, (kind, op) in zip(_NAMES[1:], chain, strict=False):
         on = f"a.v = {name}.v" if name == "b" or kind.startswith("asof") else f"{name}.v <= a.v"
@@ -45,19 +47,36 @@ def _statement(chain: list[tuple[str, str]]) -> tuple[str, list[Joined], list[st
         text += f" {_WORDS.get(kind, f'{kind.upper()} JOIN')} {name} ON {on}"
         joins.append(Joined(kind, partial(_holds, name, kind), op))
         there += [name] if kind not in ("semi", "anti") else []
-    return f"SELECT {', '.join(f'{name}.n AS {name}n' for name in there)} {text}", joins, there
+    names = [f"{name}.n AS {name}n" for name in there]
+    if grouped:
+        *names, _ = names
+        names += [item.format(there[-1]) for item in ("count(*) AS rows", "count({}.n) AS met", "sum({}.n) AS total")]
+        text += f" GROUP BY {', '.join(there[:-1])}"
+    return f"SELECT {', '.join(names)} {text}", joins, there
+
+
+def _folded(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The groups of rows that differ in the last number alone, with their aggregates."""
+    groups: dict[tuple[Any, ...], list[int | None]] = {}
+    for *base, last in rows:
+        groups.setdefault(tuple(base), []).append(last)
+    met = {base: [one for one in lasts if one is not None] for base, lasts in groups.items()}
+    return [(*base, len(lasts), len(met[base]), sum(met[base]) if met[base] else None)
+            for base, lasts in groups.items()]
 
 
 class ChainMachine(RuleBasedStateMachine):
     """One join of three or four streams, polled or written to epochs, each stream in order."""
 
     @initialize(chain=steps, lengths=st.lists(st.integers(0, 8), min_size=4, max_size=4), epochs=st.booleans(),
-                shed=st.sampled_from([None, None, 3]))
-    def begin(self, chain: list[tuple[str, str]], lengths: list[int], epochs: bool, shed: int | None) -> None:
+                shed=st.sampled_from([None, None, 3]), grouped=st.booleans())
+    def begin(self, chain: list[tuple[str, str]], lengths: list[int], epochs: bool, shed: int | None,
+              grouped: bool) -> None:
         self.names = _NAMES[:len(chain) + 1]
-        text, self.joins, self.there = _statement(chain)
+        self.grouped = grouped and chain[-1][0] in ("inner", "left")
+        text, self.joins, self.there = _statement(chain, grouped=self.grouped)
         self.lengths = dict(zip(self.names, lengths, strict=False))
-        self.in_order = chain[-1][0] == "inner"  # else rows come when they are decided
+        self.in_order = chain[-1][0] == "inner" and not self.grouped  # else rows come when they are decided
         windows = {name: f"RANGE {n}" for name, n in self.lengths.items()}
         self.select: Any = splitjoin.sql(text, window=windows, time="t", tables=dict.fromkeys(self.names, _SCHEMA))
         self.options: dict[str, Any] = {} if shed is None else {
@@ -172,6 +191,8 @@ class ChainMachine(RuleBasedStateMachine):
                   for name, rows in self.tuples.items()}
         answer = [tuple(None if (one := row[name]) is None else one["n"] for name in self.there)
                   for _, row in by_steps(tables, self.joins, list(self.lengths.values()), "t")]
+        if self.grouped:
+            answer = _folded(answer)
         if not self.in_order:
             found, answer = sorted(found, key=repr), sorted(answer, key=repr)
         assert found == answer, self.select.explain()

@@ -11,16 +11,18 @@ __all__ = ["finders_of"]
 _ROOMS = {"sw/splitjoin": "tests/sw", "hw/splitjoin_hw": "tests/hw", "sim/splitjoin_sim": "tests/sim",
           "boards/splitjoin_boards": "tests/boards"}
 #: Folders of machines, which run whatever they say.
-_MACHINES = ("tests/machine", "tests/disk", "tests/simulation", "tests/schedules")
+_MACHINES = ("tests/machine", "tests/disk", "tests/simulation")
 #: Folders with tests of a room beside those that mirror it, by the beginning of a file's path: the first that fits.
 _MORE = {
+    "sw/splitjoin/base/threads": ["tests/simulation"],
     "sw/splitjoin/base/": ["tests/disk", "tests/sw/sessions/epochs"],
-    "sw/splitjoin/sessions/epochs/": ["tests/disk", "tests/machine"],
-    "sw/splitjoin/sessions/": ["tests/sw/sessions", "tests/machine"],
+    "sw/splitjoin/sessions/epochs/": ["tests/disk", "tests/machine", "tests/simulation"],
+    "sw/splitjoin/sessions/": ["tests/sw/sessions", "tests/machine", "tests/simulation"],
+    "sw/splitjoin/server/": ["tests/simulation"],
     "sw/splitjoin/spark/streaming/": ["tests/disk"],
     "sw/splitjoin/rows/": ["tests/sw/sessions", "tests/machine"],
-    "sw/splitjoin/engines/": ["tests/machine"],
-    "sw/splitjoin/link/": ["tests/sw/link"],
+    "sw/splitjoin/engines/": ["tests/machine", "tests/simulation"],
+    "sw/splitjoin/link/": ["tests/sw/link", "tests/simulation"],
 }
 #: Folders whose tests begin a JVM or compile circuits: of these, only the file that mirrors a fault's is run.
 _LONG = ("tests/sw/spark", "tests/sim", "tests/hw")

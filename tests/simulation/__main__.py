@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..support.sampling import cut
 from .schedules import SUBJECTS, run
 
 
@@ -20,10 +21,11 @@ def main() -> None:
     if unknown := set(args.subjects) - set(SUBJECTS):
         parser.error(f"there is no subject {', '.join(sorted(unknown))}; there are {', '.join(SUBJECTS)}")
     for name in args.subjects or SUBJECTS:
-        for failure in run(name, range(args.seed, args.seed + args.seeds)):
-            print(failure, flush=True)
-            raise SystemExit(1)
-        print(f"{name}: {args.seeds} schedules", flush=True)
+        for seeds in cut(args.seed, args.seeds):
+            for failure in run(name, seeds):
+                print(failure, flush=True)
+                raise SystemExit(1)
+            print(f"{name}: schedules to {seeds.stop}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-__all__ = ["at_length", "examples"]
+__all__ = ["at_length", "cut", "examples"]
 
 # CI draws the same ones in every run (tests/conftest.py), so that more of them would find nothing new there.
 _TIMES = float(os.environ.get("SPLITJOIN_TEST_EXAMPLES", "0.5"))
@@ -21,3 +22,9 @@ def examples(n: int) -> int:
 def at_length(*values: Any) -> Any:
     """A case of a parametrized test that only `make test-long` runs, as others find the same faults sooner."""
     return pytest.param(*values, marks=pytest.mark.long)
+
+
+def cut(first: int, n: int, most: int = 1000) -> Iterator[range]:
+    """The ``n`` seeds from ``first`` on, in parts of ``most``, after each of which a long run says where it is."""
+    for start in range(first, first + n, most):
+        yield range(start, min(start + most, first + n))
