@@ -1,14 +1,27 @@
-"""A plugin of pytest that says how many CPU seconds each test took: those of a loaded machine's clock say little."""
+"""A plugin of pytest that says how many CPU seconds each test took, as a loaded machine's clock says little, and ends
+the process beyond a limit of all.
+"""
 
 from __future__ import annotations
 
+import os
+import resource
 import time
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
+__all__ = ["CPU_SECONDS"]
+
+#: The variable of the environment with the most CPU seconds of the process.
+CPU_SECONDS = "SPLITJOIN_MUTATION_CPU_SECONDS"
 _took: dict[str, float] = {}
+
+
+def pytest_configure() -> None:
+    most = int(os.environ[CPU_SECONDS])
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
 
 
 @pytest.hookimpl(wrapper=True)

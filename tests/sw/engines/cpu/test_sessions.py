@@ -205,7 +205,8 @@ def test_a_forked_process_needs_its_own() -> None:
     with CpuDevice(threads=2).open(query) as session:
         session.push(batch(query, 0, 10))
         read, write = os.pipe()
-        if not os.fork():
+        child = os.fork()
+        if not child:
             try:
                 session.push(batch(query, 10, 10))
             except DeviceError as error:
@@ -215,4 +216,4 @@ def test_a_forked_process_needs_its_own() -> None:
         with os.fdopen(read) as said:
             assert said.read() == ("the session was opened before this process was forked, and its threads are not "
                                    "here; open a new one")
-        os.wait()
+        os.waitpid(child, 0)  # no other child, whose status others wait for
