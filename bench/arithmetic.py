@@ -19,56 +19,49 @@ from splitjoin.engines.compiled.handover import entry_address
 from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.compiled.intrinsics import vector_at
 from splitjoin.engines.compiled.jit import compiled
-from splitjoin.engines.cpu import tickets
-from splitjoin.engines.cpu.block import Block, Field
-from splitjoin.engines.cpu.tickets import claim, complete, make_control
+from splitjoin.engines.cpu.block import Block, Field, Job, run_jobs
 
 __all__ = ["arithmetic", "measure_arithmetic"]
 
-COMPILED_WITH = (intrinsics, tickets)
+COMPILED_WITH = (intrinsics,)
 
 #: Tasks that threads claim, and the steps of each, about 50 µs; times that are not counted, and that are.
 TASKS, STEPS, WARM, TIMES = 64, 25_000, 2, 12
-FIELDS = (Field("control"), Field("limits"), Field("out"))
+FIELDS = (Field("out"),)
 CLOCK = "arithmetic in registers alone: time by the clock of one thread over it, the median"
 CPU = "arithmetic in registers alone: CPU seconds over those of one"
 
 
 @compiled
-def arithmetic(thread: Any, block: Any) -> Any:
-    """Do tasks of steps of four random numbers each (xorshift) as long as there are any.
+def arithmetic(task: Any, block: Any) -> Any:
+    """Do ``task``: steps of four random numbers each (xorshift).
 
     ``block``: the address of a block of `FIELDS`; ``out`` (`TASKS`,): gets each task's result.
     """
-    control, limits = vector_at(block, 0, np.int64), vector_at(block, 2, np.int64)
-    out = vector_at(block, 4, np.int64)
-    while True:
-        task = claim(control, limits, thread)
-        if task < 0:
-            return np.int64(0)
-        a, b, c, d = np.uint64(task + 1), np.uint64(task + 2), np.uint64(task + 3), np.uint64(task + 4)
-        for _ in range(STEPS):
-            a ^= a << np.uint64(13)
-            b ^= b << np.uint64(13)
-            c ^= c << np.uint64(13)
-            d ^= d << np.uint64(13)
-            a ^= a >> np.uint64(7)
-            b ^= b >> np.uint64(7)
-            c ^= c >> np.uint64(7)
-            d ^= d >> np.uint64(7)
-            a ^= a << np.uint64(17)
-            b ^= b << np.uint64(17)
-            c ^= c << np.uint64(17)
-            d ^= d << np.uint64(17)
-        out[task] = np.int64((a ^ b ^ c ^ d) >> np.uint64(1))
-        complete(control, limits)
+    out = vector_at(block, 0, np.int64)
+    a, b, c, d = np.uint64(task + 1), np.uint64(task + 2), np.uint64(task + 3), np.uint64(task + 4)
+    for _ in range(STEPS):
+        a ^= a << np.uint64(13)
+        b ^= b << np.uint64(13)
+        c ^= c << np.uint64(13)
+        d ^= d << np.uint64(13)
+        a ^= a >> np.uint64(7)
+        b ^= b >> np.uint64(7)
+        c ^= c >> np.uint64(7)
+        d ^= d >> np.uint64(7)
+        a ^= a << np.uint64(17)
+        b ^= b << np.uint64(17)
+        c ^= c << np.uint64(17)
+        d ^= d << np.uint64(17)
+    out[task] = np.int64((a ^ b ^ c ^ d) >> np.uint64(1))
+    return np.int64(1)
 
 
 def measure_arithmetic(out: Recorder, threads: tuple[int, ...]) -> None:
     """Its speed-up, and its CPU time beside that of one thread, by numbers of ``threads``, the first of which is 1."""
-    block, limits, results = Block(FIELDS), np.array([TASKS]), np.zeros(TASKS, np.int64)
-    team, entry = Team(max(threads)), entry_address(arithmetic)
-    block.put_all((("limits", limits), ("out", results)))
+    block, results, team = Block(FIELDS), np.zeros(TASKS, np.int64), Team(max(threads))
+    job = Job(entry_address(arithmetic), block, TASKS)
+    block.put("out", results)
     clock, used, first = dict[int, float](), dict[int, float](), None
     for n in threads:
         team.size = n
@@ -76,9 +69,8 @@ def measure_arithmetic(out: Recorder, threads: tuple[int, ...]) -> None:
         for turn in range(WARM + TIMES):
             if turn == WARM:
                 began = time.process_time()
-            block.put("control", make_control(limits, patient=team.is_patient))
             start = time.perf_counter()
-            team.share(entry, block.address)
+            run_jobs(team, [job])
             took.append(time.perf_counter() - start)
         clock[n], used[n] = float(np.median(took[WARM:])), time.process_time() - began
         first = results.copy() if first is None else first

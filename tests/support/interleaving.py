@@ -1,98 +1,101 @@
-"""Compiled functions as generators, so that a seed chooses the order in which threads access what they share.
+"""Loops of threads as generators, so that a seed chooses the order in which threads access what they share.
 
-The functions are those of the source: each atomic access, and each look of a thread that waits, becomes a step of a
-generator. So any interleaving can be run in one thread, which a sanitizer of threads cannot do for machine code.
+The library's own source (``threads.hpp``) is compiled so that a call stops before each atomic access, and before each look of a thread
+that waits (``interleaving.cpp``). So any interleaving can be run in one thread, which a sanitizer of threads cannot do.
 """
 
 from __future__ import annotations
 
-import ast
-import inspect
+import ctypes
 import random
+import re
+import subprocess
+import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cache
-from types import CodeType, ModuleType
+from pathlib import Path
 from typing import Any
 
-__all__ = ["Steps", "generators", "in_random_order"]
+from splitjoin.engines import loops
+from splitjoin.engines.loops import address_of, build
+
+__all__ = ["Fault", "Steps", "in_random_order", "interleaved"]
 
 #: What a function that is interleaved gives: steps, and then its result.
 Steps = Generator[None, None, Any]
+#: A piece of the source, and what is there instead.
+Fault = tuple[str, str]
+
+_NAMES = ("reset", "claim", "complete", "stop", "summon", "share", "attend")
+_STEP, _ENDED, _ASKS = 0, 1, 2
 
 
-def _load(array: Any, at: int) -> Steps:
-    yield
-    return int(array[at])
-
-
-def _store(array: Any, at: int, value: int) -> Steps:
-    yield
-    array[at] = value
-
-
-def _add(array: Any, at: int, value: int) -> Steps:
-    yield
-    before = int(array[at])
-    array[at] = before + value
-    return before
-
-
-def _exchange(array: Any, at: int, expected: int, value: int) -> Steps:
-    yield
-    if array[at] != expected:
-        return False
-    array[at] = value
-    return True
-
-
-def _wait(*_: Any) -> Steps:
-    yield
-
-
-_ATOMIC: dict[str, Callable[..., Steps]] = {
-    "atomic_load": _load, "atomic_store": _store, "atomic_add": _add, "atomic_exchange": _exchange, "relax": _wait,
-    "yield_processor": _wait, "rest": _wait}
-
-
-class _Yielding(ast.NodeTransformer):
-    """Calls of ``names`` become `yield from` them."""
-
-    def __init__(self, names: set[str]):
-        self._names = names
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id in self._names:
-            return ast.YieldFrom(node)
-        return node
-
-
-def generators(module: ModuleType, names: tuple[str, ...], *, fault: tuple[str, str] | None = None,
-               **replaced: Any) -> Mapping[str, Callable[..., Steps]]:
-    """The functions ``names`` of ``module`` as generators. ``fault``: a piece of its source, and what is there instead.
-    ``replaced``: what other names of the module mean; those that are generator functions are steps, too.
+class Interleaved(Mapping[str, Callable[..., Steps]]):
+    """The loops by name, as generators. ``enter``: what an entry does, as a generator of its address, a number and a
+    block; it gives 1, or 0 if it failed.
     """
-    steps = tuple(name for name, value in replaced.items() if inspect.isgeneratorfunction(value))
-    space = {**vars(module), **_ATOMIC, **replaced}
-    exec(_yielding(module, names, steps, fault), space)
-    return {name: space[name] for name in names}
+
+    def __init__(self, library: ctypes.CDLL, calls: list[int], enter: Callable[[int, int, int], Steps] | None):
+        self._library, self._calls, self._enter = library, dict(zip(_NAMES, calls, strict=True)), enter
+
+    def __getitem__(self, name: str) -> Callable[..., Steps]:
+        return lambda *arguments: self._call(self._calls[name], arguments)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._calls)
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def _call(self, address: int, arguments: tuple[Any, ...]) -> Steps:
+        words = [word for a in arguments for word in (
+            (int(a),) if isinstance(a, int) or a.ndim == 0 else (address_of(a), len(a)))]
+        kept, given = (ctypes.c_uint64 * len(words))(*words), 0
+        fiber = self._library.begin(address, kept)
+        try:
+            while (state := self._library.resume(fiber, given)) != _ENDED:
+                if state == _STEP:
+                    yield
+                else:
+                    assert self._enter is not None
+                    given = int((yield from self._enter(*(self._library.value(fiber, n) for n in range(3)))))
+            return self._library.value(fiber, -1)
+        finally:
+            self._library.end(fiber)
+
+
+def interleaved(faults: Mapping[str, Fault] | None = None) -> Callable[..., Interleaved]:
+    """The loops as they are by ``made(enter)``, and with one of ``faults`` by ``made(enter, name)``."""
+    library, calls = _compiled(tuple((faults or {}).items()))
+    return lambda enter=None, fault=None: Interleaved(library, calls[fault], enter)
 
 
 @cache
-def _yielding(module: ModuleType, names: tuple[str, ...], steps: tuple[str, ...],
-              fault: tuple[str, str] | None) -> CodeType:
-    source = inspect.getsource(module)
-    if fault is not None:
-        assert source.count(fault[0]) == 1, f"{fault[0]!r} is not there once"
-        source = source.replace(*fault)
-    yielding = _Yielding({*_ATOMIC, *names, *steps})
-    found = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name in names]
-    assert len(found) == len(names)
-    for function in found:
-        function.decorator_list = []
-        yielding.visit(function)
-    whole = ast.Module(body=list[ast.stmt](found), type_ignores=[])
-    return compile(ast.fix_missing_locations(whole), module.__name__, "exec")
+def _compiled(faults: tuple[tuple[str, Fault], ...]) -> tuple[ctypes.CDLL, dict[str | None, list[int]]]:
+    """The library with the loops and those with each fault, and the addresses of all, in the order of `_NAMES`."""
+    folder, variants = Path(loops.__file__).parent, dict[str | None, Fault]({None: ("", "")})
+    variants.update(faults)
+    lines = [Path(__file__).with_suffix(".cpp").read_text()]
+    for n, (old, new) in enumerate(variants.values()):
+        source = "\n".join((folder / name).read_text() for name in ("loop.hpp", "threads.hpp"))
+        assert not old or source.count(old) == 1, f"{old!r} is not there once"
+        source = re.sub(r'#pragma once|#include ".*', "", source.replace(old, new) if old else source)
+        listed = ", ".join(f"&splitjoin::Called<splitjoin::{name}>::call" for name in _NAMES)
+        calls = f"extern \"C\" int64_t (*calls_{n}[])(const uint64_t *) = {{{listed}}};"
+        lines.append(f"#define splitjoin splitjoin_{n}\n{source}\n{calls}\n#undef splitjoin\n")
+    with tempfile.TemporaryDirectory() as made:
+        source_file, target = Path(made, "loops.cpp"), Path(made, "loops.so")
+        source_file.write_text("\n".join(lines))
+        options = "-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-o", str(target)
+        subprocess.run([*build._compiler(), *options, str(source_file)], check=True)
+        library = ctypes.CDLL(str(target))
+    word, pointer = ctypes.c_int64, ctypes.c_void_p
+    library.begin.restype, library.begin.argtypes = pointer, [pointer, pointer]
+    library.resume.restype, library.resume.argtypes = word, [pointer, word]
+    library.value.restype, library.value.argtypes = word, [pointer, word]
+    library.end.argtypes = [pointer]
+    return library, {name: list((pointer * len(_NAMES)).in_dll(library, f"calls_{n}"))
+                     for n, name in enumerate(variants)}
 
 
 def in_random_order(threads: list[Iterator[None]], chance: random.Random) -> Iterator[None]:

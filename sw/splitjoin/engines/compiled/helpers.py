@@ -12,6 +12,9 @@ from typing import Any, TypeVar
 from splitjoin.base.processors import processors
 from splitjoin.base.threads import simple_queue, thread as new_thread
 
+from ..loops import loops
+from .handover import make_board
+
 __all__ = ["Team"]
 
 #: How often a helper looks for the next compiled entry: for about 2 milliseconds, as long as some batches' work that is
@@ -61,9 +64,9 @@ class Team:
         others = min(self.size if size is None else size, self.size) - 1
         self._start(others)
         if stay:
-            _handover().lend(self._made_board(), others)
+            loops()["lend"](self._made_board(), others)
         elif self._board is not None:
-            _handover().dismiss(self._board)
+            loops()["dismiss"](self._board)
         for number in range(1, others + 1):
             self._tasks.put((function, number, stay))
         failed: list[BaseException] = []
@@ -77,13 +80,13 @@ class Team:
                 except Empty:
                     break
                 if isinstance(task, int):
-                    _handover().withdraw(self._board, task)
+                    loops()["withdraw"](self._board, task)
                 else:
                     begun -= 1
                     if stay:
-                        _handover().withdraw(self._board, 1)
+                        loops()["withdraw"](self._board, 1)
             if stay:
-                _handover().keep(self._board)
+                loops()["keep"](self._board)
             for _ in range(begun):
                 if (error := self._outcomes.get()) is not None:
                     failed.append(error)
@@ -94,9 +97,8 @@ class Team:
         """Run the compiled entry at address ``entry`` with the block at address ``block`` (`handover`), here as thread
         0, and in the helpers, as they come.
         """
-        made = _handover()
-        failed = made.alone(entry, block) if self.size == 1 else made.share(self.summon(), entry, block, self.size)
-        if failed:
+        if not (loops()["alone"](entry, block) if self.size == 1 else
+                loops()["share"](self.summon(), entry, block, self.size)):
             raise RuntimeError("a compiled loop failed; please report it")
 
     def summon(self) -> Any:
@@ -104,13 +106,13 @@ class Team:
         board, helpers = self._made_board(), min(self.size, self.awake) - 1
         if helpers:
             self._start(helpers)
-            if missing := int(_handover().summon(board, helpers)):
+            if missing := loops()["summon"](board, helpers):
                 self._tasks.put(missing)
         return board
 
     def _made_board(self) -> Any:
         if self._board is None:
-            self._board = self._boards[0] = _handover().make_board()
+            self._board = self._boards[0] = make_board()
         return self._board
 
     def _start(self, others: int) -> None:
@@ -164,7 +166,7 @@ def _serve(tasks: SimpleQueue[Any], outcomes: SimpleQueue[BaseException | None],
             for others in ((task - 1) // 2, task // 2):
                 if others:
                     tasks.put(others)
-            _handover().attend(boards[0], patience)
+            loops()["attend"](boards[0], patience)
             continue
         function, number, stay = task
         error: BaseException | None = None
@@ -176,10 +178,5 @@ def _serve(tasks: SimpleQueue[Any], outcomes: SimpleQueue[BaseException | None],
         outcomes.put(error)
         del error
         if stay:  # it is counted as called
-            _handover().attend(boards[0], patience)
+            loops()["attend"](boards[0], patience)
 
-
-def _handover() -> Any:
-    from . import handover  # which imports numba, and not all teams have compiled entries
-
-    return handover

@@ -7,7 +7,6 @@ an entry with a block that is divided into parts: it takes the number of a part 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,24 +17,24 @@ import numpy as np
 import numpy.typing as npt
 
 from ..compiled import intrinsics
-from ..compiled.handover import address_of, entry_address
+from ..compiled.handover import entry_address
 from ..compiled.helpers import Team
-from ..compiled.intrinsics import call_entry
-from ..compiled.jit import compiled, digest, load
+from ..compiled.jit import digest, load
 from ..compiled.store import ReusedArrays
 from ..device import ITEM
-from . import tickets
-from .tickets import claim, complete, make_control, stop
+from ..loops import address_of, entries
+from .tickets import make_control
 
-__all__ = ["BLOCK_READERS", "TASK_FIELDS", "Block", "Field", "Job", "entry_of", "run_jobs", "tasks_entry", "unpacking"]
-
-#: Digests of these are part of what machine code here depends on.
-COMPILED_WITH = (intrinsics, tickets)
+__all__ = ["BLOCK_READERS", "TASK_FIELDS", "Block", "Field", "Job", "entry_of", "library_entry", "run_jobs",
+           "unpacking"]
 
 Array = npt.NDArray[Any]
 
 #: What reads the numbers of a block: an integer, and arrays of one and two dimensions.
 _READERS = ("load_int64", "vector_at", "matrix_at")
+#: The letters of types of elements in the library (`splitjoin.engines.loops.Loop`).
+_LETTERS = {"u1": "b", "u2": "h", "u4": "l", "u8": "u", "i1": "a", "i2": "j", "i4": "s", "i8": "i", "f4": "f",
+            "f8": "d", ITEM.str[1:]: "t"}
 #: The import of sources that unpack a block.
 BLOCK_READERS = f"from splitjoin.engines.compiled.intrinsics import {', '.join(_READERS)}"
 
@@ -52,7 +51,7 @@ from {module} import {name}
 def entry(number, block):
     {unpack}
     {body}
-    return 0
+    return 1
 '''
 
 
@@ -153,6 +152,14 @@ def entry_of(function: Any, fields: Sequence[Field], *modules: ModuleType, body:
         body=body, readers=BLOCK_READERS)).entry)
 
 
+@cache
+def library_entry(name: str, fields: tuple[Field, ...]) -> int:
+    """The address of the library's entry ``name``, which takes ``fields``."""
+    address, kinds = entries()[name]
+    assert kinds.lower() == "".join("n" if not field.dimensions else _LETTERS[field.type.str[1:]] for field in fields)
+    return address
+
+
 @dataclass(frozen=True)
 class Job:
     """The ``entry`` with its ``block``, in so many ``parts``, that may run at the same time."""
@@ -178,27 +185,8 @@ def run_jobs(team: Team, *phases: Sequence[Job]) -> None:
         block.put("control", make_control(ends, patient=team.is_patient, reused=reused))
         block.put("limits", ends)
         block.put("tasks", np.array(tasks))
-        team.share(tasks_entry(), block.address)
+        team.share(library_entry("do_parts", TASK_FIELDS), block.address)
 
 
-@compiled
-def do_parts(thread: Any, control: Any, limits: Any, tasks: Any) -> None:
-    """Do parts of jobs as long as there are any. ``tasks``: the entry, the block and the part of each."""
-    while True:
-        task = claim(control, limits, thread)
-        if task < 0:
-            return
-        if call_entry(tasks[3 * task], tasks[3 * task + 2], tasks[3 * task + 1]):
-            stop(control)
-            raise RuntimeError
-        complete(control, limits)
-
-
-#: What the entry takes that does parts of jobs.
+#: What the entry ``do_parts`` takes.
 TASK_FIELDS = (Field("control"), Field("limits"), Field("tasks"))
-
-
-@cache
-def tasks_entry() -> int:
-    """The entry that does parts of jobs (`do_parts`), of a block of `TASK_FIELDS`."""
-    return entry_of(do_parts, TASK_FIELDS, sys.modules[__name__], tickets)

@@ -2,7 +2,7 @@
 
 The idea of ESJ's main and secondary predicates and of online interval join's range index: a probe looks only into the
 cells that its intervals touch. Cells hold tuples in arrival order, contiguous, so that they expire at one end and are
-compared 64 at a time (`cells`).
+compared 64 at a time (``grid.hpp``, ``index.hpp``).
 """
 
 from __future__ import annotations
@@ -18,32 +18,36 @@ from splitjoin.base.errors import DeviceError
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan, is_equality
 
-from ..compiled.handover import address_of, entry_address
-from ..compiled.intrinsics import BLOCK
-from ..compiled.jit import compiled, load
 from ..compiled.store import ReusedArrays, Store, aligned
+from ..loops import address_of, entries, loops
 from ..tuning import DEFAULTS, Tuning
-from . import timeline
-from .block import Block
+from .block import Block, Field
+from .codes import lane
 from .finder import Batch, Finder, Found, in_task_order
-from .grid_cells import build_grid
-from .grid_source import FILL_R, FILL_S, PROBE, STORE_R, STORE_S, region_fields, region_source
 from .levels import constant, cyclic, has_trend, hashed, learn
+from .pair_tests import junctions
 from .selectivity import Choice, Selectivity, SessionAlgorithm
-from .tests_source import used_slots
 from .tickets import PHASE, STOP, make_control, resume
-from .timeline import ones
 
-__all__ = ["LEAST_SORTED", "MANY", "PARTS", "GridIndex", "IndexFinder", "collect", "lay_out", "lay_out_for_one",
-           "levels_for", "ranges_for", "shared_step"]
-
-#: Digests of these are part of what machine code here depends on.
-COMPILED_WITH = (timeline,)
+__all__ = ["MANY", "PARTS", "GridIndex", "IndexFinder", "levels_for", "shared_step"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
+#: Kinds of tasks (``tasks.hpp``).
+_STORE_R, _STORE_S, _FILL_R, _FILL_S, _PROBE = range(5)
+#: What the index takes of a stream's grid, and of its batch (``index.hpp``).
+_GRID = (Field("base", dimensions=0), Field("first", dimensions=0), Field("begin", dimensions=0),
+         Field("numbers", "uint64"), Field("reals", "float64"), Field("table", "int32"), Field("levels", dimensions=0),
+         Field("other_numbers", "uint64"), Field("other_reals", "float64"), Field("other_table", "int32"),
+         Field("other_levels", dimensions=0), Field("stride", dimensions=0), Field("head", "int32", 2),
+         Field("rows", "int32"), Field("pool", "uint8"), Field("used"))
+_BATCH = (Field("n", dimensions=0), Field("live", dimensions=0), Field("start"), Field("end"), Field("count"),
+          Field("from", dimensions=0), Field("scale", dimensions=0), Field("noted"), Field("entries"), Field("places"),
+          Field("ends"), Field("spread"))
+#: Slots of a block of a cell; pairs that are tested at once.
+_BLOCK, _PAIRS = 64, 256
 #: Places in a grid, which are numbered in 32 bits; a cell that grows takes some beyond.
 _MOST_SLOTS = 1 << 30
 #: Arrivals that are stored before any of them probes: this part of the window, within limits, by one thread, or by
@@ -52,7 +56,7 @@ _STEP, _LEAST, _MOST = 4, 256, 8192
 _SHARED_STEP, MANY = 2, 8
 #: Parts of a step's probes of each stream for each thread; the least number of tuples in a part that is sorted by
 #: ranges of cells.
-PARTS, LEAST_SORTED = 2, 1024
+PARTS, _LEAST_SORTED = 2, 1024
 #: Streams of which none is so many times longer than the other are stored by a thread each.
 _ALIKE = 2
 #: Nanoseconds: a cell looked up, a tuple in it, and one of these that has to be verified.
@@ -94,20 +98,20 @@ class _Grid:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The arguments of the compiled loops, by their names in `region_source`."""
+        """What is told of it, by the names of fields."""
         names = [f"{other}{name}" for other in ("", "other_") for name in ("numbers", "reals", "table", "levels")]
         return {"first": self.first, **dict(zip(names, self.levels, strict=True)), "stride": self.stride,
                 "head": self.head, "rows": self.rows, "pool": self.pool, "used": self.used}
 
 
 class _Room:
-    """The arrays of one thread (`region_source.ROOM`)."""
+    """The arrays of one thread (``index.hpp``), for conditions of so many ``parts``: tests and junctions."""
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, parts: int):
         self.scratch = np.empty((4, _AT_ONCE), np.int32)
         self.found, self.probe_of = np.empty(size, np.int32), np.empty(size, np.int32)
         self.fill, self.looked = aligned(8, np.int64), aligned(8, np.int64)  # each on a cache line of its own
-        self.cells = aligned(_AT_ONCE, np.int64)
+        self.cells = aligned(max(_AT_ONCE, parts * _PAIRS // 8), np.int64)  # or the outcomes of the parts
         self.looked[:] = 0
         self.clear()
 
@@ -129,14 +133,22 @@ class IndexFinder(Finder):
     def __init__(self, plan: Plan, choice: Choice, selectivity: Selectivity, tuning: Tuning = DEFAULTS):
         super().__init__(tuning)
         self._plan, self._tests, self._selectivity = plan, choice.tests, selectivity
-        module = load(region_source(plan, choice.tests))
-        self.prepare, self.work = (entry_address(of) for of in (module.prepare, module.work))
-        self.block = Block(region_fields(plan))
-        self.used: dict[str, list[int]] = {side: used_slots(plan, side) for side in SIDES}
+        self.prepare, self.work = (entries()[name][0] for name in ("prepare", "work"))
+        tests, self._junctions = range(len(plan.tests)), junctions(plan)
+        #: Per stream the slot of its keys that each test reads.
+        self.slots: dict[str, list[int]] = {side: [self._slot(side, j) for j in tests] for side in SIDES}
+        kinds: dict[str, list[Any]] = {side: [lane(plan.slots(side)[slot].key) for slot in self.slots[side]]
+                                       for side in SIDES}
+        self.block = Block(_fields(kinds))
+        self.block.put_all((("tests", len(tests)), ("dimension", choice.tests[0]), ("other", choice.tests[-1]),
+                            ("junctions", self._junctions)))
+        for side, other in (SIDES, SIDES[::-1]):
+            self.block.put_all((f"width{j}_{side}", kinds[side][j]().itemsize) for j in tests)
+            self.block.put_all((f"bound{j}_{side}", kinds[other][j]().itemsize) for j in tests)
         # The fields that differ from batch to batch, and what the block says of grids.
         self._names = {side: [f"{name}_{side}" for name in (
-            "begin", "n", "live", "start", "end", "count", *(f"key{slot}" for slot in self.used[side]),
-            *(f"{end}{j}" for end in ("low", "high") for j in range(len(plan.tests))))] for side in SIDES}
+            "begin", "n", "live", "start", "end", "count", *(f"{of}{j}" for of in ("key", "low", "high")
+                                                             for j in tests))] for side in SIDES}
         self._described: dict[str, tuple[int, int]] = {}
         self._reused, self._sorting = ReusedArrays(), ReusedArrays()
         self._grids: dict[str, _Grid] = {}
@@ -153,7 +165,7 @@ class IndexFinder(Finder):
         for n, side in enumerate(SIDES):
             store = self.stores[side]
             if store.end == store.base:  # nobody looks: the grid's remaining tuples are expired
-                tasks[tasks[:, 0] == PROBE, 6 - n] = len(counts[other_side(side)])
+                tasks[tasks[:, 0] == _PROBE, 6 - n] = len(counts[other_side(side)])
                 counts[other_side(side)][:] = 0
             elif side not in self._grids or store.end - self._grids[side].first > self.tuning.grid_tuples:
                 self._build(side, self._live(batch, side, 0), self._ends[side])
@@ -171,18 +183,19 @@ class IndexFinder(Finder):
         matches: dict[str, int] = dict.fromkeys(SIDES, 0)
         while True:
             rooms = self.reserve(batch.team.size)
-            self.block.put_all((("control", control), ("limits", limits), ("tasks", tasks)))
+            self.block.put_all((("control", control), ("limits", limits), ("tasks", tasks.reshape(-1))))
             if not begun:
                 batch.team.share(self.work, self.block.address)
             begun = False
             memory += [out for room in rooms for out in room.out]
             stopped = bool(control[STOP])
-            pieces = np.empty((2, len(tasks), 5), np.int64)
-            numbers = collect(tasks, self.addresses, not stopped and not found["r"], pieces)
+            pieces, numbers = np.empty((2, len(tasks), 5), np.int64), np.empty(4, np.int64)
+            loops()["collect"](tasks.reshape(-1), self.addresses.reshape(-1), not stopped and not found["r"],
+                               pieces.reshape(-1), numbers)
             for n, side in enumerate(SIDES):
                 found[side].append(pieces[n, :numbers[2 * n]])
-                matches[side] += numbers[2 * n + 1]
-                batch.memory.add(numbers[2 * n + 1])
+                matches[side] += int(numbers[2 * n + 1])
+                batch.memory.add(int(numbers[2 * n + 1]))
             if not stopped:
                 break
             self._make_room(batch, tasks, control, limits)
@@ -202,32 +215,32 @@ class IndexFinder(Finder):
         self._ends = {side: store.end for side, store in self.stores.items()}
 
     def steps(self, threads: int) -> tuple[int, int, int]:
-        """The bounds of the steps into which ``threads`` divide a batch (`lay_out_for_one`, `lay_out`): a part of the
+        """The bounds of the steps into which ``threads`` divide a batch (``tasks.hpp``): a part of the
         longest window, and the least and the most arrivals of a step.
         """
         return (_STEP, _LEAST, _MOST) if threads == 1 else (
             _part_of(threads), self.tuning.shared_arrivals, 2**62)
 
     def _tasks_of(self, batch: Batch) -> tuple[Rows, Rows]:
-        """The tasks of a batch (`region_source`), and where their phases end."""
+        """The tasks of a batch (``tasks.hpp``), and where their phases end."""
         longest, n = batch.extent[1], len(batch.stream)
         if batch.team.size == 1:
             size = min(max(longest // _STEP, _LEAST), _MOST)
             tasks = np.zeros((-(-n // size) * 4, 14), np.int64)
-            lay_out_for_one(batch.stream, size, tasks)
+            loops()["lay_out_for_one"](batch.stream, size, tasks.reshape(-1))
             return tasks, np.array([len(tasks)])
         size = min(shared_step(longest, self.tuning.shared_arrivals, batch.team.size), n)
         parts = max(1, min(PARTS * batch.team.size, size // self.tuning.part_arrivals))
         steps, ranges = -(-n // size), ranges_for(batch.team.size, *(len(batch.windows[side][0]) for side in SIDES))
         tasks, limits = np.zeros((steps * 2 * (parts + ranges), 14), np.int64), np.empty(2 * steps, np.int64)
-        lay_out(batch.stream, size, parts, ranges, tasks, limits)
+        loops()["lay_out"](batch.stream, size, parts, ranges, tasks.reshape(-1), limits)
         return tasks, limits
 
     def _sort(self, batch: Batch, begins: dict[str, int]) -> None:
         """Sort the tuples of the batch by ranges of cells: per stream those from row ``begins`` on."""
         ranges = batch.team.size
         left = {side: len(batch.windows[side][0]) - begin for side, begin in begins.items()}
-        parts = max(1, min(ranges, max(left.values()) // LEAST_SORTED))
+        parts = max(1, min(ranges, max(left.values()) // _LEAST_SORTED))
         limits = np.array([2 * parts, 4 * parts])
         self.reserve(ranges)
         control = make_control(limits, patient=batch.team.is_patient, reused=self._sorting)
@@ -255,13 +268,12 @@ class IndexFinder(Finder):
     def _describe(self, batch: Batch, counts: dict[str, Rows]) -> None:
         """Write the batch and the grids to the block of the compiled loops."""
         tests, put = len(self._plan.tests), self.block.put
-        put("at_once", _AT_ONCE)
         put("ranges", ranges_for(batch.team.size, *(len(batch.windows[side][0]) for side in SIDES)))
         for side in SIDES:
             arrays, (start, end), probes = self.stores[side].room, batch.windows[side], batch.probes[side]
             values: tuple[Any, ...] = (
                     self._ends[side], len(start), batch.starts[side], start, end, counts[side],
-                    *(arrays[slot] for slot in self.used[side]), *probes[:2 * tests])
+                    *(arrays[slot] for slot in self.slots[side]), *probes[:2 * tests])
             for name, value in zip(self._names[side], values, strict=True):
                 put(name, value)
             self.describe_grid(side, batch.team.size)
@@ -286,9 +298,10 @@ class IndexFinder(Finder):
             self._count()
             self._rooms = []
         if len(self._rooms) < threads:
-            self._rooms += [_Room(size) for _ in range(threads - len(self._rooms))]
+            parts = len(self._plan.tests) + len(self._junctions) // 3
+            self._rooms += [_Room(size, parts) for _ in range(threads - len(self._rooms))]
             self.addresses = np.array([room.addresses for room in self._rooms])
-        self.block.put("rooms", self.addresses)
+        self.block.put("rooms", self.addresses.reshape(-1))
         self.block.put("room", len(self._rooms[0].found))
         self._reserved = size
         return self._rooms[:threads]
@@ -304,7 +317,7 @@ class IndexFinder(Finder):
         """Make what was full larger, and have the threads continue with the phase in which they stopped."""
         phase = int(control[PHASE])
         mine = tasks[int(limits[phase - 1]) if phase else 0:int(limits[phase])]
-        for n, (kinds, side) in enumerate((((STORE_R, FILL_R), "r"), ((STORE_S, FILL_S), "s"))):
+        for n, (kinds, side) in enumerate((((_STORE_R, _FILL_R), "r"), ((_STORE_S, _FILL_S), "s"))):
             of_side = np.isin(mine[:, 0], kinds)
             full = np.flatnonzero(of_side & (mine[:, 7] != 0))
             if not len(full):
@@ -313,7 +326,7 @@ class IndexFinder(Finder):
             until = int(task[2 + 2 * n])
             self._build(side, self._live(batch, side, int(task[3 - 2 * n])), self._ends[side] + until)
             self.describe_grid(side, batch.team.size)
-            if task[0] in (FILL_R, FILL_S):
+            if task[0] in (_FILL_R, _FILL_S):
                 self._sort(batch, {side: until})
             else:
                 task[5 + n] = until
@@ -365,12 +378,13 @@ class IndexFinder(Finder):
         levels = levels if len(levels) == 2 else [*levels, constant()]
         lines, stride = (-(-x.count // 256) for x in levels)  # 256 levels to a cell
         span = slice(first - store.base, end - store.base)
-        found = np.stack([y.of(k[span]) for y, k in zip(levels, (keys[0], keys[-1]), strict=True)])
+        found, noted = [y.of(k[span]) for y, k in zip(levels, (keys[0], keys[-1]), strict=True)], np.empty(
+            _AT_ONCE, np.int64)
         head, used = np.empty((lines * stride, 4), np.int32), np.zeros(1, np.int64)
-        size = self.tuning.grid_spare // BLOCK * BLOCK + BLOCK
+        size = self.tuning.grid_spare // _BLOCK * _BLOCK + _BLOCK
         while True:
             rows, pool = np.empty(size, np.int32), aligned(2 * size, np.uint8)
-            if build_grid(found, stride, head, rows, pool, used):
+            if loops()["build_grid"](*found, stride, head.reshape(-1), rows, pool, used, noted):
                 break
             size = int(used[0]) // 64 * 96 + size
             if size > _MOST_SLOTS:
@@ -408,6 +422,21 @@ class GridIndex(SessionAlgorithm):
         return IndexFinder(self.job.plan, self.choice, self.job.selectivity, self.job.tuning)
 
 
+def _fields(kinds: dict[str, list[Any]]) -> tuple[Field, ...]:
+    """The block of the index's entries; ``kinds``: per stream the type of the key of each test."""
+    numbers = "room", "parts", "ranges", "tests", "dimension", "other"
+    fields = [Field("control"), Field("limits"), Field("tasks"), Field("rooms"),
+              *(Field(name, dimensions=0) for name in numbers), Field("junctions")]
+    for side in SIDES:
+        fields += [Field(f"{field.name}_{side}", field.kind, field.dimensions) for field in (*_GRID, *_BATCH)]
+    for side in SIDES:
+        for j, (mine, its) in enumerate(zip(kinds[side], kinds[other_side(side)], strict=True)):
+            fields += [Field(f"key{j}_{side}", mine.__name__), Field(f"low{j}_{side}", its.__name__),
+                       Field(f"high{j}_{side}", its.__name__), Field(f"width{j}_{side}", dimensions=0),
+                       Field(f"bound{j}_{side}", dimensions=0)]
+    return tuple(fields)
+
+
 def levels_for(plan: Plan, selectivity: Selectivity, tests: tuple[int, ...], live: int) -> tuple[int, ...]:
     """The number of levels that an index of ``live`` tuples has in each of ``tests``."""
     return _levels(plan, [(selectivity.fractions[j], j) for j in tests], _cells(live))
@@ -431,92 +460,8 @@ def _levels(plan: Plan, dims: list[tuple[float, int]], cells: int) -> tuple[int,
                  for (_, j), n in zip(dims, counts, strict=True))
 
 
-@compiled
-def collect(tasks: Any, addresses: Any, merged: Any, pieces: Any) -> Any:
-    """Write the ``pieces`` (2, n, 5) of matches that ``tasks`` have found for R's and for S's probes, as of `Found`,
-    and the task of each. Returns how many pieces and matches of R's there are, and of S's.
-
-    ``addresses`` (threads, 8): of each thread's arrays, those of matches behind three others. ``merged``: True if
-    pieces that lie one behind the other become one.
-    """
-    k_r = m_r = k_s = m_s = np.int64(0)
-    for side in range(2):
-        k = matches = np.int64(0)
-        for task in range(len(tasks)):
-            begin, end = tasks[task, 9 + 3 * side], tasks[task, 10 + 3 * side]
-            if end <= begin:
-                continue
-            address = addresses[tasks[task, 7], 3 + side] + 8 * begin
-            if merged and k and pieces[side, k - 1, 2] + 8 * pieces[side, k - 1, 3] == address:
-                pieces[side, k - 1, 1] = tasks[task, 5 + side]
-                pieces[side, k - 1, 3] += end - begin
-            else:
-                pieces[side, k, 0], pieces[side, k, 1] = tasks[task, 8 + 3 * side], tasks[task, 5 + side]
-                pieces[side, k, 2], pieces[side, k, 3], pieces[side, k, 4] = address, end - begin, task
-                k += 1
-            matches += end - begin
-            tasks[task, 10 + 3 * side] = begin
-        if side == 0:
-            k_r, m_r = k, matches
-        else:
-            k_s, m_s = k, matches
-    return k_r, m_r, k_s, m_s
-
-
-@compiled
-def ranges_for(threads: Any, n_r: Any, n_s: Any) -> Any:
+def ranges_for(threads: int, n_r: int, n_s: int) -> int:
     """The ranges of cells into which so many tuples of a batch are sorted for ``threads`` that store them. 1 for those
     that are stored as they come: by one thread, or by two, of which each stores one stream, if neither is much longer.
     """
     return 1 if threads == 1 or (threads == 2 and max(n_r, n_s) <= _ALIKE * min(n_r, n_s)) else threads
-
-
-@compiled
-def lay_out(stream: Any, size: Any, parts: Any, ranges: Any, tasks: Any, limits: Any) -> None:
-    """Write the ``tasks`` of several threads for arrivals ``stream`` (n,), in steps of ``size``, and the ``limits`` of
-    their phases: for each stream ``ranges`` that store, and ``parts`` that look into its grid. R's grid is first, so
-    that two threads each keep to one grid (`tickets`).
-    """
-    task: Any = 0
-    r = s = np.int64(0)
-    for step in range(len(limits) // 2):
-        begin, end = step * size, min((step + 1) * size, len(stream))
-        first_r, first_s = r, s
-        for part in range(parts):
-            in_r = task + 2 * ranges + part
-            in_s = in_r + parts
-            tasks[in_r, 3], tasks[in_r, 6], tasks[in_s, 1], tasks[in_s, 5] = s, s, r, r
-            last = begin + (end - begin) * (part + 1) // parts
-            s += ones(stream[begin + (end - begin) * part // parts:last])
-            r = last - s
-            tasks[in_r, 0] = tasks[in_s, 0] = PROBE
-            tasks[in_r, 4], tasks[in_s, 2] = s, r
-        for at in range(task, task + 2 * ranges):
-            tasks[at, 0], tasks[at, 8] = FILL_R if at < task + ranges else FILL_S, (at - task) % ranges
-            if ranges == 1:
-                tasks[at, 0] = STORE_R if at == task else STORE_S
-            tasks[at, 1], tasks[at, 2], tasks[at, 5] = first_r, r, first_r
-            tasks[at, 3], tasks[at, 4], tasks[at, 6] = first_s, s, first_s
-        limits[2 * step] = task + 2 * ranges
-        task += 2 * (ranges + parts)
-        limits[2 * step + 1] = task
-
-
-@compiled
-def lay_out_for_one(stream: Any, size: Any, tasks: Any) -> None:
-    """Write the ``tasks`` of one thread: in steps of ``size`` arrivals, it stores R's tuples and probes with S's, and
-    then the other way round, so that one grid at a time is in its caches.
-    """
-    half, r, s = len(tasks) // 2, np.int64(0), np.int64(0)
-    for step in range(half // 2):
-        first_r, first_s = r, s
-        s += ones(stream[step * size:(step + 1) * size])
-        r = min((step + 1) * size, len(stream)) - s
-        for at in (2 * step, 2 * step + 1, half + 2 * step, half + 2 * step + 1):
-            tasks[at, 0] = PROBE if at & 1 else STORE_R if at < half else STORE_S
-            tasks[at, 1], tasks[at, 2], tasks[at, 5] = first_r, r, first_r
-            tasks[at, 3], tasks[at, 4], tasks[at, 6] = first_s, s, first_s
-            if tasks[at, 0] == PROBE and at < half:
-                tasks[at, 5] = r
-            elif tasks[at, 0] == PROBE:
-                tasks[at, 6] = s

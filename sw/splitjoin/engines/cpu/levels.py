@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..compiled.jit import compiled
+from ..loops import loops
 from ..tuning import DEFAULTS
 
-__all__ = ["CYCLE", "Levels", "constant", "cyclic", "has_trend", "hashed", "learn", "write_levels"]
+__all__ = ["CYCLE", "Levels", "constant", "cyclic", "has_trend", "hashed", "learn"]
 
 Array = npt.NDArray[Any]
 
@@ -56,9 +56,9 @@ class Levels:
 
     def of(self, codes: Array, kind: type[Any] = np.int32) -> Array:
         """The levels of the unsigned ``codes`` (n,), as an array of type ``kind``."""
-        out = np.empty(len(codes), kind)
-        write_levels(codes, self.numbers, self.reals, self.table, self.count, out)
-        return out
+        out = np.empty(len(codes), np.int32)
+        loops()[f"write_levels<{codes.dtype.name}_t>"](codes, self.numbers, self.reals, self.table, self.count, out)
+        return out.astype(kind, copy=False)
 
 
 def constant() -> Levels:
@@ -144,49 +144,3 @@ def _is_even(levels: Levels, sample: Array) -> bool:
     bins = min(levels.count, _BINS)
     found = np.bincount(levels.of(sample).astype(np.int64) * bins // levels.count, minlength=bins) / len(sample)
     return bool(bins * (found ** 2).sum() <= _UNEVEN + bins / len(sample))
-
-
-@compiled
-def write_levels(codes: Any, numbers: Any, reals: Any, table: Any, count: Any, out: Any) -> None:
-    """Write the levels of ``codes`` to ``out``. The other parameters are the fields of `Levels`."""
-    kind, low, span = numbers[0], numbers[1], numbers[2]
-    left, right = numbers[3], numbers[4]
-    last = np.int32(count - 1)
-    # Each kind has its own loop, so that LLVM vectorizes it; float32 is precise enough for codes of 32 bits.
-    if kind == LINEAR and codes.itemsize == 4:
-        low32, span32, factor32 = np.uint32(low), np.uint32(span), np.float32(reals[1])
-        for i in range(len(codes)):
-            above32 = min(np.uint32(max(np.uint32(codes[i]), low32) - low32), span32)
-            out[i] = min(np.int32(np.float32(np.float32(above32) * factor32)), last)
-    elif kind == LINEAR:
-        for i in range(len(codes)):
-            out[i] = min(np.int32(np.float64(min(max(np.uint64(codes[i]), low) - low, span)) * reals[1]), last)
-    elif kind == FLOAT and codes.itemsize == 4:
-        low32, high32, top32 = np.uint32(low), np.uint32(span), np.uint32(0x80000000)
-        origin32, factor32 = np.float32(reals[0]), np.float32(reals[1])
-        for i in range(len(codes)):
-            bits32 = min(max(np.uint32(codes[i]), low32), high32)
-            bits32 = np.uint32(bits32 ^ top32) if bits32 & top32 else np.uint32(~bits32)
-            real32 = np.uint32(bits32).view(np.float32)
-            out[i] = min(np.int32(np.float32(np.float32(real32 - origin32) * factor32)), last)
-    elif kind == FLOAT:
-        top = np.uint64(0x8000000000000000)
-        for i in range(len(codes)):
-            bits = min(max(np.uint64(codes[i]), low), span)
-            real = np.uint64(bits & ~top if bits & top else ~bits).view(np.float64)
-            out[i] = min(np.int32((real - reals[0]) * reals[1]), last)
-    elif kind == HASH:
-        for i in range(len(codes)):
-            mixed = np.uint64(codes[i]) * np.uint64(0x9E3779B97F4A7C15)
-            out[i] = mixed >> right if right < 64 else np.uint64(0)
-    elif kind == CYCLE:
-        for i in range(len(codes)):
-            out[i] = np.int32((np.uint64(codes[i]) << left) >> right) & last
-    else:
-        for i in range(len(codes)):
-            above: Any = min(max(np.uint64(codes[i]), low) - low, span)
-            scaled: Any = (above << left) >> right
-            entry = scaled >> np.uint64(16)
-            knot = np.int64(table[entry])
-            rise = np.int64(table[entry + np.uint64(1)]) - knot
-            out[i] = knot + ((np.int64(scaled & np.uint64(0xFFFF)) * rise) >> 16)

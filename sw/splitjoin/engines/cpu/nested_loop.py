@@ -14,9 +14,10 @@ from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan
 
 from ..compiled import intrinsics
-from ..compiled.handover import address_of, entry_address
+from ..compiled.handover import entry_address
 from ..compiled.jit import digest, load
 from ..compiled.store import Store, aligned
+from ..loops import address_of
 from ..tuning import DEFAULTS, Tuning
 from . import block, tickets
 from .block import BLOCK_READERS, Block, Field, unpacking
@@ -102,7 +103,7 @@ def work(thread, block):
     while True:
         task = claim(control, limits, thread)
         if task < 0:
-            return 0
+            return 1
         mine = tasks[task]
         until = mine[1]
         mine[3], mine[4] = thread, fill[0]
@@ -111,7 +112,7 @@ def work(thread, block):
         mine[5] = fill[0]
         if mine[2] < until:
             stop(control)
-            return 0
+            return 1
         complete(control, limits)
 '''
 #: The visit of a chunk in which something was found: by masks of 64 slots where they can be made, or in pieces.

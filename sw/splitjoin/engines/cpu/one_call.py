@@ -24,14 +24,14 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
-from ..compiled.handover import address_of, make_board
+from ..compiled.handover import make_board
 from ..compiled.helpers import Team
 from ..device import ITEM
+from ..loops import address_of, loops
 from .finder import Batch
 from .gather import gather
 from .grid_index import IndexFinder
-from .one_call_links import WINDOW_PARTS, Linked
-from .one_call_loops import REFUSED, STOPPED, Number, find_matches, write_items
+from .one_call_links import WINDOW_PARTS, Linked, Number
 from .search import PlanSearch
 from .session import Joined
 from .timeline import Timeline, Windows
@@ -41,6 +41,8 @@ __all__ = ["OneCall"]
 Rows = npt.NDArray[np.int64]
 
 _TABLE = int(Number.TABLE_R)
+#: What has become of a batch (``one_call.hpp``): nothing has changed; tasks have stopped; an entry has failed.
+_REFUSED, _STOPPED, _FAILED = 0, 2, 3
 #: Numbers of threads whose links are kept.
 _KEPT = 4
 
@@ -98,12 +100,14 @@ class OneCall:
             finder.describe_grid(side, size)
         shared = self._team.summon() if size > 1 else self._board, size, self._team.is_patient
         linked.tell_columns(part)
-        state, pairs, matches, room, candidates, live_r, live_s = find_matches(
+        state = find_matches(
             numbers, linked.columns, linked.links, linked.jobs, linked.marks, self._timeline.limits,
-            self._timeline.moving, linked.before, linked.extents, linked.tasks, linked.controls, linked.phases,
-            linked.ends, finder.addresses, linked.pieces, self._every, self._opened, *shared)
-        if state == REFUSED:
+            self._timeline.moving, linked.before, linked.extents, linked.task_words, linked.control_words,
+            linked.phases, linked.ends, finder.addresses.reshape(-1), linked.piece_words, self._every, self._opened,
+            *shared, linked.told)
+        if state == _REFUSED:
             return None
+        pairs, matches, room, candidates, live_r, live_s = linked.told.tolist()
         self._search.settle(n)
         row_r, row_s = ends["r"], ends["s"]
         ends["r"], ends["s"] = row_r + n_r, row_s + n_s
@@ -111,7 +115,7 @@ class OneCall:
         for side in self._ranged:
             times[side].end += n_r if side == "r" else n_s
         starts = {"r": live_r, "s": live_s}
-        if state == STOPPED:
+        if state == _STOPPED:
             items, matches = self._resume(part, finder, linked, {"r": row_r, "s": row_s}, (n_r, n_s), starts, before)
         else:
             check_memory(before + matches, matches * MATCH_BYTES)
@@ -156,6 +160,20 @@ class OneCall:
         linked = self._kept[size] = Linked(finder, self._timeline, self._ranged, fused, schemas, room, size,
                                             self._every, self._opened)
         return linked
+
+
+def find_matches(*arguments: Any) -> int:
+    """Call the loop of this name (``one_call.hpp``)."""
+    state = loops()["find_matches"](*arguments)
+    if state == _FAILED:
+        raise RuntimeError("a compiled loop failed; please report it")
+    return state
+
+
+def write_items(*arguments: Any) -> None:
+    """Call the loop of this name."""
+    if not loops()["write_items"](*arguments):
+        raise RuntimeError("a compiled loop failed; please report it")
 
 
 def _inputs(part: Arrivals, ranged: Sequence[str]) -> tuple[int, int] | None:

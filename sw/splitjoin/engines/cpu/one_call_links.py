@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum, auto
 from typing import Any
 
 import numpy as np
@@ -13,27 +14,80 @@ import pyarrow as pa
 from splitjoin.lang.schema import SIDES
 
 from ..arrival import Arrivals
-from ..compiled.handover import address_of
 from ..compiled.store import aligned
+from ..loops import address_of
 from . import gather, grid_index
-from .block import TASK_FIELDS, Block, tasks_entry
+from .block import TASK_FIELDS, Block, library_entry
 from .codes import FusedColumn
 from .grid_index import IndexFinder
-from .one_call_loops import COLUMN_NUMBERS, LINK, Number
 from .tickets import CONTROL
 from .timeline import Timeline, entries
 
-__all__ = ["WINDOW_PARTS", "Linked"]
+__all__ = ["WINDOW_PARTS", "Linked", "Number"]
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.int64]
 
+#: Columns of a row of links (``one_call.hpp``), and numbers of a batch for each column: the address of its values, and
+#: that of the bits of its validity; where these begin, and how many there are, 0 without NULL.
+LINK = COLUMN_NUMBERS = 4
 #: The last `COLUMN_NUMBERS` of a column without NULL.
 _WITHOUT_NULL = (0, 0, 0)
 #: Numbers of a structure of Arrow's C data interface (`ArrowArray`).
 _STRUCTURE = 10
 #: Parts for each of several threads whose windows are found together.
 WINDOW_PARTS = 2
+
+
+class Number(IntEnum):
+    """The numbers of a batch (``Numbers`` in ``one_call.hpp``): those that the interpreter tells, up to `TOLD`, and
+    those that the library computes. The addresses of columns follow.
+    """
+
+    ZERO = 0
+    N = auto()
+    N_R = auto()
+    N_S = auto()
+    STREAM = auto()
+    TS = auto()
+    #: The batch's first row ids; their places in the stores of keys and of times; the first rows of the latter.
+    ROW_R = auto()
+    ROW_S = auto()
+    AT_R = auto()
+    AT_S = auto()
+    TIME_R = auto()
+    TIME_S = auto()
+    BASE_R = auto()
+    BASE_S = auto()
+    #: The tuples that the longest window may have, and the numbers by which a batch is divided into steps, and these
+    #: into parts.
+    MOST = auto()
+    STEP = auto()
+    LEAST_STEP = auto()
+    MOST_STEP = auto()
+    LEAST_PART = auto()
+    #: The addresses of structures of Arrow's C data interface that tell the columns; 0 where the interpreter does.
+    TABLE_R = auto()
+    TABLE_S = auto()
+    TOLD = auto()
+    #: The arrivals of a part whose windows are found together; the parts that are sorted; the ranges of cells that they
+    #: are sorted by, 1 if none is; the phases of the tasks.
+    PART = auto()
+    SORTED = auto()
+    RANGES = auto()
+    PHASES = auto()
+    #: The first rows that this batch's probes may see, and later ones; pieces of matches; the items.
+    BEGIN_R = auto()
+    BEGIN_S = auto()
+    LIVE_R = auto()
+    LIVE_S = auto()
+    PIECES_R = auto()
+    PIECES_S = auto()
+    OUT = auto()
+    ITEMS = auto()
+    END = auto()
+
+
 #: Where the structures of both tables are told.
 _TABLES = int(Number.TABLE_R), int(Number.TABLE_S)
 #: The phases of jobs: the tuples of S are counted, unless a batch is one part; windows; windows by time.
@@ -94,7 +148,8 @@ class Linked:
         self.before, self.extents = np.zeros(parts + 1, np.int64), np.zeros(2 * parts, np.int64)
         self.arrays = {f"{name}_{side}": aligned(room, np.int64)
                        for name in ("first", "last", "count", "now") for side in SIDES}
-        self.controls = aligned(4 * CONTROL, np.int64).reshape(4, CONTROL)
+        self.control_words = aligned(4 * CONTROL, np.int64)
+        self.controls = self.control_words.reshape(4, CONTROL)
         self.control_of_items = self.controls[3]
         self._prepare_tasks(size)
         self.items = Block(gather.ITEM_FIELDS)
@@ -115,19 +170,20 @@ class Linked:
         self._link_writing(items, every, opened, size)
         self.numbers = np.zeros(at, np.int64)
         self.columns = np.array([(number, *column) for number, side in enumerate(SIDES)
-                                 for column in self._sides[side].columns], np.int64).reshape(-1, 3)
+                                 for column in self._sides[side].columns], np.int64).reshape(-1)
         self._exported = [np.zeros(_STRUCTURE, np.int64) for _ in SIDES]
         self._addresses = [address_of(structure) for structure in self._exported]
         every_link = links.rows, sorting.rows, finding.rows
-        self.links, self.links_of_items = np.concatenate(every_link), items.rows
-        self.jobs = np.array([job for phase in self._jobs for job in phase], np.int64)
+        self.links, self.links_of_items = np.concatenate(every_link).reshape(-1), items.rows.reshape(-1)
+        self.jobs = np.array([job for phase in self._jobs for job in phase], np.int64).reshape(-1)
+        self.told = np.zeros(6, np.int64)  # of what `find_matches` has found
         tasks = Block(TASK_FIELDS)
-        tasks.put_all((("control", self.controls[0]), ("limits", self.phases[:-2]), ("tasks", self.jobs.reshape(-1))))
+        tasks.put_all((("control", self.controls[0]), ("limits", self.phases[:-2]), ("tasks", self.jobs)))
         self._blocks.append(tasks)
         self.marks = np.array([
-            *np.cumsum([len(of) for of in every_link])[:2], tasks_entry(), tasks.address, finder.prepare,
-            finder.block.address, finder.work, finder.block.address], np.int64)
-        self.writer = gather.entry_for_one() if size == 1 else gather.entry_for_many()
+            *np.cumsum([len(of) for of in every_link])[:2], library_entry("do_parts", TASK_FIELDS), tasks.address,
+            finder.prepare, finder.block.address, finder.work, finder.block.address], np.int64)
+        self.writer = gather.entry()
 
     def suits(self, finder: IndexFinder, part: Arrivals) -> bool:
         """True if ``part`` has the types that are linked, and its tuples are stored in the arrays that are linked."""
@@ -175,6 +231,7 @@ class Linked:
         tasks = 4 if size == 1 else 2 * (grid_index.PARTS + 1) * size
         self.tasks = np.zeros((steps * tasks, 14), np.int64)
         self.pieces = np.empty((2, len(self.tasks), 5), np.int64)
+        self.task_words, self.piece_words = self.tasks.reshape(-1), self.pieces.reshape(-1)
         self.ends = np.zeros(2 * steps, np.int64)
 
     def _link_windows(self, links: _Links, parts: int) -> None:
@@ -251,8 +308,8 @@ class Linked:
     def _link_probes(self, links: _Links, finding: _Links, side: str, number: int) -> None:
         """Link what the index takes of the keys, windows and counts of stream ``side``."""
         block, mine = self.finder.block, Number.N_R + number
-        for slot in self.finder.used[side]:
-            links.fixed(block, f"key{slot}_{side}", self.finder.stores[side].room[slot])
+        for j, slot in enumerate(self.finder.slots[side]):
+            links.fixed(block, f"key{j}_{side}", self.finder.stores[side].room[slot])
         links.number(block, f"begin_{side}", Number.ROW_R + number)
         links.number(block, f"n_{side}", mine)
         finding.number(block, f"live_{side}", Number.LIVE_R + number)
@@ -265,7 +322,7 @@ class Linked:
         for of in (sorting, finding):
             of.number(block, "ranges", Number.RANGES)
         finding.fixed(block, "control", self.controls[2])
-        finding.fixed(block, "tasks", self.tasks)
+        finding.fixed(block, "tasks", self.task_words)
         finding.array(block, "limits", self.ends, Number.PHASES)
         if size == 1:
             return
@@ -290,8 +347,9 @@ class Linked:
             items.array(self.items, f"{name}_{side}", self.arrays[f"{array}_{side}"], mine)
         items.number(self.items, f"first_{side}", Number.ROW_R + number)
         items.number(self.items, f"pieces_{side}", Number.ZERO, constant=address_of(self.pieces[number]))
-        items.number(self.items, f"pieces_{side}", Number.PIECES_R + number, place=1)
-        items.number(self.items, f"pieces_{side}", Number.ZERO, constant=self.pieces.shape[2], place=2)
+        width = self.pieces.shape[2]
+        items.number(self.items, f"pieces_{side}", Number.PIECES_R + number, factor=width, place=1)
+        self.items.put(f"width_{side}", width)
 
     def _link_writing(self, items: _Links, every: int, opened: Rows, size: int) -> None:
         """Link what else the writing of items takes."""
@@ -303,4 +361,4 @@ class Linked:
         items.number(self.items, "out", Number.ITEMS, place=1)
         self.items.put_all((
             ("every", every), ("inner", 0), ("opened", opened), ("control", self.controls[3]), ("cuts", self.cuts),
-            ("limits", self.phases_of_items), ("parts", np.zeros((parts, 4), np.int64))))
+            ("limits", self.phases_of_items), ("parts", np.zeros(4 * parts, np.int64))))

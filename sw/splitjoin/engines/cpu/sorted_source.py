@@ -99,7 +99,7 @@ def find_part(part, block):
             for i in range(begin[p], begin[p] + counts[a + p]):
                 written[at] = found[i] + origin
                 at += 1
-    return 0
+    return 1
 {walk}'''
 
 #: Where many probes meet a run, it goes past them, instead of each of them searching it.
@@ -191,7 +191,7 @@ def walk_part(part, block):
         done, at = walk(state, chosen[a:b], b - a, origin, start, end, runs, tail, used, met[a:b], rows[part],
                         probe_of[part], order, firsts, {keys}, {sliced}, {bounds})
         told[part, 0], told[part, 1] = (at if done else -1), state[3]
-    return 0
+    return 1
 '''
 
 #: Runs of the only key that is searched by: the tuples between two places.

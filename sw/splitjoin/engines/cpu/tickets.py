@@ -1,4 +1,5 @@
-"""Tickets: the threads of a session claim the tasks of a batch in compiled code, without the interpreter's lock.
+"""Tickets: the threads of a session claim the tasks of a batch in compiled code (``threads.hpp``), without the
+interpreter's lock.
 
 Tasks are numbered, and form phases of consecutive numbers. A task may begin when all tasks of the phases before have
 ended, so a phase may read what the phases before have written. A thread claims one task after the other; none waits for
@@ -20,7 +21,7 @@ from ..compiled.intrinsics import atomic_add, atomic_exchange, atomic_load, atom
 from ..compiled.jit import compiled
 from ..compiled.store import ReusedArrays, aligned
 
-__all__ = ["CONTROL", "PHASE", "STOP", "claim", "complete", "make_control", "reset", "resume", "stop"]
+__all__ = ["CONTROL", "PHASE", "STOP", "claim", "complete", "make_control", "resume", "stop"]
 
 #: Entries of a control, each on a cache line of its own: the tasks that are left of the phase that may run, the
 #: end of that phase, the tasks that have ended, the number of that phase, whether threads shall claim no more, and
@@ -57,12 +58,7 @@ def resume(control: npt.NDArray[np.int64], limits: npt.NDArray[np.int64]) -> Non
     control[STOP] = 0
 
 
-@compiled
-def reset(control: Any, limits: Any, patient: Any) -> None:
-    """Make ``control`` that of tasks in phases that end before ``limits``, as `make_control` does."""
-    control[:] = 0
-    control[_NEXT], control[_LIMIT] = limits[0], limits[0]
-    control[_PATIENCE] = _LONG if patient else _SHORT
+# The loops of ``threads.hpp`` as numba's code of nested loops calls them.
 
 
 @compiled

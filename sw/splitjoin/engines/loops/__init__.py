@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cache
 from importlib import resources
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from splitjoin.base.errors import ToolError
 from ..device import ITEM
 from .build import BuildError, built
 
-__all__ = ["Loop", "loops"]
+__all__ = ["Loop", "address_of", "entries", "loops"]
 
 _DTYPES = {"u": np.dtype(np.uint64), "i": np.dtype(np.int64), "b": np.dtype(np.uint8), "h": np.dtype(np.uint16),
-           "l": np.dtype(np.uint32), "d": np.dtype(np.float64), "t": ITEM}
+           "l": np.dtype(np.uint32), "s": np.dtype(np.int32), "f": np.dtype(np.float32), "d": np.dtype(np.float64),
+           "t": ITEM}
 #: Of `flags.num` of an array (NumPy's C API, array flags): contiguous in the order of C, and aligned; and writeable.
 _PLAIN, _WRITEABLE = 0x101, 0x400
 
@@ -31,7 +33,8 @@ _PLAIN, _WRITEABLE = 0x101, 0x400
 class _Entry(ctypes.Structure):
     """A loop in the library's list (``loop.hpp``)."""
 
-    _fields_ = (("name", ctypes.c_char_p), ("kinds", ctypes.c_char_p), ("call", ctypes.c_void_p))
+    _fields_ = (("name", ctypes.c_char_p), ("kinds", ctypes.c_char_p), ("call", ctypes.c_void_p),
+                ("enter", ctypes.c_void_p))
 
 
 class Loop:
@@ -62,17 +65,17 @@ class Loop:
                 raise TypeError(f"{self.__name__} takes contiguous arrays of {dtype}, not {value.dtype} with "
                                 f"shape {value.shape} and strides {value.strides}")
             n = len(value)
-            words += _address(value) if n else 0, n
+            words += address_of(value) if n else 0, n
         found: int = self._call(self._words(*words))
         return found
 
 
-def _address(array: Any) -> int:
-    """Where ``array`` begins."""
+def address_of(array: Any) -> int:
+    """The address of the first element of ``array``, which the caller keeps alive."""
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # in a fifth of the time
-    except TypeError:  # not to be written to
-        found: int = array.ctypes.data
+    except (TypeError, ValueError):  # not to be written to, or empty
+        found: int = array.__array_interface__["data"][0]
         return found
 
 
@@ -81,14 +84,24 @@ def loops(level: int = 4) -> Mapping[str, Callable[..., int]]:
     """All loops by name, in code for this processor, up to this ``level`` of x86-64. Raises `ToolError` if there is no
     library and none can be built.
     """
+    return {one.name.decode(): Loop(one.name.decode(), one.kinds.decode(), one.call) for one in _listed(level)
+            if one.call}
+
+
+@cache
+def entries() -> Mapping[str, tuple[int, str]]:
+    """The addresses of the loops that threads enter, by name, with the letters of the arguments in their blocks
+    (``threads.hpp``). Raises as `loops`.
+    """
+    return {one.name.decode(): (one.enter, one.kinds.decode()) for one in _listed(4) if one.enter}
+
+
+def _listed(level: int) -> list[_Entry]:
     with ExitStack() as files:
         library = ctypes.CDLL(str(_library(files)))
     library.splitjoin_loops.restype, library.splitjoin_loops.argtypes = ctypes.POINTER(_Entry), [ctypes.c_int64]
-    entries, found = library.splitjoin_loops(level), dict[str, Callable[..., int]]()
-    while entries[len(found)].name:
-        one = entries[len(found)]
-        found[one.name.decode()] = Loop(one.name.decode(), one.kinds.decode(), one.call)
-    return found
+    listed = library.splitjoin_loops(level)
+    return list(takewhile(lambda one: one.name, (listed[n] for n in count())))
 
 
 def _library(files: ExitStack) -> Path:

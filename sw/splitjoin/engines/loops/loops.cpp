@@ -2,9 +2,13 @@
 #include "keys.hpp"
 #include "kinds.hpp"
 #include "matches.hpp"
+#include "gather.hpp"
+#include "index.hpp"
+#include "one_call.hpp"
 #include "streams.hpp"
 #include "sums.hpp"
 #include "times.hpp"
+#include "windows.hpp"
 
 namespace splitjoin {
 namespace {
@@ -24,7 +28,17 @@ constexpr Entry entries[] = {
     SPLITJOIN_LOOP(drop_far), SPLITJOIN_LOOP(float_sums), SPLITJOIN_LOOP(merge_times), SPLITJOIN_LOOP(find_places),
     SPLITJOIN_LOOP(spread_arrivals), SPLITJOIN_LOOP(note_items), SPLITJOIN_LOOP(write_rows),
     SPLITJOIN_LOOP(take_rows<uint8_t>), SPLITJOIN_LOOP(take_rows<uint16_t>), SPLITJOIN_LOOP(take_rows<uint32_t>),
-    SPLITJOIN_LOOP(take_rows<uint64_t>), {nullptr, nullptr, nullptr},
+    SPLITJOIN_LOOP(take_rows<uint64_t>), 
+    SPLITJOIN_LOOP(claim), SPLITJOIN_LOOP(complete), SPLITJOIN_LOOP(stop), SPLITJOIN_LOOP(summon),
+    SPLITJOIN_LOOP(withdraw), SPLITJOIN_LOOP(lend), SPLITJOIN_LOOP(keep), SPLITJOIN_LOOP(dismiss),
+    SPLITJOIN_LOOP(share), SPLITJOIN_LOOP(alone), SPLITJOIN_LOOP(attend), SPLITJOIN_ENTRY(do_parts),
+    SPLITJOIN_LOOP(lay_out), SPLITJOIN_LOOP(lay_out_for_one), SPLITJOIN_LOOP(collect), SPLITJOIN_LOOP(find_matches),
+    SPLITJOIN_LOOP(write_items), SPLITJOIN_ENTRY(gather), SPLITJOIN_LOOP(extent),
+    {"count_part", "", nullptr, count_part}, {"place_part", "", nullptr, place_part},
+    {"divide_part", "", nullptr, divide_part}, {"narrow_part", "", nullptr, narrow_part}, {"prepare", "", nullptr, prepare}, {"work", "", nullptr, work},
+    SPLITJOIN_LOOP(index_words), SPLITJOIN_LOOP(build_grid), SPLITJOIN_LOOP(write_levels<uint32_t>),
+    SPLITJOIN_LOOP(write_levels<uint64_t>), SPLITJOIN_LOOP(bound_levels<uint32_t>),
+    SPLITJOIN_LOOP(bound_levels<uint64_t>), {nullptr, nullptr, nullptr, nullptr},
 };
 
 }  // namespace

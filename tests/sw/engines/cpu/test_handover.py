@@ -1,38 +1,39 @@
 """Hand-over: whatever the order of accesses, the threads of a job have different numbers, and its block stays as long
 as one of them is inside.
 
-`splitjoin.engines.compiled.handover` itself runs, as generators (`interleaving`), so that a seed chooses the order of
-all accesses. Faults that are planted in its source are found.
+The library's loops themselves run, as generators (`interleaving`), so that a seed chooses the order of all accesses.
+Faults that are planted in their source are found.
 """
 
 from __future__ import annotations
 
+import ctypes
 import random
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from splitjoin.engines.compiled import handover
 from splitjoin.engines.compiled.handover import CALLED, INSIDE, LEAVING, make_board
 from splitjoin.engines.compiled.helpers import Team
 from splitjoin.engines.compiled.jit import compiled
 from splitjoin.engines.cpu.block import Block, Field, Job, entry_of, run_jobs
-from tests.support.interleaving import Steps, generators, in_random_order
+from splitjoin.engines.loops import address_of
+from tests.support.interleaving import Steps, in_random_order, interleaved
 from tests.support.sampling import at_length
 
 #: What is planted in the source.
 FAULTS = {
-    "leave": ("while atomic_load(board, INSIDE):", "while False:"),
-    "late": ("""        atomic_add(board, INSIDE, 1)
-        job = atomic_load(board, OPEN)
-""", """        job = atomic_load(board, OPEN)
-        atomic_add(board, INSIDE, 1)
+    "leave": ("    for (int64_t looks = 1; load(board, inside); looks++) look_again(looks);\n", ""),
+    "late": ("""        add(board, inside, 1);
+        job = load(board, open_job);
+""", """        job = load(board, open_job);
+        add(board, inside, 1);
 """),
-    "size": ("if number < atomic_load(board, SIZE) and", "if"),
-    "open": ("    atomic_store(board, OPEN, 0)\n", ""),
-    "number": ("number = atomic_add(board, NUMBER, 1)",
-               "number = atomic_load(board, NUMBER); atomic_store(board, NUMBER, number + 1)")}
+    "size": ("if (number < load(board, job_size) && ", "if ("),
+    "open": ("    store(board, open_job, 0);\n", ""),
+    "number": ("const int64_t number = add(board, next_number, 1);",
+               "const int64_t number = load(board, next_number); store(board, next_number, number + 1);")}
 
 
 class Play:
@@ -40,10 +41,9 @@ class Play:
     entry is its number, and its block is ten times that.
     """
 
-    def __init__(self, seed: int, fault: tuple[str, str] | None = None):
+    def __init__(self, seed: int, fault: str | None = None):
         self.chance, self.board = random.Random(seed), make_board()
-        self.code = generators(handover, ("share", "attend", "summon"), fault=fault, call_entry=self.call, _LOOKS=2,
-                               _ALERT=20)
+        self.code = interleaved(FAULTS)(self.call, fault)
         self.alive: int | None = None  # the job whose block is there
         self.numbers: dict[int, list[int]] = {}
         self.sizes: dict[int, int] = {}
@@ -55,15 +55,15 @@ class Play:
         for _ in range(self.chance.randrange(25)):
             assert self.alive == entry, "the block is gone"
             yield
-        return False
+        return 1
 
     def first(self, jobs: int) -> Steps:
         """The thread that shares jobs with numbers from 1 on."""
         for job in range(1, jobs + 1):
             self.alive, self.sizes[job] = job, self.chance.randrange(1, 4)
             self.board[LEAVING] = self.chance.randrange(2)  # a helper is lent
-            failed = yield from self.code["share"](self.board, job, 10 * job, self.sizes[job])
-            assert not failed
+            done = yield from self.code["share"](self.board, job, 10 * job, self.sizes[job])
+            assert done
             self.alive = None
 
     def helper(self) -> Steps:
@@ -95,7 +95,7 @@ def test_every_interleaving_leaves_blocks_alone(seeds: range) -> None:
 def test_planted_faults_are_found(fault: str) -> None:
     def wrong(seed: int) -> bool:
         try:
-            Play(seed, FAULTS[fault]).run()
+            Play(seed, fault).run()
         except AssertionError:
             return True
         return False
@@ -107,12 +107,6 @@ def test_planted_faults_are_found(fault: str) -> None:
 def add_part(part: int, values: np.ndarray, sums: np.ndarray, parts: int) -> None:
     a, b = len(values) * part // parts, len(values) * (part + 1) // parts
     sums[part] += values[a:b].sum()
-
-
-@compiled
-def fail(part: int, values: np.ndarray) -> None:
-    if values[part] == 0:
-        raise ValueError
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
@@ -135,11 +129,10 @@ def test_jobs_run_in_phases(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_failure_in_any_thread_is_raised(threads: int) -> None:
-    team, fields = Team(threads, threads), (Field("values"),)
-    block = Block(fields)
-    block.put("values", np.array([1, 1, 0, 1]))
+    team, kind = Team(threads, threads), ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+    entry = kind(lambda part, _: part != 2)
     with pytest.raises(RuntimeError, match="compiled loop failed"):
-        run_jobs(team, [Job(entry_of(fail, fields), block, 4)])
+        run_jobs(team, [Job(ctypes.cast(entry, ctypes.c_void_p).value or 0, Block(()), 4)])
     team.close()
 
 
@@ -163,5 +156,5 @@ def test_a_block_takes_what_its_fields_say() -> None:
     assert not block.put("values", values)
     with pytest.raises(AssertionError, match="values"):
         block.put("values", np.arange(3))
-    assert handover.address_of(values) == values.ctypes.data
-    assert handover.address_of(values[:0]) == values.ctypes.data
+    assert address_of(values) == values.ctypes.data
+    assert address_of(values[:0]) == values.ctypes.data

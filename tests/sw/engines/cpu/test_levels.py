@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from splitjoin.engines.cpu.grid_cells import bound_levels
 from splitjoin.engines.cpu.levels import FLOAT, LINEAR, TABLE, cyclic, has_trend, hashed, learn
+from splitjoin.engines.loops import loops
 
 CODES = {32: st.integers(0, 2**32 - 1), 64: st.integers(0, 2**64 - 1)}
 
@@ -93,7 +93,8 @@ def test_cyclic_levels(bits: int, data: st.DataObject) -> None:
     high = min(top, low + data.draw(st.integers(0, 3 * span)))
     codes = np.array([low, high, data.draw(st.integers(low, high)), data.draw(st.integers(low, high))], kind)
     lows, highs = (levels.of(np.array([end], kind)) for end in (low, high))
-    bound_levels(lows, highs, codes[:1], codes[1:2], levels.count, *levels.numbers[3:])
+    loops()[f"bound_levels<{codes.dtype.name}_t>"](lows, highs, codes[:1], codes[1:2], levels.count,
+                                                   *levels.numbers[3:])
     cells = (highs[0] >> 8) - (lows[0] >> 8) + 1
     assert 1 <= cells <= levels.count // 256
     for level in levels.of(codes).tolist():
@@ -107,5 +108,5 @@ def test_cyclic_levels(bits: int, data: st.DataObject) -> None:
 def test_empty_intervals_have_no_cell(cycle: int) -> None:
     low, high = np.array([5, 300, 1023], np.uint32), np.array([9, 300, 0], np.uint32)
     lows, highs = low.astype(np.int32), high.astype(np.int32)
-    bound_levels(lows, highs, low, high, cycle, np.uint64(0), np.uint64(0))
+    loops()["bound_levels<uint32_t>"](lows, highs, low, high, cycle, 0, 0)
     assert ((highs >> 8) - (lows >> 8)).tolist() == [0, 0, -1]

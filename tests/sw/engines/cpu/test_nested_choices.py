@@ -11,8 +11,8 @@ import pytest
 
 from splitjoin import join
 from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.cpu.grid_source import region_source
 from splitjoin.engines.cpu.nested_loop import nested_source
+from splitjoin.engines.cpu.pair_tests import junctions
 from splitjoin.engines.cpu.search import ExpressionSearch, PlanSearch, VerifiedSearch, make_search
 from splitjoin.engines.cpu.tests_source import test_source as source_of_tests
 from splitjoin.engines.tuning import Tuning
@@ -71,7 +71,7 @@ def test_sources_grow_linearly_with_depth(condition: Callable[[int], str], depth
     assert all(plan.residual is None for plan in plans)
     first, second, third = (nodes(plan.tree) for plan in plans)
     assert third - second > 3 * (second - first)  # what is bounded here is not small by itself
-    for source in (lambda plan: nested_source(plan, "r", (), "uint16"), lambda plan: region_source(plan, (0,))):
+    for source in (lambda plan: nested_source(plan, "r", (), "uint16"), junctions):
         first, second, third = (len(source(plan)) for plan in plans)
         assert third - second < 2 * (second - first)
 

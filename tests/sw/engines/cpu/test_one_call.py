@@ -17,6 +17,7 @@ from splitjoin.engines.arrival import Arrivals
 from splitjoin.engines.cpu import CpuDevice, one_call
 from splitjoin.engines.cpu.numpy_session import NumpySession
 from splitjoin.engines.cpu.one_call import OneCall
+from splitjoin.engines.cpu.one_call_links import Number
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.engines.tuning import DEFAULTS, Tuning
 from splitjoin.lang.query import Query
@@ -119,7 +120,7 @@ def shift_starts(find: Callable[..., Any]) -> Callable[..., Any]:
     def found(*arguments: Any) -> Any:
         before = arguments[6].copy()
         answer = find(*arguments)
-        if answer[0] == one_call.REFUSED:
+        if answer == one_call._REFUSED:
             arguments[6][:] = before + 3
         return answer
     return found
@@ -128,7 +129,7 @@ def shift_starts(find: Callable[..., Any]) -> Callable[..., Any]:
 def forget_rows(find: Callable[..., Any]) -> Callable[..., Any]:
     """Row ids are one too low from the second batch on."""
     def found(*arguments: Any) -> Any:
-        arguments[0][one_call.Number.ROW_R] -= arguments[0][one_call.Number.ROW_R] > 60
+        arguments[0][Number.ROW_R] -= arguments[0][Number.ROW_R] > 60
         return find(*arguments)
     return found
 

@@ -1,6 +1,6 @@
 """Tickets: however threads are interleaved, each task is done once, after all tasks of the phases before.
 
-`splitjoin.engines.cpu.tickets` itself runs, as generators (`interleaving`), so that a seed chooses the order of all
+The library's loops themselves run, as generators (`interleaving`), so that a seed chooses the order of all
 accesses of all threads. A batch's step stores numbers and then probes them, as an index's does: the answer is exact
 whatever the order. Faults that are planted in its source are found.
 """
@@ -15,29 +15,25 @@ import numpy as np
 import pytest
 
 from splitjoin.engines.compiled.helpers import Team
-from splitjoin.engines.cpu import tickets
-from splitjoin.engines.cpu.tickets import PHASE, STOP, claim, complete, make_control, resume, stop
-from tests.support.interleaving import Steps, generators, in_random_order
+from splitjoin.engines.cpu.tickets import PHASE, STOP, make_control, resume
+from splitjoin.engines.loops import loops
+from tests.support.interleaving import Steps, in_random_order, interleaved
 from tests.support.sampling import at_length
 
 NEXT, DONE = 0, 16
 
 #: What is planted in the source.
 FAULTS = {
-    "phases": ("if first < last:", "if True:"),
-    "exchange": ("if atomic_exchange(control, _NEXT, left, then):",
-                 "if not atomic_store(control, _NEXT, then):"),
-    "early": ("if atomic_add(control, _DONE, 1) + 1 == atomic_load(control, _LIMIT):",
-              "if atomic_add(control, _DONE, 1) or True:"),
-    "lost": ("if atomic_add(control, _DONE, 1) + 1 ==",
-             "if not atomic_store(control, _DONE, atomic_load(control, _DONE) + 1) and atomic_load(control, _DONE) =="),
-    "end": ("limit = atomic_load(control, _LIMIT)", "limit = limits[0]"),
-    "opened": ("            atomic_store(control, _LIMIT, limits[phase])\n", ""),
-    "unstopped": ("if first >= limits[-1] or atomic_load(control, STOP):", "if first >= limits[-1]:")}
-
-
-def interleaved(fault: tuple[str, str] | None = None) -> Mapping[str, Callable[..., Steps]]:
-    return generators(tickets, ("claim", "complete", "stop"), fault=fault, _LOOKS=2)
+    "phases": ("if (first < last) {", "if (true) {"),
+    "exchange": ("if (exchange(control, next_task, left, then)) return task;",
+                 "store(control, next_task, then); return task;"),
+    "early": ("if (add(control, ended, 1) + 1 != load(control, phase_limit)) return;", "add(control, ended, 1);"),
+    "lost": ("if (add(control, ended, 1) + 1 != load(control, phase_limit)) return;",
+             "store(control, ended, load(control, ended) + 1);"
+             "if (load(control, ended) != load(control, phase_limit)) return;"),
+    "end": ("const int64_t limit = load(control, phase_limit);", "const int64_t limit = limits[0];"),
+    "opened": ("        store(control, phase_limit, limits[phase]);\n", ""),
+    "unstopped": (" || load(control, stopped)", "")}
 
 
 class Job:
@@ -119,14 +115,14 @@ def is_exact(job: Job) -> bool:
 
 @pytest.mark.parametrize("seeds", [range(300), at_length(range(300, 10_300))], ids=["few", "many"])
 def test_every_interleaving_is_exact(seeds: range) -> None:
-    code = interleaved()
+    code = interleaved(FAULTS)()
     for seed in seeds:
         assert is_exact(play(seed, code)), seed
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str) -> None:
-    code = interleaved(FAULTS[fault])
+    code = interleaved(FAULTS)(fault=fault)
 
     def wrong(seed: int) -> bool:
         try:
@@ -145,11 +141,11 @@ def test_compiled_tickets(threads: int) -> None:
     control, team = make_control(limits), Team(threads)
 
     def work(number: int) -> None:
-        while (task := int(claim(control, limits, number))) >= 0:
+        while (task := loops()["claim"](control, limits, number)) >= 0:
             phase = int(np.searchsorted(limits, task, side="right"))
             assert ended[:limits[phase - 1] if phase else 0].all()
             ended[task] += 1
-            complete(control, limits)
+            loops()["complete"](control, limits)
 
     team.run(work)
     team.close()
@@ -163,37 +159,37 @@ def test_a_stopped_phase_begins_again() -> None:
 
     def tasks(until: Callable[[int], bool]) -> list[int]:
         found = []
-        while (task := int(claim(control, limits, 0))) >= 0:
+        while (task := loops()["claim"](control, limits, 0)) >= 0:
             found.append(task)
             if until(task):
-                stop(control)
+                loops()["stop"](control)
                 break
-            complete(control, limits)
+            loops()["complete"](control, limits)
         return found
 
     assert tasks(lambda task: task == 3) == [0, 1, 2, 3]
-    assert claim(control, limits, 0) == -1
+    assert loops()["claim"](control, limits, 0) == -1
     resume(control, limits)
     assert tasks(lambda task: False) == [2, 3, 4, 5]
     assert [int(n) for n in control[[NEXT, DONE, PHASE]]] == [6 << 31 | 6, 6, 3]
-    assert claim(control, limits, 1) == -1
+    assert loops()["claim"](control, limits, 1) == -1
 
 
 def test_a_helper_that_waits_too_long_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = np.array([1, 2])
     control: Any = make_control(limits)
-    assert claim(control, limits, 0) == 0
-    assert claim(control, limits, 1) == -1  # task 0 has not ended
-    complete(control, limits)
-    assert claim(control, limits, 1) == 1
+    assert loops()["claim"](control, limits, 0) == 0
+    assert loops()["claim"](control, limits, 1) == -1  # task 0 has not ended
+    loops()["complete"](control, limits)
+    assert loops()["claim"](control, limits, 1) == 1
 
 
 def test_two_threads_each_begin_at_an_end() -> None:
     """So each keeps to one stream's tasks as long as both are busy."""
     limits = np.array([4, 7])
     control: Any = make_control(limits)
-    found = [int(claim(control, limits, number)) for number in (0, 1, 0, 1)]
+    found = [int(loops()["claim"](control, limits, number)) for number in (0, 1, 0, 1)]
     assert found == [0, 3, 1, 2]
     for _ in found:
-        complete(control, limits)
-    assert [int(claim(control, limits, number)) for number in (1, 1, 0)] == [6, 5, 4]
+        loops()["complete"](control, limits)
+    assert [int(loops()["claim"](control, limits, number)) for number in (1, 1, 0)] == [6, 5, 4]

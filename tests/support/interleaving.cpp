@@ -1,0 +1,69 @@
+// Calls of loops as fibers, which stop before each access to what threads share (`interleaving.py`).
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+namespace {
+
+// `state`: 0 for a step, 1 for a call that has ended with `value`, 2 for one that asks for what `asked`, an entry, would
+// give to a number and a block.
+struct Fiber {
+    ucontext_t own, back;
+    int64_t (*call)(const uint64_t *words);
+    const uint64_t *words;
+    int64_t state, value, asked[3];
+    alignas(16) char stack[1 << 16];
+};
+Fiber *running;
+
+void leave(int64_t state) {
+    running->state = state;
+    swapcontext(&running->own, &running->back);
+}
+void step() { leave(0); }
+int64_t enter(int64_t entry, int64_t number, int64_t block) {
+    int64_t *asked = running->asked;
+    asked[0] = entry;
+    asked[1] = number;
+    asked[2] = block;
+    leave(2);
+    return running->value;
+}
+void run() {
+    running->value = running->call(running->words);
+    leave(1);
+}
+
+}  // namespace
+
+extern "C" {
+void *begin(int64_t (*call)(const uint64_t *), const uint64_t *words) {
+    Fiber *fiber = static_cast<Fiber *>(malloc(sizeof(Fiber)));
+    getcontext(&fiber->own);
+    fiber->own.uc_stack.ss_sp = fiber->stack;
+    fiber->own.uc_stack.ss_size = sizeof fiber->stack;
+    fiber->own.uc_link = nullptr;
+    fiber->call = call;
+    fiber->words = words;
+    makecontext(&fiber->own, run, 0);
+    return fiber;
+}
+// Run on to the next step; an entry that was asked for has given `value`.
+int64_t resume(Fiber *fiber, int64_t value) {
+    fiber->value = value;
+    running = fiber;
+    swapcontext(&fiber->back, &fiber->own);
+    return fiber->state;
+}
+int64_t value(Fiber *fiber, int64_t n) { return n < 0 ? fiber->value : fiber->asked[n]; }
+void end(Fiber *fiber) { free(fiber); }
+}
+
+#define SPLITJOIN_STEP() step()
+#define SPLITJOIN_LOOKS 2
+#define SPLITJOIN_ALERT 20
+#define SPLITJOIN_CALL(entry, number, block) enter(entry, number, block)
+#define usleep(microseconds)
+#define sched_yield()
