@@ -17,10 +17,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.quick_pysim import quicken
+from tests.support.sampling import examples
 from tests.support.spark_home import quick_spark_home
 
 # A shared machine makes any deadline a matter of luck.
-settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", max_examples=examples(100), deadline=None,
+                          suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
@@ -107,6 +109,7 @@ def pytest_collection(session: pytest.Session) -> None:
     worker: dict[str, Any] = getattr(session.config, "workerinput", {})
     if not worker.get("whole"):
         return
+    gc.disable()  # until all tests are there: what is made now lives on
     root = session.config.rootpath
     names = [".".join(path.relative_to(root).with_suffix("").parts) for path in sorted(root.glob("tests/**/test_*.py"))]
     first = len(names) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
@@ -136,8 +139,8 @@ def pytest_collection_finish() -> None:
     """The tests themselves live to the end: the collector need not look at them again."""
     if "numba" in sys.modules:
         importlib.import_module("tests.support.quick_numba").quicken()
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -8,10 +8,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from bench import (
-    blocks,
     circuits,
     conclusions,
     cpu,
@@ -21,19 +19,15 @@ from bench import (
     large_files,
     latency,
     link_schedules,
-    link_soak,
     predicates,
     record,
     soak,
     synthesis,
     table_threads,
     tables,
-    whole_tables,
 )
 
 from splitjoin.base.errors import DeviceError
-from splitjoin.circuit.architectures import ARCHITECTURES
-from splitjoin_sim.pysim import PysimDevice
 
 BENCH = Path(__file__).parent.parent / "bench"
 
@@ -59,16 +53,6 @@ def test_as_many_pairs_match_as_a_case_says(share: float) -> None:
     x, a = (np.random.default_rng(seed).integers(1, evaluation.VALUES + 1, 2000) for seed in (1, 2))
     found = float((abs(x[:, None] - a) <= evaluation.reach(share)).mean())
     assert found == pytest.approx(share, rel=0.05)
-
-
-@pytest.mark.long  # `tests/sim/test_cascade.py` has the cost of blocks
-def test_blocks_save_messages_and_cost_balance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The circuit counts them: each tuple goes over the one link once, whatever the block."""
-    monkeypatch.setitem(ARCHITECTURES, "cascade", blocks.CountedCascade())
-    one, two = (blocks.counts(2, 8, block, PysimDevice) for block in (1, 2))
-    assert one.tuples == two.tuples == 1
-    assert two.others < one.others
-    assert one.imbalance < two.imbalance < two.peak
 
 
 def test_no_figure_of_the_evaluation_is_there_twice() -> None:
@@ -221,18 +205,6 @@ def test_soak_finds_what_differs() -> None:
     assert "golden" in same.differs()
 
 
-@pytest.mark.long  # `test_soak_finds_what_differs` compares alike
-def test_link_soak_finds_rows_that_differ() -> None:
-    same = link_soak.Checked("cpu")
-    assert all(same.push(64, seed) for seed in range(4))
-    assert same.end()
-    assert same.tuples == 512
-    assert same.rows > 100
-    same._found, same._expected = ([pa.record_batch({"n": [n]})] for n in (1, 2))
-    assert not same._agree()
-    same.close()
-
-
 def test_each_schedule_of_faults_has_its_own_and_names_what_is_wrong(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     drawn = [link_schedules.schedule(seed) for seed in range(300)]
@@ -279,15 +251,6 @@ def test_a_condition_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert row["config"]["lut4"] is None
     assert row["config"]["stages"] == 3
     assert row["config"]["lut4_predicted"] > 4 * 4 * 33
-
-
-@pytest.mark.long  # `test_cpu_bench_measures` runs the same engine
-def test_whole_tables_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folders(tmp_path, monkeypatch)
-    out = record.Recorder("whole_tables", quick=True)
-    whole_tables.measure(out, "overlap by key", 2000, ("duckdb", "polars"))
-    rows = json.loads(out.write().read_text())["rows"]
-    assert [row["metric"] for row in rows] == 2 * ["table_cpu_seconds", "table_first_cpu_seconds", "table_memory"]
 
 
 def test_large_files_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ import pytest
 from bench.external import CLOCK_MHZ, MEMORIES, ExternalScan, Memory, bound, probes_for
 from hypothesis import given, settings, strategies as st
 
+from tests.support.sampling import examples
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "adr" / "0053-windows-in-external-memory.md").read_text()
 ROWS = json.loads((ROOT / "bench" / "results" / "external.json").read_text())["rows"]
@@ -15,7 +17,7 @@ ROWS = json.loads((ROOT / "bench" / "results" / "external.json").read_text())["r
 
 @given(st.floats(0.5, 256), st.integers(1, 60), st.sampled_from([1, 2, 8, 64]), st.sampled_from([4, 8, 16]),
        st.sampled_from([16, 128]), st.integers(1, 300))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_pass_takes_what_the_slowest_part_takes(bytes_per_cycle, latency, requests, width, comparators, probes):
     memory = Memory("any", bytes_per_cycle, latency, requests)
     scan = ExternalScan(4096, width, comparators, probes)

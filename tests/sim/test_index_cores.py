@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
 
 from splitjoin import UnsupportedError, join
 from splitjoin.engines.golden import GoldenDevice
@@ -59,21 +59,11 @@ def test_every_other_scenario_is_refused(core: str) -> None:
                                                      ("bucket", "abs(r.x - s.a) <= 2", (3, 4, 2, 2, 1, 1))])
 def test_compiled_circuit(core: str, on: str, circuit: Any) -> None:
     @given(joins(circuit, timed=True, max_rows=100 + 10 * circuit[1]))
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     def same_answer(join: Any) -> None:
         check(circuit, SimDevice, replace(join, on=on), core=core)
 
     same_answer()
-
-
-@pytest.mark.long  # the random conditions of `test_random_conditions` run on such circuits, too
-@given(st.data(), st.integers(1, 4), st.sampled_from([2, 4, 8, 16]), st.booleans(), st.sampled_from([
-    ("hash", "r.x = s.a"), ("bucket", "abs(r.x - s.a) <= 2"), ("bucket", "abs(r.x - s.a) <= 1 AND r.ts <= s.ts + 9")]))
-@settings(max_examples=examples(3))
-def test_any_circuit_on_the_slow_simulator(data: Any, cores: int, capacity: int, timed: bool, kind: Any) -> None:
-    circuit = (cores, capacity, 2, 3, 1, 1)
-    join = replace(data.draw(joins(circuit, timed=timed, max_rows=25)), on=kind[1])
-    check(circuit, PysimDevice, join, core=kind[0])
 
 
 @pytest.mark.parametrize(("name", "order"), [("band-range", "inner(2)")])

@@ -14,7 +14,6 @@ from splitjoin.engines.golden import GoldenDevice
 from splitjoin_hw.baseline import handshake, low_latency
 from splitjoin_hw.baseline.ends import CoreMessage
 from splitjoin_sim import pysim
-from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run, slices
@@ -48,13 +47,6 @@ def test_scenarios(scenario: Scenario) -> None:
 def test_slow_links_and_full_windows(scenario: Scenario, stall_out: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handshake, "Link", SlowLink)
     conforms(PysimDevice(cores=4, capacity=2, architecture=NAME, stall_out=stall_out, seed=1), scenario)
-
-
-@pytest.mark.long
-def test_on_sim() -> None:
-    for seed, name in enumerate(("band-range", "band-rows-and-range")):
-        conforms(SimDevice(cores=4, capacity=64, seed=seed, stall_in=0.3, stall_out=0.3, architecture=NAME),
-                 NAMED[name])
 
 
 def test_settling() -> None:

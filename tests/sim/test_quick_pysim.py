@@ -12,11 +12,12 @@ from splitjoin.engines.arrival import arrivals
 from splitjoin_sim.pysim import PysimDevice
 
 from ..support.quick_pysim import MEMORY_WRITE, SIGNAL_UPDATE, quicken
+from ..support.sampling import examples
 from ..support.scenarios import SCENARIOS
 
 
 @given(st.integers(0, 255), st.lists(st.tuples(st.integers(0, 255), st.sampled_from([~0, 0, 15, 240])), max_size=6))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_signals_have_the_same_next_values(first: int, updates: list[tuple[int, int]]) -> None:
     class Slot:
         next = first

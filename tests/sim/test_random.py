@@ -126,16 +126,6 @@ def test_compiled_circuit(circuit, timed, tables):
     same_answer()
 
 
-@pytest.mark.long  # the random conditions of `test_random_conditions` run on such circuits, too
-@given(st.data(), st.integers(1, 6), st.sampled_from([(2, 1), (4, 1), (4, 2), (8, 1), (8, 4)]), st.integers(2, 4),
-       st.integers(2, 4), st.sampled_from([1, 2, 3, 8]), st.booleans(), st.booleans())
-@settings(max_examples=examples(3))
-def test_any_circuit_on_the_slow_simulator(data, cores, ring, fanout, fanin, probes, timed, tables):
-    capacity, lanes = ring
-    circuit = (cores, capacity, fanout, fanin, lanes, probes)
-    check(circuit, PysimDevice, data.draw(joins(circuit, timed=timed, max_rows=25)), tables=tables)
-
-
 FULL = [([0, 0, 0, 0, 2], [0, 0, 0, 0, 1], ("s", 4)), ([0, 0, 0, 0, 1], [0, 0, 0, 0, 1], ("r", 4))]
 
 

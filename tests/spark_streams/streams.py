@@ -36,7 +36,7 @@ class RandomStreams:
         rng = random.Random(seed)
         self.kind = _KINDS[seed % len(_KINDS)]
         begin = rng.choice([-20.0, 0.0, 1.7e9])
-        files = rng.randint(3, 7)
+        files = rng.randint(3, 5)
         self._late = rng.choice([0.0, 6.0, 14.0])
         for side in _SIDES:
             for n in range(files):

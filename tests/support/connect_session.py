@@ -1,7 +1,7 @@
 """Joins through a Spark Connect session: the program that tests/sw/spark/test_connect.py runs in a process of its own.
 
-``python -m tests.support.connect_session FOLDER`` starts a Connect server in a JVM, compares with `splitjoin.join`, and
-prints the name of each part that has passed.
+``python -m tests.support.connect_session FOLDER sc://HOST:PORT`` compares with `splitjoin.join`, and prints the name of
+each part that has passed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from splitjoin.spark import JoinMetrics, ProgressLog, explain, joined_with, stre
 from splitjoin.spark.workers import cores
 
 from .spark_files import Files, counts, wait_until
-from .spark_settings import JAVA, SETTINGS
 from .spark_streams import ON, answer, rows, stream
 from .spark_workers import python_without_splitjoin
 
@@ -144,15 +143,7 @@ PARTS: dict[str, Callable[[SparkSession, DataFrame, DataFrame, Path], None]] = {
 
 
 def main() -> None:
-    settings = SETTINGS | {
-        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": f"{JAVA} -Xss16m", "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.sql.warehouse.dir": f"{sys.argv[1]}/warehouse",
-    }
-    builder = SparkSession.builder.remote("local[2]")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = SparkSession.builder.remote(sys.argv[2]).getOrCreate()
     left, right = (spark.createDataFrame(table) for table in TABLES)
     for name, part in PARTS.items():
         part(spark, left, right, Path(sys.argv[1]))

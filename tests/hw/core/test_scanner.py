@@ -8,6 +8,7 @@ from splitjoin.circuit.wire import Configuration
 from splitjoin_hw.core.layouts import batch_layout, found_layout, task_layout
 from splitjoin_hw.core.scanner import Scanner
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 from ...support.stimuli import pauses
 
@@ -91,7 +92,7 @@ def windows(draw):
 
 @given(st.data(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 3, 8]), windows(), pauses(), pauses(),
        st.booleans(), st.sampled_from([None, None, 0, 5]))
-@settings(max_examples=90)
+@settings(max_examples=examples(90))
 def test_every_probe_finds_what_its_window_holds(data, lanes, probes, tasks, idle, backpressure, single, wide):
     config = configuration(lanes, probes, wide)
     if wide is not None:

@@ -9,6 +9,7 @@ from splitjoin_hw.core.layouts import task_layout
 from splitjoin_hw.core.storage import Storage
 from tests.testbench.models import Operation, RegionModel, Window, packed_operation, packed_window
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 from ...support.stimuli import cells, configurations, operations, windows
 
@@ -32,7 +33,7 @@ def prepare(tb, config, window, ops, index=0):
 
 
 @given(st.data(), configurations(), st.sampled_from("rs"), cells())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_tasks_are_snapshots_of_the_window(data, config, side, stalls):
     window = data.draw(windows(config))
     index = data.draw(st.integers(0, config.cores - 1))

@@ -14,6 +14,7 @@ from tests.testbench.models import Operation, packed_operation
 from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import Stalls, random_pauses
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 from ...support.stimuli import cells
 
@@ -34,7 +35,7 @@ def keys(sink):
 
 
 @given(st.integers(1, 9), st.integers(0, 2**32), st.integers(0, 2**20), cells())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_exactly_the_ready_records_leave_in_arrival_order(count, seed, start, stalls):
     sources = random_sources(random.Random(seed), count, 25, start=start)
 
@@ -96,7 +97,7 @@ def test_sources_at_the_same_time_leave_by_stream_then_index():
 
 
 @given(st.data(), st.integers(2, 6), st.integers(0, 2**32), cells())
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_sources_come_and_go(data, count, seed, stalls):
     """In each phase other sources take part; those that are added begin after all records delivered before.
 
@@ -146,7 +147,7 @@ def test_sources_come_and_go(data, count, seed, stalls):
 
 
 @given(st.integers(2, 5), st.integers(0, 2**32), st.integers(1, 60), cells())
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_what_was_taken_from_a_source_that_is_removed_leaves(count, seed, cycles, stalls):
     sources = [[op for op in source if op.op != Op.FLUSH] for source in random_sources(random.Random(seed), count, 25)]
     gone = seed % count

@@ -9,12 +9,13 @@ from splitjoin_hw.gather.combiner import Combiner
 from tests.testbench.bodies import combine, combined
 from tests.testbench.models import Item, packed_item
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 from ...support.stimuli import cells
 
 
 @given(st.integers(0, 10**6), st.booleans(), st.integers(0, 12), cells())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_both_sides_become_one(seed, total, count, stalls):
     async def body(tb):
         await combine(tb, random.Random(seed), stalls, total=total, count=count)

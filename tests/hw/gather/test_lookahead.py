@@ -8,6 +8,7 @@ from splitjoin.circuit.wire import ItemKind
 from splitjoin_hw.gather.lookahead import LookaheadFifo, offer_of
 from tests.testbench.models import Item, packed_item
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 from ...support.stimuli import pauses
 
@@ -34,7 +35,7 @@ class WithOffer(wiring.Component):
 
 
 @given(ITEMS, pauses(), pauses(), st.sampled_from([1, 5, 32]), st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_results_pass_in_order_and_two_are_shown(items, idle, stays, bits, wait_if_empty):
     """``stays``: the cycles in which the first result is not popped."""
     async def body(tb):

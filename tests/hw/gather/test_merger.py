@@ -11,6 +11,7 @@ from tests.testbench.models import Item, item_of, packed_item
 from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import Stalls
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 from ...support.stimuli import cells, merger_inputs
 
@@ -18,7 +19,7 @@ FLOWING = Stalls(False, False)
 
 
 @given(st.data(), st.integers(1, 4), st.booleans(), cells())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_groups_stay_together(data, inputs, total, stalls):
     streams = data.draw(merger_inputs(inputs))
 
@@ -29,7 +30,7 @@ def test_groups_stay_together(data, inputs, total, stalls):
 
 
 @given(st.data(), st.integers(2, 4), st.booleans(), cells())
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_an_input_that_is_dead_is_one_that_has_reached_every_barrier(data, inputs, total, stalls):
     streams = data.draw(merger_inputs(inputs))
     ends = [None if n == alive else data.draw(st.none() | st.integers(0, len(items)))
@@ -80,7 +81,7 @@ def test_a_group_follows_another_without_a_gap():
 
 
 @given(st.data(), st.integers(2, 3), cells())
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_few_bits_of_row_ids_tell_the_oldest(data, inputs, stalls):
     """Row ids of a group here differ by less than 16."""
     streams = data.draw(merger_inputs(inputs))

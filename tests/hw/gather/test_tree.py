@@ -10,13 +10,13 @@ from tests.testbench.models import Item
 from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import Stalls
 
-from ...support.sampling import at_length
+from ...support.sampling import at_length, examples
 from ...support.simulations import simulation
 from ...support.stimuli import cells, merger_inputs
 
 
 @given(st.data(), st.integers(1, 9), st.integers(2, 4), st.booleans(), cells())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_groups_stay_together(data, leaves, fanin, total, stalls):
     streams = data.draw(merger_inputs(leaves))
 
@@ -27,7 +27,7 @@ def test_groups_stay_together(data, leaves, fanin, total, stalls):
 
 
 @given(st.data(), st.integers(2, 9), st.integers(2, 4), st.booleans(), cells())
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 def test_an_input_that_is_dead_is_one_that_has_reached_every_barrier(data, inputs, fanin, total, stalls):
     streams = data.draw(merger_inputs(inputs))
     ends = [None if n == alive else data.draw(st.none() | st.integers(0, len(items)))

@@ -11,6 +11,7 @@ from splitjoin_hw.link.axi import Packetizer
 from splitjoin_hw.link.axil import AxiLiteSlave
 from tests.testbench.pauses import random_pauses
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 
 WORDS = {reg.address + n: reg for reg in REGISTERS for n in range(reg.bits // 32)}
@@ -93,7 +94,7 @@ WRITES = st.lists(st.tuples(st.integers(0, 255), st.integers(0, 2**32 - 1), st.s
 
 
 @given(writes=WRITES, reads=st.lists(st.integers(0, 255), max_size=12), seed=st.integers(0, 2**32))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_axi_lite_transactions_are_executed_in_order_whatever_pauses(writes, reads, seed):
     async def body(tb):
         chance = random.Random(seed)
@@ -158,7 +159,7 @@ def test_a_write_of_some_bytes_of_a_high_word_keeps_the_others_of_this_word():
 
 @given(st.lists(st.tuples(st.sampled_from([ItemKind.PAIR, ItemKind.PAIR, ItemKind.STAR, ItemKind.END]),
                           st.integers(0, 2**14 - 1)), min_size=1, max_size=40), st.integers(0, 2**32))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_packets_end_in_time_and_lose_nothing(items, seed):
     async def body(tb):
         chance = random.Random(seed)

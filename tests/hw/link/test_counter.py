@@ -6,12 +6,13 @@ from hypothesis import given, settings, strategies as st
 
 from splitjoin_hw.link.registers import Counter
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 
 
 @pytest.mark.parametrize("bits", [1, 5, 32])
 @given(data=st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_steps_are_added_up(bits, data):
     """Steps of 32 bits carry into the high half in most cycles."""
     steps = data.draw(st.lists(st.one_of(st.integers(0, 2**bits - 1), st.just(2**bits - 1)), min_size=10, max_size=60))

@@ -7,6 +7,7 @@ from splitjoin_hw.layouts import settings_layout
 from splitjoin_hw.link.registers import RegisterBlock
 from tests.testbench.driver import Registers
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 
 CONFIG = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, time_bits=40)
@@ -34,7 +35,7 @@ def test_reset_values_mean_no_limits():
 
 
 @given(st.fixed_dictionaries({name: st.integers(0, 2 ** register(name).bits - 1) for name in WRITABLE}))
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 def test_what_was_written_is_read_and_reaches_the_settings(values):
     async def body(tb):
         registers = Registers(tb)
@@ -71,7 +72,7 @@ def test_the_order_register_sets_sorted_and_total(order):
 
 
 @given(st.fixed_dictionaries({name: st.integers(0, 2 ** register(name).bits - 1) for name in INPUTS}))
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 def test_inputs_are_read_and_cannot_be_written(values):
     async def body(tb):
         registers = Registers(tb)

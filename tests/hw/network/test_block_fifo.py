@@ -6,6 +6,7 @@ from splitjoin_hw.network.block_fifo import BlockFifo, HalfRateFifo
 from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import scripted
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 from ...support.stimuli import pauses
 
@@ -14,7 +15,7 @@ KINDS = pytest.mark.parametrize("kind", [BlockFifo, HalfRateFifo])
 
 @given(st.sampled_from([BlockFifo, HalfRateFifo]), st.sampled_from([4, 8]),
        st.lists(st.integers(0, 255), max_size=40), pauses(), pauses())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_items_pass_in_order(kind, depth, items, idle, backpressure):
     async def body(tb):
         source, sink = tb.source("i", items, idle), tb.sink("o", backpressure)

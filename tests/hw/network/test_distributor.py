@@ -5,12 +5,13 @@ from hypothesis import given, settings, strategies as st
 from splitjoin_hw.network.distributor import Distributor
 from tests.testbench.pauses import flowing, scripted
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 from ...support.stimuli import pauses
 
 
 @given(st.lists(st.integers(0, 255), max_size=16), pauses(), st.lists(pauses(), min_size=1, max_size=4))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_every_child_gets_every_item_once(items, idle, backpressure):
     async def body(tb):
         tb.source("i", items, idle)

@@ -6,12 +6,13 @@ from splitjoin_hw.network.skid_buffer import SkidBuffer
 from tests.testbench.on_amaranth import simulate
 from tests.testbench.pauses import flowing, scripted
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 from ...support.stimuli import pauses
 
 
 @given(st.lists(st.integers(0, 255), max_size=20), pauses(), pauses())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_items_pass_in_order(items, idle, backpressure):
     async def body(tb):
         source, sink = tb.source("i", items, idle), tb.sink("o", backpressure)

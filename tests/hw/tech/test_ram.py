@@ -14,11 +14,12 @@ from splitjoin_sim.runtime import FLAGS, UNTRACED, header, objects, run_tool
 from splitjoin_sim.tools import cxx, find_verilator
 from tests.testbench.netlists import CELLS
 
+from ...support.sampling import examples
 from ...support.simulations import simulation
 
 
 @given(st.integers(2, 9), st.integers(0, 10**6))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_reads_what_was_written(depth, seed):
     random_ = random.Random(seed)
     rows, wanted = [0] * depth, []

@@ -27,6 +27,7 @@ from splitjoin.circuit.wire import Configuration
 from splitjoin_hw.gather.tree import GatherTree
 from splitjoin_hw.network.tree import DistributionTree
 from splitjoin_hw.parts import Submodules
+from tests.support.sampling import examples
 
 SMALL = Configuration(keys_r=(8,), keys_s=(8,), tests=((0, 0),), tree=0, cores=2, capacity=16)
 
@@ -59,7 +60,7 @@ class _Counted(Submodules):
 
 
 @given(st.integers(1, 40), st.integers(2, 5))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_trees_have_the_nodes_that_are_counted(leaves: int, fan: int) -> None:
     parts = _Counted()
     Fragment.get(DistributionTree(8, leaves=leaves, fanout=fan, parts=parts), None)

@@ -50,7 +50,7 @@ def test_comparisons_are_by_the_order_of_the_categories(kind: str) -> None:
         assert sorted(zip(*(found[c].to_pylist() for c in ("n_r", "n_s")), strict=True)) == want, name
 
 
-@pytest.mark.parametrize("device", [{"device": "cpu"}, {"device": "pysim", "capacity": 8}], ids=str)
+@pytest.mark.parametrize("device", [{"device": "cpu"}, {"device": "pysim", "cores": 1, "capacity": 8}], ids=str)
 def test_every_engine(device: dict[str, Any]) -> None:
     t = MADE["arrow"]()
     for on in ("r.x < s.x", "r.x BETWEEN 'mid' AND s.x", "r.x >= s.x AND r.x <> 'high'"):

@@ -14,6 +14,7 @@ from splitjoin.lang.field import range_of
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes.pipeline import make_plan
+from tests.support.sampling import examples
 from tests.support.strategies import Scenario, scenario
 from tests.sw.circuit.test_encode import check
 
@@ -78,7 +79,7 @@ def test_values_outside_are_refused() -> None:
         session.push_r(r)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(scenario(max_rows=6))
 def test_measured_ranges_change_no_answer(case: Scenario) -> None:
     check(splitjoin.measured(case.r), splitjoin.measured(case.s), case.on.sql)

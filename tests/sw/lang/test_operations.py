@@ -23,6 +23,7 @@ from splitjoin.lang.query import Query, predicate
 from splitjoin.lang.schema import Column, Schema
 from splitjoin.lang.types import Int
 from tests.support.compiled_conditions import holds, lanes_of
+from tests.support.sampling import examples
 
 TYPES = [Int(bits, signed) for bits in (8, 16, 32, 64) for signed in (True, False)]
 EVERY = [pytest.param(o, id=o.name) for o in OPERATIONS.values()]
@@ -45,7 +46,7 @@ def test_names_are_of_one_kind_each() -> None:
 
 
 @pytest.mark.parametrize("o", EVERY)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(t=st.sampled_from(TYPES), data=st.data())
 def test_values(o: Operation, t: Int, data: st.DataObject) -> None:
     """Rows and arrays have the same values, within the range; NULL gives NULL."""

@@ -139,7 +139,8 @@ def test_a_circuit_truncates() -> None:
     s = {"u": pa.array([dt.datetime(2020, 2, d, 1, 30) for d in (1, 2)] * 3, pa.timestamp("us")),
          "v": pa.array(range(6), pa.duration("s"))}
     on = "date_diff('day', r.t, s.u) <= 2 AND date_trunc('month', r.t + s.v) = TIMESTAMP '2020-01-01'"
-    found, want = (splitjoin.join(r, s, on=on, window="ROWS 4", device=device) for device in ("pysim", "golden"))
+    devices: list[dict[str, Any]] = [{"device": "pysim", "cores": 1, "capacity": 8}, {"device": "golden"}]
+    found, want = (splitjoin.join(r, s, on=on, window="ROWS 4", **device) for device in devices)
     assert found.items.tolist() == want.items.tolist()
     assert len(found) > 0
 

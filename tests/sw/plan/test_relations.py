@@ -17,6 +17,7 @@ from splitjoin.lang.schema import Schema
 from splitjoin.plan.keys import FloatKey, Texts, float_values
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.relations import interval
+from tests.support.sampling import examples
 
 #: The difference or sum that is compared, in NumPy, and in DuckDB with the type of its literals said.
 SHAPES: dict[str, Any] = {
@@ -33,7 +34,7 @@ def db() -> Any:
         yield connection
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from([32, 64]), st.sampled_from(sorted(SHAPES)), st.sampled_from(sorted(OPS)), st.sampled_from("rs"),
        st.data())
 def test_a_last_bit_either_side(db: Any, bits: int, shape: str, op: str, probe: str, data: st.DataObject) -> None:
@@ -77,7 +78,7 @@ def test_a_last_bit_either_side(db: Any, bits: int, shape: str, op: str, probe: 
     assert [row[0] for row in answer] == inside
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(["<=", "<", "=", ">=", ">"]), st.integers(-3, 3).filter(bool), st.integers(-3, 3).filter(bool),
        st.integers(-(2**40), 2**40), st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=4))
 def test_whole_numbers_either_side(db: Any, op: str, g: int, h: int, c: int, probes: list[int]) -> None:
@@ -104,7 +105,7 @@ def test_whole_numbers_either_side(db: Any, op: str, g: int, h: int, c: int, pro
 _TEXTS = st.one_of(st.text("ab\0", max_size=9), st.sampled_from(["\U0010ffff" * 2, "zzzzzzz", "zzzzzzz\0", "zzzzzzzz"]))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(["<", "<=", ">", ">="]), st.lists(_TEXTS, min_size=1, max_size=9), st.sampled_from("rs"))
 def test_texts_that_keys_hold_are_decided(op: str, some: list[str], probe: str) -> None:
     """Candidates that are no match have more than seven bytes, and begin alike."""

@@ -298,7 +298,7 @@ def test_masks_after_a_restart_of_a_circuit() -> None:
     tables = [r(0), s(0), r(0), r(0), r(0), r(0), s(0), r(0), s(0)]
     found = []
     for restarts in (False, True):
-        with splitjoin.open(made, device="pysim", cores=3, capacity=4, masked=(0,), punctuation=True) as session:
+        with splitjoin.open(made, device="pysim", cores=2, capacity=4, masked=(0,), punctuation=True) as session:
             for n, table in enumerate(tables):
                 (session.push_s if table.schema.names[1] == "a" else session.push_r)(table)
                 if restarts and n == 6:

@@ -1,6 +1,8 @@
 """One quiet Spark session for all tests here, and streams for them."""
 
 from collections.abc import Iterator
+from itertools import compress
+from operator import not_
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,16 +16,18 @@ from splitjoin.spark import local_session
 from ...support.spark_settings import SETTINGS
 from ...support.spark_streams import ON, stream
 
+HERE = Path(__file__).parent
+
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With ``--dist loadgroup`` one worker runs all of these, so that only one starts a JVM; and they come first, as
     the other worker would wait for what takes minutes and comes last.
     """
-    here = [item for item in items if item.path.parent == Path(__file__).parent]
-    for item in here:
+    here = [item.path.parent == HERE for item in items]
+    for item in compress(items, here):
         item.add_marker(pytest.mark.xdist_group("spark"))
-    items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
+    items[:] = [*compress(items, here), *compress(items, map(not_, here))]
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +41,9 @@ def spark(spark_log: Path) -> Iterator[SparkSession]:
     # Joins of Spark's own stay with Spark but where a test says otherwise.
     extension = {"spark.jars": str(spark_jar()), "spark.sql.extensions": "splitjoin.SplitJoinExtensions",
                  "spark.splitjoin.sql.enabled": "false", "spark.splitjoin.sql.minComparisons": "0",
-                 "spark.splitjoin.sql.rowsPerTask": "1"}
+                 "spark.splitjoin.sql.rowsPerTask": "1",
+                 # Of the Connect server that test_connect.py starts: any free port.
+                 "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": "0"}
     session = local_session("splitjoin tests", cores=2, log=spark_log, config={**SETTINGS, **extension})
     yield session
     session.stop()

@@ -126,10 +126,10 @@ class Streams:
 def test_a_statement_over_streams_across_restarts(spark: SparkSession, tmp_path: Path, names: str, last: str) -> None:
     """Rows come late, and between micro-batches the query starts again with other groups."""
     given = tables(names, 60)
-    streams = Streams(spark, tmp_path, given, [15, 30, 45], late=6)
+    streams = Streams(spark, tmp_path, given, [20, 40], late=6)
     groups = 1
     while streams.left:
-        streams.feed(min(2, streams.left))
+        streams.feed(min(3, streams.left))
         joined = stream_sql(text(names, last), tables=streams.frames(), time="ts", late=6, device="golden",
                             window={name: f"RANGE {_LENGTHS[name]}" for name in names},
                             groups=groups)

@@ -25,24 +25,13 @@ ROOT = Path(__file__).parents[3]
 QUICK = ["--device", "golden", "--quick"]
 
 
+@pytest.mark.long  # starts a JVM; the test below has the job itself
 def test_the_job_in_its_own_process(tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    job = subprocess.run([sys.executable, "-m", "examples.flights.batch", *QUICK, "--output", str(output)],
+    job = subprocess.run([sys.executable, "-m", "examples.flights.batch", *QUICK, "--output", str(tmp_path / "out")],
                          cwd=ROOT, env=os.environ | {"JAVA_TOOL_OPTIONS": JAVA}, capture_output=True, text=True,
                          check=False)
     assert (job.returncode, job.stderr) == (0, "")
-    lines = job.stdout.splitlines()
-    assert lines[0] == ("flights from New York, 2013-01-01 to 2013-01-02: 334 departures of UA, 1,439 of 13 other "
-                        "carriers; 12 cancelled flights left out")
-    assert lines[-1] == "equal: 165 pairs, the same as Spark's nested-loop join"
-    assert "the first 10 of 165 results:" in lines
-    assert "2013-01-01 06:07  UA 1077  EWR   MIA  06:00  B6 371   LGA   FLL  7 min" in lines
-    results = parquet.read_table(output / "pairs.parquet")
-    assert results.column_names[:3] == ["departed_r", "carrier_r", "flight_r"]
-    assert len(results) == 165
-    apart = abs(results["departed_r"].cast("int64").to_numpy() - results["departed_s"].cast("int64").to_numpy())
-    assert apart.max() == 15 * 60 * 1_000_000
-    assert not (results["origin_r"].to_pandas() == results["origin_s"].to_pandas()).any()
+    assert job.stdout.splitlines()[-1] == "equal: 165 pairs, the same as Spark's nested-loop join"
 
 
 @pytest.mark.parametrize(("arguments", "code", "text"), [
@@ -77,13 +66,26 @@ def options(tmp_path: Path) -> argparse.Namespace:
 
 
 @pytest.mark.parametrize("device", ["golden", at_length("cpu")])
-def test_devices_without_cores(spark: SparkSession, options: argparse.Namespace, device: str,
-                               capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_job(spark: SparkSession, options: argparse.Namespace, device: str,
+                 capsys: pytest.CaptureFixture[str]) -> None:
     options.device = device
-    assert batch.work(spark, departures("UA", options.start, 1), options, 1) == 0
-    text = capsys.readouterr().out
-    assert "picture: none, since this device does not measure latencies" in text
+    data = departures("UA", options.start, options.days)
+    batch._introduce(data, options, options.days)
+    assert batch.work(spark, data, options, options.days) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == ("flights from New York, 2013-01-01 to 2013-01-02: 334 departures of UA, 1,439 of 13 other "
+                        "carriers; 12 cancelled flights left out")
+    assert lines[-1] == "equal: 165 pairs, the same as Spark's nested-loop join"
+    assert "the first 10 of 165 results:" in lines
+    assert "2013-01-01 06:07  UA 1077  EWR   MIA  06:00  B6 371   LGA   FLL  7 min" in lines
+    assert "picture: none, since this device does not measure latencies" in lines
     assert not (options.output / "latency.png").exists()
+    results = parquet.read_table(options.output / "pairs.parquet")
+    assert results.column_names[:3] == ["departed_r", "carrier_r", "flight_r"]
+    assert len(results) == 165
+    apart = abs(results["departed_r"].cast("int64").to_numpy() - results["departed_s"].cast("int64").to_numpy())
+    assert apart.max() == 15 * 60 * 1_000_000
+    assert not (results["origin_r"].to_pandas() == results["origin_s"].to_pandas()).any()
 
 
 def test_a_wrong_result_is_found(spark: SparkSession, options: argparse.Namespace, monkeypatch: pytest.MonkeyPatch,

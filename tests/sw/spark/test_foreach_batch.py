@@ -16,6 +16,7 @@ from splitjoin.base.errors import UnsupportedError
 from splitjoin.spark import stream_join
 from splitjoin.spark.streaming.micro_batch import MicroBatch
 
+from ...support.sampling import at_length
 from ...support.spark_files import Files
 from ...support.spark_streams import rows, stream
 from .test_extension import settings
@@ -70,7 +71,7 @@ def plain(files: Files, read: Callable[[str], DataFrame]) -> DataFrame:
         return files.spark.sql(_SQL.format("r.x = s.x", "INTERVAL 9 SECONDS", "INTERVAL 9 SECONDS"))
 
 
-@pytest.mark.parametrize("join", [keyed, joined_again, plain])
+@pytest.mark.parametrize("join", [at_length(keyed), joined_again, plain])  # `test_kept_rows` has the former
 def test_two_sinks_at_once_in_threads(spark: SparkSession, files: Files, join: Any) -> None:
     """Each gets all rows, also after a restart."""
     with settings(spark, spark__splitjoin__sql__enabled=True):

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from splitjoin.base.errors import InputError, SchemaError
-from splitjoin.spark import replay, stream_join
+from splitjoin.spark import replay
 from splitjoin.spark.replay_files import Files, Options
 from splitjoin.spark.replay_source import ReplayReader, _Rows
 
@@ -48,16 +48,6 @@ def test_all_rows_in_bounded_micro_batches_and_none_again(spark: SparkSession, t
     assert [f.simpleString() for f in frame.schema] == ["ts:timestamp", "x:int", "name:string"]
     assert run(spark, frame, tmp_path / "checkpoint") == [[*range(20)], [*range(20, 40)], [*range(40, 50)]]
     assert run(spark, frame, tmp_path / "checkpoint") == []
-
-
-@pytest.mark.long  # other tests join streams, and the former reads one
-def test_two_replays_are_joined(spark: SparkSession, tmp_path: Path) -> None:
-    left = replay(spark, write(tmp_path / "r"), time="ts", rows_per_batch=17)
-    right = replay(spark, tmp_path / "r" / "*.parquet", time="ts", rows_per_batch=30)
-    joined = stream_join(left, right, on="r.x = s.x", window="RANGE 1 SECOND", time="ts", late="1 DAY",
-                         state=str(tmp_path / "state"), select=["r.x"])
-    found = run(spark, joined.withColumnRenamed("x_r", "x"), tmp_path / "checkpoint")
-    assert sorted(x for rows in found for x in rows) == [*range(50)]
 
 
 def test_rows_come_at_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

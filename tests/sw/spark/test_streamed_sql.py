@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession, functions as F  # noqa: N812  # the name all Spark code uses
+from pyspark.sql import DataFrame, SparkSession  # the name all Spark code uses
 
 from splitjoin.spark import stream_join
 
@@ -140,23 +140,6 @@ def test_rows_that_meet_nothing_behind_operators_with_state(spark: SparkSession,
     decided = f"{key} < timestamp'{_BEGIN + dt.timedelta(seconds=_FILES * _SPAN - 60)}'"
     assert set(rows_of(whole.where(decided))) <= set(found) <= set(rows_of(whole))
     assert len(found) == len(set(found)) > 50
-
-
-@pytest.mark.long  # tests/sw/spark/test_streams.py has such operators behind joins by a call
-def test_windows_and_duplicates_of_joined_rows(spark: SparkSession, streams: Streams) -> None:
-    streams.feed(*range(1, _FILES))
-    pairs = f"SELECT l.id, l.ts FROM l JOIN r ON {_BAND}"
-    windows = "window.start AS start", "n"
-    counted = streams.run(spark.sql(pairs).groupBy(F.window("ts", "5 seconds")).agg(
-        F.count("*").alias("n")).selectExpr(*windows), "counted")
-    whole = rows_of(streams.whole(pairs).groupBy(F.window("ts", "5 seconds")).agg(
-        F.count("*").alias("n")).selectExpr(*windows))
-    # The last windows wait for rows that never come; those that came are whole.
-    assert len(whole) - 9 <= len(counted) < len(whole)
-    assert set(counted) < set(whole)
-
-    distinct = streams.run(spark.sql(pairs).dropDuplicates(["id", "ts"]), "distinct")
-    assert distinct == rows_of(streams.whole(pairs).distinct())
 
 
 def test_rows_looked_up_in_static_tables(spark: SparkSession, streams: Streams) -> None:

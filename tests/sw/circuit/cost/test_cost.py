@@ -151,28 +151,6 @@ def test_an_equality_has_inverters_for_what_a_probe_brings() -> None:
     assert datapath_cost(equal, "s").total.lut == found.lut4
 
 
-@pytest.mark.long  # `test_a_datapath_with_sums` maps squares, too
-def test_a_wide_square_apart_takes_three_multipliers() -> None:
-    axes = tuple(Axis("square", n, n, 33) for n in (0, 1))
-    wide = Configuration(keys_r=(32, 32), keys_s=(32, 32), tests=(), tree=0, sums=(Sum(axes, 2**62),))
-    for registers, multipliers in ((PipelineRegisters(), 8), (PipelineRegisters(sums=True), 6)):
-        config = replace(wide, registers=registers)
-        found = ecp5.utilization(part_design(Matcher(config, "r"), "ecp5"))["part"]
-        predicted = datapath_cost(config, "r").total
-        assert predicted.dsp == found.dsp == multipliers
-        assert predicted.ff == found.ff
-        assert predicted.lut == pytest.approx(found.lut4, rel=0.2)
-
-
-@pytest.mark.long  # `tests/bench/test_ultrascale.py` maps a part for it
-def test_a_datapath_for_ultrascale() -> None:
-    config = replace(MIXED, lanes=1, probes=2)
-    found = ultrascale.utilization(part_design(Matcher(config, "r"), "ultrascale"))
-    predicted = datapath_cost(config, "r", "ultrascale").total
-    assert predicted.lut == pytest.approx(found.lut, rel=0.2)
-    assert predicted.ff == pytest.approx(found.ff, rel=0.05)
-
-
 @pytest.mark.parametrize(("cores", "architecture"), [
     at_length(1, "splitjoin"), at_length(2, "splitjoin"), at_length(1, "kang"), at_length(3, "chain"),
     at_length(2, "handshake"),

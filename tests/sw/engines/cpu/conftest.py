@@ -10,9 +10,11 @@ import pytest
 OTHERS = {"test_codes.py", "test_expression.py", "test_nested_choices.py", "test_as_of_join.py",
           "test_condition.py", "test_key_ranges.py", "test_range_folds.py", "test_sorted.py", "test_table_choice.py"}
 
+HERE = Path(__file__).parent
+
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.parent == Path(__file__).parent:
+        if item.path.parent == HERE:
             item.add_marker(pytest.mark.xdist_group("loops" if item.path.name in OTHERS else "kernels"))

@@ -19,7 +19,7 @@ from splitjoin.plan.encoding import Coder
 from splitjoin.plan.keys import Texts
 from splitjoin.plan.passes.pipeline import make_plan
 
-from ....support.sampling import at_length
+from ....support.sampling import at_length, examples
 from ....support.strategies import tables
 
 TYPES = {"i": pa.int8(), "x": pa.int32(), "big": pa.int64(), "f": pa.float32(), "d": pa.float64(), "ok": pa.bool_(),
@@ -50,7 +50,7 @@ def test_same_codes(on: str) -> None:
     plan = make_plan(Query.make(schema["r"], schema["s"], on=on, window="ROWS 9").predicate)
     used = {c.name: TYPES[c.name] for c in columns(plan.predicate)}
 
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     @given(st.lists(tables(used, max_rows=12), min_size=1, max_size=3))
     def check(parts: list[pa.Table]) -> None:
         lanes, codes = LaneCoder(plan), Coder(plan)

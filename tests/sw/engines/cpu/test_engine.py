@@ -27,7 +27,7 @@ from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import leading_tests
 from tests.support.conformance import assert_conforms, run, slices
-from tests.support.sampling import at_length
+from tests.support.sampling import at_length, examples
 from tests.support.scenarios import SCENARIOS, Scenario, arrivals_of
 from tests.support.strategies import Scenario as RandomScenario, scenario
 
@@ -109,7 +109,7 @@ def expressions(query: Query) -> compiled_session.CpuSession:
     return compiled_session.CpuSession(query, ExpressionSearch(query.predicate), 2)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(scenario(), st.lists(st.integers(0, 20), max_size=3))
 def test_random(case: RandomScenario, cuts: list[int]) -> None:
     query = Query.make(Schema.from_table("r", case.r), Schema.from_table("s", case.s), on=case.on.sql,

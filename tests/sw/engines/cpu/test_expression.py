@@ -145,7 +145,7 @@ def test_compiled_conditions(on: str) -> None:
     assert (f"in {width} bits" if width else "by NumPy, as there is no compiled code for") in session.plan()
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_random_data(data: st.DataObject) -> None:
     """One kernel with all the kinds of numbers, over what Hypothesis finds, NULL and extremes among it."""

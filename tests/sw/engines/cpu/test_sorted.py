@@ -26,7 +26,7 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
 from splitjoin.plan.passes.pipeline import make_plan
 from tests.support.conformance import run
-from tests.support.sampling import at_length
+from tests.support.sampling import at_length, examples
 
 SORTED = CpuDevice(engine="sorted", threads=1)
 #: Every 64 tuples become a run.
@@ -81,7 +81,7 @@ def test_types_as_golden(kind: str) -> None:
         assert found.tolist() == run(GoldenDevice(), query, one, other).tolist()
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(st.integers(0, 110), st.integers(1, 60), st.integers(1, 40), st.sampled_from(BETWEEN[:1] + PAIRS[:1]),
        st.sampled_from(["ROWS 1000", "ROWS 70", "RANGE 90", "ROWS 100 RANGE 60"]),
        st.lists(st.integers(0, 400), max_size=4), st.sampled_from([1, 5]))

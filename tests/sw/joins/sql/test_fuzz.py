@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 import splitjoin
 from splitjoin import SplitJoinError
+from tests.support.sampling import examples
 
 R = pa.schema([("ts", pa.int64()), ("x", pa.int32()), ("name", pa.string()), ("f", pa.float32()),
                ("d", pa.decimal128(9, 2)), ("at", pa.timestamp("us")), ("st", pa.struct([("q", pa.int64())]))])
@@ -42,7 +43,7 @@ def texts(draw: st.DrawFn) -> str:
     return " ".join(words)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(text=texts())
 def test_taken_or_refused(text: str) -> None:
     try:

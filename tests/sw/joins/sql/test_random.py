@@ -23,6 +23,7 @@ from splitjoin.engines.device import Device
 from splitjoin.lang.query import Query
 from tests.support.oracle import NS_PER_TICK
 from tests.support.predicates import conditions, durations, terms, times
+from tests.support.sampling import examples
 from tests.support.shapes import shapes
 from tests.support.statements import exactly, selected
 from tests.support.strategies import COLUMN_TYPES, TIME_TYPES, RandomWindows, schemas, tables, windows
@@ -124,7 +125,7 @@ def db() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(case=cases(), cuts=st.lists(st.integers(0, 4), max_size=5))
 def test_random_statements_equal_duckdb(db: duckdb.DuckDBPyConnection, case: Case, cuts: list[int]) -> None:
     want = answer(db, case)

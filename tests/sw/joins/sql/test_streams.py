@@ -14,6 +14,7 @@ import splitjoin
 from splitjoin import InputError, Select, StreamJoin
 from splitjoin.engines.device import PAIR
 from splitjoin.sessions import Limit
+from tests.support.sampling import examples
 from tests.support.scenarios import SCENARIOS
 
 FIXED = next(s for s in SCENARIOS if s.name == "band-range")
@@ -46,7 +47,7 @@ def fed(session: StreamJoin, cuts: Sequence[int]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("device", ["golden", "cpu"])
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(cuts=st.lists(st.integers(0, 40), max_size=6))
 def test_streams_give_the_rows_of_the_tables(device: str, cuts: list[int]) -> None:
     want = whole()

@@ -24,6 +24,7 @@ from splitjoin.plan.passes.strength import reduced
 from splitjoin.plan.passes.tree import _combined, split
 from splitjoin.plan.relations import interval
 
+from ....support.sampling import examples
 from ....support.strategies import Scenario, scenario
 
 Mask = npt.NDArray[np.bool_]
@@ -89,7 +90,7 @@ def same(a: Vector, b: Vector) -> bool:
     return bool((a.valid == b.valid).all() and (a.values[a.valid] == b.values[b.valid]).all())
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(scenario(max_rows=6))
 def test_fold_and_lift_keep_three_valued_logic(case: Scenario) -> None:
     pairs = Pairs(case)
@@ -99,7 +100,7 @@ def test_fold_and_lift_keep_three_valued_logic(case: Scenario) -> None:
         assert same(pairs.values(lift(pairs.condition)), wanted)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(scenario(max_rows=6))
 def test_narrow_keeps_what_is_true(case: Scenario) -> None:
     pairs = Pairs(case)
@@ -108,7 +109,7 @@ def test_narrow_keeps_what_is_true(case: Scenario) -> None:
     assert (pairs.true(And(BOOL, tuple(made))) == pairs.true(pairs.condition)).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(scenario(max_rows=6))
 def test_forms_are_true_where_the_condition_is(case: Scenario) -> None:
     pairs = Pairs(case)

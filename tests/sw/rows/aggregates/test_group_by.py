@@ -65,7 +65,7 @@ S = [(1, "p"), (0, "p"), (1, None), (0, "q")]
 
 @pytest.mark.parametrize("distinct", [False, True])
 @pytest.mark.parametrize("device", [{"device": "cpu", "engine": "sliding"}, {"device": "golden"},
-                                    {"device": "pysim", "capacity": 8}], ids=str)
+                                    {"device": "pysim", "cores": 1, "capacity": 8}], ids=str)
 def test_every_way_of_folding(device: dict[str, Any], distinct: bool, tmp_path: Path) -> None:
     """Engines that make no pairs, and circuits that fold, give a state for each tuple of R."""
     t, q = tables([row for n, row in enumerate(R) if not distinct or n not in (1, 4)], S)
