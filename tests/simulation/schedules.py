@@ -44,7 +44,7 @@ class Subject:
 
 
 _READING = tuple(f"sw/splitjoin/sessions/{name}.py" for name in (
-    "reading", "results", "work_lock", "pipeline", "gate/readers", "gate/gate"))
+    "feeding", "reading", "results", "work_lock", "pipeline", "gate/readers", "gate/gate"))
 _SHARED = (*_READING, *(f"sw/splitjoin/sessions/shared/{name}.py" for name in ("query", "streams")))
 _COMMON = tuple(f"sw/splitjoin/sessions/shared/{name}.py" for name in ("chosen_pairs", "scan", "common_join"))
 SUBJECTS = {
@@ -53,7 +53,7 @@ SUBJECTS = {
     "common": Subject(common_join, _COMMON),
     "service": Subject(service, (
         "sw/splitjoin/server/service.py", *(f"sw/splitjoin/sessions/{name}.py" for name in (
-            "shared/streams", "shared/epochs", "epochs/writer", "epochs/folder")))),
+            "shared/streams", "epochs/source", "epochs/writer", "epochs/folder")))),
     "flight": Subject(flights, ("sw/splitjoin/server/flight.py", "sw/splitjoin/server/service.py", *(
         f"sw/splitjoin/sessions/epochs/{name}.py" for name in ("writer", "folder")))),
     "daemon": Subject(daemon, tuple(f"sw/splitjoin/link/daemon/{name}.py" for name in ("leases", "server", "client"))),

@@ -22,12 +22,12 @@ from splitjoin.link.transport import LinkTransport
 from splitjoin.server import JoinService
 from splitjoin.server.flight import FlightServer
 from splitjoin.sessions.epochs import EpochWriter
+from splitjoin.sessions.feeding import FeedingSession
 from splitjoin.sessions.gate.readers import ReadySequence
 from splitjoin.sessions.results import ResultQueue
 from splitjoin.sessions.shared.chosen_pairs import ChosenPairs
 from splitjoin.sessions.shared.query import SharedQuery
 from splitjoin.sessions.shared.scan import Cursor
-from splitjoin.sessions.shared.streams import SharedStreams
 from splitjoin.sessions.work_lock import WorkLock
 
 from ..support.planting import faulty
@@ -56,7 +56,7 @@ def test_threads_do_what_they_should_in_any_order(name: str) -> None:
     at_length("common", ChosenPairs, "window", "self._scan.lock", _NO_LOCK, _MANY),
     at_length("common", Cursor, "finish", "self.scan.lock", _NO_LOCK, _MANY),
     ("shared", ReadySequence, "read", "self._changed", _NO_LOCK, _ENOUGH),
-    ("shared", SharedStreams, "_push", "self._lock", _NO_LOCK, _ENOUGH),
+    ("shared", FeedingSession, "_push", "self._room(side, index)", _NO_LOCK, _ENOUGH),
     # Threads that are not woken.
     ("session", WorkLock, "release", "self._condition.acquire(blocking=False)", "False", _ENOUGH),
     ("session", ResultQueue, "put", "self._changed.notify_all()", "pass", _ENOUGH),

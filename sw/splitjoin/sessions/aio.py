@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
 from splitjoin.base.errors import BackPressure, DeviceError
-from splitjoin.engines.device import Device, Fault, Items
+from splitjoin.engines.device import Device, Fault
 from splitjoin.lang.schema import Side
-from splitjoin.lang.windows import WindowSpec
 
 from .gate import Source
 from .session import StreamJoin
@@ -24,8 +24,23 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def _awaited(method: Callable[Concatenate[StreamJoin, P], T]) -> Callable[
+        Concatenate[AsyncStreamJoin, P], Coroutine[Any, Any, T]]:
+    """``method`` of the session, to be awaited; it also wakes the tasks that it may let continue."""
+    @wraps(method)
+    async def call(self: AsyncStreamJoin, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._change(method, self._session, *args, **kwargs)
+
+    return call
+
+
 class AsyncStreamJoin:
     """A `StreamJoin` whose methods are awaited; `splitjoin.open_async` makes it.
+
+    It has those of `StreamJoin` with their arguments: ``push_r``, ``push_s``, ``source``, ``source_at``, ``heartbeat``,
+    ``idle``, ``close_r``, ``close_s``, ``poll``, ``poll_items``, ``flush``, ``late_r``, ``late_s``, ``shed_r``,
+    ``shed_s``, ``counters``, ``plan``, ``mask``, ``precision``, ``window``, ``move``, ``restart``, ``snapshot``,
+    ``restore`` and ``close``; ``schema``, ``finished`` and ``faults`` are at hand.
 
     A push waits while the session is full, and the event loop runs meanwhile; all work is done in one thread. A push
     that is cancelled while it waits has taken no tuple. ``session`` must not have been opened with
@@ -64,33 +79,24 @@ class AsyncStreamJoin:
         """The source ``index`` of ``stream`` (see `StreamJoin.source_at`)."""
         return AsyncSource(self, await self._change(self._session.source_at, stream, index))
 
-    async def heartbeat(self, time: Any, stream: Side | None = None) -> None:
-        """Promise no more tuples below ``time`` (see `StreamJoin.heartbeat`)."""
-        await self._change(self._session.heartbeat, time, stream)
-
-    async def idle(self, stream: Side) -> None:
-        """Declare the sources of ``stream`` silent (see `StreamJoin.idle`)."""
-        await self._change(self._session.idle, stream)
-
-    async def close_r(self) -> None:
-        """Close R (see `StreamJoin.close_r`)."""
-        await self._change(self._session.close_r)
-
-    async def close_s(self) -> None:
-        """Close S (see `StreamJoin.close_s`)."""
-        await self._change(self._session.close_s)
-
-    async def poll(self) -> pa.RecordBatch:
-        """The complete result rows that were not returned yet (see `StreamJoin.poll`)."""
-        return await self._change(self._session.poll)
-
-    async def poll_items(self) -> tuple[Items, pa.RecordBatch]:
-        """The result rows of a poll with their items (see `StreamJoin.poll_items`)."""
-        return await self._change(self._session.poll_items)
-
-    async def flush(self) -> pa.RecordBatch:
-        """End both streams, and return all remaining rows (see `StreamJoin.flush`)."""
-        return await self._change(self._session.flush)
+    heartbeat = _awaited(StreamJoin.heartbeat)
+    idle = _awaited(StreamJoin.idle)
+    close_r = _awaited(StreamJoin.close_r)
+    close_s = _awaited(StreamJoin.close_s)
+    poll = _awaited(StreamJoin.poll)
+    poll_items = _awaited(StreamJoin.poll_items)
+    flush = _awaited(StreamJoin.flush)
+    late_r = _awaited(StreamJoin.late_r)
+    late_s = _awaited(StreamJoin.late_s)
+    shed_r = _awaited(StreamJoin.shed_r)
+    shed_s = _awaited(StreamJoin.shed_s)
+    counters = _awaited(StreamJoin.counters)
+    plan = _awaited(StreamJoin.plan)
+    mask = _awaited(StreamJoin.mask)
+    precision = _awaited(StreamJoin.precision)
+    window = _awaited(StreamJoin.window)
+    snapshot = _awaited(StreamJoin.snapshot)
+    restore = _awaited(StreamJoin.restore)
 
     async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
         """Yield batches as they become complete, each with at least one row, until both streams are drained."""
@@ -106,63 +112,18 @@ class AsyncStreamJoin:
             if len(batch):
                 yield batch
 
-    async def late_r(self) -> pa.Table:
-        """R's late tuples since the last call (see `StreamJoin.late_r`)."""
-        return await self._change(self._session.late_r)
-
-    async def late_s(self) -> pa.Table:
-        """S's late tuples since the last call (see `StreamJoin.late_s`)."""
-        return await self._change(self._session.late_s)
-
-    async def shed_r(self) -> pa.Table:
-        """R's tuples that were dropped under load since the last call (see `StreamJoin.shed_r`)."""
-        return await self._change(self._session.shed_r)
-
-    async def shed_s(self) -> pa.Table:
-        """S's tuples that were dropped under load since the last call (see `StreamJoin.shed_s`)."""
-        return await self._change(self._session.shed_s)
-
-    async def counters(self) -> dict[str, int]:
-        """Counters of the session (see `StreamJoin.counters`)."""
-        return await self._change(self._session.counters)
-
-    async def plan(self) -> str:
-        """The way in which rows are found at present (see `StreamJoin.plan`)."""
-        return await self._change(self._session.plan)
-
     @property
     def faults(self) -> tuple[Fault, ...]:
         """The cores that the device has left out (see `StreamJoin.faults`)."""
         return self._session.faults
 
-    async def mask(self, cores: Collection[int], *, of: int | None = None) -> tuple[int, int]:
-        """Leave out pairs by the sub-windows of their stored tuples (see `StreamJoin.mask`)."""
-        return await self._change(lambda: self._session.mask(cores, of=of))
-
-    async def precision(self, n: int) -> tuple[int, int]:
-        """Change how often stars come in order ``outer`` (see `StreamJoin.precision`)."""
-        return await self._change(self._session.precision, n)
-
-    async def window(self, window: WindowSpec) -> tuple[int, int]:
-        """Change the windows (see `StreamJoin.window`)."""
-        return await self._change(self._session.window, window)
-
     async def move(self, device: str | Device, **options: Any) -> None:
         """Go on on another device without a replay (see `StreamJoin.move`)."""
         await self._change(lambda: self._session.move(device, **options))
 
-    async def snapshot(self) -> bytes:
-        """The state of the session as bytes (see `StreamJoin.snapshot`)."""
-        return await self._change(self._session.snapshot)
-
-    async def restore(self, snapshot: bytes) -> None:
-        """Continue from a snapshot (see `StreamJoin.restore`)."""
-        await self._change(self._session.restore, snapshot)
-
-    async def restart(self, device: str | Device | None = None, *, device_options: Mapping[str, Any] | None = None,
-                      **options: object) -> None:
+    async def restart(self, device: str | Device | None = None, **options: Any) -> None:
         """Continue in a fresh device session (see `StreamJoin.restart`)."""
-        await self._change(self._session.restart, device, device_options=device_options, **options)
+        await self._change(lambda: self._session.restart(device, **options))
 
     async def close(self) -> None:
         """Release the device (see `StreamJoin.close`). Waiting pushes raise."""
@@ -189,7 +150,7 @@ class AsyncStreamJoin:
             self._changed.notify_all()
 
     async def _change(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call ``function`` of the session, and wake the tasks that the call may let continue."""
+        """Call ``call``, and wake the tasks that the call may let continue."""
         async with self._changed:
             try:
                 return await self._call(call, *args, **kwargs)

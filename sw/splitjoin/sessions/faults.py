@@ -31,11 +31,6 @@ class CoreFaults:
         self._seen: list[Fault] = []
 
     @property
-    def choice(self) -> OnFault:
-        """What follows a fault."""
-        return self._on_fault
-
-    @property
     def seen(self) -> tuple[Fault, ...]:
         """All faults so far, in the order in which they were seen."""
         return tuple(self._seen)

@@ -1,15 +1,17 @@
-"""`Limit`: the bounds of a session."""
+"""`Limit`: the bounds of a session; and with what else its pipeline is opened."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from splitjoin.base.errors import InputError, plural
 
+from .faults import CoreFaults
 from .results import ResultQueue
+from .shedding import Shedding
 
-__all__ = ["Limit"]
+__all__ = ["Limit", "PipelineOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,11 @@ class Limit:
         if type(self.late) is not int or self.late < 0:
             raise InputError(f"the limit of late must be a whole number from 0, not {self.late!r}")
 
+    @classmethod
+    def of(cls, limit: Limit | int | None) -> Limit:
+        """The limit that a user means: a whole number is one of rows, None stands for the defaults."""
+        return limit if isinstance(limit, Limit) else cls() if limit is None else cls(rows=limit)
+
     def full(self, results: ResultQueue) -> bool:
         """True if the ``results`` that were not polled reach a bound."""
         return (self.rows is not None and results.rows >= self.rows) or (
@@ -60,3 +67,20 @@ class Limit:
         """Why a push must wait while so many input rows wait for the sources ``behind``."""
         return (f"{waiting} {'tuple waits' if waiting == 1 else 'tuples wait'} for {', '.join(behind)}, and the limit "
                 f"is {self.waiting}; push or heartbeat there, or close it")
+
+
+@dataclass(frozen=True)
+class PipelineOptions:
+    """How a query runs, beside its device.
+
+    Attributes:
+        limit: The bounds on its results.
+        punctuation: True if somebody looks at items.
+        faults: What follows when the device leaves out a core.
+        shedding: By which rule tuples are dropped under load; None if none are.
+    """
+
+    limit: Limit = field(default_factory=Limit)
+    punctuation: bool = False
+    faults: CoreFaults = field(default_factory=CoreFaults)
+    shedding: Shedding | None = None

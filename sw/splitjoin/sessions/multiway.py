@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from types import TracebackType
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from splitjoin.base import threads
 from splitjoin.base.errors import InputError, SnapshotError
-from splitjoin.engines.device import Device
+from splitjoin.engines.device import ITEM, Device
 from splitjoin.joins.sql import MultiwaySelect
-from splitjoin.lang.schema import suggest
+from splitjoin.lang.schema import Side, suggest
 from splitjoin.tables.inputs import as_batch
 
 from .envelope import Envelope, ipc_bytes
-from .epochs import Cut, EpochWriter, epoch_length
+from .epochs import DeliveredCounts, EpochsOfResults, EpochSource
 from .gate import Watermark
 from .limit import Limit
 from .multiway_steps import read_table, step_of
-from .reading import POLL_SECONDS
+from .reading import ResultReader
+from .results import ResultQueue
 from .session import StreamJoin
 from .shedding import Shedding
 
@@ -33,9 +35,10 @@ __all__ = ["MultiwayJoin"]
 _ENVELOPE = Envelope(b"SPLJMANY", 1, "a join of several streams")
 #: Sessions between two steps hold what they are given: only the input of the whole join is bounded.
 _UNBOUNDED = Limit(rows=None, nbytes=None, waiting=None)
+_NO_ITEMS = np.empty(0, ITEM)
 
 
-class MultiwayJoin:
+class MultiwayJoin(ResultReader, EpochsOfResults):
     """A running join of three streams or more; `splitjoin.open_multiway` starts it.
 
     A combination of tuples, one of each stream, is a row when the condition is true of it, and each tuple but the
@@ -77,13 +80,12 @@ class MultiwayJoin:
             self.close()
             raise
         self._steps = [step_of(select, n) for n in range(len(select.steps))]
-        self._rows: list[pa.RecordBatch] = []
-        self._reserved: str | None = None  # why nobody may poll
+        self._queue = ResultQueue(self.schema, False)
+        self._delivered = DeliveredCounts(self._labels)
         self._lock = threads.condition()
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the results."""
         return self._select.schema
 
     def push(self, stream: str, data: Any) -> None:
@@ -94,25 +96,31 @@ class MultiwayJoin:
         """
         n = self._number(stream)
         table = as_batch(data, "s" if n else "r", self._select.schemas[n])
+        session, side = self._at(n)
+        if side == "r":
+            table = table.rename_columns([f"{stream}.{name}" for name in table.column_names])
         with self._lock:
-            if n == 0:
-                self._sessions[0].push_r(table.rename_columns([f"{self._labels[0]}.{c}" for c in table.column_names]))
-            else:
-                self._sessions[n - 1].push_s(table)
+            before = session.delivered[side]
+            try:
+                (session.push_s if n else session.push_r)(table)
+            finally:
+                if session.delivered[side] != before:  # it was taken, though a device may have failed
+                    self._delivered.add(stream, 0, len(table))
             self._work()
 
     def heartbeat(self, time: Any, stream: str | None = None) -> None:
         """Promise that ``stream`` (None: every stream) delivers no more tuples below ``time``; as `StreamJoin`'s."""
         with self._lock:
             for n in range(len(self._labels)) if stream is None else [self._number(stream)]:
-                self._sessions[max(n - 1, 0)].heartbeat(time, "s" if n else "r")
+                session, side = self._at(n)
+                session.heartbeat(time, side)
             self._work()
 
     def idle(self, stream: str) -> None:
         """Declare ``stream`` silent: no other waits for it until it pushes or promises."""
-        n = self._number(stream)
+        session, side = self._at(self._number(stream))
         with self._lock:
-            self._sessions[max(n - 1, 0)].idle("s" if n else "r")
+            session.idle(side)
             self._work()
 
     def finish(self, stream: str) -> None:
@@ -126,10 +134,7 @@ class MultiwayJoin:
         with self._lock:
             self._check_unreserved()
             self._work()
-            table = pa.Table.from_batches(self._rows, self.schema).combine_chunks()
-            batches = table.to_batches()
-            self._rows = batches[1:]
-            return batches[0] if batches else pa.RecordBatch.from_pylist([], self.schema)
+            return self._queue.take()[0]
 
     def flush(self) -> pa.RecordBatch:
         """End all streams, and return all remaining rows."""
@@ -143,24 +148,15 @@ class MultiwayJoin:
     def finished(self) -> bool:
         """True if all streams are closed and all rows have been given out."""
         with self._lock:
-            return self._sessions[-1].finished and not self._rows
+            return self._sessions[-1].finished and not self._queue.rows
 
     def late(self, stream: str) -> pa.Table:
         """The late tuples of ``stream`` since the last call, in the order in which they were delivered."""
-        n = self._number(stream)
-        with self._lock:
-            if n:
-                return self._sessions[n - 1].late_s()
-            found = self._sessions[0].late_r()
-            return found.rename_columns(self._select.schemas[0].names)
+        return self._set_apart(stream, StreamJoin.late_r, StreamJoin.late_s)
 
     def shed(self, stream: str) -> pa.Table:
         """The tuples of ``stream`` that were dropped under load since the last call, as they were delivered."""
-        n = self._number(stream)
-        with self._lock:
-            if n:
-                return self._sessions[n - 1].shed_s()
-            return self._sessions[0].shed_r().rename_columns(self._select.schemas[0].names)
+        return self._set_apart(stream, StreamJoin.shed_r, StreamJoin.shed_s)
 
     def counters(self) -> dict[str, int]:
         """The counters of each step (`StreamJoin.counters`), with its number in front: ``1_rows``, ``2_rows``, …"""
@@ -174,7 +170,7 @@ class MultiwayJoin:
             self._work()
             parts = {f"step {n}": session.snapshot() for n, session in enumerate(self._sessions)}
             parts |= {f"held {n}": step.state() for n, step in enumerate(self._steps)}
-            parts["rows"] = ipc_bytes(pa.Table.from_batches(self._rows, self.schema))
+            parts["rows"] = ipc_bytes(pa.Table.from_batches(self._queue.peek()[0], self.schema))
             return _ENVELOPE.packed(parts)
 
     def restore(self, snapshot: bytes) -> None:
@@ -199,7 +195,8 @@ class MultiwayJoin:
                     if n:
                         self.close()
                     raise
-            self._rows, self._steps = rows.to_batches(), steps
+            self._queue, self._steps = ResultQueue(self.schema, False), steps
+            self._queue.restore(rows.to_batches(), _NO_ITEMS, len(rows))
 
     def restart(self, device: str | Device | None = None, *, device_options: Mapping[str, Any] | None = None,
                 **options: object) -> None:
@@ -210,16 +207,6 @@ class MultiwayJoin:
             for session in self._sessions:
                 session.restart(device, device_options=device_options, **options)
             self._work()
-
-    def write_to(self, folder: str | os.PathLike[str], *, every: Any = None, rows: int | None = None,
-                 delay: float | None = None, set_aside: Callable[[str], object] | None = None) -> EpochWriter:
-        """Write the results to ``folder`` as Parquet files, an epoch each, as `StreamJoin.write_to`.
-
-        The writer's ``delivered`` has the streams' names; each has one source.
-        """
-        time = self._select.steps[-1][1].query.time
-        return EpochWriter(_MultiwayEpochs(self), folder, every=epoch_length(every, time), rows=rows, delay=delay,
-                           clock=threads.monotonic, set_aside=set_aside)
 
     def close(self) -> None:
         """Release the devices. Rows that were not polled are lost."""
@@ -246,10 +233,30 @@ class MultiwayJoin:
                              f"streams of the statement, not {sorted(map(str, spec))}")
         return [spec[label] for label in self._labels]
 
-    def _check_unreserved(self) -> None:
-        if self._reserved is not None:
-            raise InputError(f"{self._reserved}, so they cannot be polled too; read the files there, or close their "
-                             f"writer first")
+    def _epochs(self) -> EpochSource:
+        last = self._sessions[-1]
+        return EpochSource(self._lock, lambda: {"": self}, self._delivered, lambda: last.frontier_ticks,
+                           lambda: last.finished, self.snapshot, self.restore, self.reserve,
+                           self._select.steps[-1][1].query.time, threads.monotonic)
+
+    @property
+    def lags(self) -> bool:
+        """True if results may come from a device between two pushes."""
+        return any(session.lags for session in self._sessions)
+
+    @property
+    def drained(self) -> bool:
+        """True if all streams have ended, and all rows are found; they may wait for a poll."""
+        return self._sessions[-1].finished
+
+    @property
+    def _results(self) -> ResultQueue:
+        return self._queue
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        with self._lock:
+            yield
 
     def _number(self, stream: str) -> int:
         if stream not in self._labels:
@@ -257,8 +264,20 @@ class MultiwayJoin:
                              f"{', '.join(self._labels)}")
         return self._labels.index(stream)
 
+    def _at(self, n: int) -> tuple[StreamJoin, Side]:
+        """The session that takes stream number ``n``, and the stream's side there."""
+        return self._sessions[max(n - 1, 0)], "s" if n else "r"
+
+    def _set_apart(self, stream: str, of_r: Callable[[StreamJoin], pa.Table],
+                   of_s: Callable[[StreamJoin], pa.Table]) -> pa.Table:
+        """The tuples of ``stream`` that a function of its session gives, as they were delivered."""
+        n = self._number(stream)
+        with self._lock:
+            return (of_s if n else of_r)(self._at(n)[0]).rename_columns(self._select.schemas[n].names)
+
     def _finish(self, n: int) -> None:
-        (self._sessions[max(n - 1, 0)].close_s if n else self._sessions[0].close_r)()
+        session, side = self._at(n)
+        (session.close_s if side == "s" else session.close_r)()
 
     def _work(self) -> None:
         """Hand on what each step gives to the next one. The caller holds the lock."""
@@ -270,7 +289,8 @@ class MultiwayJoin:
                     break
                 made = step.complete(items, rows)
                 if after is None:
-                    self._rows += [batch for batch in made.select(self.schema.names).to_batches() if len(batch)]
+                    for batch in made.select(self.schema.names).to_batches():
+                        self._queue.put(batch, _NO_ITEMS)
                 elif len(made):
                     after.hand_over(made)
             if after is not None:
@@ -281,64 +301,6 @@ class MultiwayJoin:
                 elif (reached := step.frontier(session.frontier_ticks)) is not None:
                     after.heartbeat(reached, "r")
         self._lock.notify_all()
-
-
-class _MultiwayEpochs:
-    """What the epochs of a join are written of."""
-
-    def __init__(self, of: MultiwayJoin):
-        self._of = of
-
-    def reserve(self, why: str | None) -> None:
-        with self._of._lock:
-            if why is not None:
-                self._of._check_unreserved()
-            self._of._reserved = why
-
-    def ready_rows(self) -> int:
-        with self._of._lock:
-            self._of._work()
-            return sum(map(len, self._of._rows))
-
-    def reached(self) -> int | None:
-        return self._of._sessions[-1].frontier_ticks
-
-    def delivered(self) -> dict[str, list[int]]:
-        with self._of._lock:
-            return {label: self._of._sessions[max(n - 1, 0)].delivered.of("s" if n else "r")
-                    for n, label in enumerate(self._of._labels)}
-
-    def cut(self) -> Cut:
-        with self._of._lock:
-            self._of._work()
-            rows, self._of._rows = self._of._rows, []
-
-            def undo() -> None:
-                with self._of._lock:
-                    self._of._rows = rows + self._of._rows
-
-            try:
-                return Cut({"": pa.Table.from_batches(rows, self._of.schema)}, self._of.snapshot(), self.delivered(),
-                           self.reached(), undo)
-            except BaseException:
-                undo()
-                raise
-
-    def resume(self, state: bytes | None, delivered: Mapping[str, Sequence[int]]) -> None:
-        if state is not None:
-            self._of.restore(state)
-        for n, label in enumerate(self._of._labels):
-            self._of._sessions[max(n - 1, 0)].delivered.resume("s" if n else "r", delivered.get(label, ()))
-
-    def input_ended(self) -> bool:
-        with self._of._lock:
-            self._of._work()
-            return self._of._sessions[-1].finished
-
-    def wait_for_work(self, seconds: float) -> None:
-        with self._of._lock:
-            if not self._of._sessions[-1].finished:
-                self._of._lock.wait(POLL_SECONDS if any(one.lags for one in self._of._sessions) else seconds)
 
 
 def _nothing(lateness: Any) -> Any:

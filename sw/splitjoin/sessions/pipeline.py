@@ -26,15 +26,15 @@ from splitjoin.rows.operator import RowBatch, RowOperator
 from splitjoin.rows.overlapped import OverlappedSession, against_overlap
 
 from .change_checks import check_precision, check_window, resumed
-from .faults import ATTEMPTS, CoreFaults, lost, opened_again
-from .gate import ReadyGate
+from .faults import ATTEMPTS, lost, opened_again
+from .gate import ReadyGate, Shed
 from .gathering import RowGatherer
-from .limit import Limit
+from .limit import PipelineOptions
 from .results import ResultQueue
 from .retained import RetainedWindows
 from .schemas import SessionSchemas
-from .shedding import Shedder, Shedding
-from .snapshot import Snapshot, identity
+from .shedding import Shedder
+from .snapshot import Progress, Snapshot, identity
 
 __all__ = ["Gate", "Pipeline"]
 
@@ -68,15 +68,13 @@ class Pipeline(Generic[Gate]):
         identity: What another session must have in common to continue from a snapshot of this one.
     """
 
-    def __init__(self, schemas: SessionSchemas, device: Device, *, gate: Callable[[], Gate],
-                 limit: Limit, punctuation: bool, snapshot: Snapshot | None = None, shedding: Shedding | None = None,
-                 faults: CoreFaults | None = None):
+    def __init__(self, schemas: SessionSchemas, device: Device, options: PipelineOptions, *, gate: Callable[[], Gate],
+                 snapshot: Snapshot | None = None):
         query = schemas.query
         self._query, self._schemas, self._make_gate = query, schemas, gate
-        self._limit, self._punctuation = limit, punctuation
-        self._slice_results = min(limit.rows or _SLICE_RESULTS, _SLICE_RESULTS)
+        self._options, self._limit, self._punctuation = options, options.limit, options.punctuation
+        self._slice_results = min(self._limit.rows or _SLICE_RESULTS, _SLICE_RESULTS)
         self._slice_rows = min(_MIN_SLICE, device.most_arrivals)
-        self._default: dict[Side, int] = {}
         self._ready: deque[Arrivals] = deque()
         self.device = device
         self.gate = gate()
@@ -87,20 +85,21 @@ class Pipeline(Generic[Gate]):
         self.windows = RetainedWindows(query, {side: schemas.kept_schema(side) for side in SIDES},
                                        in_order=self._times is None)
         #: Chooses the tuples that are dropped under load; None if none are.
-        self.shedder = None if shedding is None else Shedder(shedding, query, device, in_order=self._times is None)
-        self.results = ResultQueue(schemas.gathered, punctuation)
+        self.shedder = None if options.shedding is None else Shedder(options.shedding, query, device,
+                                                                     in_order=self._times is None)
+        self.results = ResultQueue(schemas.gathered, self._punctuation)
         self._gather: Gather = lambda side, names, rows: self.windows.streams[side].gather(names, rows)
         self._put = RowGatherer(schemas, self._gather, self.results).put
         self._operator = self._operator_for(device)
         #: Masks and precisions, and from which tuples on they hold.
         self.changes = Changes(query.order.n)
-        self.faults = faults or CoreFaults()
+        self.faults = options.faults
         self.restarts = 0
         self.ended = self.is_behind = False
         self.failure: Exception | None = None
         self._frontier: int | None = None
         self._replayed_to = (0, 0)
-        self.identity = identity(query, schemas.gathered, str(self.gate.rule), punctuation)
+        self.identity = identity(query, schemas.gathered, str(self.gate.rule), self._punctuation)
         self.device_session = (
             opened_again(lambda: self._begun(device))
             if snapshot is None else self._resumed(snapshot))
@@ -157,6 +156,17 @@ class Pipeline(Generic[Gate]):
                 for side, end in zip(SIDES, self.pushed, strict=True))
         return r, s
 
+    def shed(self, side: Side, before: int) -> Shed | None:
+        """Chooses the next tuples of ``side`` that are dropped under load, of which so many were dropped ``before``;
+        None if none are.
+        """
+        if (shedder := self.shedder) is None:
+            return None
+        held = sum(len(arrivals.table(side)) for arrivals in self._ready)
+        number = self.windows.streams[side].end + held + before
+        return lambda n, waiting: shedder.dropped(side, number + waiting, n,
+                                                  held + waiting + self.windows.live(side))
+
     def settle(self) -> None:
         """Queue all results of the tuples that the device got (`Session.settle`)."""
         if self.lags and not self.ended:
@@ -187,17 +197,15 @@ class Pipeline(Generic[Gate]):
         """The bytes of `StreamJoin.snapshot`."""
         self._collect()
         self.windows.prune()
-        return Snapshot.of(self.identity, self.gate.state(), self._default, self.windows, self._ready, self.results,
-                           settled=self.device_session.settled, ended=self.ended, restarts=self.restarts,
-                           kind=self._operator.state(), query=self._query, changes=self.changes).to_bytes()
+        progress = Progress(self.device_session.settled, self.ended, self.restarts)
+        return Snapshot.of(self.identity, self._query, self.gate.state(), self.windows, self.results, self._ready,
+                           progress, self._operator.state(), self.changes).to_bytes()
 
     def restored(self, snapshot: bytes) -> Self:
         """A fresh pipeline of the same query and device in the state of ``snapshot``. Raises `SnapshotError`."""
         found = Snapshot.from_bytes(snapshot)
         found.check(self.identity)
-        return type(self)(self._schemas, self.device, gate=self._make_gate, limit=self._limit,
-                          punctuation=self._punctuation, snapshot=found,
-                          shedding=None if self.shedder is None else self.shedder.rule, faults=self.faults)
+        return type(self)(self._schemas, self.device, self._options, gate=self._make_gate, snapshot=found)
 
     def mask(self, cores: Collection[int], of: int) -> tuple[int, int]:
         """Hide the pairs of `StreamJoin.mask` from the next tuples on, and return their row ids."""
@@ -420,11 +428,11 @@ class Pipeline(Generic[Gate]):
         with snapshot.reading():
             snapshot.check_tables(self._schemas)
             self.gate.restore(snapshot.gate())
-            self._default = snapshot.default
             self.results.restore(*snapshot.results())
             if len(ready := snapshot.ready(self._query)):
                 self._ready.append(ready)
-            self.ended, self.restarts = snapshot.ended, snapshot.restarts
+            progress = snapshot.progress
+            self.ended, self.restarts = progress.ended, progress.restarts
             if (query := resumed(self._query, *snapshot.windows, in_order=self._times is None)) is not self._query:
                 self._use(query)
                 self.windows.resize(query, self.windows.first_live)
@@ -434,7 +442,7 @@ class Pipeline(Generic[Gate]):
             if self.changes.has_masks:
                 self._operator.check_pairs(self.device, "a mask")
             self._restore_operator(snapshot.kind_state())
-            session = opened_again(lambda: self._replayed(self.device, self._furthest(snapshot.settled)))
+            session = opened_again(lambda: self._replayed(self.device, self._furthest(progress.settled)))
             self._trim(session)
         if self.ended:
             self.results.end()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from threading import Condition
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -16,14 +17,13 @@ from splitjoin.engines.effectiveness import effectiveness
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.lang.windows import WindowSpec
 
+from .epochs import POLL_SECONDS
 from .results import ResultQueue
 from .schemas import SessionSchemas
 from .work_lock import WorkLock
 
-__all__ = ["POLL_SECONDS", "ReadingSession", "ResultSource", "TupleSource"]
+__all__ = ["ReadingSession", "ResultReader", "ResultSource", "TupleSource"]
 
-#: Seconds between two polls of a device that finds results by itself.
-POLL_SECONDS = 0.01
 Session = TypeVar("Session", bound="ReadingSession[Any]")
 
 
@@ -67,21 +67,88 @@ class ResultSource(Protocol):
 Results = TypeVar("Results", bound=ResultSource)
 
 
-class ReadingSession(ABC, Generic[Results]):
+class ResultReader(ABC):
+    """Gives the rows of a queue: to those who poll, or to the one who writes them as epochs."""
+
+    _reserved: str | None = None  # why nobody may poll
+    _lock: WorkLock | Condition
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the results."""
+
+    def reserve(self, why: str | None) -> None:
+        """Refuse polls with the reason ``why``, or None: let all poll again; `EpochWriter` calls this."""
+        with self._lock:
+            if why is not None:
+                self._check_unreserved()
+            self._reserved = why
+
+    def found_rows(self) -> int:
+        """Let the joins work, and return the number of rows that wait for a poll; `EpochWriter` calls this."""
+        with self._usable():
+            self._work()
+            return self._results.rows
+
+    def found(self) -> pa.Table:
+        """The rows that wait for a poll, which stay there."""
+        batches, _ = self._results.peek()
+        return pa.Table.from_batches([self._made_of(batch) for batch in batches], self.schema)
+
+    def take_found(self) -> tuple[pa.Table, Callable[[], None]]:
+        """Take all rows that wait; what is returned with them puts them back. `EpochWriter` calls this."""
+        taken: list[tuple[pa.RecordBatch, Items]] = []
+
+        def undo() -> None:
+            while taken:
+                self._results.put_back(*taken.pop())
+
+        try:
+            while self._results.rows:
+                taken.append(self._results.take())
+            return pa.Table.from_batches([self._made_of(batch) for batch, _ in taken], self.schema), undo
+        except BaseException:
+            undo()
+            raise
+
+    @property
+    @abstractmethod
+    def _results(self) -> ResultQueue:
+        """The rows that wait."""
+
+    @abstractmethod
+    def _usable(self) -> AbstractContextManager[None]:
+        """Hold the lock, if the joins can work."""
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Let the joins work. The caller holds the lock."""
+
+    def _made_of(self, found: pa.RecordBatch) -> pa.RecordBatch:
+        """The result rows of a batch of the queue."""
+        return found
+
+    def _check_unreserved(self) -> None:
+        if self._reserved is not None:
+            raise InputError(f"{self._reserved}, so they cannot be polled too; read the files there, or close their "
+                             f"writer first")
+
+
+class ReadingSession(ResultReader, Generic[Results]):
     """Gives the results of a pipeline, by polls and by iteration, and changes the query while it runs."""
 
     _schemas: SessionSchemas
     _pipeline: Results
+    _lock: WorkLock
 
     def __init__(self, *, punctuation: bool):
         self._punctuation = punctuation
         self._lock = WorkLock(self._catch_up)  # held while the pipeline works
         self._closed = False
-        self._reserved: str | None = None  # why nobody may poll
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the results."""
         return self._schemas.result
 
     def poll(self) -> pa.RecordBatch:
@@ -112,9 +179,9 @@ class ReadingSession(ABC, Generic[Results]):
         with self._usable():
             self._end_input()
             self._work(unlimited=True)
-        batch, items = self._pipeline.results.take()
-        if self._pipeline.results.rows:
-            self._pipeline.results.put_back(batch, items)
+        batch, items = self._results.take()
+        if self._results.rows:
+            self._results.put_back(batch, items)
             raise InputError("the remaining rows do not fit one batch of 1 GiB; end the input without flush(), and "
                              "iterate")
         return self._rows(batch, items)
@@ -125,7 +192,7 @@ class ReadingSession(ABC, Generic[Results]):
             batch = self.poll()
             if len(batch):
                 yield batch
-            elif self._pipeline.results.finished:
+            elif self._results.finished:
                 return
             else:
                 self._wait(self._patience)
@@ -136,9 +203,14 @@ class ReadingSession(ABC, Generic[Results]):
         return self._pipeline.lags
 
     @property
+    def drained(self) -> bool:
+        """True if the streams have ended, and all rows are found; they may wait for a poll."""
+        return self._pipeline.ended or self._pipeline.failure is not None
+
+    @property
     def finished(self) -> bool:
         """True if both streams are closed and all rows have been given out."""
-        return self._pipeline.results.finished
+        return self._results.finished
 
     @property
     def failure(self) -> Exception | None:
@@ -262,40 +334,6 @@ class ReadingSession(ABC, Generic[Results]):
                  trace: TracebackType | None) -> None:
         self.close()
 
-    def reserve(self, why: str | None) -> None:
-        """Refuse polls with the reason ``why``, or None: let all poll again; `EpochWriter` calls this."""
-        with self._lock:
-            if why is not None:
-                self._check_unreserved()
-            self._reserved = why
-
-    def found_rows(self) -> int:
-        """Let the joins work, and return the number of rows that wait for a poll; `EpochWriter` calls this."""
-        with self._usable():
-            self._work()
-            return self._pipeline.results.rows
-
-    def found(self) -> pa.Table:
-        """The rows that wait for a poll, which stay there."""
-        batches, _ = self._pipeline.results.peek()
-        return pa.Table.from_batches([self._schemas.rows(batch) for batch in batches], self.schema)
-
-    def take_found(self) -> tuple[pa.Table, Callable[[], None]]:
-        """Take all rows that wait; what is returned with them puts them back. `EpochWriter` calls this."""
-        taken: list[tuple[pa.RecordBatch, Items]] = []
-
-        def undo() -> None:
-            while taken:
-                self._pipeline.results.put_back(*taken.pop())
-
-        try:
-            while self._pipeline.results.rows:
-                taken.append(self._pipeline.results.take())
-            return pa.Table.from_batches([self._schemas.rows(batch) for batch, _ in taken], self.schema), undo
-        except BaseException:
-            undo()
-            raise
-
     @abstractmethod
     def _take(self) -> tuple[pa.RecordBatch, Items]:
         """Take a batch from the queue of results, and let the pipeline work."""
@@ -306,7 +344,7 @@ class ReadingSession(ABC, Generic[Results]):
 
     def _wait(self, seconds: float | None) -> None:
         """Wait until a poll may give rows, at most this long."""
-        self._pipeline.results.wait(seconds)
+        self._results.wait(seconds)
 
     @property
     def _patience(self) -> float | None:
@@ -320,10 +358,17 @@ class ReadingSession(ABC, Generic[Results]):
     def _rows(self, found: pa.RecordBatch, items: Items) -> pa.RecordBatch:
         """The result rows for a batch from the queue, which is put back if they cannot be computed."""
         try:
-            return self._schemas.rows(found)
+            return self._made_of(found)
         except SplitJoinError:
-            self._pipeline.results.put_back(found, items)
+            self._results.put_back(found, items)
             raise
+
+    @property
+    def _results(self) -> ResultQueue:
+        return self._pipeline.results
+
+    def _made_of(self, found: pa.RecordBatch) -> pa.RecordBatch:
+        return self._schemas.rows(found)
 
     def _work(self, *, unlimited: bool = False) -> None:
         """Let the pipeline work, and wake the threads that wait for it. The caller holds the lock."""
@@ -365,11 +410,9 @@ class ReadingSession(ABC, Generic[Results]):
             raise DeviceError("the session is closed")
 
     def _check_unreserved(self) -> None:
-        if self._reserved is not None:
-            if self._pipeline.failure is not None:
-                raise self._pipeline.failed()
-            raise InputError(f"{self._reserved}, so they cannot be polled too; read the files there, or close their "
-                             f"writer first")
+        if self._reserved is not None and self._pipeline.failure is not None:
+            raise self._pipeline.failed()
+        super()._check_unreserved()
 
     def _check_usable(self) -> None:
         self._check_open()

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
 
 import pyarrow as pa
 
 from splitjoin.base import threads
-from splitjoin.base.errors import BackPressure, InputError, SplitJoinError
+from splitjoin.base.errors import InputError, SplitJoinError
 from splitjoin.engines.device import Device, Items
 from splitjoin.joins.sql import Select
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.rows.output import Selected
 
-from .epochs import Cut, DeliveredCounts, EpochWriter, epoch_length
+from .epochs import EpochSource
 from .faults import CoreFaults, OnFault
-from .gate import Source, Watermark, check_side
+from .feeding import FeedingSession
+from .gate import Shed, SourceGate, Watermark
 from .gate.times import Idle, Lateness, time_value
-from .gate_choice import make_gate
-from .limit import Limit
-from .push_pipeline import PushPipeline
-from .reading import POLL_SECONDS, ReadingSession
+from .gate_choice import GateOptions
+from .limit import Limit, PipelineOptions
+from .pipeline import Pipeline
+from .reading import ReadingSession
 from .schemas import SessionSchemas
 from .shedding import Shedding
+from .work_lock import WorkLock
 
 __all__ = ["StreamJoin"]
 
 
-class StreamJoin(ReadingSession[PushPipeline]):
+class StreamJoin(FeedingSession, ReadingSession[Pipeline[SourceGate]]):
     """A running query that is fed in batches and polled for rows; `splitjoin.open` starts it.
 
     Use as a context manager. Several threads may call its methods. Iteration waits for batches and yields them as they
@@ -65,6 +65,9 @@ class StreamJoin(ReadingSession[PushPipeline]):
             given one, and reloads the windows, so that no row is missing.
     """
 
+    _full_text = "the session is full"
+    _lock: WorkLock
+
     def __init__(self, query: Query | Select, device: Device, *, select: Selected | None = None,
                  lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
                  early: bool = False, limit: Limit | int | None = None,
@@ -79,96 +82,17 @@ class StreamJoin(ReadingSession[PushPipeline]):
             raise InputError(f"shedding must be a splitjoin.Shedding, with when_full='shed', not {shedding!r} with "
                              f"{when_full!r}")
         shedding = (shedding or Shedding()) if when_full == "shed" else None
-        limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
-        self._blocks, self._clock = when_full == "block", clock
-        self._pipeline = PushPipeline(
-            self._schemas, device, limit=limit, punctuation=punctuation, shedding=shedding,
-            faults=CoreFaults(on_fault), gate=lambda: make_gate(
-                self._schemas, lateness=lateness, watermark=watermark, idle=idle, clock=clock, keep_late=limit.late))
-        self._blocked = 0  # pushes that wait for room on the lock, or are about to
-        #: What its sources have delivered; epochs are written with it.
-        self.delivered = DeliveredCounts()
-
-    def push_r(self, data: Any) -> None:
-        """Deliver tuples of R: an Arrow table or batch, or anything with ``__arrow_c_stream__``.
-
-        They belong to R's default source, which the first push adds. Raises `SchemaError` or `InputError` for data that
-        does not fit, and `BackPressure` if the session is full and ``when_full="raise"``; then no tuple was taken.
-        """
-        self._push("r", None, data)
-
-    def push_s(self, data: Any) -> None:
-        """Deliver tuples of S; see `push_r`."""
-        self._push("s", None, data)
-
-    def source(self, stream: Side) -> Source:
-        """Add a source of stream ``stream`` ("r" or "s"), with ``push``, ``heartbeat`` and ``close`` of its own.
-
-        Each source delivers in order of time. Sources may be added and closed at any time; at equal times, tuples of
-        sources added earlier are first.
-        """
-        check_side(stream)
-        with self._usable():
-            index = self._pipeline.gate.add(stream).index
-            self.delivered.add(stream, index, 0)
-            return Source(self, stream, index)
-
-    def heartbeat(self, time: Any, stream: Side | None = None) -> None:
-        """Promise that no source of ``stream`` (None: of both) delivers any more tuples below ``time``.
-
-        ``time`` is an integer, a date or a datetime as the time column has it, or an Arrow scalar of its type. Raises
-        `InputError` without a time column.
-        """
-        if stream is not None:
-            check_side(stream)
-        with self._usable():
-            self._pipeline.heartbeat(time, SIDES if stream is None else (stream,))
-            self._work()
-
-    def idle(self, stream: Side) -> None:
-        """Declare the sources of ``stream`` ("r" or "s") silent: no other waits for one until it pushes or promises.
-
-        What they then deliver is late if it precedes what the others have got to.
-        """
-        check_side(stream)
-        with self._usable():
-            self._pipeline.silence(stream)
-            self._work()
-
-    def close_r(self) -> None:
-        """Close R: it delivers no more tuples, so S does not wait for it."""
-        self._close_stream("r")
-
-    def close_s(self) -> None:
-        """Close S; see `close_r`."""
-        self._close_stream("s")
+        limit = Limit.of(limit)
+        self._begin_feeding(self._schemas, limit, blocks=when_full == "block")
+        self._clock = clock
+        gate = GateOptions(lateness, watermark, idle, clock, limit.late)
+        self._pipeline = Pipeline[SourceGate](
+            self._schemas, device, PipelineOptions(limit, punctuation, CoreFaults(on_fault), shedding),
+            gate=lambda: gate.opened(self._schemas))
 
     def hand_over(self, rows: pa.Table) -> None:
         """Deliver rows of another join as tuples of R, none of which is dropped; `MultiwayJoin` calls this."""
         self._push("r", None, rows, sheds=False)
-
-    def deliver(self, side: Side, index: int, data: Any) -> None:
-        """Deliver tuples of one source; `Source.push` calls this."""
-        self._push(side, index, data)
-
-    def promise(self, side: Side, index: int, time: Any) -> None:
-        """Record the promise of one source; `Source.heartbeat` calls this."""
-        with self._usable():
-            self._pipeline.gate.promise(side, index, time)
-            self._work()
-
-    def silence(self, side: Side, index: int) -> None:
-        """Declare one source silent; `Source.idle` calls this."""
-        with self._usable():
-            self._pipeline.gate.silence(side, index)
-            self._work()
-
-    def remove(self, side: Side, index: int) -> None:
-        """Close one source; `Source.close` calls this."""
-        with self._lock:
-            if not self._closed:
-                self._pipeline.gate.remove(side, index)
-                self._work()
 
     @property
     def frontier(self) -> int | pa.Scalar | None:
@@ -186,14 +110,6 @@ class StreamJoin(ReadingSession[PushPipeline]):
         """`frontier` as the number of ticks by which epochs end."""
         with self._lock:
             return self._pipeline.frontier
-
-    def late_r(self) -> pa.Table:
-        """R's late tuples since the last call, with all columns, in the order in which they were delivered."""
-        return self._schemas.without_computed("r", self._pipeline.gate.late("r"))
-
-    def late_s(self) -> pa.Table:
-        """S's late tuples since the last call; see `late_r`."""
-        return self._schemas.without_computed("s", self._pipeline.gate.late("s"))
 
     def shed_r(self) -> pa.Table:
         """R's tuples that were dropped under load since the last call, with all columns, as they were delivered."""
@@ -226,47 +142,34 @@ class StreamJoin(ReadingSession[PushPipeline]):
             old.close()
             self._lock.notify_all()
 
-    def write_to(self, folder: str | os.PathLike[str], *, every: Lateness | None = None, rows: int | None = None,
-                 delay: float | None = None, set_aside: Callable[[str], object] | None = None) -> EpochWriter:
-        """Write the results to ``folder`` as Parquet files, an epoch each, instead of having them polled.
+    def _epochs(self) -> EpochSource:
+        return EpochSource(self._lock, lambda: {"": self}, self._delivered, lambda: self._pipeline.frontier,
+                           lambda: self._pipeline.ended, self.snapshot, self.restore, self.reserve,
+                           self._schemas.query.time, self._clock)
 
-        An epoch ends when event time has advanced by ``every`` (as in `lateness`), when ``rows`` rows wait, or after
-        ``delay`` seconds, whichever comes first; by default at a million rows or after ten seconds. If the folder has
-        epochs of a session of the same query, this session continues from the last one. Call it before the first push.
-        ``set_aside``: called with a text if the state behind the last epoch cannot be read; then it is renamed, and the
-        session goes on with empty windows. Without it that is an error.
+    @property
+    def _gate(self) -> SourceGate:
+        return self._pipeline.gate
 
-        Raises `InputError` for a folder that cannot be written, that another process writes, or that lies in a folder
-        of epochs or around one; `SnapshotError` for epochs of another query, rows that are in no file, and a state that
-        cannot be read.
-        """
-        time = self._schemas.query.time
-        return EpochWriter(_SessionEpochs(self), folder, every=epoch_length(every, time), rows=rows, delay=delay,
-                           clock=self._clock, set_aside=set_aside)
+    def _check_feeding(self) -> None:
+        self._check_usable()
 
-    def source_at(self, stream: Side, index: int) -> Source:
-        """The source ``index`` of ``stream``, in the order in which they were added, for example after `restore`."""
-        check_side(stream)
-        with self._lock:
-            self._pipeline.gate.is_closed(stream, index)
-            return Source(self, stream, index)
+    def _advance(self) -> None:
+        self._work()
 
-    def _push(self, side: Side, index: int | None, data: Any, *, sheds: bool = True) -> None:
-        table = self._schemas.batch(side, data)
-        with self._room(side, index):
-            index = self._pipeline.default_source(side) if index is None else index
-            self._pipeline.deliver(side, index, table, sheds=sheds)
-            self.delivered.add(side, index, len(table))
-            self._work()
+    def _unread(self) -> str | None:
+        results = self._pipeline.results
+        return self._limit.unread(results) if self._limit.full(results) else None
+
+    def _full(self, side: Side, index: int | None) -> str | None:
+        return super()._full(side, index) if self._pipeline.shedder is None else None  # else it drops tuples
+
+    def _shed(self, side: Side) -> Shed | None:
+        return self._pipeline.shed(side, self._gate.shed_count(side))
 
     def _end_input(self) -> None:
         for side in SIDES:
-            self._pipeline.gate.finish(side)
-
-    def _close_stream(self, side: Side) -> None:
-        with self._usable():
-            self._pipeline.gate.finish(side)
-            self._work()
+            self._gate.finish(side)
 
     def _take(self) -> tuple[pa.RecordBatch, Items]:
         """Take a batch from the queue, and continue with input that a limit had held up, unless another thread is at
@@ -290,63 +193,3 @@ class StreamJoin(ReadingSession[PushPipeline]):
                 self._lock.notify_all()
                 self._lock.release()
         return taken if len(taken[0]) or len(taken[1]) else self._pipeline.results.take()
-
-    @contextmanager
-    def _room(self, side: Side, index: int | None) -> Iterator[None]:
-        """Hold the lock like `_usable`, once there is room for a batch of source ``index`` (None: the default source).
-
-        Raises `BackPressure` if there is no room and the session does not block.
-        """
-        with self._lock:
-            self._blocked += 1  # before looking, so that whoever makes room afterwards sees that a thread may wait
-            try:
-                while True:
-                    self._check_usable()
-                    reason = self._pipeline.full(side, index)
-                    if reason is None:
-                        break
-                    if not self._blocks:
-                        raise BackPressure(f"the session is full: {reason}; the batch was not taken")
-                    if not self._lock.wait(self._pipeline.gate.next_idle()):
-                        self._work()  # a source that was waited for has become idle
-            finally:
-                self._blocked -= 1
-            yield
-
-
-class _SessionEpochs:
-    """What the epochs of a session are written of."""
-
-    def __init__(self, of: StreamJoin):
-        self._of = of
-        self.reserve, self.ready_rows = of.reserve, of.found_rows
-
-    def reached(self) -> int | None:
-        return self._of.frontier_ticks
-
-    def delivered(self) -> dict[str, list[int]]:
-        with self._of._lock:
-            return self._of.delivered.state()
-
-    def cut(self) -> Cut:
-        with self._of._usable():
-            table, undo = self._of.take_found()
-            try:
-                return Cut({"": table}, self._of.snapshot(), self.delivered(), self.reached(), undo)
-            except BaseException:
-                undo()
-                raise
-
-    def resume(self, state: bytes | None, delivered: Mapping[str, Sequence[int]]) -> None:
-        if state is not None:
-            self._of.restore(state)
-        self._of.delivered.restore(delivered)
-
-    def input_ended(self) -> bool:
-        with self._of._usable():
-            return self._of._pipeline.ended
-
-    def wait_for_work(self, seconds: float) -> None:
-        with self._of._lock:
-            if not self._of._pipeline.ended:
-                self._of._lock.wait(POLL_SECONDS if self._of.lags else seconds)

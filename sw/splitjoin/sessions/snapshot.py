@@ -34,7 +34,7 @@ from .results import ResultQueue
 from .retained import RetainedState, RetainedWindows
 from .schemas import SessionSchemas
 
-__all__ = ["VERSION", "Snapshot", "identity"]
+__all__ = ["VERSION", "Progress", "Snapshot", "identity"]
 
 MAGIC = b"SPLJSNAP"
 #: Version of the layout and its contents; a reader accepts its own version only.
@@ -46,6 +46,21 @@ _BLOBS = {"seen", "stored", "inbox", "rows", "items",
 
 
 @dataclass(frozen=True)
+class Progress:
+    """How far a session's device is.
+
+    Attributes:
+        settled: Row ids (R's, S's) before which the results of all probes have been given out.
+        ended: True if the device's input was ended.
+        restarts: The number of moves to a fresh device session.
+    """
+
+    settled: tuple[int, int] = (0, 0)
+    ended: bool = False
+    restarts: int = 0
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """A session's state. ``header``: plain values; ``blobs``: tables and arrays by name."""
 
@@ -53,34 +68,31 @@ class Snapshot:
     blobs: Mapping[str, bytes]
 
     @classmethod
-    def of(cls, identity: Mapping[str, str], gate: GateState, default: Mapping[Side, int], windows: RetainedWindows,
-           ready: Iterable[Arrivals], results: ResultQueue, *, settled: tuple[int, int], ended: bool,
-           restarts: int, kind: Mapping[str, npt.NDArray[np.int64]], query: Query,
-           changes: Changes | None = None) -> Snapshot:
+    def of(cls, identity: Mapping[str, str], query: Query, gate: GateState, windows: RetainedWindows,
+           results: ResultQueue, ready: Iterable[Arrivals] = (), progress: Progress | None = None,
+           kind: Mapping[str, npt.NDArray[np.int64]] | None = None, changes: Changes | None = None) -> Snapshot:
         """The state of a session.
 
         Args:
             identity: The properties that two sessions must have in common, from `identity`.
-            gate: The state of its gate, which has given out all that is ready.
-            default: The index of each stream's default source, if there is one.
-            windows: The rows that are retained.
-            ready: Slices of arrival order that the device did not get.
-            results: The rows that were not polled.
-            settled: Row ids (R's, S's) before which the results of all probes have been given out.
-            ended: True if the device's input was ended.
-            restarts: The number of moves to a fresh device session.
-            kind: The state of its `KindOperator`, empty for an inner join.
             query: The query with the windows that it has now.
+            gate: The state of its gate, which has given out all that is ready.
+            windows: The rows that are retained.
+            results: The rows that were not polled.
+            ready: Slices of arrival order that the device did not get.
+            progress: How far its device is.
+            kind: The state of its `KindOperator`; None for an inner join.
             changes: Its masks and precisions; None for those that were never changed.
         """
-        arrivals = list(ready)
+        arrivals, progress = list(ready), progress or Progress()
         # The layout calls what is ready "inbox", how many S precede each R "seen", and the row ids of S "stored" where
         # they are not adjacent.
         blobs: dict[str, bytes] = {}
         header: dict[str, Any] = {
-            "about": identity, "default": dict(default), "frontier": gate.frontier,
+            "about": identity, "default": gate.default, "frontier": gate.frontier,
             "finished": gate.finished, "passed": gate.passed, "silent": gate.silent, "now": windows.now,
-            "ended": ended, "restarts": restarts, "total": results.total, "settled": settled, "first": {},
+            "ended": progress.ended, "restarts": progress.restarts, "total": results.total,
+            "settled": progress.settled, "first": {},
             "live": windows.first_live,
             "windows": [[query.window(side).rows, query.window(side).length] for side in SIDES],
             "changes": (changes or Changes()).state(), "sources": {}, "late": {}, "shed": {},
@@ -105,7 +117,7 @@ class Snapshot:
         stored = windows.stored_s
         blobs["stored"] = b"" if stored is None else stored.astype("<i8").tobytes()
         blobs["inbox"] = np.concatenate([np.empty(0, np.uint8), *(a.stream for a in arrivals)]).tobytes()
-        blobs |= {f"kind_{name}": values.astype("<i8").tobytes() for name, values in kind.items()}
+        blobs |= {f"kind_{name}": values.astype("<i8").tobytes() for name, values in (kind or {}).items()}
         batches, items = results.peek()
         blobs["rows"] = ipc_bytes(pa.Table.from_batches(batches, results.schema))
         blobs["items"] = items.tobytes()
@@ -156,9 +168,9 @@ class Snapshot:
 
     def check_ends(self, r: int, s: int) -> None:
         """Raise `SnapshotError` unless the results that were given out are of probes before row ids ``r`` and ``s``."""
-        if self.settled[0] > r or self.settled[1] > s:
-            raise damaged(f"results of {self.settled[0]} and {self.settled[1]} probes cannot be there, as {r} and {s} "
-                           f"tuples arrived")
+        before_r, before_s = self.header["settled"]
+        if before_r > r or before_s > s:
+            raise damaged(f"results of {before_r} and {before_s} probes cannot be there, as {r} and {s} tuples arrived")
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -172,11 +184,6 @@ class Snapshot:
             raise damaged(f"no session has such a state ({type(error).__name__}: {first_line(error)})") from error
 
     @property
-    def default(self) -> dict[Side, int]:
-        """The index of each stream's default source, if there is one."""
-        return dict(self.header["default"])
-
-    @property
     def now(self) -> dict[Side, int | None]:
         """The event times in ticks of the windows."""
         return dict(self.header["now"])
@@ -188,20 +195,10 @@ class Snapshot:
         return r, s
 
     @property
-    def settled(self) -> tuple[int, int]:
-        """Row ids (R's, S's) before which the results of all probes have been given out."""
+    def progress(self) -> Progress:
+        """How far the session's device was."""
         r, s = self.header["settled"]
-        return r, s
-
-    @property
-    def ended(self) -> bool:
-        """True if the device's input was ended."""
-        return bool(self.header["ended"])
-
-    @property
-    def restarts(self) -> int:
-        """The number of moves to a fresh device session."""
-        return int(self.header["restarts"])
+        return Progress((r, s), bool(self.header["ended"]), int(self.header["restarts"]))
 
     @property
     def changes(self) -> Mapping[str, Any]:
@@ -226,7 +223,8 @@ class Snapshot:
             {side: (*self.header["late"][side], self._table(f"late_{side}")) for side in SIDES},
             {side: None if passed is None else (passed[0], passed[1])
              for side, passed in self.header["passed"].items()}, self.header["silent"],
-            {side: (*self.header["shed"][side], self._table(f"shed_{side}")) for side in SIDES})
+            {side: (*self.header["shed"][side], self._table(f"shed_{side}")) for side in SIDES},
+            self.header["default"])
 
     def retained(self, query: Query) -> dict[Side, RetainedState]:
         """The retained rows of both streams."""

@@ -3,74 +3,27 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol
-
-import pyarrow as pa
+from typing import Any
 
 from splitjoin.base.errors import InputError, SnapshotError, SplitJoinError, WindowError
 from splitjoin.lang.time_columns import TimeColumns
 
 from ..envelope import DamagedSnapshot
-from ..gate.times import parse_lateness
+from ..gate.times import Lateness, parse_lateness
 from .folder import EpochFolder
+from .source import Cut, EpochSource
 
-__all__ = ["Cut", "EpochSource", "EpochWriter", "epoch_length"]
+__all__ = ["EpochWriter", "EpochsOfResults"]
+
 
 #: Bounds of an epoch if none is given.
 _ROWS, _DELAY = 1_000_000, 10.0
 #: Seconds after which `EpochWriter.run` looks again whether an epoch is due.
 _PATIENCE = 0.05
-
-
-@dataclass(frozen=True)
-class Cut:
-    """One place in the sequence of results: the rows before it, and the state behind it.
-
-    Attributes:
-        tables: The rows by the name of their query ("" if there is one).
-        state: The snapshot behind them.
-        delivered: For each stream, the tuples that each of its sources has delivered to that state.
-        frontier: The event time in ticks below which no later row lies, or None.
-        undo: Puts the rows back, if they could not be written.
-    """
-
-    tables: Mapping[str, pa.Table]
-    state: bytes
-    delivered: Mapping[str, Sequence[int]]
-    frontier: int | None
-    undo: Callable[[], None]
-
-
-class EpochSource(Protocol):
-    """What epochs are written of."""
-
-    def reserve(self, why: str | None) -> None:
-        """Refuse polls with the reason ``why``; None: let all poll again."""
-
-    def ready_rows(self) -> int:
-        """Let the joins work; the most rows that wait for any one query."""
-
-    def reached(self) -> int | None:
-        """The event time in ticks below which no later row lies, or None."""
-
-    def delivered(self) -> dict[str, list[int]]:
-        """For each stream, the tuples that each of its sources has delivered."""
-
-    def cut(self) -> Cut:
-        """Take all rows that wait, and the state behind them."""
-
-    def resume(self, state: bytes | None, delivered: Mapping[str, Sequence[int]]) -> None:
-        """Go on from the state behind an epoch; None: with empty windows, behind the tuples ``delivered``."""
-
-    def input_ended(self) -> bool:
-        """True if there will be no more rows than those that wait."""
-
-    def wait_for_work(self, seconds: float) -> None:
-        """Wait until there may be more rows, at most this long."""
 
 
 class EpochWriter:
@@ -86,8 +39,7 @@ class EpochWriter:
     """
 
     def __init__(self, of: EpochSource, folder: str | os.PathLike[str], *, every: int | None, rows: int | None,
-                 delay: float | None, clock: Callable[[], float],
-                 set_aside: Callable[[str], object] | None = None):
+                 delay: float | None, set_aside: Callable[[str], object] | None = None):
         if rows is not None and (type(rows) is not int or rows < 1):
             raise InputError(f"rows of an epoch must be a whole number from 1, or None, not {rows!r}")
         if delay is not None and (isinstance(delay, bool) or not isinstance(delay, (int, float)) or not delay > 0):
@@ -97,7 +49,7 @@ class EpochWriter:
         if any(n for counts in of.delivered().values() for n in counts):
             raise InputError("epochs must begin with the first tuple, but tuples were pushed already; call write_to "
                              "before the first push")
-        self._of, self._every, self._rows, self._delay, self._clock = of, every, rows, delay, clock
+        self._of, self._every, self._rows, self._delay = of, every, rows, delay
         self._folder = EpochFolder(folder)
         self._closed = False
         self._began_at: int | None = None
@@ -166,7 +118,7 @@ class EpochWriter:
                 self._began_at = frontier
             due = frontier is not None and self._began_at is not None and frontier >= self._began_at + self._every
         if self._delay is not None and not due:
-            due = self._clock() - self._began >= self._delay
+            due = self._of.clock() - self._began >= self._delay
         return (due or not self.settled) and self.commit()
 
     def commit(self) -> bool:
@@ -237,14 +189,43 @@ class EpochWriter:
 
     def _new_epoch(self, pushed: Mapping[str, Sequence[int]]) -> None:
         """Begin an epoch behind the state to which so many tuples were delivered."""
-        self._began, self._began_at, self._pushed = self._clock(), self._of.reached(), pushed
+        self._began, self._began_at, self._pushed = self._of.clock(), self._of.reached(), pushed
 
     def _check_open(self) -> None:
         if self._closed:
             raise InputError("the writer of epochs is closed; call write_to of a new session to go on")
 
 
-def epoch_length(every: Any, time: TimeColumns | None) -> int | None:
+class EpochsOfResults(ABC):
+    """Writes results as epochs; all kinds of sessions do."""
+
+    def write_to(self, folder: str | os.PathLike[str], *, every: Lateness | None = None, rows: int | None = None,
+                 delay: float | None = None, set_aside: Callable[[str], object] | None = None) -> EpochWriter:
+        """Write the results to ``folder`` as Parquet files, an epoch each, instead of having them polled; those of each
+        query of shared streams to a folder of its name.
+
+        An epoch ends when event time has advanced by ``every`` (as in `lateness`), when ``rows`` rows wait, or after
+        ``delay`` seconds, whichever comes first; by default at a million rows or after ten seconds. It ends for all
+        queries at the same place of the streams. If the folder has epochs of the same query, the session continues from
+        the last one: add queries of shared streams under the same names first. Call it before the first push. Queries
+        may be added and closed later; rows of one that is closed before they are in an epoch are lost.
+
+        ``set_aside``: called with a text if the state behind the last epoch cannot be read; then it is renamed, and the
+        session goes on with empty windows. Without it that is an error.
+
+        Raises `InputError` for a folder that cannot be written, that another process writes, or that lies in a folder
+        of epochs or around one; `SnapshotError` for epochs of another query, rows that are in no file, and a state that
+        cannot be read.
+        """
+        of = self._epochs()
+        return EpochWriter(of, folder, every=_ticks(every, of.time), rows=rows, delay=delay, set_aside=set_aside)
+
+    @abstractmethod
+    def _epochs(self) -> EpochSource:
+        """What the epochs are written of."""
+
+
+def _ticks(every: Any, time: TimeColumns | None) -> int | None:
     """The ticks of ``every``, a length as of a RANGE window; None is None."""
     if every is None:
         return None

@@ -10,7 +10,8 @@ from .lateness import LatenessRule, Watermark
 from .push_order import PushOrder
 from .readers import Columns, GateReader, ReadySequence
 from .ready_gate import ReadyGate
-from .source import GateState, Source, SourceState, check_side
+from .source import GateState, Shed, Source, SourceState, check_side
+from .source_gate import SourceGate
 from .source_queue import SourceQueue
 from .unordered import UnorderedGate
 
@@ -23,7 +24,9 @@ __all__ = [
            "ReadyGate",
            "ReadySequence",
            "ScaleGate",
+           "Shed",
            "Source",
+           "SourceGate",
            "SourceQueue",
            "SourceState",
            "UnorderedGate",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,22 +18,21 @@ from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
 from splitjoin.tables.inputs import as_batch
 
-from .late import LateRows
 from .lateness import LatenessRule, later
 from .readers import GateReader, ReadySequence
-from .source import GateState, Shed, Source, SourceState, check_side, check_unfinished
+from .source import GateState, Shed, Source
+from .source_gate import Place, SourceGate
 from .source_queue import Run, SourceQueue, rises
 from .times import to_ticks
 
 __all__ = ["ScaleGate"]
 
-#: A place in arrival order: event time in ticks, then the rank of the source. `_END` ranks behind every source.
-_Place = tuple[int, tuple[int, int]]
+#: A rank behind every source.
 _END = (2, 0)
 _MAX = 2**63 - 1
 
 
-class ScaleGate:
+class ScaleGate(SourceGate):
     """Merges time-sorted sources of streams R and S into arrival order: ``(ts, R before S, source index, position)``.
 
     A tuple is ready when no tuple that precedes it can still arrive: every other source has delivered past it, promised
@@ -58,75 +57,26 @@ class ScaleGate:
             must be among them.
     """
 
-    #: True if tuples become ready in arrival order.
-    in_order: ClassVar[bool] = True
+    rule: LatenessRule
 
     def __init__(self, r: pa.Schema, s: pa.Schema, *, time: TimeSpec | TimeColumns, lateness: Any = None,
                  watermark: str | None = None, idle: Any = None, clock: Callable[[], float] = threads.monotonic,
                  keep_late: int = 1 << 16, columns: Mapping[Side, Sequence[str]] | None = None):
-        self._schemas: dict[Side, pa.Schema] = {"r": r, "s": s}
         self._time = time if isinstance(time, TimeColumns) else time_columns(
             Schema.from_arrow("r", r), Schema.from_arrow("s", s), time)
-        self._columns: Mapping[Side, Sequence[str]] = columns or {"r": r.names, "s": s.names}
-        self._kept = {side: schema.empty_table().select(self._columns[side]) for side, schema in self._schemas.items()}
         self.rule = LatenessRule.make(lateness, watermark, idle, self._time)
+        self.longest_delay = max(delay or 0 for delay in self.rule.delays.values())
         self._clock = clock
-        self._began = clock()
-        self._queues: dict[Side, list[SourceQueue]] = {"r": [], "s": []}
-        self._finished: dict[Side, bool] = {"r": False, "s": False}
-        self._late: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
-        self._shed: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
-        self._frontier: _Place | None = None
+        super().__init__(r, s, columns=columns, keep_late=keep_late)
         self._restored = self._stale = False
-        self._lock = threads.rlock()
         self._sequence: ReadySequence | None = None
 
-    @property
-    def waiting(self) -> int:
-        """The number of tuples that were delivered and that `ready` has not returned."""
-        return sum(q.waiting for queues in self._queues.values() for q in queues)
-
-    @property
-    def frontier(self) -> int | None:
-        """The event time in ticks below which no tuple can arrive any more; None at first."""
-        return None if self._frontier is None else self._frontier[0]
-
-    @property
-    def passed(self) -> dict[Side, int | None]:
-        """For each stream the event time in ticks below which none of its tuples will become ready any more; None if
-        unknown.
-        """
-        return dict.fromkeys(SIDES, self.frontier)
-
-    @property
-    def longest_delay(self) -> int:
-        """The most ticks by which a tuple may come late."""
-        return max(delay or 0 for delay in self.rule.delays.values())
-
-    @property
-    def done(self) -> bool:
-        """True if both streams are finished."""
-        return all(self._finished.values())
-
     def add(self, side: Side) -> Source:
-        """Add a source to stream ``side`` ("r" or "s"); at equal times it follows the stream's earlier sources.
-
-        It may be added at any time; its tuples must not precede those that were ready already. Raises `InputError` when
-        the stream is finished.
-        """
         with self._lock:
-            check_side(side)
-            check_unfinished(side, self._finished[side])
-            queues = self._queues[side]
-            queues.append(SourceQueue(self._clock()))
             self._stale = True
-            return Source(self, side, len(queues) - 1)
+            return super().add(side)
 
     def deliver(self, side: Side, index: int, data: Any, shed: Shed | None = None) -> None:
-        """Take the next tuples of source ``index`` of stream ``side``; `Source.push` calls this.
-
-        ``shed`` says which of so many tuples that are not late to drop, bool (n,), while so many of the stream wait.
-        """
         table = as_batch(data, side, self._schemas[side])
         with self._lock:
             queue = self._open_queue(side, index)
@@ -139,32 +89,13 @@ class ScaleGate:
                 kept = np.flatnonzero(~late)
                 ts, table = ts[kept], take_rows(table, kept)
             if shed is not None and len(ts):
-                dropped = shed(len(ts), sum(q.waiting for q in self._queues[side]))
-                self._shed[side].add(take_rows(table, np.flatnonzero(dropped)))
+                kept = self._not_shed(side, table, shed, sum(q.waiting for q in self._queues[side]))
                 queue.reach(ts)  # time goes on with dropped tuples too, else a full window would never empty
-                kept = np.flatnonzero(~dropped)
                 ts, table = ts[kept], take_rows(table, kept)
             queue.add(ts, table.select(self._columns[side]), in_order=in_order)
             self._advance()
 
-    def behind(self) -> list[str]:
-        """The sources that all others wait for, such as ``r[0]``; a stream that never had one, such as ``r``."""
-        with self._lock:
-            return self._behind()[1]
-
-    def held_up(self, side: Side, index: int | None) -> bool:
-        """True if a source (None: one still to be added) waits for another one.
-
-        A source that is behind never waits, nor does a closed one, whose tuples are refused at once.
-        """
-        with self._lock:
-            if self._finished[side] or (index is not None and self._queue(side, index).closed):
-                return False
-            _, names = self._behind()
-            return bool(names) and (f"{side}[{index}]" if index is not None else side) not in names
-
     def promise(self, side: Side, index: int, time: Any) -> None:
-        """Record the promise of a source; `Source.heartbeat` calls this. A lower promise has no effect."""
         ticks = to_ticks(time, self._time, side, self._schemas[side])
         with self._lock:
             queue = self._open_queue(side, index)
@@ -172,32 +103,10 @@ class ScaleGate:
             queue.promise = ticks if queue.promise is None else max(queue.promise, ticks)
             self._advance()
 
-    def silence(self, side: Side, index: int) -> None:
-        """Let no other source wait for source ``index`` until it speaks; `Source.idle` calls this."""
-        with self._lock:
-            self._open_queue(side, index).silence()
-            self._advance()
-
     def next_idle(self) -> float | None:
-        """Seconds until the next source is silent for too long; None if none will be."""
         with self._lock:
             now = self._clock()
             return min((limit + since - now for limit, since in self._silences()), default=None)
-
-    def remove(self, side: Side, index: int) -> None:
-        """Close a source; `Source.close` calls this. The tuples that it delivered stay."""
-        with self._lock:
-            self._queue(side, index).closed = True
-            self._advance()
-
-    def finish(self, side: Side) -> None:
-        """Close all sources of stream ``side``, and refuse new ones."""
-        with self._lock:
-            check_side(side)
-            self._finished[side] = True
-            for queue in self._queues[side]:
-                queue.closed = True
-            self._advance()
 
     def ready(self) -> Arrivals:
         """The tuples that became ready since the last call: the next slice of arrival order, which may be empty.
@@ -206,7 +115,7 @@ class ScaleGate:
         """
         if self._sequence is not None:
             raise InputError("a gate with readers gives its tuples to them; call ready() of a reader")
-        return self._ready()
+        return super().ready()
 
     def reader(self) -> GateReader:
         """A reader of all tuples that become ready from now on, at a pace of its own; there may be any number.
@@ -217,15 +126,6 @@ class ScaleGate:
             if self._sequence is None:
                 self._sequence = self.sequence()
         return self._sequence.reader()  # outside the lock, which is taken within the sequence's own
-
-    def sequence(self) -> ReadySequence:
-        """The sequence of this gate's ready tuples, which nothing else may take."""
-        return ReadySequence(self._take_ready, self.next_idle)
-
-    def _take_ready(self) -> tuple[Arrivals, int | None, bool]:
-        """What is ready, and how far the gate has got with it."""
-        with self._lock:
-            return self._ready(), self.frontier, self.done
 
     def _ready(self) -> Arrivals:
         with self._lock:
@@ -241,73 +141,16 @@ class ScaleGate:
                         taken += [(_number(side), run) for run in queue.take(cut)]
             return self._merge(taken)
 
-    def late(self, side: Side) -> pa.Table:
-        """The late tuples of stream ``side`` since the last call, in the order in which they were delivered."""
-        with self._lock:
-            return self._late[side].take()
-
-    def shed(self, side: Side) -> pa.Table:
-        """The tuples of stream ``side`` that were dropped under load since the last call, in their order."""
-        with self._lock:
-            return self._shed[side].take()
-
-    def shed_count(self, side: Side) -> int:
-        """The number of tuples of stream ``side`` that were dropped under load."""
-        return self._shed[side].count
-
-    def counters(self) -> dict[str, int]:
-        """Counters by name. ``waiting``: tuples not yet returned; ``late_r``, ``late_s``: tuples refused; ``shed_r``,
-        ``shed_s``: tuples dropped under load; ``forgotten_r``, ``forgotten_s``: those of both that were not kept until
-        they were taken.
-        """
-        with self._lock:
-            out = {"waiting": self.waiting}
-            for side, late in self._late.items():
-                shed = self._shed[side]
-                out |= {f"late_{side}": late.count, f"shed_{side}": shed.count,
-                        f"forgotten_{side}": late.forgotten + shed.forgotten}
-            return out
-
-    def state(self) -> GateState:
-        """The state from which `restore` continues."""
-        with self._lock:
-            now = None if self.rule.idle is None else self._clock()
-            return GateState(
-                self._frontier, dict(self._finished),
-                {side: [SourceState(q.highest, q.promise, q.closed, q.idle, q.was_idle,
-                                    0.0 if now is None else float(now - q.spoke),
-                                    pa.concat_tables([run.table for run in q.runs] or [self._kept[side]]))
-                        for q in queues] for side, queues in self._queues.items()},
-                {side: (late.count, late.forgotten, late.peek()) for side, late in self._late.items()},
-                silent=0.0 if now is None else float(now - self._began), shed={
-                    side: (shed.count, shed.forgotten, shed.peek()) for side, shed in self._shed.items()})
-
     def restore(self, state: GateState) -> None:
-        """Continue from ``state`` of a gate with the same arguments, instead of this one's."""
         with self._lock:
+            super().restore(state)
             self._restored = self._stale = True
-            self._frontier, self._finished = state.frontier, dict(state.finished)
-            self._began = self._clock() - state.silent
-            for side in SIDES:
-                self._queues[side] = []
-                for source in state.sources[side]:
-                    queue = SourceQueue(self._clock() - source.silent)
-                    queue.add(event_ticks(self._time, side, source.waiting), source.waiting)
-                    queue.highest, queue.promise, queue.closed = source.highest, source.promise, source.closed
-                    queue.idle, queue.was_idle = source.idle, source.was_idle
-                    self._queues[side].append(queue)
-                self._late[side].restore(*state.late[side])
-                if side in state.shed:
-                    self._shed[side].restore(*state.shed[side])
 
-    def is_closed(self, side: Side, index: int) -> bool:
-        """True if a source is closed. Raises `InputError` if no source has this index."""
-        return self._queue(side, index).closed
+    def _now(self) -> float | None:
+        return None if self.rule.idle is None else self._clock()
 
-    def count(self, side: Side) -> int:
-        """The number of sources that stream ``side`` has had."""
-        check_side(side)
-        return len(self._queues[side])
+    def _ticks(self, side: Side, table: pa.Table) -> npt.NDArray[np.int64]:
+        return event_ticks(self._time, side, table)
 
     def _advance(self) -> None:
         """Move the frontier forward to the least place that a source which is not idle can still deliver."""
@@ -368,10 +211,7 @@ class ScaleGate:
             raise self._out_of_order(side, index, table, int(np.flatnonzero(late)[0]))
         return late
 
-    def _behind(self) -> tuple[_Place | None, list[str]]:
-        """The least place that a source which is not idle can still deliver, None if that is not known, and the sources
-        (or streams without one) that are behind.
-        """
+    def _behind(self) -> tuple[Place | None, list[str]]:
         missing, rule = self._missing(), self.rule
         reached = rule.reached(self._queues, missing)
         places: list[tuple[int | None, tuple[int, int]]] = [(reached, (_number(side), 0)) for side in missing]
@@ -415,19 +255,6 @@ class ScaleGate:
                     if not (rows[1:] > rows[:-1]).all():
                         tables[side] = take_rows(tables[side], rows)
         return Arrivals(stream, ts, tables["r"], tables["s"])
-
-    def _queue(self, side: Side, index: int) -> SourceQueue:
-        check_side(side)
-        if not 0 <= index < len(self._queues[side]):
-            raise InputError(f"stream {side} has no source {index}; it has {len(self._queues[side])}")
-        return self._queues[side][index]
-
-    def _open_queue(self, side: Side, index: int) -> SourceQueue:
-        queue = self._queue(side, index)
-        check_unfinished(side, self._finished[side])
-        if queue.closed:
-            raise InputError(f"source {side}[{index}] is closed and takes no more; add a new one")
-        return queue
 
     def _out_of_order(self, side: Side, index: int, table: pa.Table, row: int) -> InputError:
         name, queue = self._time.name(side), self._queues[side][index]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar
 
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from splitjoin.base import threads
 from splitjoin.engines.arrival import Arrivals
 from splitjoin.lang.schema import SIDES, Side
 
+from .ready_gate import ReadyGate
 from .source import GateState
 
 __all__ = ["GateReader", "ReadySequence"]
@@ -110,18 +110,6 @@ class ReadySequence:
                 self._free()
 
     @property
-    def unread(self) -> int:
-        """The number of tuples that the slowest reader has not read."""
-        with self._changed:
-            return self.end - min((reader.position for reader in self._readers), default=self.end)
-
-    @property
-    def slowest(self) -> GateReader | None:
-        """The reader with the most tuples to read; None without readers."""
-        with self._changed:
-            return min(self._readers, key=lambda reader: reader.position, default=None)
-
-    @property
     def nothing(self) -> Arrivals:
         """A slice without tuples."""
         with self._changed:
@@ -155,7 +143,7 @@ class ReadySequence:
             if reader not in self._readers:
                 return self.nothing
             found = [arrivals for start, arrivals in self._slices if start >= reader.position]
-            reader.position, reader.frontier, reader.done = self.end, self.frontier, self.done
+            reader.position, reader.frontier, reader.is_done = self.end, self.frontier, self.done
             self._free()
             return Arrivals.joined(found) if found else self.nothing
 
@@ -186,31 +174,32 @@ class ReadySequence:
             self._changed.notify_all()
 
 
-class GateReader:
+class GateReader(ReadyGate):
     """One reader of a gate's ready tuples; `ScaleGate.reader` makes it. It never waits for another reader.
 
     Attributes:
         position: The number of ready tuples before the first that it has not read.
         frontier: The event time in ticks below which no tuple can arrive any more, as of its last `ready`; None at
             first, and without times.
-        done: True if both streams were finished then, or if the reader is.
+        is_done: True if both streams were finished then, or if the reader is.
         paused: True if `ready` is to read nothing.
     """
 
-    rule: ClassVar[str] = "(shared)"
-    in_order: ClassVar[bool] = True
-    longest_delay: ClassVar[int] = 0
+    rule = "(shared)"
 
     def __init__(self, sequence: ReadySequence, position: int, columns: Columns | None):
         self._sequence, self._columns = sequence, columns
         self._failed: Arrivals | None = None  # what was read, and has no columns
         self.position = position
         self.frontier: int | None = None
-        self.done = self.paused = self._last = False
+        self.is_done = self.paused = self._last = False
+
+    @property
+    def done(self) -> bool:
+        return self.is_done
 
     @property
     def passed(self) -> dict[Side, int | None]:
-        """For each stream the event time in ticks below which no tuple can arrive any more; None if unknown."""
         return dict.fromkeys(SIDES, self.frontier)
 
     @property
@@ -219,7 +208,6 @@ class GateReader:
         return self._sequence.unread_by(self)
 
     def ready(self) -> Arrivals:
-        """The tuples that became ready since the last call: the next slice of arrival order, which may be empty."""
         if self._failed is not None:
             arrivals, self._failed = self._failed, None
         else:
@@ -253,23 +241,20 @@ class GateReader:
 
     def close(self) -> None:
         """Give up the reader's place, so that no tuple is kept for it."""
-        self.done = True
+        self.is_done = True
         self._sequence.remove(self)
 
     def next_idle(self) -> float | None:
-        """Seconds until a silent source of the gate no longer holds tuples back; None if none will."""
         return None if self.done else self._sequence.next_idle()
 
     def counters(self) -> dict[str, int]:
-        """Counters by name: ``waiting``, the tuples that are ready and not read."""
         return {"waiting": self.waiting}
 
     def state(self) -> GateState:
         """The state from which `restore` continues; all that is ready must have been read."""
         nothing = self._sequence.read(self)
         assert not len(nothing)
-        return GateState(None if self.frontier is None else (self.frontier, (0, 0)), dict.fromkeys(SIDES, self.done),
-                         {side: [] for side in SIDES}, {side: (0, 0, nothing.table(side)) for side in SIDES})
+        return GateState.of({side: nothing.table(side).schema for side in SIDES}, self.frontier, done=self.done)
 
     def restore(self, state: GateState) -> None:
         """Continue from ``state``, at the place where this reader is."""

@@ -4,7 +4,7 @@ values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -108,6 +108,7 @@ class GateState:
         passed: For each stream how far an `UnorderedGate` has got: event time in ticks, then the source; None at first.
         silent: For how many seconds a stream that has had no source has been silent.
         shed: As ``late``, of the tuples that were dropped under load; empty in a gate that drops none.
+        default: The index of each stream's default source, if there is one.
     """
 
     frontier: tuple[int, tuple[int, int]] | None
@@ -117,6 +118,13 @@ class GateState:
     passed: dict[Side, tuple[int, int] | None] = field(default_factory=lambda: dict.fromkeys(SIDES))
     silent: float = 0.0
     shed: dict[Side, tuple[int, int, pa.Table]] = field(default_factory=dict)
+    default: dict[Side, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schemas: Mapping[Side, pa.Schema], frontier: int | None = None, *, done: bool = False) -> GateState:
+        """The state of a reader of tuples of ``schemas``, which has no sources, at ``frontier``."""
+        return cls(None if frontier is None else (frontier, (0, 0)), dict.fromkeys(SIDES, done),
+                   {side: [] for side in SIDES}, {side: (0, 0, schemas[side].empty_table()) for side in SIDES})
 
 
 def check_side(side: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -39,7 +39,7 @@ class UnorderedGate(ScaleGate):
             still come.
     """
 
-    in_order: ClassVar[bool] = False
+    in_order = False
 
     def __init__(self, r: pa.Schema, s: pa.Schema, *, lengths: Mapping[Side, int] | None, sorts_s: bool = False,
                  **options: Any):
@@ -60,7 +60,7 @@ class UnorderedGate(ScaleGate):
             return found
 
     def _ready(self) -> Arrivals:
-        """The tuples that became ready since the last call, by event time; none need be later than earlier calls'."""
+        """By event time; none need be later than those of earlier calls."""
         with self._lock:
             self._advance()
             taken = []
@@ -72,12 +72,10 @@ class UnorderedGate(ScaleGate):
             return self._merge(taken)
 
     def state(self) -> GateState:
-        """The state from which `restore` continues."""
         with self._lock:
             return replace(super().state(), passed=dict(self._passed))
 
     def restore(self, state: GateState) -> None:
-        """Continue from ``state``, as `ScaleGate.restore`."""
         with self._lock:
             super().restore(state)
             self._passed = dict(state.passed)

@@ -22,7 +22,7 @@ from ..gate import GateReader, GateState
 from ..results import ResultQueue
 from ..retained import RetainedWindows
 from ..schemas import SessionSchemas
-from ..snapshot import Snapshot, identity
+from ..snapshot import Progress, Snapshot, identity
 from .pair_test import PairTest, WindowSince
 from .scan import Cursor, FoundPairs, SharedScan
 
@@ -76,7 +76,7 @@ class ChosenPairs:
                 kind = snapshot.kind_state()
                 self._places = Places(*(cast(RowIds, tuple(kind[at].tolist())) for at in ("probes", "stored")))
                 self.results.restore(*snapshot.results())
-                self.ended = snapshot.ended
+                self.ended = snapshot.progress.ended
                 self.query = resumed(self.query, *snapshot.windows, in_order=True)
                 self._test.restore(kind["windows"])
                 self.changes.restore(snapshot.changes)
@@ -201,14 +201,12 @@ class ChosenPairs:
         with self._scan.lock:
             if not self.ended:
                 self._choose()
-            gate = GateState(None, dict.fromkeys(SIDES, self.ended), {side: [] for side in SIDES}, {
-                side: (0, 0, self._schemas.streams[side].empty_table()) for side in SIDES})
+            gate = GateState.of(self._schemas.streams, done=self.ended)
             kind = {"probes": np.array(self._places.probes), "stored": np.array(self._places.stored),
                     "windows": self._test.state().ravel()}
             windows = RetainedWindows(self._schemas.query, {side: self._schemas.kept_schema(side) for side in SIDES})
-            return Snapshot.of(self.identity(self._schemas, self._punctuation), gate, {}, windows, [], self.results,
-                               settled=(0, 0), ended=self.ended, restarts=0, kind=kind,
-                               query=self.query, changes=self.changes).to_bytes()
+            return Snapshot.of(self.identity(self._schemas, self._punctuation), self.query, gate, windows, self.results,
+                               progress=Progress(ended=self.ended), kind=kind, changes=self.changes).to_bytes()
 
     @staticmethod
     def identity(schemas: SessionSchemas, punctuation: bool) -> dict[str, str]:

@@ -26,7 +26,7 @@ from splitjoin.rows.output import Selected
 
 from ..faults import CoreFaults
 from ..gate import ReadySequence
-from ..limit import Limit
+from ..limit import PipelineOptions
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot
 from .chosen_pairs import ChosenPairs, Places
@@ -80,7 +80,7 @@ class CommonJoin:
     def __init__(self, host: CommonHost, name: str, query: Query, window: WindowSpec, select: Sequence[str] | None,
                  device: Device, faults: CoreFaults):
         self._host, self.name, self.joined, self._window = host, name, query, window
-        self._device, self._faults = device, faults
+        self._device, self._options = device, PipelineOptions(punctuation=True, faults=faults)
         self._schemas = SessionSchemas(query, None if select is None else _with_tested(query, select))
         self._gives = {(c.side, c.source) for c in self._schemas.columns}
         self._scan: SharedScan | None = None
@@ -112,7 +112,7 @@ class CommonJoin:
     @property
     def faults(self) -> tuple[Fault, ...]:
         """The cores that the device has left out (`StreamJoin.faults`), by row ids of the join."""
-        return self._faults.seen
+        return self._options.faults.seen
 
     def counters(self) -> dict[str, int]:
         """The counters of the session that joins (`ReadingSession.counters`), since it was opened; empty while there is
@@ -224,7 +224,7 @@ class CommonJoin:
         assert self._scan is not None
         windows = {name: text for name, text in found.header["about"].items() if name.startswith("window of ")}
         found.check(self._scan.pipeline.identity | windows)  # those that it had go on
-        return SharedScan(sequence, self._schemas, self._device, found, self._faults)
+        return SharedScan(sequence, self._schemas, self._device, self._options, found)
 
     def replace(self, scan: SharedScan | None) -> None:
         """Go on with ``scan``, which the queries read already, but for those that have ended."""
@@ -243,8 +243,8 @@ class CommonJoin:
         def made(name: str) -> SharedQuery:
             new, given = self._scan is None or self._scan.closed, self._host.input()
             if self._scan is None or self._scan.closed:
-                self._scan = SharedScan(given.sequence, self._schemas, self._device, (
-                    None if given.history is None else given.past(self._schemas, True)), self._faults)
+                self._scan = SharedScan(given.sequence, self._schemas, self._device, self._options, (
+                    None if given.history is None else given.past(self._schemas, True)))
             scan = self._scan
             try:
                 with scan.lock:
@@ -320,7 +320,7 @@ class CommonQuery(SharedQuery):
     has_device = False
 
     def __init__(self, join: CommonJoin, name: str, schemas: SessionSchemas, pairs: ChosenPairs, punctuation: bool):
-        super().__init__(lambda _: join.forget(self), name, schemas, pairs, Limit(), punctuation)
+        super().__init__(lambda _: join.forget(self), name, schemas, pairs, PipelineOptions(punctuation=punctuation))
         self._join, self.pairs = join, pairs
 
     def replace(self, pipeline: SharedPipeline) -> None:

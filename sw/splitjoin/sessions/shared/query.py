@@ -12,9 +12,8 @@ from splitjoin.base.errors import InputError, SplitJoinError
 from splitjoin.engines.device import Device, Items
 from splitjoin.lang.windows import WindowSpec
 
-from ..faults import CoreFaults
 from ..gate import GateReader, ReadySequence
-from ..limit import Limit
+from ..limit import PipelineOptions
 from ..reading import ReadingSession, ResultSource, TupleSource
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot, identity
@@ -70,10 +69,9 @@ class SharedQuery(ReadingSession[SharedPipeline]):
     has_device = True
 
     def __init__(self, forget: Callable[[SharedQuery], None], name: str, schemas: SessionSchemas,
-                 pipeline: SharedPipeline, limit: Limit, punctuation: bool, faults: CoreFaults | None = None):
-        super().__init__(punctuation=punctuation)
-        self._forget, self._schemas, self._pipeline, self._limit = forget, schemas, pipeline, limit
-        self._faults = faults or CoreFaults()
+                 pipeline: SharedPipeline, options: PipelineOptions):
+        super().__init__(punctuation=options.punctuation)
+        self._forget, self._schemas, self._pipeline, self._options = forget, schemas, pipeline, options
         self.name, self.query = name, schemas.query
 
     def close(self) -> None:
@@ -81,11 +79,6 @@ class SharedQuery(ReadingSession[SharedPipeline]):
         self._forget(self)  # first, so that no snapshot and no epoch meets one that is closed
         super().close()
         self._pipeline.gate.close()
-
-    @property
-    def drained(self) -> bool:
-        """True if the streams have ended, and all rows are found; they may wait for a poll."""
-        return self._pipeline.ended or self._pipeline.failure is not None
 
     @property
     def unread(self) -> int:
@@ -122,8 +115,7 @@ class SharedQuery(ReadingSession[SharedPipeline]):
         """
         with self._opened():
             state.check(identity(self.query, self._schemas.gathered, GateReader.rule, self._punctuation))
-            return opened_pipeline(sequence, self._schemas, self._pipeline.device, self._limit, self._punctuation,
-                                   state, self._faults)
+            return opened_pipeline(sequence, self._schemas, self._pipeline.device, self._options, state)
 
     def replace(self, pipeline: SharedPipeline) -> None:
         """Go on with ``pipeline``."""
@@ -139,7 +131,7 @@ class SharedQuery(ReadingSession[SharedPipeline]):
             # What a limit has held up needs the room of what is taken. Otherwise the work comes first, so that a poll
             # gives all complete rows, also where a snapshot or a change has left some in the queue.
             failure = pipeline.failure
-            first = failure is not None or pipeline.ended or self._limit.full(results)
+            first = failure is not None or pipeline.ended or self._options.limit.full(results)
             taken = results.take() if first else None
             if failure is not None:
                 if taken is None or not len(taken[0]):

@@ -18,9 +18,8 @@ from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Side
 from splitjoin.lang.windows import WindowSpec
 
-from ..faults import CoreFaults
 from ..gate import GateReader, ReadySequence
-from ..limit import Limit
+from ..limit import PipelineOptions
 from ..pipeline import Pipeline
 from ..schemas import SessionSchemas
 from ..snapshot import Snapshot
@@ -81,10 +80,10 @@ class SharedScan:
         pipeline: The join.
     """
 
-    def __init__(self, sequence: ReadySequence, schemas: SessionSchemas, device: Device, snapshot: Snapshot | None,
-                 faults: CoreFaults):
+    def __init__(self, sequence: ReadySequence, schemas: SessionSchemas, device: Device, options: PipelineOptions,
+                 snapshot: Snapshot | None):
         self.lock = threads.rlock()
-        self.pipeline = opened_pipeline(sequence, schemas, device, Limit(), True, snapshot, faults)
+        self.pipeline = opened_pipeline(sequence, schemas, device, options, snapshot)
         self._sequence = sequence
         self._places: dict[tuple[Side, str], int] = {(c.side, c.source): n for n, c in enumerate(schemas.columns)}
         self._found: deque[FoundPairs] = deque()
@@ -237,13 +236,12 @@ class Cursor:
         self.scan.remove(self)
 
 
-def opened_pipeline(sequence: ReadySequence, schemas: SessionSchemas, device: Device, limit: Limit, punctuation: bool,
-                    snapshot: Snapshot | None, faults: CoreFaults) -> Pipeline[GateReader]:
+def opened_pipeline(sequence: ReadySequence, schemas: SessionSchemas, device: Device, options: PipelineOptions,
+                    snapshot: Snapshot | None) -> Pipeline[GateReader]:
     """A pipeline that reads ``sequence`` from now on."""
     reader = sequence.reader(schemas.kept_of)
     try:
-        return Pipeline(schemas, device, gate=lambda: reader, limit=limit, punctuation=punctuation, snapshot=snapshot,
-                        faults=faults)
+        return Pipeline(schemas, device, options, gate=lambda: reader, snapshot=snapshot)
     except BaseException:
         reader.close()
         raise

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from threading import Condition
 from types import TracebackType
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from splitjoin.base import threads
-from splitjoin.base.errors import BackPressure, DeviceError, InputError, SnapshotError, SplitJoinError
+from splitjoin.base.errors import DeviceError, InputError, SnapshotError, SplitJoinError
 from splitjoin.engines.device import Device
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.joins.computed import make_query
@@ -22,19 +22,19 @@ from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import TimeSpec
 from splitjoin.lang.windows import WindowSpec
 from splitjoin.rows.output import Selected
-from splitjoin.tables.inputs import as_batch
 
 from ..envelope import Envelope, damaged
-from ..epochs import DeliveredCounts, EpochWriter, epoch_length
+from ..epochs import EpochSource
 from ..faults import CoreFaults, OnFault
-from ..gate import Source, Watermark, check_side
+from ..feeding import FeedingSession
+from ..gate import SourceGate, Watermark
 from ..gate.times import Idle, Lateness
-from ..limit import Limit
-from ..schemas import SessionSchemas, arrow_schema, check_nulls
+from ..gate_choice import GateOptions
+from ..limit import Limit, PipelineOptions
+from ..schemas import SessionSchemas, arrow_schema
 from ..snapshot import Snapshot, identity
 from .changes import ChangesOfAll
 from .common_join import CommonHost, CommonJoin, any_of
-from .epochs import StreamsEpochs
 from .input import SharedInput
 from .query import SharedPipeline, SharedQuery, new_name
 from .scan import SharedScan, opened_pipeline
@@ -49,7 +49,7 @@ _ENVELOPE, _STREAMS = Envelope(b"SPLJSHAR", 2, "shared streams"), "streams"
 _PATIENCE = 0.02
 
 
-class SharedStreams(ChangesOfAll):
+class SharedStreams(FeedingSession, ChangesOfAll):
     """One pair of streams that many queries read; `splitjoin.share` starts it.
 
     Each query's rows are those of its own single session over the same arrival order, from the tuple at which it was
@@ -74,6 +74,9 @@ class SharedStreams(ChangesOfAll):
             or a query in another thread, has gone on.
     """
 
+    _full_text = "the shared streams are full"
+    _lock: Condition
+
     def __init__(self, r_schema: Any, s_schema: Any, *, time: TimeSpec | None = None,
                  names: tuple[str, str] = ("r", "s"), retain: WindowSpec | None = None,
                  lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
@@ -83,16 +86,15 @@ class SharedStreams(ChangesOfAll):
             raise InputError(f"when_full must be 'raise' or 'block', not {when_full!r}")
         if len(names) != 2 or names[0] == names[1] or not all(isinstance(name, str) and name for name in names):
             raise InputError(f"names must be two different names, R's and S's, not {names!r}")
-        Limit(waiting=waiting, late=late)  # checks both
         if unread is not None and (type(unread) is not int or unread < 1):
             raise InputError(f"unread must be a whole number from 1, or None, not {unread!r}")
         self._streams: dict[Side, Schema] = {"r": arrow_schema("r", r_schema), "s": arrow_schema("s", s_schema)}
         self._time, self._names = time, names
-        self._waiting, self._unread, self._blocks = waiting, unread, when_full == "block"
+        self._most = unread
         base = self._query(on=_ANY, window=retain or "ROWS 1")
         self._base = SessionSchemas(base, None)
-        self._options: dict[str, Any] = {"lateness": lateness, "watermark": watermark, "idle": idle, "clock": clock,
-                                         "keep_late": late}
+        self._begin_feeding(self._base, Limit(waiting=waiting, late=late), blocks=when_full == "block")
+        self._options = GateOptions(lateness, watermark, idle, clock, late)
         self._retains = retain is not None
         self._input = self._fresh_input()
         self._queries: dict[str, SharedQuery] = {}
@@ -100,7 +102,6 @@ class SharedStreams(ChangesOfAll):
         self._lock = threads.condition()
         self._closed = False
         self._room_to = 0  # until so many tuples are ready, no query can have too many to read, so none is asked
-        self._delivered = DeliveredCounts()
         self._reserved: str | None = None  # why no query may be polled
 
     def query(self, *, on: Predicate, window: WindowSpec, order: str | Order = "total", how: str = "inner",
@@ -118,16 +119,18 @@ class SharedStreams(ChangesOfAll):
         """
         made = self._query(on=on, window=window, order=order, how=how, direction=direction, allow_exact=allow_exact,
                            by=by, aggregate=aggregate)
-        return self._add(SessionSchemas(made, select), name, device, history, limit, punctuation,
-                         CoreFaults(on_fault), device_options, options, self.query)
+        return self._add(SessionSchemas(made, select), name, history, find_device(
+            device, **merged_options(device_options, options, device, self.query)),
+                         PipelineOptions(Limit.of(limit), punctuation, CoreFaults(on_fault)))
 
     def sql(self, text: str, *, window: WindowSpec, order: str | Order = "total", name: str | None = None,
             device: str | Device = "cpu", history: bool = False, limit: Limit | int | None = None,
             punctuation: bool = False, on_fault: OnFault = "continue",
             device_options: Mapping[str, Any] | None = None, **options: object) -> SharedQuery:
         """Add the query of a SELECT over the two streams, which FROM calls by ``names``, R's first; see `query`."""
-        return self._add(SessionSchemas(self._select(text, window, order), None), name, device, history, limit,
-                         punctuation, CoreFaults(on_fault), device_options, options, self.sql)
+        return self._add(SessionSchemas(self._select(text, window, order), None), name, history, find_device(
+            device, **merged_options(device_options, options, device, self.sql)),
+                         PipelineOptions(Limit.of(limit), punctuation, CoreFaults(on_fault)))
 
     def common_join(self, *, on: Predicate | Sequence[Predicate], window: WindowSpec,
                     select: Sequence[str] | None = None, name: str | None = None, device: str | Device = "cpu",
@@ -155,68 +158,9 @@ class SharedStreams(ChangesOfAll):
             return dict(self._queries)
 
     @property
-    def delivered(self) -> dict[str, tuple[int, ...]]:
-        """For each stream, how many tuples each of its sources has delivered, since the first epoch if there are
-        epochs.
-        """
-        with self._lock:
-            return {side: tuple(counts) for side, counts in self._delivered.state().items()}
-
-    @property
     def ended(self) -> bool:
         """True if both streams have ended."""
         return self._closed or self._input.gate.done
-
-    def sources(self, stream: Side) -> int:
-        """The number of sources that a stream has had."""
-        return self._input.gate.count(stream)
-
-    def push_r(self, data: Any) -> None:
-        """Deliver tuples of R, as `StreamJoin.push_r`; no query runs before it is polled."""
-        self._push("r", None, data)
-
-    def push_s(self, data: Any) -> None:
-        """Deliver tuples of S; see `push_r`."""
-        self._push("s", None, data)
-
-    def source(self, stream: Side) -> Source:
-        """Add a source of ``stream``, as `StreamJoin.source`."""
-        check_side(stream)
-        with self._opened():
-            index = self._input.gate.add(stream).index
-            self._delivered.add(stream, index, 0)
-            return Source(self, stream, index)
-
-    def source_at(self, stream: Side, index: int) -> Source:
-        """The source ``index`` of ``stream``, in the order in which they were added."""
-        check_side(stream)
-        with self._opened():
-            self._input.gate.is_closed(stream, index)
-            return Source(self, stream, index)
-
-    def heartbeat(self, time: Any, stream: Side | None = None) -> None:
-        """Promise that no source of ``stream`` (None: of both) delivers any more tuples below ``time``."""
-        self._each_source(stream, lambda side, index: self._input.gate.promise(side, index, time))
-
-    def idle(self, stream: Side) -> None:
-        """Declare the sources of ``stream`` silent: no other waits for one until it pushes or promises."""
-        self._each_source(stream, self._input.gate.silence)
-
-    def close_r(self) -> None:
-        """Close R: it delivers no more tuples."""
-        self._finish("r")
-
-    def close_s(self) -> None:
-        """Close S; see `close_r`."""
-        self._finish("s")
-
-    def late_r(self) -> pa.Table:
-        """R's late tuples since the last call, with all columns."""
-        return self._input.gate.late("r")
-
-    def late_s(self) -> pa.Table:
-        """S's late tuples since the last call; see `late_r`."""
-        return self._input.gate.late("s")
 
     def counters(self) -> dict[str, int]:
         """Counters: ``queries``; ``ready`` tuples so far; ``unread``, those that the slowest query has not read;
@@ -242,18 +186,10 @@ class SharedStreams(ChangesOfAll):
         with self._opened():
             return self._state()
 
-    def write_to(self, folder: str | os.PathLike[str], *, every: Lateness | None = None, rows: int | None = None,
-                 delay: float | None = None, set_aside: Callable[[str], object] | None = None) -> EpochWriter:
-        """Write the results of all queries to ``folder``, those of each to a folder of its name, as
-        `StreamJoin.write_to` does: an epoch ends for all queries at the same place of the streams.
-
-        To go on from the epochs of a folder, add the queries under the same names first. Queries may be added and
-        closed later; rows of one that is closed before they are in an epoch are lost.
-        """
-        of = StreamsEpochs(self._lock, lambda: self.queries, self._delivered, lambda: self._input.sequence.frontier,
-                           lambda: self.ended, self._state, self.restore, self.reserve)
-        return EpochWriter(of, folder, every=epoch_length(every, self._base.query.time), rows=rows, delay=delay,
-                           clock=self._options["clock"], set_aside=set_aside)
+    def _epochs(self) -> EpochSource:
+        return EpochSource(self._lock, lambda: self.queries, self._delivered, lambda: self._input.sequence.frontier,
+                           lambda: self.ended, self._state, self.restore, self.reserve, self._base.query.time,
+                           self._options.clock)
 
     def restore(self, snapshot: bytes) -> None:
         """Continue from a snapshot of streams with the same schemas and queries, by name; devices may be others.
@@ -327,35 +263,12 @@ class SharedStreams(ChangesOfAll):
         for join in list(self._joins.values()):
             join.close()
 
-    def deliver(self, side: Side, index: int, data: Any) -> None:
-        """Deliver tuples of one source; `Source.push` calls this."""
-        self._push(side, index, data)
-
     def reserve(self, why: str | None) -> None:
         """Refuse polls of all queries, as `ReadingSession.reserve`; `EpochWriter` calls this."""
         with self._lock:
             for query in self._queries.values():
                 query.reserve(why)
             self._reserved = why
-
-    def promise(self, side: Side, index: int, time: Any) -> None:
-        """Record the promise of one source; `Source.heartbeat` calls this."""
-        with self._opened():
-            self._input.gate.promise(side, index, time)
-            self._collect()
-
-    def silence(self, side: Side, index: int) -> None:
-        """Declare one source silent; `Source.idle` calls this."""
-        with self._opened():
-            self._input.gate.silence(side, index)
-            self._collect()
-
-    def remove(self, side: Side, index: int) -> None:
-        """Close one source; `Source.close` calls this."""
-        with self._lock:
-            if not self._closed:
-                self._input.gate.remove(side, index)
-                self._collect()
 
     def _state(self) -> bytes:
         """The bytes of `snapshot`. The caller holds the lock."""
@@ -397,17 +310,12 @@ class SharedStreams(ChangesOfAll):
                              f"are shared in this order; put the other way round what the statement joins")
         return select
 
-    def _add(self, schemas: SessionSchemas, name: str | None, device: str | Device, history: bool,
-             limit: Limit | int | None, punctuation: bool, faults: CoreFaults,
-             device_options: Mapping[str, Any] | None, options: Mapping[str, Any],
-             asked: Callable[..., Any]) -> SharedQuery:
-        limit = limit if isinstance(limit, Limit) else Limit() if limit is None else Limit(rows=limit)
-        chosen = find_device(device, **merged_options(device_options, options, device, asked))
-
+    def _add(self, schemas: SessionSchemas, name: str | None, history: bool, device: Device,
+             options: PipelineOptions) -> SharedQuery:
         def made(name: str) -> SharedQuery:
-            pipeline = opened_pipeline(self._input.sequence, schemas, chosen, limit, punctuation,
-                                       self._input.past(schemas, punctuation) if history else None, faults)
-            return SharedQuery(self._forget, name, schemas, pipeline, limit, punctuation, faults)
+            past = self._input.past(schemas, options.punctuation) if history else None
+            return SharedQuery(self._forget, name, schemas, opened_pipeline(
+                self._input.sequence, schemas, device, options, past), options)
 
         return self._register(name, made)
 
@@ -439,64 +347,31 @@ class SharedStreams(ChangesOfAll):
     def _identity(self) -> dict[str, str]:
         return identity(self._base.query, self._base.gathered, str(self._input.gate.rule), False)
 
-    def _push(self, side: Side, index: int | None, data: Any) -> None:
-        table = as_batch(data, side, self._base.streams[side])
-        check_nulls(side, self._base.streams[side], table)
-        self._streams[side].check(table)
-        with self._lock:
-            self._wait_for_room(side, index)
-            index = self._input.default_source(side) if index is None else index
-            self._input.gate.deliver(side, index, table)
-            self._delivered.add(side, index, len(table))
-            self._collect()
+    @property
+    def _gate(self) -> SourceGate:
+        return self._input.gate
 
-    def _wait_for_room(self, side: Side, index: int | None) -> None:
-        """Return once there is room for a batch of source ``index``. The caller holds the lock."""
-        while True:
-            self._check_open()
-            reason = self._full(side, self._input.default.get(side) if index is None else index)
-            if reason is None:
-                return
-            if not self._blocks:
-                raise BackPressure(f"the shared streams are full: {reason}; the batch was not taken")
-            self._lock.wait(_PATIENCE)
-            self._collect()
+    def _check_feeding(self) -> None:
+        self._check_open()
 
-    def _full(self, side: Side, index: int | None) -> str | None:
-        """The reason why a batch of source ``index`` must wait, or None."""
-        gate = self._input.gate
-        if self._unread is not None and self._input.sequence.end >= self._room_to:
+    def _advance(self) -> None:
+        self._collect()
+
+    def _look_again(self) -> float:
+        return _PATIENCE
+
+    def _unread(self) -> str | None:
+        if self._most is not None and self._input.sequence.end >= self._room_to:
             unread, name = self._most_unread()
-            self._room_to = self._input.sequence.end + self._unread - unread
-            if unread >= self._unread:
-                return (f"query {name!r} has {unread} tuples to read, and the limit is {self._unread}; poll it, or "
+            self._room_to = self._input.sequence.end + self._most - unread
+            if unread >= self._most:
+                return (f"query {name!r} has {unread} tuples to read, and the limit is {self._most}; poll it, or "
                         f"close it")
-        if self._waiting is not None and gate.waiting >= self._waiting and gate.held_up(side, index):
-            return (f"{gate.waiting} tuples wait for {', '.join(gate.behind())}, and the limit is {self._waiting}; "
-                    f"push or heartbeat there, or close it")
         return None
 
     def _most_unread(self) -> tuple[int, str]:
         """The number of tuples that the slowest query has to read, and its name."""
         return max(((query.unread, name) for name, query in self._queries.items()), default=(0, ""))
-
-    def _each_source(self, stream: Side | None, act: Callable[[Side, int], None]) -> None:
-        """Do ``act`` for every open source of ``stream`` (None: of both), to which a default source is added first."""
-        if stream is not None:
-            check_side(stream)
-        with self._opened():
-            for side in SIDES if stream is None else (stream,):
-                if not self._input.gate.count(side):
-                    self._input.default_source(side)
-                for index in range(self._input.gate.count(side)):
-                    if not self._input.gate.is_closed(side, index):
-                        act(side, index)
-            self._collect()
-
-    def _finish(self, side: Side) -> None:
-        with self._opened():
-            self._input.gate.finish(side)
-            self._collect()
 
     def _fresh_input(self) -> SharedInput:
         return SharedInput.make(self._base, retains=self._retains, gate=self._options)

@@ -1,0 +1,272 @@
+"""`SourceGate`: a gate to which any number of sources of both streams deliver."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splitjoin.base import threads
+from splitjoin.base.errors import InputError
+from splitjoin.engines.arrival import Arrivals
+from splitjoin.lang.layouts import take_rows
+from splitjoin.lang.schema import SIDES, Side
+
+from .late import LateRows
+from .readers import ReadySequence
+from .ready_gate import ReadyGate
+from .source import GateState, Shed, Source, SourceState, check_side, check_unfinished
+from .source_queue import SourceQueue
+
+__all__ = ["Place", "SourceGate"]
+
+#: A place in arrival order: event time in ticks, then the rank of the source.
+Place = tuple[int, tuple[int, int]]
+
+
+class SourceGate(ReadyGate):
+    """Keeps the sources of streams R and S, with what each has delivered, and the tuples that were late or dropped.
+
+    Several threads may use a gate.
+
+    Args:
+        r: The Arrow schema of stream R.
+        s: The Arrow schema of stream S.
+        columns: The columns of each stream that `ready` returns, ``{"r": …, "s": …}``; None: all.
+        keep_late: Largest number of late tuples of a stream, and of dropped ones, that are kept until they are taken.
+
+    Attributes:
+        default: The index of each stream's default source, if there is one.
+    """
+
+    def __init__(self, r: pa.Schema, s: pa.Schema, *, columns: Mapping[Side, Sequence[str]] | None, keep_late: int):
+        self._schemas: dict[Side, pa.Schema] = {"r": r, "s": s}
+        self._columns: Mapping[Side, Sequence[str]] = columns or {"r": r.names, "s": s.names}
+        self._kept = {side: schema.empty_table().select(self._columns[side]) for side, schema in self._schemas.items()}
+        self._queues: dict[Side, list[SourceQueue]] = {"r": [], "s": []}
+        self._finished: dict[Side, bool] = {"r": False, "s": False}
+        self._late: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
+        self._shed: dict[Side, LateRows] = {side: LateRows(schema, keep_late) for side, schema in self._schemas.items()}
+        self.default: dict[Side, int] = {}
+        self._frontier: Place | None = None
+        self._began = self._now() or 0.0
+        self._lock = threads.rlock()
+
+    @property
+    def waiting(self) -> int:
+        """The number of tuples that were delivered and that `ready` has not returned."""
+        return sum(q.waiting for queues in self._queues.values() for q in queues)
+
+    @property
+    def frontier(self) -> int | None:
+        """The event time in ticks below which no tuple can arrive any more; None at first, and without times."""
+        return None if self._frontier is None else self._frontier[0]
+
+    @property
+    def passed(self) -> dict[Side, int | None]:
+        return dict.fromkeys(SIDES, self.frontier)
+
+    @property
+    def done(self) -> bool:
+        return all(self._finished.values())
+
+    def add(self, side: Side) -> Source:
+        """Add a source to stream ``side`` ("r" or "s"); at equal times it follows the stream's earlier sources.
+
+        It may be added at any time; its tuples must not precede those that were ready already. Raises `InputError` when
+        the stream is finished.
+        """
+        with self._lock:
+            check_side(side)
+            check_unfinished(side, self._finished[side])
+            self._queues[side].append(SourceQueue(self._now() or 0.0))
+            return Source(self, side, len(self._queues[side]) - 1)
+
+    def default_source(self, side: Side) -> int:
+        """The index of the stream's default source, which is added if there is none."""
+        with self._lock:
+            if side not in self.default:
+                self.default[side] = self.add(side).index
+            return self.default[side]
+
+    def open_sources(self, side: Side) -> list[int]:
+        """The indices of the open sources of ``side``; where it has had no source, the default one is added."""
+        with self._lock:
+            if not self._queues[side]:
+                self.default_source(side)
+            return [index for index, queue in enumerate(self._queues[side]) if not queue.closed]
+
+    @abstractmethod
+    def deliver(self, side: Side, index: int, data: Any, shed: Shed | None = None) -> None:
+        """Take the next tuples of source ``index`` of stream ``side``; `Source.push` calls this.
+
+        ``shed`` says which of so many tuples that are not late to drop, bool (n,), while so many of the stream wait.
+        """
+
+    @abstractmethod
+    def promise(self, side: Side, index: int, time: Any) -> None:
+        """Record the promise of a source; `Source.heartbeat` calls this. A lower promise has no effect."""
+
+    def silence(self, side: Side, index: int) -> None:
+        """Let no other source wait for source ``index`` until it speaks; `Source.idle` calls this."""
+        with self._lock:
+            self._open_queue(side, index).silence()
+            self._advance()
+
+    def remove(self, side: Side, index: int) -> None:
+        """Close a source; `Source.close` calls this. The tuples that it delivered stay."""
+        with self._lock:
+            self._queue(side, index).closed = True
+            self._advance()
+
+    def finish(self, side: Side) -> None:
+        """Close all sources of stream ``side``, and refuse new ones."""
+        with self._lock:
+            check_side(side)
+            self._finished[side] = True
+            for queue in self._queues[side]:
+                queue.closed = True
+            self._advance()
+
+    def next_idle(self) -> float | None:
+        return None
+
+    def behind(self) -> list[str]:
+        """The sources that all others wait for, such as ``r[0]``; a stream that never had one, such as ``r``."""
+        with self._lock:
+            return self._behind()[1]
+
+    def held_up(self, side: Side, index: int | None) -> bool:
+        """True if a source (None: one still to be added) waits for another one.
+
+        A source that is behind never waits, nor does a closed one, whose tuples are refused at once.
+        """
+        with self._lock:
+            if self._finished[side] or (index is not None and self._queue(side, index).closed):
+                return False
+            _, names = self._behind()
+            return bool(names) and (f"{side}[{index}]" if index is not None else side) not in names
+
+    def ready(self) -> Arrivals:
+        return self._ready()
+
+    def sequence(self) -> ReadySequence:
+        """The sequence of this gate's ready tuples, which nothing else may take."""
+        return ReadySequence(self._take_ready, self.next_idle)
+
+    def late(self, side: Side) -> pa.Table:
+        """The late tuples of stream ``side`` since the last call, in the order in which they were delivered."""
+        with self._lock:
+            return self._late[side].take()
+
+    def shed(self, side: Side) -> pa.Table:
+        """The tuples of stream ``side`` that were dropped under load since the last call, in their order."""
+        with self._lock:
+            return self._shed[side].take()
+
+    def shed_count(self, side: Side) -> int:
+        """The number of tuples of stream ``side`` that were dropped under load."""
+        return self._shed[side].count
+
+    def counters(self) -> dict[str, int]:
+        """Counters by name. ``waiting``: tuples not yet returned; ``late_r``, ``late_s``: tuples refused; ``shed_r``,
+        ``shed_s``: tuples dropped under load; ``forgotten_r``, ``forgotten_s``: those of both that were not kept until
+        they were taken.
+        """
+        with self._lock:
+            out = {"waiting": self.waiting}
+            for side, late in self._late.items():
+                shed = self._shed[side]
+                out |= {f"late_{side}": late.count, f"shed_{side}": shed.count,
+                        f"forgotten_{side}": late.forgotten + shed.forgotten}
+            return out
+
+    def state(self) -> GateState:
+        with self._lock:
+            now = self._now()
+            return GateState(
+                self._frontier, dict(self._finished),
+                {side: [SourceState(q.highest, q.promise, q.closed, q.idle, q.was_idle,
+                                    0.0 if now is None else float(now - q.spoke),
+                                    pa.concat_tables([run.table for run in q.runs] or [self._kept[side]]))
+                        for q in queues] for side, queues in self._queues.items()},
+                {side: (late.count, late.forgotten, late.peek()) for side, late in self._late.items()},
+                silent=0.0 if now is None else float(now - self._began), shed={
+                    side: (shed.count, shed.forgotten, shed.peek()) for side, shed in self._shed.items()},
+                default=dict(self.default))
+
+    def restore(self, state: GateState) -> None:
+        """Continue from ``state`` of a gate with the same arguments, instead of this one's."""
+        with self._lock:
+            now = self._now() or 0.0
+            self._frontier, self._finished, self.default = state.frontier, dict(state.finished), dict(state.default)
+            self._began = now - state.silent
+            for side in SIDES:
+                self._queues[side] = []
+                for source in state.sources[side]:
+                    queue = SourceQueue(now - source.silent)
+                    queue.add(self._ticks(side, source.waiting), source.waiting)
+                    queue.highest, queue.promise, queue.closed = source.highest, source.promise, source.closed
+                    queue.idle, queue.was_idle = source.idle, source.was_idle
+                    self._queues[side].append(queue)
+                self._late[side].restore(*state.late[side])
+                if side in state.shed:
+                    self._shed[side].restore(*state.shed[side])
+
+    def is_closed(self, side: Side, index: int) -> bool:
+        """True if a source is closed. Raises `InputError` if no source has this index."""
+        return self._queue(side, index).closed
+
+    def count(self, side: Side) -> int:
+        """The number of sources that stream ``side`` has had."""
+        check_side(side)
+        return len(self._queues[side])
+
+    @abstractmethod
+    def _ready(self) -> Arrivals:
+        """The tuples that became ready since the last call."""
+
+    def _take_ready(self) -> tuple[Arrivals, int | None, bool]:
+        """What is ready, and how far the gate has got with it."""
+        with self._lock:
+            return self._ready(), self.frontier, self.done
+
+    def _advance(self) -> None:
+        """Note how far arrival order is known, once a source has gone on. The caller holds the lock."""
+
+    def _behind(self) -> tuple[Place | None, list[str]]:
+        """The least place that a source which is not idle can still deliver, None if that is not known, and the sources
+        (or streams without one) that are behind.
+        """
+        return None, []
+
+    def _now(self) -> float | None:
+        """The time in seconds by which silences are measured; None if none are."""
+        return None
+
+    def _ticks(self, side: Side, table: pa.Table) -> npt.NDArray[np.int64]:
+        """The event times of tuples, int64 (n,); none without times."""
+        return np.empty(0, np.int64)
+
+    def _not_shed(self, side: Side, table: pa.Table, shed: Shed, waiting: int) -> npt.NDArray[np.int64]:
+        """The numbers of the tuples that are not dropped, while so many of the stream wait; the others are noted."""
+        dropped = shed(len(table), waiting)
+        self._shed[side].add(take_rows(table, np.flatnonzero(dropped)))
+        return np.flatnonzero(~dropped)
+
+    def _queue(self, side: Side, index: int) -> SourceQueue:
+        check_side(side)
+        if not 0 <= index < len(self._queues[side]):
+            raise InputError(f"stream {side} has no source {index}; it has {len(self._queues[side])}")
+        return self._queues[side][index]
+
+    def _open_queue(self, side: Side, index: int) -> SourceQueue:
+        queue = self._queue(side, index)
+        check_unfinished(side, self._finished[side])
+        if queue.closed:
+            raise InputError(f"source {side}[{index}] is closed and takes no more; add a new one")
+        return queue
