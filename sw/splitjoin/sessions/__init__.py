@@ -2,15 +2,18 @@
 
 A push passes through these objects:
 
-1. `StreamJoin` (session.py): the public session. It checks arguments, lets one thread at a time work, and blocks or
-   refuses a push while a bound is reached. `AsyncStreamJoin` (aio.py) is the same for asyncio. 2. `Pipeline`
-   (pipeline.py): merges the sources by its gate (`splitjoin.sessions.gate`), cuts the tuples that are ready into
-   slices of arrival order, gives these to the device, gathers result rows, and takes the session's state from one
-   device session to the next. 3. `NumberedSession` (rows/numbered.py), which the `RowOperator` (rows/operator.py)
-   opens that decides the rows: one session of the device. It converts row ids, which restart in each device session,
-   to those of the stream, and drops results that an earlier session has delivered already. 4. The device's own
-   `Session` (`splitjoin.engines.device`). For a circuit it is `CircuitSession`, which encodes tuples and decodes
-   results, over 5. a `Transport`, which moves words to and from one circuit: a simulator, or the link to a board.
+1. `StreamJoin` (session.py): the public session. It has two halves: `FeedingSession` (feeding.py) checks what is pushed,
+   and blocks or refuses it while a bound is reached; `ReadingSession` (reading.py) gives the rows. Shared streams are
+   the first half, and each of their queries is the second one. `AsyncStreamJoin` (aio.py) is a session for asyncio.
+2. `Pipeline` (pipeline.py): merges the sources by its gate (`splitjoin.sessions.gate`), cuts the tuples that are ready
+   into slices of arrival order, gives these to the device, gathers result rows, and takes the session's state from one
+   device session to the next.
+3. `NumberedSession` (rows/numbered.py), which the `RowOperator` (rows/operator.py) opens that decides the rows: one
+   session of the device. It converts row ids, which restart in each device session, to those of the stream, and drops
+   results that an earlier session has delivered already.
+4. The device's own `Session` (`splitjoin.engines.device`). For a circuit it is `CircuitSession`, which encodes tuples
+   and decodes results, over
+5. a `Transport`, which moves words to and from one circuit: a simulator, or the link to a board.
 
 Beside this path are the `RetainedWindows` (retained.py), from which result rows are gathered and a fresh device session
 is filled, and the `ResultQueue` (results.py). A poll takes its rows from the queue, and then lets the pipeline continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Condition
 from typing import Any, ClassVar
 
@@ -57,7 +57,7 @@ class FeedingSession(EpochsOfResults):
         sources added earlier are first.
         """
         check_side(stream)
-        with self._feeding():
+        with self._usable():
             index = self._gate.add(stream).index
             self._delivered.add(stream, index, 0)
             return Source(self, stream, index)
@@ -134,7 +134,7 @@ class FeedingSession(EpochsOfResults):
         with self._lock:
             if not self._closed:
                 self._gate.remove(side, index)
-                self._advance()
+                self._work()
 
     @property
     @abstractmethod
@@ -142,11 +142,15 @@ class FeedingSession(EpochsOfResults):
         """The gate that takes the tuples."""
 
     @abstractmethod
-    def _check_feeding(self) -> None:
+    def _usable(self) -> AbstractContextManager[None]:
+        """Hold the lock, if `_check_usable`."""
+
+    @abstractmethod
+    def _check_usable(self) -> None:
         """Raise `DeviceError` if no tuples are taken any more."""
 
     @abstractmethod
-    def _advance(self) -> None:
+    def _work(self) -> None:
         """Go on with what has become ready. The caller holds the lock."""
 
     @abstractmethod
@@ -167,7 +171,7 @@ class FeedingSession(EpochsOfResults):
             index = self._gate.default_source(side) if index is None else index
             self._gate.deliver(side, index, table, self._shed(side) if sheds else None)
             self._delivered.add(side, index, len(table))
-            self._advance()
+            self._work()
 
     def _each_source(self, stream: Side | None, act: Callable[[Side, int], None]) -> None:
         """Do ``act`` for every open source of ``stream`` (None: of both), to which a default source is added first."""
@@ -179,22 +183,15 @@ class FeedingSession(EpochsOfResults):
                     act(side, index)
 
     @contextmanager
-    def _feeding(self) -> Iterator[None]:
-        """Hold the lock, if tuples are taken."""
-        with self._lock:
-            self._check_feeding()
-            yield
-
-    @contextmanager
     def _advancing(self) -> Iterator[None]:
-        """`_feeding`, and go on with what becomes ready in the block."""
-        with self._feeding():
+        """`_usable`, and go on with what becomes ready in the block."""
+        with self._usable():
             yield
-            self._advance()
+            self._work()
 
     @contextmanager
     def _room(self, side: Side, index: int | None) -> Iterator[None]:
-        """`_feeding`, once there is room for a batch of source ``index`` (None: the default source).
+        """`_usable`, once there is room for a batch of source ``index`` (None: the default source).
 
         Raises `BackPressure` if there is no room and pushes do not block.
         """
@@ -202,14 +199,14 @@ class FeedingSession(EpochsOfResults):
             self._blocked += 1  # before looking, so that whoever makes room afterwards sees that a thread may wait
             try:
                 while True:
-                    self._check_feeding()
+                    self._check_usable()
                     reason = self._full(side, index)
                     if reason is None:
                         break
                     if not self._blocks:
                         raise BackPressure(f"{self._full_text}: {reason}; the batch was not taken")
                     if not self._lock.wait(self._look_again()):
-                        self._advance()  # a source that was waited for has become idle, or a query has read
+                        self._work()  # a source that was waited for has become idle, or a query has read
             finally:
                 self._blocked -= 1
             yield

@@ -128,21 +128,13 @@ def open_multiway(select: MultiwaySelect, device: str | Device | Sequence[str | 
                         shedding=shedding)
 
 
-def open_async(query: Query | Select, device: str | Device = "cpu", *, select: Selected | None = None,
-               lateness: Lateness | None = None, watermark: Watermark | None = None, idle: Idle | None = None,
-               early: bool = False, limit: Limit | int | None = None, when_full: Literal["raise", "shed"] = "raise",
-               shedding: Shedding | None = None, punctuation: bool = False,
-               clock: Callable[[], float] = threads.monotonic, on_fault: OnFault = "continue",
-               device_options: Mapping[str, Any] | None = None, **options: object) -> AsyncStreamJoin:
-    """Start ``query`` as a streaming session for asyncio, like `open`: a push waits while the session is full, or, with
-    ``when_full="shed"``, drops tuples.
+def open_async(query: Query | Select, device: str | Device = "cpu", **options: Any) -> AsyncStreamJoin:
+    """Start ``query`` as a streaming session for asyncio, with the arguments of `open`: a push waits while the session
+    is full, or, with ``when_full="shed"``, drops tuples.
     """
-    if when_full not in ("raise", "shed"):
-        raise InputError(f"when_full must be 'raise', by which a push waits, or 'shed' with asyncio, not {when_full!r}")
-    return AsyncStreamJoin(open(query, device, select=select, lateness=lateness, watermark=watermark, idle=idle,
-                                early=early, limit=limit, when_full=when_full, shedding=shedding,
-                                punctuation=punctuation, clock=clock, on_fault=on_fault, device_options=device_options,
-                                **options))
+    if (full := options.get("when_full", "raise")) not in ("raise", "shed"):
+        raise InputError(f"when_full must be 'raise', by which a push waits, or 'shed' with asyncio, not {full!r}")
+    return AsyncStreamJoin(open(query, device, **options))
 
 
 def share(r_schema: Any, s_schema: Any, *, time: TimeSpec | None = None, names: tuple[str, str] = ("r", "s"),

@@ -31,7 +31,7 @@ from .work_lock import WorkLock
 __all__ = ["StreamJoin"]
 
 
-class StreamJoin(FeedingSession, ReadingSession[Pipeline[SourceGate]]):
+class StreamJoin(ReadingSession[Pipeline[SourceGate]], FeedingSession):
     """A running query that is fed in batches and polled for rows; `splitjoin.open` starts it.
 
     Use as a context manager. Several threads may call its methods. Iteration waits for batches and yields them as they
@@ -150,12 +150,6 @@ class StreamJoin(FeedingSession, ReadingSession[Pipeline[SourceGate]]):
     @property
     def _gate(self) -> SourceGate:
         return self._pipeline.gate
-
-    def _check_feeding(self) -> None:
-        self._check_usable()
-
-    def _advance(self) -> None:
-        self._work()
 
     def _unread(self) -> str | None:
         results = self._pipeline.results

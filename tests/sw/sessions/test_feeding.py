@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from splitjoin.base.errors import BackPressure
+import splitjoin
+from splitjoin.base.errors import BackPressure, InputError
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.cpu import CpuDevice
 from splitjoin.engines.device import Device
@@ -24,6 +25,7 @@ from tests.support.strategies import scenario
 
 from ...support.feeding import answer, feed, feeds, stream_query, whole
 from ...support.lagging import LaggingDevice
+from ...support.sessions import R, S, query, r, s
 
 
 def same_rows(found: pa.Table, expected: pa.Table) -> None:
@@ -136,3 +138,24 @@ def test_a_full_session_loses_nothing(case: Any, data: st.DataObject) -> None:
         else:
             arrived = arrivals(made, case.r, case.s)
         same_rows(pa.Table.from_batches(rows, session.schema), answer(made, arrived)[1])
+
+
+@pytest.mark.parametrize("time", [None, "ts"])
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_session_takes_tuples_as_shared_streams_do(is_shared: bool, time: str | None) -> None:
+    made = query(time=time, window="ROWS 9")
+    join: Any = splitjoin.share(R, S, time=time, waiting=3) if is_shared else StreamJoin(
+        made, GoldenDevice(), limit=Limit(waiting=3))
+    with join:
+        first, second = join.source("r"), join.source("r")
+        first.push(r(1, 2, 3))
+        assert join.delivered == {"r": (3, 0), "s": ()}
+        join.push_s(s(1))
+        assert (join.sources("r"), join.sources("s"), join.source_at("r", 1).index) == (2, 1, 1)
+        if time is not None:
+            with pytest.raises(BackPressure, match=r"full: 4 tuples wait for r\[1\], and the limit is 3; push"):
+                first.push(r(4))
+        second.close()
+        with pytest.raises(InputError, match=r"source r\[1\] is closed and takes no more; add a new one"):
+            second.idle()
+        assert join.delivered == {"r": (3, 0), "s": (1,)}

@@ -145,8 +145,8 @@ class SharedStreams(FeedingSession, ChangesOfAll):
         query = self._query(on=any_of(on, self._streams), window=window)
         chosen = find_device(device, **merged_options(device_options, options, device, self.common_join))
         host = CommonHost(self._query, self._select, self._register, self._forget, self._forget_join,
-                          lambda: self._input, self._opened)
-        with self._opened():
+                          lambda: self._input, self._usable)
+        with self._usable():
             name = new_name("j", "common join", name, self._joins)
             self._joins[name] = made = CommonJoin(host, name, query, window, select, chosen, CoreFaults(on_fault))
             return made
@@ -183,7 +183,7 @@ class SharedStreams(FeedingSession, ChangesOfAll):
 
     def snapshot(self) -> bytes:
         """The state of the streams and of all their queries as bytes, from which `restore` continues."""
-        with self._opened():
+        with self._usable():
             return self._state()
 
     def _epochs(self) -> EpochSource:
@@ -200,7 +200,7 @@ class SharedStreams(FeedingSession, ChangesOfAll):
         parts = _ENVELOPE.unpacked(snapshot)
         if _STREAMS not in parts:
             raise damaged("it has no part of the streams")
-        with self._opened():
+        with self._usable():
             self._check_names("query ", "queries", parts, self._queries)
             self._check_names("join ", "common joins", parts, self._joins)
             streams = Snapshot.from_bytes(parts[_STREAMS])
@@ -248,7 +248,7 @@ class SharedStreams(FeedingSession, ChangesOfAll):
             if not self._closed:
                 for side in SIDES:
                     self._input.gate.finish(side)
-                self._collect()
+                self._work()
                 self._closed = True
                 self._lock.notify_all()
 
@@ -281,7 +281,7 @@ class SharedStreams(FeedingSession, ChangesOfAll):
     @contextmanager
     def _held(self) -> Iterator[None]:
         """Within the context, under the lock, nobody reads the queries, and nothing becomes ready."""
-        self._collect()
+        self._work()
         with ExitStack() as held:
             held.enter_context(self._input.sequence.standing())
             for query in self._queries.values():
@@ -290,7 +290,7 @@ class SharedStreams(FeedingSession, ChangesOfAll):
 
     @contextmanager
     def _standing(self) -> Iterator[tuple[Mapping[str, SharedQuery], Mapping[str, CommonJoin]]]:
-        with self._opened(), self._held():
+        with self._usable(), self._held():
             yield ({name: query for name, query in self._queries.items() if not query.ended},
                    {name: join for name, join in self._joins.items() if join.running})
 
@@ -321,9 +321,9 @@ class SharedStreams(FeedingSession, ChangesOfAll):
 
     def _register(self, name: str | None, made: Callable[[str], SharedQuery]) -> SharedQuery:
         """Add the query that ``made`` makes of its name; meanwhile no tuple becomes ready by a push."""
-        with self._opened():
+        with self._usable():
             name = new_name("q", "query", name, self._queries)
-            self._collect()
+            self._work()
             self._queries[name] = query = made(name)
             query.reserve(self._reserved)
             return query
@@ -351,12 +351,6 @@ class SharedStreams(FeedingSession, ChangesOfAll):
     def _gate(self) -> SourceGate:
         return self._input.gate
 
-    def _check_feeding(self) -> None:
-        self._check_open()
-
-    def _advance(self) -> None:
-        self._collect()
-
     def _look_again(self) -> float:
         return _PATIENCE
 
@@ -376,17 +370,17 @@ class SharedStreams(FeedingSession, ChangesOfAll):
     def _fresh_input(self) -> SharedInput:
         return SharedInput.make(self._base, retains=self._retains, gate=self._options)
 
-    def _collect(self) -> None:
+    def _work(self) -> None:
         """Let the queries see what has become ready. The caller holds the lock."""
         self._input.collect()
         self._lock.notify_all()
 
     @contextmanager
-    def _opened(self) -> Iterator[None]:
+    def _usable(self) -> Iterator[None]:
         with self._lock:
-            self._check_open()
+            self._check_usable()
             yield
 
-    def _check_open(self) -> None:
+    def _check_usable(self) -> None:
         if self._closed:
             raise DeviceError("the shared streams are closed")
