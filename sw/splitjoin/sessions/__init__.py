@@ -2,7 +2,7 @@
 
 A push passes through these objects:
 
-1. `StreamJoin` (session.py): the public session. It has two halves: `FeedingSession` (feeding.py) checks what is pushed,
+1. `StreamJoin` (session.py): the public session, of two halves: `FeedingSession` (feeding.py) checks what is pushed,
    and blocks or refuses it while a bound is reached; `ReadingSession` (reading.py) gives the rows. Shared streams are
    the first half, and each of their queries is the second one. `AsyncStreamJoin` (aio.py) is a session for asyncio.
 2. `Pipeline` (pipeline.py): merges the sources by its gate (`splitjoin.sessions.gate`), cuts the tuples that are ready
