@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from splitjoin.base import threads
 from splitjoin.base.errors import InputError
-from splitjoin.sessions.epochs import Cut, EpochWriter, drop_epochs, epoch_files
+from splitjoin.sessions.epochs import DeliveredCounts, EpochSource, EpochWriter, drop_epochs, epoch_files
 from splitjoin.sessions.epochs.folder import EpochFolder
 from splitjoin.sessions.epochs.layout import read_manifest
 
@@ -22,51 +23,50 @@ __all__ = ["EpochsSubject"]
 _QUERIES = {"all": 1, "few": 4}
 
 
+class _Waiting:
+    """The rows of a query that wait."""
+
+    lags = drained = False
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+
+    def found_rows(self) -> int:
+        return len(self.rows)
+
+    def take_found(self) -> tuple[pa.Table, Callable[[], None]]:
+        taken, self.rows = self.rows, []
+
+        def undo() -> None:
+            self.rows = taken + self.rows
+
+        return pa.table({"x": pa.array(taken, pa.int64())}), undo
+
+
 class _Counting:
-    """A session whose tuples are 0, 1, …, with the rows of `_QUERIES`; its state is how many it has had."""
+    """Streams whose tuples are 0, 1, …, with the rows of `_QUERIES`; their state is how many they have had."""
 
     def __init__(self) -> None:
         self.at = 0
-        self.waiting: dict[str, list[int]] = {name: [] for name in _QUERIES}
+        self.waiting = {name: _Waiting() for name in _QUERIES}
+        self.counts = DeliveredCounts()
+        self.push(0)
 
     def push(self, n: int) -> None:
         for i in range(self.at, self.at + n):
             for name, every in _QUERIES.items():
                 if i % every == 0:
-                    self.waiting[name].append(i)
+                    self.waiting[name].rows.append(i)
         self.at += n
+        self.counts.add("r", 0, n)
 
-    def reserve(self, why: str | None) -> None:
-        pass
-
-    def ready_rows(self) -> int:
-        return max(map(len, self.waiting.values()))
-
-    def reached(self) -> int | None:
-        return self.at
-
-    def delivered(self) -> dict[str, list[int]]:
-        return {"r": [self.at]}
-
-    def cut(self) -> Cut:
-        taken, self.waiting = self.waiting, {name: [] for name in _QUERIES}
-
-        def undo() -> None:
-            self.waiting = {name: taken[name] + rows for name, rows in self.waiting.items()}
-
-        tables = {name: pa.table({"x": pa.array(rows, pa.int64())}) for name, rows in taken.items()}
-        return Cut(tables, json.dumps(self.at).encode(), self.delivered(), self.at, undo)
-
-    def resume(self, state: bytes | None, delivered: Mapping[str, Sequence[int]]) -> None:
-        assert state is not None
+    def restore(self, state: bytes) -> None:
         self.at = json.loads(state)
-        assert delivered == self.delivered()
 
-    def input_ended(self) -> bool:
-        return False
-
-    def wait_for_work(self, seconds: float) -> None:
-        pass
+    @property
+    def epochs(self) -> EpochSource:
+        return EpochSource(threads.condition(), lambda: self.waiting, self.counts, lambda: self.at, lambda: False,
+                           lambda: json.dumps(self.at).encode(), self.restore, lambda why: None, None, lambda: 0.0)
 
 
 class EpochsSubject:
@@ -88,7 +88,7 @@ class EpochsSubject:
             try:
                 wrote = writer.commit()
                 assert wrote == (writer.epochs > epochs)
-                assert not session.ready_rows()
+                assert not any(query.rows for query in session.waiting.values())
             except (InputError, KeyboardInterrupt):
                 pass
             self._promise(writer)
@@ -96,7 +96,7 @@ class EpochsSubject:
                 assert read_manifest(self._folder).epochs == writer.epochs
                 in_epochs = _delivered(self._folder)
                 for name, every in _QUERIES.items():  # every row is in an epoch, or waits for one
-                    assert session.waiting[name] == [i for i in range(in_epochs, session.at) if i % every == 0]
+                    assert session.waiting[name].rows == [i for i in range(in_epochs, session.at) if i % every == 0]
             self._disturb(writer)
         if self._chance.random() < 0.5:
             writer.close()
@@ -147,9 +147,9 @@ class EpochsSubject:
     def _opened(self) -> tuple[_Counting, EpochWriter]:
         """A session that goes on from the last epoch."""
         session = _Counting()
-        self._open = EpochWriter(session, self._folder, every=None, rows=None, delay=1e9, clock=lambda: 0.0)
+        self._open = EpochWriter(session.epochs, self._folder, every=None, rows=None, delay=1e9)
         self._promise(self._open)
-        assert session.at == _delivered(self._folder)
+        assert session.at == _delivered(self._folder) == sum(session.counts.state()["r"])
         return session, self._open
 
     def _kept_files(self, query: str) -> list[Path]:

@@ -34,7 +34,7 @@ from .results import ResultQueue
 from .retained import RetainedWindows
 from .schemas import SessionSchemas
 from .shedding import Shedder
-from .snapshot import Progress, Snapshot, identity
+from .snapshot import DeviceProgress, Snapshot, identity
 
 __all__ = ["Gate", "Pipeline"]
 
@@ -197,7 +197,7 @@ class Pipeline(Generic[Gate]):
         """The bytes of `StreamJoin.snapshot`."""
         self._collect()
         self.windows.prune()
-        progress = Progress(self.device_session.settled, self.ended, self.restarts)
+        progress = DeviceProgress(self.device_session.settled, self.ended, self.restarts)
         return Snapshot.of(self.identity, self._query, self.gate.state(), self.windows, self.results, self._ready,
                            progress, self._operator.state(), self.changes).to_bytes()
 

@@ -34,7 +34,7 @@ from .results import ResultQueue
 from .retained import RetainedState, RetainedWindows
 from .schemas import SessionSchemas
 
-__all__ = ["VERSION", "Progress", "Snapshot", "identity"]
+__all__ = ["VERSION", "DeviceProgress", "Snapshot", "identity"]
 
 MAGIC = b"SPLJSNAP"
 #: Version of the layout and its contents; a reader accepts its own version only.
@@ -46,7 +46,7 @@ _BLOBS = {"seen", "stored", "inbox", "rows", "items",
 
 
 @dataclass(frozen=True)
-class Progress:
+class DeviceProgress:
     """How far a session's device is.
 
     Attributes:
@@ -69,7 +69,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, identity: Mapping[str, str], query: Query, gate: GateState, windows: RetainedWindows,
-           results: ResultQueue, ready: Iterable[Arrivals] = (), progress: Progress | None = None,
+           results: ResultQueue, ready: Iterable[Arrivals] = (), progress: DeviceProgress | None = None,
            kind: Mapping[str, npt.NDArray[np.int64]] | None = None, changes: Changes | None = None) -> Snapshot:
         """The state of a session.
 
@@ -84,7 +84,7 @@ class Snapshot:
             kind: The state of its `KindOperator`; None for an inner join.
             changes: Its masks and precisions; None for those that were never changed.
         """
-        arrivals, progress = list(ready), progress or Progress()
+        arrivals, progress = list(ready), progress or DeviceProgress()
         # The layout calls what is ready "inbox", how many S precede each R "seen", and the row ids of S "stored" where
         # they are not adjacent.
         blobs: dict[str, bytes] = {}
@@ -195,10 +195,10 @@ class Snapshot:
         return r, s
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> DeviceProgress:
         """How far the session's device was."""
         r, s = self.header["settled"]
-        return Progress((r, s), bool(self.header["ended"]), int(self.header["restarts"]))
+        return DeviceProgress((r, s), bool(self.header["ended"]), int(self.header["restarts"]))
 
     @property
     def changes(self) -> Mapping[str, Any]:

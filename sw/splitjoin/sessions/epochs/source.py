@@ -59,7 +59,7 @@ class Cut:
     undo: Callable[[], None]
 
 
-class _Rows(Protocol):
+class _EpochRows(Protocol):
     """What gives rows; a `ResultReader` does."""
 
     @property
@@ -93,7 +93,7 @@ class EpochSource:
     """
 
     lock: _Lock
-    queries: Callable[[], Mapping[str, _Rows]]
+    queries: Callable[[], Mapping[str, _EpochRows]]
     counts: DeliveredCounts
     frontier: Callable[[], int | None]
     closed: Callable[[], bool]

@@ -22,7 +22,7 @@ from ..gate import GateReader, GateState
 from ..results import ResultQueue
 from ..retained import RetainedWindows
 from ..schemas import SessionSchemas
-from ..snapshot import Progress, Snapshot, identity
+from ..snapshot import DeviceProgress, Snapshot, identity
 from .pair_test import PairTest, WindowSince
 from .scan import Cursor, FoundPairs, SharedScan
 
@@ -206,7 +206,7 @@ class ChosenPairs:
                     "windows": self._test.state().ravel()}
             windows = RetainedWindows(self._schemas.query, {side: self._schemas.kept_schema(side) for side in SIDES})
             return Snapshot.of(self.identity(self._schemas, self._punctuation), self.query, gate, windows, self.results,
-                               progress=Progress(ended=self.ended), kind=kind, changes=self.changes).to_bytes()
+                               progress=DeviceProgress(ended=self.ended), kind=kind, changes=self.changes).to_bytes()
 
     @staticmethod
     def identity(schemas: SessionSchemas, punctuation: bool) -> dict[str, str]:

@@ -15,7 +15,7 @@ from ..gate_choice import GateOptions
 from ..results import ResultQueue
 from ..retained import RetainedState, RetainedWindows
 from ..schemas import SessionSchemas
-from ..snapshot import Progress, Snapshot, identity
+from ..snapshot import DeviceProgress, Snapshot, identity
 
 __all__ = ["SharedInput"]
 
@@ -117,4 +117,4 @@ class SharedInput:
         about = identity(schemas.query, schemas.gathered, GateReader.rule, punctuation)
         return Snapshot.of(about, schemas.query, GateState.of(schemas.streams, self.sequence.frontier), windows,
                            ResultQueue(schemas.gathered, punctuation),
-                           progress=Progress((windows.streams["r"].end, windows.streams["s"].end)))
+                           progress=DeviceProgress((windows.streams["r"].end, windows.streams["s"].end)))
