@@ -32,7 +32,8 @@ inline void spread_arrivals(Bytes stream, Rows times, int64_t base, RowsOut posi
 
 // Note the pairs among the `items`: their tuples are open no more. Writes for each item that is a row, or a star, the
 // position of its probe to `at`, -1 for others; and to `counts` (3) how many there are, and how many of the first
-// `closed_r` and `closed_s` tuples are open.
+// `closed_r` and `closed_s` tuples are open. A count of -1 says that an item is of tuples that are not among these, as
+// after an edited snapshot.
 //
 // `position_r`, `open_r`: of R's undecided tuples, from row ids `new_r` and `first_r` on; `open_r` is empty if nobody
 // waits for R. `pairs`: 2 if all are rows, 1 if the first one of each tuple of R is, else 0. `back`: of R's tuples the
@@ -48,9 +49,15 @@ inline void note_items(Items items, Rows position_r, Rows position_s, int64_t ne
     int64_t kept = 0;
     for (int64_t i = 0; i < items.size; i++) {
         const Item &item = items[i];
-        int64_t position = positions[item.side][item.row[item.side] - from[item.side]];
+        const int64_t probe = item.row[item.side] - from[item.side], r = item.row[0] - first_r,
+                      s = item.row[1] - first_s;
+        if (word(probe) >= word(positions[item.side].size) ||
+            (item.kind == 0 && (r >= time_r.size || s >= time_s.size || (open_s.size && s < 0)))) {
+            counts[0] = -1;
+            return;
+        }
+        int64_t position = positions[item.side][probe];
         if (item.kind == 0) {
-            const int64_t r = item.row[0] - first_r, s = item.row[1] - first_s;
             int64_t is_first = 0;
             if (back.size) {
                 if (r >= 0 && s >= 0 && open_r[r] && (time_s[s] < time_r[r] || (exact && time_s[s] == time_r[r])))

@@ -275,6 +275,8 @@ class KindOperator(RowOperator):
         if self._kind.how == "asof":
             gives[0] = 2
         kept, *left = found.tolist()
+        if kept < 0:
+            raise ValueError("items must be of tuples that have arrived, and not before")
         out = np.empty(kept + sum(some for some, of in zip(left, gives, strict=True) if of), ITEM)
         made = loops()["write_rows"](
             items, at, self._kind.how == "semi", times, base, back,
