@@ -1,7 +1,8 @@
 """Loops of threads as generators, so that a seed chooses the order in which threads access what they share.
 
-The library's own source (``threads.hpp``) is compiled so that a call stops before each atomic access, and before each look of a thread
-that waits (``interleaving.cpp``). So any interleaving can be run in one thread, which a sanitizer of threads cannot do.
+The library's own source (``threads.hpp``) is compiled so that a call stops before each atomic access, and before each
+look of a thread that waits (``interleaving.cpp``). So any interleaving can be run in one thread, which a sanitizer of
+threads cannot do.
 """
 
 from __future__ import annotations

@@ -98,13 +98,10 @@ class OneCall:
         finder.reserve(size)
         for side in SIDES:
             finder.describe_grid(side, size)
-        shared = self._team.summon() if size > 1 else self._board, size, self._team.is_patient
+        board = self._team.summon() if size > 1 else self._board
         linked.tell_columns(part)
-        state = find_matches(
-            numbers, linked.columns, linked.links, linked.jobs, linked.marks, self._timeline.limits,
-            self._timeline.moving, linked.before, linked.extents, linked.task_words, linked.control_words,
-            linked.phases, linked.ends, finder.addresses.reshape(-1), linked.piece_words, self._every, self._opened,
-            *shared, linked.told)
+        state = find_matches(linked, self._timeline, finder.addresses, self._every, self._opened, board,
+                             self._team.is_patient)
         if state == _REFUSED:
             return None
         pairs, matches, room, candidates, live_r, live_s = linked.told.tolist()
@@ -120,9 +117,7 @@ class OneCall:
         else:
             check_memory(before + matches, matches * MATCH_BYTES)
             items = np.empty(room, ITEM)
-            write_items(numbers, linked.links_of_items, linked.writer, linked.items.address, self._every, self._opened,
-                        address_of(items) if room else 0, room, linked.cuts, linked.control_of_items,
-                        linked.phases_of_items, *shared)
+            write_items(linked, address_of(items) if room else 0, room)
             finder.finished(candidates)
         finder.forget(starts)
         if self._ranged:
@@ -162,17 +157,30 @@ class OneCall:
         return linked
 
 
-def find_matches(*arguments: Any) -> int:
-    """Call the loop of this name (``one_call.hpp``)."""
-    state = loops()["find_matches"](*arguments)
+def find_matches(linked: Linked, timeline: Timeline, addresses: Rows, every: int, opened: Rows, board: Rows,
+                 patient: bool) -> int:
+    """What has become of the batch that ``linked`` knows (``one_call.hpp``), whose threads have arrays at these
+    ``addresses``, and are called by ``board``.
+    """
+    if linked.bound_to is None or linked.bound_to[0] is not addresses or linked.bound_to[1] is not board:
+        linked.bound_to, shared = (addresses, board), (board, linked.size, patient)
+        linked.find = loops()["find_matches"].bound(
+            linked.numbers, linked.columns, linked.links, linked.jobs, linked.marks, timeline.limits, timeline.moving,
+            linked.before, linked.extents, linked.task_words, linked.control_words, linked.phases, linked.ends,
+            addresses.reshape(-1), linked.piece_words, every, opened, *shared, linked.told)
+        linked.write = loops()["write_items"].bound(
+            linked.numbers, linked.links_of_items, linked.writer, linked.items.address, every, opened, linked.cuts,
+            linked.control_of_items, linked.phases_of_items, *shared)
+    state = linked.find()
     if state == _FAILED:
         raise RuntimeError("a compiled loop failed; please report it")
     return state
 
 
-def write_items(*arguments: Any) -> None:
-    """Call the loop of this name."""
-    if not loops()["write_items"](*arguments):
+def write_items(linked: Linked, out: int, items: int) -> None:
+    """Write the ``items`` of the batch in which `find_matches` has found all, to the address ``out``."""
+    linked.numbers[Number.OUT], linked.numbers[Number.ITEMS] = out, items
+    if not linked.write():
         raise RuntimeError("a compiled loop failed; please report it")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, auto
 from typing import Any
@@ -176,7 +176,11 @@ class Linked:
         every_link = links.rows, sorting.rows, finding.rows
         self.links, self.links_of_items = np.concatenate(every_link).reshape(-1), items.rows.reshape(-1)
         self.jobs = np.array([job for phase in self._jobs for job in phase], np.int64).reshape(-1)
-        self.told = np.zeros(6, np.int64)  # of what `find_matches` has found
+        self.told, self.size = np.zeros(6, np.int64), size
+        #: The calls of `one_call`, and the arrays that they are bound to beside these.
+        self.bound_to: tuple[Rows, Rows] | None = None
+        self.find: Callable[[], int] = int
+        self.write: Callable[[], int] = int
         tasks = Block(TASK_FIELDS)
         tasks.put_all((("control", self.controls[0]), ("limits", self.phases[:-2]), ("tasks", self.jobs)))
         self._blocks.append(tasks)

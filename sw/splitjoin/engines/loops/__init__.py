@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from itertools import count, takewhile
 from pathlib import Path
@@ -53,6 +53,14 @@ class Loop:
         self._call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(address)
 
     def __call__(self, *args: Any) -> int:
+        found: int = self._call(self._told(args))
+        return found
+
+    def bound(self, *args: Any) -> Callable[[], int]:
+        """The call with ``args``, whose arrays stay where they are, in a fifth of the time: the caller keeps these."""
+        return partial(self._call, self._told(args))
+
+    def _told(self, args: tuple[Any, ...]) -> Any:
         if len(args) != len(self._kinds):
             raise TypeError(f"{self.__name__} takes {len(self._kinds)} arguments, not {len(args)}")
         words: list[int] = []
@@ -66,8 +74,7 @@ class Loop:
                                 f"shape {value.shape} and strides {value.strides}")
             n = len(value)
             words += address_of(value) if n else 0, n
-        found: int = self._call(self._words(*words))
-        return found
+        return self._words(*words)
 
 
 def address_of(array: Any) -> int:
@@ -80,7 +87,7 @@ def address_of(array: Any) -> int:
 
 
 @cache
-def loops(level: int = 4) -> Mapping[str, Callable[..., int]]:
+def loops(level: int = 4) -> Mapping[str, Loop]:
     """All loops by name, in code for this processor, up to this ``level`` of x86-64. Raises `ToolError` if there is no
     library and none can be built.
     """

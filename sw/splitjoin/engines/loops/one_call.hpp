@@ -165,14 +165,11 @@ inline int64_t find_matches(RowsOut numbers, Rows columns, Rows links, Rows jobs
     return found_all;
 }
 
-// Write the `items` of the batch whose matches have been found to the address `out`, by `entry`: `size` threads do, in
+// Write the items of the batch whose matches have been found, by `entry`: `size` threads do, in
 // parts of the arrivals that begin at `cuts` (parts + 1). Returns 0 if it failed.
 inline int64_t write_items(RowsOut numbers, Rows links, int64_t entry, int64_t block, int64_t every, RowsOut opened,
-                        int64_t out, int64_t items, RowsOut cuts, RowsOut control, Rows phases, RowsOut board,
-                        int64_t size, int64_t patient) {
+                           RowsOut cuts, RowsOut control, Rows phases, RowsOut board, int64_t size, int64_t patient) {
     Numbers &of = *reinterpret_cast<Numbers *>(numbers.data);
-    of.out = out;
-    of.items = items;
     for (int64_t part = 0; part < cuts.size; part++) cuts[part] = of.n * part / (cuts.size - 1);
     const auto link = structures<Link>(links);
     write_links(link.data, link.size, of);

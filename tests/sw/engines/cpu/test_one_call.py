@@ -118,10 +118,11 @@ def test_random_batches(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
 def shift_starts(find: Callable[..., Any]) -> Callable[..., Any]:
     """What is refused has moved the windows."""
     def found(*arguments: Any) -> Any:
-        before = arguments[6].copy()
+        moving = arguments[1].moving
+        before = moving.copy()
         answer = find(*arguments)
         if answer == one_call._REFUSED:
-            arguments[6][:] = before + 3
+            moving[:] = before + 3
         return answer
     return found
 
@@ -129,7 +130,8 @@ def shift_starts(find: Callable[..., Any]) -> Callable[..., Any]:
 def forget_rows(find: Callable[..., Any]) -> Callable[..., Any]:
     """Row ids are one too low from the second batch on."""
     def found(*arguments: Any) -> Any:
-        arguments[0][Number.ROW_R] -= arguments[0][Number.ROW_R] > 60
+        numbers = arguments[0].numbers
+        numbers[Number.ROW_R] -= numbers[Number.ROW_R] > 60
         return find(*arguments)
     return found
 
