@@ -19,7 +19,8 @@ _LIBRARY = _ROOT / "build" / "sanitized" / "loops.so"
 _OPTIONS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 _TESTS = ("rows/kinds/test_operator.py", "engines/loops", "engines/test_merging.py", *(
     f"engines/cpu/test_{name}.py" for name in (
-        "key_ranges", "as_of_join", "table_choice", "pair_count", "range_folds")))
+        "key_ranges", "as_of_join", "table_choice", "pair_count", "range_folds", "codes", "levels", "one_call",
+        "tickets")))
 
 
 def pytest_configure() -> None:

@@ -28,23 +28,9 @@ from splitjoin.plan.relations import EqualText, FloatBand, FloatOrder, Relation,
 from ..compiled.helpers import Team
 from ..compiled.jit import load
 from ..compiled.store import ReusedArrays
-from . import encoding
+from ..loops import entries, loops
 from .bands import bands_source
 from .block import Block, Field, Job, entry_of, run_jobs
-from .encoding import (
-    exact_band,
-    exact_bounds,
-    exact_keys,
-    exact_lanes,
-    float_keys32,
-    float_keys64,
-    float_lanes32,
-    float_lanes64,
-    ordered_bounds,
-    unit_lanes,
-    void_lanes,
-    wide_lanes,
-)
 
 __all__ = ["FusedColumn", "LaneCoder", "Lanes", "lane"]
 
@@ -53,6 +39,8 @@ Array = npt.NDArray[Any]
 #: Column types whose values need no conversion but to int64.
 _INTEGERS = frozenset((pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()))
 _FLOATS = frozenset((pa.float32(), pa.float64()))
+#: Kinds of the library's loops (``codes.hpp``); what tells unsigned integers from others by their bytes.
+_EXACT, _WIDE, _ORDER, _UNIT, _UNSIGNED = 0, 1, 2, 3, 16
 _OP = {"<": -2, "<=": -1, "=": 0, ">=": 1, ">": 2}
 
 
@@ -122,7 +110,8 @@ class LaneCoder:
             if test.band is not None and v.values.dtype == np.int64 and (test.fits or all(
                     _fits(relation, side, v, test.own, test.key) for relation in relations)):
                 mine, c_low, c_high, least, most, offset = test.band
-                exact_band(v.values, v.valid, mine, c_low, c_high, least, most, offset, low, high)
+                for c, op in ((c_low, 1), (c_high, -1)):
+                    _exact_bounds(v, mine, 1, c, op, least, most, offset, low, high)
             else:
                 if (j, side) in self._bands and v.values.dtype.kind == "f":
                     self._bands[j, side][0](v.values, low, high)
@@ -166,19 +155,19 @@ class LaneCoder:
             guards = tuple(name for guard in slot.guards if (name := _guarded_column(guard)))
             holes = guards if plain is None else tuple(dict.fromkeys((plain[0], *guards)))
             if isinstance(key, UnitKey) and isinstance(test.key, UnitKey) and plains:
-                fused.append(FusedColumn(names, j, plains[0], lane(key), lane(test.key), unit_lanes, (), guards))
+                fused.append(FusedColumn(names, j, plains[0], lane(key), lane(test.key), _UNIT, (), guards))
             elif plain is None:
                 return None
             elif isinstance(key, ExactKey) and test.band is not None and test.fits:
                 null = np.uint64(test.low.of(1)[0])
-                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), exact_lanes,
+                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), _EXACT,
                                     (_offset(key), *test.band, null), holes))
             elif isinstance(key, ExactKey) and (wide := _wide_band(relations, side, test.key)):
-                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), wide_lanes,
+                fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), _WIDE,
                                          (_offset(key), *wide, np.uint64(test.low.of(1)[0])), holes))
             elif isinstance(key, FloatKey) and (order := _float_order(relations, side, key, test.key)):
                 fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key),
-                                         float_lanes32 if key.bits == 32 else float_lanes64,
+                                         _ORDER,
                                          (*order, np.uint64(test.low.of(1)[0])), holes))
             elif (j, side) in self._bands and all(isinstance(x, FloatBand) for x in relations):
                 fused.append(FusedColumn(names, j, plain, lane(key), lane(test.key), self._bands[j, side][1], (),
@@ -219,14 +208,15 @@ class LaneCoder:
             case ExactRelation() if v.values.dtype == np.int64:
                 assert isinstance(key, ExactKey)
                 if _fits(relation, side, v, mine, key):
-                    exact_bounds(v.values, v.valid, *relation.factors(side), relation.c, _OP[relation.op], key.low,
-                                 key.high, _offset(key), low, high)
+                    _exact_bounds(v, *relation.factors(side), relation.c, _OP[relation.op], key.low, key.high,
+                                  _offset(key), low, high)
                     return
             case FloatOrder() | EqualText():
                 least = key.low_code if isinstance(key, FloatKey) else 1
                 most = key.high_code if isinstance(key, FloatKey) else 2**key.width - 1
                 op = relation.op if side == "s" else MIRRORED[relation.op]
-                ordered_bounds(codes, v.valid, _OP[op], np.uint64(least), np.uint64(most), low, high)
+                loops()[f"ordered_bounds<{codes.dtype.name}_t, {low.dtype.name}_t>"](
+                    codes, _bytes(v.valid), _OP[op], least, most, low, high)
                 return
             case Unit():
                 np.maximum(low, np.where(v.valid, 1, high), out=low, casting="unsafe")
@@ -275,7 +265,8 @@ class _Constant:
 
 @dataclass(frozen=True)
 class FusedColumn:
-    """The loop ``function`` over the values of a ``column``, and its ``constants``: it makes keys of type ``kind``, and
+    """The loop ``function`` over the values of a ``column``, a kind of the library's or one of `bands_source`, and its
+    ``constants``: it makes keys of type ``kind``, and
     the bounds of ``test``, of type ``other_kind``, in arrays with ``names``. What it has made is to be voided where one
     of the columns ``holes`` is NULL.
     """
@@ -285,7 +276,7 @@ class FusedColumn:
     column: tuple[str, frozenset[pa.DataType]]
     kind: type[np.unsignedinteger[Any]]
     other_kind: type[np.unsignedinteger[Any]]
-    function: Callable[..., None]
+    function: int | Callable[..., None]
     constants: tuple[Any, ...]
     holes: tuple[str, ...]
 
@@ -306,46 +297,46 @@ class FusedColumn:
 
     def new_job(self, kind: np.dtype[Any]) -> Job:
         """A job for values of type ``kind``."""
-        fields = (Field("n", dimensions=0), Field("parts", dimensions=0), Field("values", kind.name),
-                  Field("keys", self.kind.__name__), *(Field(x, self.other_kind.__name__) for x in ("lows", "highs")),
-                  *(Field(f"c{n}", dimensions=0) for n in range(len(self.constants))))
-        block = Block(fields)
-        for n, constant in enumerate(self.constants):
-            block.put(f"c{n}", int(np.array(constant).astype(np.int64)))
-        unsigned = tuple(isinstance(constant, np.uint64) for constant in self.constants)
-        return Job(_entry(self.function, fields, unsigned), block, 0)
-
+        block = self._block(kind.name)
+        size = kind.itemsize if kind.kind == "i" else kind.itemsize + _UNSIGNED if kind.kind == "u" else -kind.itemsize
+        block.put_all((("type", size), *((f"c{n}", int(np.array(constant).astype(np.int64)))
+                                         for n, constant in enumerate(self.constants))))
+        if not isinstance(self.function, int):
+            return Job(_entry(self.function, self._fields(kind.name)), block, 0)
+        block.put("kind", self.function)
+        return Job(entries()["code_part"][0], block, 0)
 
     def new_voiding(self) -> Job:
-        """A job that voids keys and bounds where a column is NULL: the bits of its validity begin ``offset`` bits
-        behind ``bits``.
+        """A job that voids keys and bounds where a column is NULL: the bits of its validity begin ``c0`` bits behind
+        ``values``.
         """
-        fields = (Field("n", dimensions=0), Field("parts", dimensions=0), Field("bits", "uint8"),
-                  Field("offset", dimensions=0), Field("keys", self.kind.__name__),
-                  *(Field(x, self.other_kind.__name__) for x in ("lows", "highs")))
-        return Job(_voiding_entry(fields), Block(fields), 0)
+        return Job(entries()["void_part"][0], self._block("uint8"), 0)
+
+    def _block(self, kind: str) -> Block:
+        block = Block(self._fields(kind))
+        block.put_all((("key_width", self.kind().itemsize), ("bound_width", self.other_kind().itemsize)))
+        return block
+
+    def _fields(self, kind: str) -> tuple[Field, ...]:
+        """``CodeBlock`` in ``codes.hpp``, for values of type ``kind``."""
+        return (*(Field(name, dimensions=0) for name in ("n", "parts", "kind", "type")), Field("values", kind),
+                Field("keys", self.kind.__name__), *(Field(x, self.other_kind.__name__) for x in ("lows", "highs")),
+                *(Field(name, dimensions=0) for name in ("key_width", "bound_width", *(f"c{n}" for n in range(9)))))
 
 
 @cache
-def _voiding_entry(fields: tuple[Field, ...]) -> int:
-    return entry_of(void_lanes, fields, encoding, body=(
-        "void_lanes(n * number // parts, n * (number + 1) // parts, bits, offset, keys, lows, highs)"))
-
-
-@cache
-def _entry(function: Any, fields: tuple[Field, ...], unsigned: tuple[bool, ...]) -> int:
-    """The entry of the loop of a `FusedColumn`: a part of its values. ``unsigned``: which constants are."""
-    constants = [f"np.uint64(c{n})" if one else f"c{n}" for n, one in enumerate(unsigned)]
-    return entry_of(function, fields, encoding, body=(
+def _entry(function: Any, fields: tuple[Field, ...]) -> int:
+    """The entry of a loop of `bands_source`: a part of its values."""
+    return entry_of(function, fields, body=(
         f"a, b = n * number // parts, n * (number + 1) // parts; "
-        f"{function.__name__}({', '.join(['values[a:b]', *constants, 'keys[a:b], lows[a:b], highs[a:b]'])})"))
+        f"{function.__name__}(values[a:b], keys[a:b], lows[a:b], highs[a:b])"))
 
 
 @dataclass(frozen=True)
 class _Test:
     """A test, as probes of one stream take it: the number and key of the slot that bounds come from, the other stream's
-    ``key`` that they are on, the bounds of all keys, and the numbers that `exact_band` takes if its relations are such
-    a band, provided that no step overflows: ``fits`` if none does, whatever the values.
+    ``key`` that they are on, the bounds of all keys, and the numbers that ``exact_codes`` takes if its relations are
+    such a band, provided that no step overflows: ``fits`` if none does, whatever the values.
     """
 
     mine: int
@@ -376,7 +367,7 @@ def _ends(relations: tuple[Relation, ...], side: str, key: Key) -> dict[str, tup
 
 
 def _band(relations: tuple[Relation, ...], side: str, key: Key) -> tuple[Any, ...] | None:
-    """The numbers that `exact_band` takes, if ``relations`` are a lower and an upper bound of such a form."""
+    """The numbers that ``exact_codes`` takes, if ``relations`` are a lower and an upper bound of such a form."""
     ends = _ends(relations, side, key)
     if len(ends) < 2:
         return None
@@ -385,8 +376,8 @@ def _band(relations: tuple[Relation, ...], side: str, key: Key) -> tuple[Any, ..
 
 
 def _wide_band(relations: tuple[Relation, ...], side: str, key: Key) -> tuple[Any, ...] | None:
-    """The numbers from ``flip`` to ``offset`` that `wide_lanes` takes, if ``relations`` are one or two bounds of such a
-    form.
+    """The numbers from ``flip`` to ``offset`` that ``wide_codes`` takes, if ``relations`` are one or two bounds of such
+    a form.
     """
     ends = _ends(relations, side, key)
     factors = {factor for factor, _ in ends.values()}
@@ -400,7 +391,7 @@ def _wide_band(relations: tuple[Relation, ...], side: str, key: Key) -> tuple[An
 
 
 def _float_order(relations: tuple[Relation, ...], side: str, own: FloatKey, key: Key) -> tuple[Any, ...] | None:
-    """The numbers from ``nan`` to ``high`` that `float_lanes64` takes, if the only one of ``relations`` compares the
+    """The numbers from ``nan`` to ``high`` that the loop takes, if the only one of ``relations`` compares the
     floats themselves.
     """
     if len(relations) > 1 or not isinstance(relations[0], FloatOrder) or not isinstance(key, FloatKey):
@@ -478,14 +469,23 @@ def _plain_values(plain: tuple[str, frozenset[pa.DataType]], table: pa.Table) ->
 
 def _keys(key: Key, v: Vector) -> Array:
     keys = np.empty(len(v.values), lane(key))
+    name, valid = keys.dtype.name, _bytes(v.valid)
     if isinstance(key, ExactKey) and v.values.dtype == np.int64:
-        exact_keys(v.values, v.valid, _offset(key), keys)
-    elif isinstance(key, FloatKey) and v.values.dtype.kind == "f":
-        nan = 1 if key.nan_low else 2**key.bits - 1
-        if key.bits == 32:
-            float_keys32(v.values, v.values.view(np.uint32), v.valid, np.uint32(nan), keys)
-        else:
-            float_keys64(v.values, v.values.view(np.uint64), v.valid, np.uint64(nan), keys)
+        loops()[f"exact_keys<{name}_t>"](np.ascontiguousarray(v.values), valid, _offset(key), keys)
+    elif isinstance(key, FloatKey) and v.values.dtype == np.dtype(f"f{key.bits // 8}"):
+        loops()[f"float_keys<{'float' if key.bits == 32 else 'double'}>"](
+            np.ascontiguousarray(v.values), valid, 1 if key.nan_low else 2**key.bits - 1, keys)
     else:
         keys[:] = np.where(v.valid, key.encode(v), np.uint64(0))
     return keys
+
+
+def _exact_bounds(v: Vector, mine: int, theirs: int, c: int, op: int, low: int, high: int, offset: np.uint64,
+                  lows: Array, highs: Array) -> None:
+    """Narrow ``lows`` and ``highs`` to the codes of keys K with ``mine · value + theirs · K + c op 0``."""
+    loops()[f"exact_bounds<{lows.dtype.name}_t>"](np.ascontiguousarray(v.values), _bytes(v.valid), mine, theirs, c, op,
+                                                  low, high, offset, lows, highs)
+
+
+def _bytes(truths: Array) -> Array:
+    return np.ascontiguousarray(truths).view(np.uint8)

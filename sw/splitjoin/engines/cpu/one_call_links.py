@@ -295,7 +295,7 @@ class Linked:
                 self._jobs[_NARROW if size == 1 else _PLACE] += [
                     (voiding.entry, voiding.block.address, part) for part in range(size)]
                 of = at + COLUMN_NUMBERS * next(n for n, other in enumerate(fused) if other.column[0] == name)
-                for place, field in enumerate(("bits", "offset", "n")):
+                for place, field in enumerate(("values", "c0", "n")):
                     links.number(voiding.block, field, of + 1 + place)
                 blocks.append(voiding.block)
             self._blocks += blocks

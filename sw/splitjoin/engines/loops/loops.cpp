@@ -2,6 +2,7 @@
 #include "keys.hpp"
 #include "kinds.hpp"
 #include "matches.hpp"
+#include "codes.hpp"
 #include "gather.hpp"
 #include "index.hpp"
 #include "one_call.hpp"
@@ -33,6 +34,11 @@ constexpr Entry entries[] = {
     SPLITJOIN_LOOP(withdraw), SPLITJOIN_LOOP(lend), SPLITJOIN_LOOP(keep), SPLITJOIN_LOOP(dismiss),
     SPLITJOIN_LOOP(share), SPLITJOIN_LOOP(alone), SPLITJOIN_LOOP(attend), SPLITJOIN_ENTRY(do_parts),
     SPLITJOIN_LOOP(lay_out), SPLITJOIN_LOOP(lay_out_for_one), SPLITJOIN_LOOP(collect), SPLITJOIN_LOOP(find_matches),
+    SPLITJOIN_LOOP(exact_keys<uint32_t>), SPLITJOIN_LOOP(exact_keys<uint64_t>), SPLITJOIN_LOOP(float_keys<float>),
+    SPLITJOIN_LOOP(float_keys<double>), SPLITJOIN_LOOP(exact_bounds<uint32_t>), SPLITJOIN_LOOP(exact_bounds<uint64_t>),
+    SPLITJOIN_LOOP(ordered_bounds<uint32_t, uint32_t>), SPLITJOIN_LOOP(ordered_bounds<uint32_t, uint64_t>),
+    SPLITJOIN_LOOP(ordered_bounds<uint64_t, uint32_t>), SPLITJOIN_LOOP(ordered_bounds<uint64_t, uint64_t>),
+    {"code_part", "", nullptr, code_part}, {"void_part", "", nullptr, void_part},
     SPLITJOIN_LOOP(write_items), SPLITJOIN_ENTRY(gather), SPLITJOIN_LOOP(extent),
     {"count_part", "", nullptr, count_part}, {"place_part", "", nullptr, place_part},
     {"divide_part", "", nullptr, divide_part}, {"narrow_part", "", nullptr, narrow_part}, {"prepare", "", nullptr, prepare}, {"work", "", nullptr, work},
