@@ -11,6 +11,7 @@ from splitjoin.circuit.geometry import (
     REPORT_GROUP,
     RESULT_QUEUE,
     SEQUENCE_FIFO,
+    log_depth,
     order_bits,
     register_tree_depth,
     root_ways,
@@ -22,11 +23,12 @@ from splitjoin.circuit.wire import ROW_BITS, Op
 from .core.core import Core, core_ports
 from .core.watchdog import Watchdog, watchdog_ports
 from .gather.combiner import Combiner
+from .gather.ordered import OrderedFolder, operation_layout
 from .gather.root import Root
-from .gather.state_tree import StateTree
+from .gather.state_tree import StateTree, state_items
 from .gather.tree import GatherTree
 from .gather.ways import WayTree
-from .layouts import STREAM_R, input_layout, result_layout
+from .layouts import STREAM_R, input_layout, result_layout, taken
 from .link.registers import RegisterBlock
 from .network.block_fifo import BlockFifo
 from .network.pipeline import pipelined, register_tree
@@ -56,23 +58,29 @@ class SplitJoin(Top):
         m.submodules.tree = tree = self._distribution()
         record = self._record
         left: GatherTree | WayTree | StateTree
-        if config.folds:
+        if config.folds and not config.in_order:
             m.submodules.left = left = StateTree(config, self._parts)
         else:
             m.submodules.left = left = self._gathering()
             m.d.comb += left.total.eq(registers.settings.sorted)
         # The sequence FIFOs have space for all tuples that may still arrive.
         sequence_room = Signal()
-        if config.whole_states:
-            assert isinstance(left, StateTree)
+        gathered: Any
+        if isinstance(left, StateTree) and config.whole_states:
             m.d.comb += sequence_room.eq(1)
             gathered, stored = left.o, left.later
-            items: list[Any] = [{"kind": gathered.payload.kind, "side": STREAM_R, "r": gathered.payload.probe,
-                                 "s": gathered.payload.stored}]
         else:
             m.submodules.right = right = self._gathering()
             m.d.comb += right.total.eq(registers.settings.sorted)
-            gathered, stored = self._combine(m, registers, left, right, record, sequence_room), right.i
+            stored = right.i
+            if config.in_order:
+                gathered = self._fold_in_order(m, registers, left, right, record, sequence_room)
+            else:
+                gathered = self._combine(m, registers, left, right, record, sequence_room)
+        if config.whole_states:
+            items: list[Any] = [{"kind": gathered.payload.kind, "side": STREAM_R, "r": gathered.payload.probe,
+                                 "s": gathered.payload.stored}]
+        else:
             items = [gathered.payload] if config.root_width == 1 else list(gathered.payload)
 
         accepting, settling = self._accepting(m, sequence_room)
@@ -161,13 +169,8 @@ class SplitJoin(Top):
             if config.root_width > 1:
                 for n, way in enumerate(tree_of_side.o if isinstance(tree_of_side, WayTree) else [tree_of_side.o]):
                     wiring.connect(m, way, sink[n])
-            elif config.queue:
-                # In total order the side that is ahead must not stop, so its items wait here.
-                m.submodules[f"{side}_results"] = results = BlockFifo(result_layout(), RESULT_QUEUE)
-                wiring.connect(m, tree_of_side.o, results.i)
-                wiring.connect(m, results.o, sink)
             else:
-                wiring.connect(m, tree_of_side.o, sink)
+                self._queued(m, side, tree_of_side, sink)
         if config.root_width > 1:
             # Groups of more than one probe, or none at all, are not to be held in one way until they are complete.
             spread = Signal()
@@ -176,6 +179,42 @@ class SplitJoin(Top):
         wiring.connect(m, queues[-1].o, sequence_buffer.i)
         wiring.connect(m, sequence_buffer.o, combiner.sequence)
         return combiner.o
+
+    def _queued(self, m: Module, side: str, tree: Any, sink: Any) -> None:
+        """Connects ``tree`` with ``sink``, through a queue where regions have one."""
+        if not self._config.queue:
+            wiring.connect(m, tree.o, sink)
+            return
+        # In total order the side that is ahead must not stop, so its items wait here.
+        m.submodules[f"{side}_results"] = results = BlockFifo(result_layout(), RESULT_QUEUE)
+        wiring.connect(m, tree.o, results.i)
+        wiring.connect(m, results.o, sink)
+
+    def _fold_in_order(self, m: Module, registers: RegisterBlock, left: Any, right: Any, record: Any,
+                       room: Signal) -> stream.Interface:
+        """Folds the results of both sides in the order of arrival, and returns the stream of states in items. ``room``:
+        as ``sequence_room`` of `_combine`.
+        """
+        config = self._config
+        layout, depth = operation_layout(config), log_depth(config)
+        m.submodules.folder = folder = OrderedFolder(config)
+        m.submodules.operations = log = BlockFifo(layout, depth)
+        given, held = log.i.payload, Signal(range(depth + 1), name="operations_held")
+        time = [given.ts.eq(record.ts)] if config.time_bits else []
+        values = [Cat(given["values"]).eq(taken(config.body("s"), payload, record.body))
+                  for payload in [config.payload("s")] if payload.fields]
+        m.d.sync += [
+            given.op.eq(record.op), given.stream.eq(record.stream), *time, *values,
+            log.i.valid.eq(self.i.valid & self.i.ready & (record.op != Op.MASK)),
+            held.eq(held + log.i.valid - (log.o.valid & log.o.ready)), room.eq(held < depth - _UNDER_WAY),
+        ]
+        wiring.connect(m, log.o, folder.operation)
+        for tree, side in ((left, "left"), (right, "right")):
+            self._queued(m, side, tree, getattr(folder, side))
+        m.d.sync += folder.window.eq(registers.settings.r)
+        out = stream.Signature(result_layout()).create(path=("states",))
+        state_items(m, config, folder.o, out)
+        return out
 
     def _watch(self, m: Module, cores: list[Any], tree: Any, left: Any, right: Any) -> list[Any]:
         """Watchdogs between the trees and the ``cores``."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 import splitjoin
 from splitjoin import InputError, UnsupportedError
+from splitjoin.circuit.architectures.splitjoin.cost import parts
 from splitjoin.circuit.driver import CircuitSession
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR, STAR
@@ -159,28 +162,59 @@ def test_which_states_leave_whole() -> None:
     ("sum(r.x - s.p)", {}, r"sum\(r.x - s.p\): a circuit folds values of stored tuples, and r.x is not one"),
     ("first(s.p)", {}, r"first\(s.p\): first is not folded in circuits"),
     ("sum(s.f)", {}, r"circuits fold whole numbers, decimals and times, and s.f is float64"),
-    (Rises("s.p"), {}, "Rises has no merge that does not depend on the order"),
-    ("count(*)", {"core": "bucket"}, "cores of kind bucket do not fold; core='scan' does"),
+    (Rises("r.x"), {"core": "bucket"}, "a circuit folds values of stored tuples, and r.x is not one"),
     (Variance("s.p"), {"clock": 200.0}, "an operation .* so the clock must be at most 145 MHz, not 200"),
-    (lambda: Balance("s.p"), {}, r"total may leave signed\(16\) in one order of up to 256 partners and not in another"),
 ])
 def test_what_circuits_do_not_fold_is_refused_and_shipped_as_pairs(aggregate: Any, options: dict[str, Any],
                                                                    reason: str) -> None:
     r, s = tables(8, 1)
     s = s.append_column("f", pa.array(np.ones(8)))
-    asked = query(r, s, {"a": aggregate() if callable(aggregate) else aggregate})
+    asked = query(r, s, {"a": aggregate})
     with pytest.raises(UnsupportedError, match=rf"fold='always' needs a circuit that folds .*{reason}"):
         states_circuit(SimDevice(capacity=64, fold="always", **options), asked)
     assert not states_circuit(SimDevice(capacity=64, **options), asked)
 
 
-@pytest.mark.parametrize(("how", "window"), [
-    ("left", {"r": "RANGE 0", "s": "RANGE 10"}), at_length("left", {"r": "RANGE 2", "s": "RANGE 10"}),
-    at_length("inner", "RANGE 6"), at_length("left", "ROWS 9")])
-def test_sessions_fold(how: str, window: Any) -> None:
+@pytest.mark.parametrize(("aggregate", "why"), [
+    (Rises("s.p"), "Rises has no merge that does not depend on the order"),
+    (lambda: Balance("s.p"), r"total may leave signed\(16\) in one order of up to 256 partners and not in another"),
+])
+def test_what_regions_do_not_fold_one_unit_folds_in_order(aggregate: Any, why: str) -> None:
+    r, s = tables(8, 1)
+    asked = query(r, s, {"a": aggregate() if callable(aggregate) else aggregate, "n": "count(*)"})
+    circuit = states_circuit(SimDevice(capacity=64), asked)
+    assert circuit is not None and circuit.folding is not None
+    assert re.search(why, circuit.folding.in_order)
+    assert circuit.config.whole_states
+    assert re.search(rf"folded .* in order of arrival, by one unit behind the gather trees, a partner a cycle, .*{why}",
+                     splitjoin.explain(asked, capacity=64))
+    assert "unit that folds in order" in parts(circuit.config, "ecp5")
+    with_index = SimDevice(capacity=64, core="bucket")
+    assert states_circuit(with_index, asked) is None  # unless it is demanded
+    assert replace(with_index, fold="always").circuit(asked).config.in_order
+
+
+@pytest.mark.parametrize(("cores", "options", "window"), [
+    (2, {"lanes": 2, "probes": 2, "queue": 16, "clock": 160.0}, "ROWS 7 RANGE 9"),
+    at_length(1, {}, "RANGE 6"), at_length(2, {"lanes": 2}, {"r": "RANGE 0", "s": "RANGE 10"}),
+    at_length(2, {"probes": 4}, "ROWS 9"), at_length(3, {"core": "bucket"}, "RANGE 6")])
+def test_one_unit_folds_in_order(cores: int, options: dict[str, Any], window: Any) -> None:
+    r, s = tables(24, cores)
+    given = {"fold": "always", "stall_in": 0.3, "stall_out": 0.3, "capacity": 32, "seed": cores}
+    device = PysimDevice(cores=cores, **given, **options)
+    some = {name: AGGREGATES[name] for name in ("n", "mean", "low")} | {"rises": Rises("s.p"), "e": Extent("s.a")}
+    assert device.circuit(query(r, s, some, window=window)).config.in_order
+    same(device, r, s, window=window, how="left", aggregate=some)
+
+
+@pytest.mark.parametrize(("how", "window", "ordered"), [
+    ("left", {"r": "RANGE 0", "s": "RANGE 10"}, False), at_length("left", {"r": "RANGE 2", "s": "RANGE 10"}, False),
+    at_length("inner", "RANGE 6", False), at_length("left", "ROWS 9", False), at_length("inner", "RANGE 6", True),
+    at_length("left", "ROWS 9", True)])
+def test_sessions_fold(how: str, window: Any, ordered: bool) -> None:
     """In parts, moved to the CPU and back, and restored from a snapshot."""
     r, s = tables(32, 4)
-    some = {name: AGGREGATES[name] for name in ("n", "mean", "low", "v")}
+    some = {name: AGGREGATES[name] for name in ("n", "mean", "low", "v")} | ({"rises": Rises("s.p")} if ordered else {})
     query_ = query(r, s, some, window=window, how=how, on="abs(r.x - s.a) <= 12")
     device = PysimDevice(cores=2, capacity=32, lanes=2, probes=3, queue=16, seed=4, fold="always", **STALLS)
     rows = []

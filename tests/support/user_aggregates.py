@@ -10,7 +10,7 @@ from typing import Any
 import splitjoin
 from splitjoin import fixed, signed, unsigned
 
-__all__ = ["EXAMPLES", "BestVolume", "Extent", "Histogram", "Rises", "Variance"]
+__all__ = ["EXAMPLES", "BestVolume", "Checksum", "Extent", "Histogram", "Rises", "Smoothed", "Variance"]
 
 
 @splitjoin.aggregate

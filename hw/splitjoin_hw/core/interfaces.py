@@ -48,7 +48,7 @@ def value_ports(config: Configuration, side: str) -> dict[str, wiring.Member]:
     """The port ``values`` of the storage of stream ``side``: the values to be folded, one for each lane; none if there
     are none.
     """
-    payload = config.payload(side)
+    payload = config.stored_values(side)
     return {"values": Out(struct(payload)).array(config.lanes)} if payload.fields else {}
 
 

@@ -105,9 +105,9 @@ class RecordQueue(wiring.Component):
 
 def folds(config: Configuration, side: str) -> bool:
     """True if the regions that store stream ``side`` fold what they find: those of S, which R probes, and where states
-    leave whole those of R too.
+    leave whole those of R too; none where one unit folds in order.
     """
-    return bool(config.folds) and (side == "s" or config.whole_states)
+    return bool(config.folds) and not config.in_order and (side == "s" or config.whole_states)
 
 
 def region_layout(config: Configuration, side: str) -> data.StructLayout:

@@ -210,7 +210,7 @@ class Storage(wiring.Component):
         lane_bits = config.lanes.bit_length() - 1
         # Tuples are written a cycle later, from registers next to the banks: no probe can read the slot before.
         row = Signal.like(tail[lane_bits:], name="write_row")
-        payload = config.payload(self._side).fields
+        payload = config.stored_values(self._side).fields
         stored_record = Record(config.keys(self._side).fields + payload)
         keys = Signal(struct(stored_record), name="write_keys", reset_less=True)
         m.d.sync += [row.eq(tail[lane_bits:]), *(keys[name].eq(body[name]) for name, _ in stored_record.fields)]

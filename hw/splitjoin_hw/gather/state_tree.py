@@ -17,7 +17,7 @@ from ..network.block_fifo import BlockFifo
 from ..parts import Submodules
 from .turns import TurnTree
 
-__all__ = ["StateMerger", "StateTree", "state_merger_ports"]
+__all__ = ["StateMerger", "StateTree", "state_items", "state_merger_ports"]
 
 
 def state_merger_ports(config: Configuration) -> dict[str, wiring.Member]:
@@ -91,28 +91,7 @@ class StateTree(wiring.Component):
         if config.whole_states:
             found = self._whole(m, found)
 
-        # The rest of a state, the next beat lowest.
-        rest = Signal(2 * ROW_BITS * config.beats + ROW_BITS, reset_less=True)
-        left = Signal(range(config.beats + 1))
-        end = Signal()
-        probe = Signal(ROW_BITS, init=-1)
-        leave = Signal()
-        item = self.o.payload
-        m.d.comb += [
-            found.ready.eq(~self.o.valid), leave.eq(self.o.valid & self.o.ready), item.probe.eq(probe),
-            item.stored.eq(rest[:ROW_BITS]), item.kind.eq(ItemKind.STAR),
-        ]
-        with m.If(end):
-            m.d.comb += item.kind.eq(ItemKind.END)
-        if config.beats:
-            with m.Elif(left != 0):
-                m.d.comb += [item.kind.eq(ItemKind.PAIR), item.probe.eq(rest[:ROW_BITS]),
-                             item.stored.eq(rest[ROW_BITS:2 * ROW_BITS])]
-        with m.If(found.valid & ~self.o.valid):
-            m.d.sync += [self.o.valid.eq(1), rest.eq(Cat(found.payload.state)), end.eq(found.payload.end),
-                         left.eq(config.beats), probe.eq(probe + ~found.payload.end)]
-        with m.If(leave):
-            m.d.sync += [self.o.valid.eq((left != 0) & ~end), left.eq(left - 1), rest.eq(rest >> 2 * ROW_BITS)]
+        state_items(m, config, found, self.o)
         return m
 
     def _whole(self, m: Module, earlier: Any) -> Any:
@@ -139,3 +118,29 @@ class StateTree(wiring.Component):
         with m.If(leave & later.payload.end):
             m.d.sync += ended.eq(0)
         return made
+
+
+def state_items(m: Module, config: Configuration, found: Any, out: Any) -> None:
+    """Gives the states of stream ``found``, of consecutive probes, to stream ``out``, as items of `result_layout`."""
+    # The rest of a state, the next beat lowest.
+    rest = Signal(2 * ROW_BITS * config.beats + ROW_BITS, reset_less=True)
+    left = Signal(range(config.beats + 1))
+    end = Signal()
+    probe = Signal(ROW_BITS, init=-1)
+    leave = Signal()
+    item = out.payload
+    m.d.comb += [
+        found.ready.eq(~out.valid), leave.eq(out.valid & out.ready), item.probe.eq(probe),
+        item.stored.eq(rest[:ROW_BITS]), item.kind.eq(ItemKind.STAR),
+    ]
+    with m.If(end):
+        m.d.comb += item.kind.eq(ItemKind.END)
+    if config.beats:
+        with m.Elif(left != 0):
+            m.d.comb += [item.kind.eq(ItemKind.PAIR), item.probe.eq(rest[:ROW_BITS]),
+                         item.stored.eq(rest[ROW_BITS:2 * ROW_BITS])]
+    with m.If(found.valid & ~out.valid):
+        m.d.sync += [out.valid.eq(1), rest.eq(Cat(found.payload.state)), end.eq(found.payload.end),
+                     left.eq(config.beats), probe.eq(probe + ~found.payload.end)]
+    with m.If(leave):
+        m.d.sync += [out.valid.eq((left != 0) & ~end), left.eq(left - 1), rest.eq(rest >> 2 * ROW_BITS)]

@@ -15,7 +15,7 @@ from splitjoin.circuit.wire import Configuration
 from ..layouts import struct
 from .graph import combinational, outside_width, pipelined
 
-__all__ = ["initial_state", "lift", "lift_cycles", "masked", "merged"]
+__all__ = ["delayed", "initial_state", "lift", "lift_cycles", "masked", "merged"]
 
 
 def initial_state(config: Configuration) -> int:
@@ -48,20 +48,20 @@ def lift(m: Module, config: Configuration, name: str, values: Any) -> Signal:
 
         outputs = pipelined(m, f"{name}_lift{n}_", part.lift, argument)
         flags = [values[f"present{v}"] for v in part.values if config.values[v].nullable]
-        present = _delayed(m, reduce(and_, flags, Const(1)), f"{name}_present{n}", cycles) if flags else Const(1)
+        present = delayed(m, reduce(and_, flags, Const(1)), f"{name}_present{n}", cycles) if flags else Const(1)
         if flags:
             m.d.comb += out[f"added{n}"].eq(present)
         wrong = []
         for i, (slot, output, node) in enumerate(zip(part.slots, outputs, part.lift.graph.outputs, strict=True)):
             of = part.lift.graph.nodes[node]
             wrong.append(outside_width(output, of.low, of.high, slot.bits, slot.signed))
-            value = _delayed(m, Cat(_fitted(output, slot)), f"{name}_slot{n}_{i}", cycles - part.lift.ahead)
+            value = delayed(m, Cat(_fitted(output, slot)), f"{name}_slot{n}_{i}", cycles - part.lift.ahead)
             m.d.comb += out[f"slot{n}_{i}"].eq(Mux(present, value, _init(slot)) if flags else value)
         if config.may_exceed(part):
-            over = _delayed(m, reduce(or_, wrong, Const(0)), f"{name}_over{n}", cycles - part.lift.ahead)
+            over = delayed(m, reduce(or_, wrong, Const(0)), f"{name}_over{n}", cycles - part.lift.ahead)
             outside = [values[f"wrong{v}"] for v in part.values if config.values[v].ranged]
             if outside:
-                over |= _delayed(m, reduce(or_, outside), f"{name}_wrong{n}", cycles)
+                over |= delayed(m, reduce(or_, outside), f"{name}_wrong{n}", cycles)
             m.d.comb += out[f"over{n}"].eq(over & present)
     return out
 
@@ -109,7 +109,7 @@ def _fitted(value: Value, slot: StateSlot) -> Value:
     return Cat(value, (value[-1] if value.shape().signed else Const(0, 1)).replicate(slot.bits - len(value)))
 
 
-def _delayed(m: Module, value: Value, name: str, cycles: int) -> Value:
+def delayed(m: Module, value: Value, name: str, cycles: int) -> Value:
     for n in range(cycles):
         register = Signal(len(value), name=f"{name}_{n}", reset_less=True)
         m.d.sync += register.eq(value)

@@ -1,8 +1,9 @@
-"""Folded states of a circuit: the values that stored tuples bring, and the parts of the state that they are merged to.
+"""Folded states of a circuit: the values that stored tuples bring, and the parts of the state that they are folded to.
 
-A partner is *lifted* to the state that it makes alone, and states are merged: over the lanes of a read, over the reads
-of a pass, and over cores. So every part has a merge that depends neither on the order nor on the grouping, and the
-state before the first partner, which is the initial one, changes nothing that it is merged with.
+Where regions fold, a partner is *lifted* to the state that it makes alone, and states are merged: over the lanes of a
+read, over the reads of a pass, and over cores. So every part has a merge that depends neither on the order nor on the
+grouping, and the state before the first partner, which is the initial one, changes nothing that it is merged with.
+Where one unit folds in the order of arrival, it adds one partner after the other.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from splitjoin.hls.graph import Graph, Node, width_of
-from splitjoin.hls.pipeline import ScheduledGraph
+from splitjoin.hls.pipeline import ScheduledGraph, scheduled
 
-__all__ = ["FoldPart", "FoldValue", "StateSlot", "count_part", "empty_part", "extreme_part", "sum_part"]
+__all__ = ["NO_MERGE", "FoldPart", "FoldValue", "StateSlot", "added", "count_part", "empty_part", "extreme_part",
+           "scheduled_add", "sum_part"]
 
 
 @dataclass(frozen=True)
@@ -52,18 +54,38 @@ class FoldPart:
 
     ``values``: the numbers of the values that it folds; a partner for which one of them is NULL is passed over.
     ``lift``: the slots of a partner alone, from columns ``argument0`` … of stream s. ``merge``: the slots of two
-    states, in columns ``slot0`` … of streams r and s, within one cycle.
+    states, in columns ``slot0`` … of streams r and s, within one cycle. ``add``: the slots of a state, in columns
+    ``slot0`` … of stream r, with one more partner, in columns ``argument0`` … of stream s, where one unit folds in
+    order; ``lift`` and ``merge`` are empty then.
     """
 
     values: tuple[int, ...]
     slots: tuple[StateSlot, ...]
     lift: ScheduledGraph
     merge: Graph
+    add: ScheduledGraph | None = None
 
     @property
     def checked(self) -> bool:
         """True if a slot may leave its width."""
         return any(slot.checked for slot in self.slots)
+
+
+#: The ``lift`` and the ``merge`` of a part that has neither.
+NO_MERGE = ScheduledGraph(Graph((), ()), ()), Graph((), ())
+
+
+def scheduled_add(add: Graph, clock: float | None, interval: int | None = None) -> ScheduledGraph:
+    """``add`` of a part, for ``clock`` in MHz and an ``interval``; None for the least one that its state allows."""
+    reads = {n.name: at for at, n in enumerate(add.nodes) if n.kind == "input" and n.side == "r"}
+    writes = {at: add.outputs[int(name.removeprefix("slot"))] for name, at in reads.items()}
+    return scheduled(add, clock, interval=interval, writes=writes)
+
+
+def added(part: FoldPart) -> Graph:
+    """The program that adds a partner to a state, of a ``part`` with one slot, whose lift is a node."""
+    first, _, merge = part.merge.nodes
+    return Graph((first, part.lift.graph.nodes[0], merge), (2,))
 
 
 def _slot(low: int, high: int, init: int = 0) -> StateSlot:
@@ -79,8 +101,7 @@ def _part(values: tuple[int, ...], slot: StateSlot, lifted: Node, operation: str
 
 def empty_part() -> FoldPart:
     """A part without numbers: a state of it tells only whether there was a partner."""
-    nothing = Graph((), ())
-    return FoldPart((), (), ScheduledGraph(nothing, ()), nothing)
+    return FoldPart((), (), *NO_MERGE)
 
 
 def count_part(values: tuple[int, ...], most: int) -> FoldPart:

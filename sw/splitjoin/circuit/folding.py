@@ -1,9 +1,10 @@
 """The choice whether a circuit folds the aggregates of a query, and how: the values that S's tuples are stored with,
 and the parts of the state of each R probe.
 
-The circuit folds the partners that were stored before the R tuple. Those that come later are folded where the R tuple
-is stored, and the state leaves whole when it expires; or they are pairs, which the host adds to the state
-(`splitjoin.rows.aggregates.device_states`).
+Regions fold the partners that were stored before the R tuple. Those that come later are folded where the R tuple is
+stored, and the state leaves whole when it expires; or they are pairs, which the host adds to the state
+(`splitjoin.rows.aggregates.device_states`). What has no merge that regions could use is folded behind the gather trees,
+by one unit, in the order of arrival.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.errors import SplitJoinError, UnsupportedError
-from splitjoin.hls.graph import build_graph, width_of
+from splitjoin.hls.graph import Graph, build_graph, width_of
 from splitjoin.hls.pipeline import scheduled
 from splitjoin.lang.aggregate import Aggregate
 from splitjoin.lang.aggregate_functions import FoldTerm, Term
 from splitjoin.lang.eval.vector import Vector, evaluate
+from splitjoin.lang.fold import Fold
 from splitjoin.lang.ir import Expr, columns, text
 from splitjoin.lang.properties import denominator, may_be_null, value_range
 from splitjoin.lang.query import Query
@@ -28,7 +30,17 @@ from splitjoin.lang.types import Date, Duration, Timestamp, is_exact
 from splitjoin.plan.keys import Codes
 
 from .fold_bounds import StateBounds
-from .fold_parts import FoldPart, FoldValue, StateSlot, count_part, extreme_part, sum_part
+from .fold_parts import (
+    NO_MERGE,
+    FoldPart,
+    FoldValue,
+    StateSlot,
+    added,
+    count_part,
+    extreme_part,
+    scheduled_add,
+    sum_part,
+)
 from .parameters import CircuitParameters
 from .plan import CircuitPlan
 from .wire import ROW_BITS
@@ -53,7 +65,8 @@ class StoredValue:
 class FoldChoice:
     """Values and parts of states that a circuit folds. ``outputs``: for each aggregate of the query the numbers of its
     parts: one for each of its terms, or one for a user-defined one. ``whole``: partners that come later are folded too;
-    ``not_whole``: the reason why they are not, where that was tried.
+    ``not_whole``: the reason why they are not, where that was tried. ``in_order``: the reason why one unit folds all
+    parts in the order of arrival; empty where regions fold.
     """
 
     values: tuple[StoredValue, ...]
@@ -61,22 +74,25 @@ class FoldChoice:
     outputs: tuple[tuple[int, ...], ...]
     whole: bool = False
     not_whole: str = ""
+    in_order: str = ""
 
 
 def fold_choice(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
-                built: Sequence[Aggregate] = (), *, whole: bool = False) -> FoldChoice:
+                built: Sequence[Aggregate] = (), *, whole: bool = False, in_order: str = "") -> FoldChoice:
     """The choice for a circuit with ``parameters``, whose capacity is not None, and ``query``, whose condition has
     ``plan``.
 
     ``built``: the aggregates that an existing circuit was built for;
     their parts of a state come first, and those of ``query`` are looked up among them. ``whole``: states are to leave
-    whole. Raises `UnsupportedError`, with the reason, if pairs must leave.
+    whole. ``in_order``: one unit is to fold, for this reason. Raises `UnsupportedError`, with the reason, if pairs must
+    leave.
     """
-    check_folds(plan, parameters)
+    check_folds(plan, parameters, in_order=bool(in_order))
     assert parameters.capacity is not None
     stored = parameters.cores * parameters.capacity
-    found = _Choice(_most_partners(query, stored) if whole else stored, parameters.clock).of(query, built)
-    return replace(found, whole=whole)
+    made = (_OrderedChoice if in_order else _Choice)(_most_partners(query, stored) if whole else stored,
+                                                     parameters.clock)
+    return replace(made.of(query, built), whole=whole, in_order=in_order)
 
 
 def _most_partners(query: Query, stored: int) -> int:
@@ -87,13 +103,15 @@ def _most_partners(query: Query, stored: int) -> int:
     return int(2**ROW_BITS) - 1
 
 
-def check_folds(plan: CircuitPlan, parameters: CircuitParameters) -> None:
-    """Raise `UnsupportedError`, with the reason, if no circuit with ``parameters`` and ``plan`` folds."""
+def check_folds(plan: CircuitPlan, parameters: CircuitParameters, *, in_order: bool = False) -> None:
+    """Raise `UnsupportedError`, with the reason, if no circuit with ``parameters`` and ``plan`` folds; ``in_order``: by
+    a unit of its own.
+    """
     if parameters.fold == "never":
         raise UnsupportedError("fold is 'never'")
     if plan.residual is not None:
         raise UnsupportedError("the host verifies the pairs that the tests let through")
-    if plan.core.index:
+    if plan.core.index and not (in_order and parameters.fold == "always"):
         raise UnsupportedError(f"cores of kind {plan.core.kind} do not fold; core='scan' does")
     if not parameters.structure.folds:
         raise UnsupportedError(f"{parameters.structure.title} does not fold")
@@ -149,11 +167,14 @@ class _Choice:
                 outputs.append(self._aggregate(aggregate))
             except SplitJoinError as error:
                 raise UnsupportedError(f"{aggregate.text}: {error}") from error
-        parts, asked = tuple(self._parts.values()), tuple(outputs[len(built):])
+        parts, asked = self._made(), tuple(outputs[len(built):])
         # The columns of a query need not have the values for other aggregates that the circuit was built for.
         used = {n for output in asked for part in output for n in parts[part].values}
         values = tuple(v if n in used else replace(v, expr=None) for n, v in enumerate(self._values.values()))
         return FoldChoice(values, parts, asked)
+
+    def _made(self) -> tuple[FoldPart, ...]:
+        return tuple(self._parts.values())
 
     def _aggregate(self, aggregate: Aggregate) -> tuple[int, ...]:
         for e in aggregate.args:
@@ -193,26 +214,30 @@ class _Choice:
         fold = term.fold
         if fold.merge is None or fold.ordered:
             raise UnsupportedError(f"{fold.name} has no merge that does not depend on the order, and partners are "
-                                   f"spread over lanes and cores")
-        numbers = []
+                                 f"spread over lanes and cores")
+        numbers = self._arguments(term)
+        lift = scheduled(build_graph(fold.add, dict(zip((s.name for s in fold.slots), fold.init, strict=True)),
+                                     _argument_names(fold)), self._clock)
+        merge = build_graph(fold.merge, {}, _slot_names(fold))
+        cycles = scheduled(merge, self._clock).ahead
+        if cycles > 1:
+            raise UnsupportedError(f"a merge of {fold.name} takes {cycles} cycles at {self._clock:g} MHz, and a region "
+                                 f"merges in each; ask for a slower clock")
+        bounds = StateBounds(fold.slots, [lift.graph.nodes[n] for n in lift.graph.outputs], merge, self._stored)
+        slots = [StateSlot(slot.width.bits, slot.width.signed, slot.init, bounds.may_exceed(n))
+                 for n, slot in enumerate(fold.slots)]
+        return self._part((fold, numbers), FoldPart(numbers, tuple(slots), lift, merge))
+
+    def _arguments(self, term: FoldTerm) -> tuple[int, ...]:
+        """The numbers of the values that are the arguments of ``term``."""
+        fold, numbers = term.fold, []
         for argument, e in zip(fold.arguments, term.args, strict=True):
             if not is_exact(e.type):
                 raise UnsupportedError(f"circuits fold whole numbers and decimals, and {text(e)} is {e.type}")
             low, high = argument.width.range
             least, most = value_range(e)
             numbers.append(self._value(e, low, high, ranged=not low <= least <= most <= high))
-        lift = scheduled(build_graph(fold.add, dict(zip((s.name for s in fold.slots), fold.init, strict=True)),
-                                     {a.name: f"argument{n}" for n, a in enumerate(fold.arguments)}), self._clock)
-        names = {s.name: f"slot{n}" for n, s in enumerate(fold.slots)}
-        merge = build_graph(fold.merge, {}, names)
-        cycles = scheduled(merge, self._clock).ahead
-        if cycles > 1:
-            raise UnsupportedError(f"a merge of {fold.name} takes {cycles} cycles at {self._clock:g} MHz, and a region "
-                                   f"merges in each; ask for a slower clock")
-        bounds = StateBounds(fold.slots, [lift.graph.nodes[n] for n in lift.graph.outputs], merge, self._stored)
-        slots = [StateSlot(slot.width.bits, slot.width.signed, slot.init, bounds.may_exceed(n))
-                 for n, slot in enumerate(fold.slots)]
-        return self._part((fold, tuple(numbers)), FoldPart(tuple(numbers), tuple(slots), lift, merge))
+        return tuple(numbers)
 
     def _value(self, e: Expr, low: int, high: int, *, bits: int | None = None, ranged: bool = False) -> int:
         if bits is None:
@@ -227,3 +252,43 @@ class _Choice:
     def _part(self, key: Any, part: FoldPart) -> int:
         self._parts.setdefault(key, part)
         return list(self._parts).index(key)
+
+
+class _OrderedChoice(_Choice):
+    """Parts that one unit folds in the order of arrival, by their ``add``, all at one interval."""
+
+    def __init__(self, stored: int, clock: float | None):
+        super().__init__(stored, clock)
+        self._adds: list[Graph] = []  # of each part
+
+    def _made(self) -> tuple[FoldPart, ...]:
+        pairs = list(zip(self._parts.values(), self._adds, strict=True))
+        interval = max(scheduled_add(add, self._clock).interval for add in self._adds)
+        return tuple(replace(part, lift=NO_MERGE[0], merge=NO_MERGE[1], add=scheduled_add(add, self._clock, interval))
+                     for part, add in pairs)
+
+    def _fold(self, term: FoldTerm) -> int:
+        fold, numbers = term.fold, self._arguments(term)
+        add = build_graph(fold.add)
+        names = {"r": _slot_names(fold), "s": _argument_names(fold)}  # either may have the same names
+        add = replace(add, nodes=tuple(replace(n, name=names[n.side][n.name]) if n.kind == "input" else n
+                                       for n in add.nodes))
+        slots = []
+        for slot, number in zip(fold.slots, add.outputs, strict=True):
+            low, high = slot.width.range
+            fits = low <= add.nodes[number].low <= add.nodes[number].high <= high
+            slots.append(StateSlot(slot.width.bits, slot.width.signed, slot.init, not fits))
+        return self._part((fold, numbers), FoldPart(numbers, tuple(slots), *NO_MERGE), add)
+
+    def _part(self, key: Any, part: FoldPart, add: Graph | None = None) -> int:
+        if key not in self._parts:
+            self._adds.append(added(part) if add is None else add)
+        return super()._part(key, part)
+
+
+def _slot_names(fold: Fold) -> dict[str, str]:
+    return {s.name: f"slot{n}" for n, s in enumerate(fold.slots)}
+
+
+def _argument_names(fold: Fold) -> dict[str, str]:
+    return {a.name: f"argument{n}" for n, a in enumerate(fold.arguments)}

@@ -18,11 +18,11 @@ from .wire import ROW_BITS, Configuration, Record
 __all__ = ["DIGIT", "EMITTER_ITEMS", "LISTED", "LOOKED_UP", "MEMORY_LATENCY", "PASSES", "PROBE_GROUP", "QUOTA",
            "REGISTER_FANOUT", "REPORT_GROUP", "RESULT_QUEUE", "SEQUENCE_FIFO", "SORTED", "STORES",
            "TABLE_WRITE_CYCLES", "amount_bits", "comparisons", "credit_fifo_depth", "distance_bits", "group_bits",
-           "in_flight", "levels", "links", "list_depth", "order_bits", "outcome_latency", "position_bits",
+           "in_flight", "levels", "links", "list_depth", "log_depth", "order_bits", "outcome_latency", "position_bits",
            "probe_groups", "probes_inside",
            "queued_body", "register_tree_depth", "register_tree_size", "ring_rows", "root_ways",
            "sequence_depth", "sort_quota", "split", "stack_depth", "state_fifo_depth",
-           "state_levels", "stores", "tree_nodes", "waiting_tasks", "window_count_bits"]
+           "state_levels", "stores", "tree_nodes", "waiting_tasks", "window_count_bits", "window_rows"]
 
 # Trees and links.
 
@@ -160,7 +160,7 @@ def queued_body(config: Configuration, side: str) -> tuple[list[int], list[int],
     """
     other = other_side(side)
     stored = {*range((config.cores - 1).bit_length()),
-              *_places(config.body(side), config.keys(side), config.cells(side), config.payload(side))}
+              *_places(config.body(side), config.keys(side), config.cells(side), config.stored_values(side))}
     probing = set(_places(config.body(other), config.bounds(other), config.reach(other), config.brought(other)))
     return sorted(stored & probing), sorted(stored - probing), sorted(probing - stored)
 
@@ -198,6 +198,19 @@ def state_fifo_depth(config: Configuration) -> int:
     tuples expire, so all tuples of a full window must find room.
     """
     return max(4, 1 << (config.window_capacity - 1).bit_length())
+
+
+# Folds in order.
+
+
+def window_rows(config: Configuration) -> int:
+    """Rows of the memories of a window, a power of two: the states of R's tuples, and the values of S's."""
+    return max(2, 1 << (config.window_capacity - 1).bit_length())
+
+
+def log_depth(config: Configuration) -> int:
+    """Rows of the FIFO of operations between the input and the unit that folds in order, a power of two."""
+    return 1 << (sequence_depth(config) - 1).bit_length()
 
 
 # The ring of a region.

@@ -358,7 +358,7 @@ def too_large(config: Configuration) -> str:
 def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
                built: Sequence[Aggregate] = ()) -> FoldChoice:
     """The choice for a circuit with ``parameters`` and ``query``, whose condition has ``plan``. States leave whole
-    where they can; else `FoldChoice.not_whole` tells why not.
+    where they can; else `FoldChoice.not_whole` tells why not. Where regions cannot fold, one unit does in order.
 
     ``built``: the aggregates that an existing circuit was built for, as of `fold_choice`. Raises `UnsupportedError`,
     with the reason, if pairs must leave.
@@ -371,7 +371,10 @@ def folding_of(query: Query, plan: CircuitPlan, parameters: CircuitParameters,
             return fold_choice(query, plan, chosen, built, whole=True)
         except UnsupportedError as error:
             reason = str(error)
-    return replace(fold_choice(query, plan, chosen, built), not_whole=reason)
+    try:
+        return replace(fold_choice(query, plan, chosen, built), not_whole=reason)
+    except UnsupportedError as error:
+        return fold_choice(query, plan, chosen, built, whole=True, in_order=str(error))
 
 
 def sized(query: Query, parameters: CircuitParameters) -> CircuitParameters:

@@ -120,7 +120,8 @@ class Configuration(BuildParameters):
             without one. A probe holds its own keys for it.
         values: The values that S's tuples are stored with, beside their keys, to be folded.
         folds: The parts of the state that the partners of each R probe are folded to; empty for circuits whose pairs
-            leave. Pairs of S probes leave either way.
+            leave. Pairs of S probes leave either way, unless ``whole_states``. With an ``add``, one unit folds them in
+            the order of their arrival, behind the gather trees.
         first_hits: True if of the pairs of S probes only the first one of each tuple of R leaves. It demands folds.
         whole_states: True if partners that come after a tuple of R are folded too, so that no pairs leave, and states
             leave when R's tuples expire. It demands folds, without row ids as values and without ``first_hits``.
@@ -174,7 +175,11 @@ class Configuration(BuildParameters):
         check("tables", self.tables, not self.tables or any(wide is not None for wide in self.test_widths),
               "False for a condition without a test that is looked up, an equality or a band of constant width on keys "
               "of less than 64 bits")
-        check(f"folds with core {self.core}", len(self.folds), not self.folds or self.kind.folds,
+        intervals = {None if p.add is None else p.add.interval for p in self.folds}
+        check("the intervals of folds in order", intervals, len(intervals) <= 1, "one, or None for all")
+        check("whole_states of folds in order", self.whole_states, self.in_order is None or self.whole_states, "True")
+        in_order = self.in_order is not None
+        check(f"folds with core {self.core}", len(self.folds), not self.folds or self.kind.folds or in_order,
               "0, as it compares a probe with few candidates; give core='scan' to fold")
         check("architecture of a circuit that folds", self.architecture, not self.folds or self.structure.folds,
               "splitjoin")
@@ -303,9 +308,19 @@ class Configuration(BuildParameters):
             fields += [(f"wrong{n}", 1)] if value.ranged else []
         return Record(tuple(fields))
 
+    @property
+    def in_order(self) -> int | None:
+        """The cycles from one partner to the next of the unit that folds in order; None where regions fold."""
+        of = self.folds[0].add if self.folds else None
+        return None if of is None else of.interval
+
+    def stored_values(self, side: str) -> Record:
+        """The part of `payload` that cores store: all where they fold."""
+        return Record(()) if self.in_order else self.payload(side)
+
     def brought(self, side: str) -> Record:
-        """The values that a *probe of* stream ``side`` brings to be folded: those of S where states leave whole."""
-        return self.payload(side) if self.whole_states else Record(())
+        """The values that a *probe of* ``side`` brings a core to be folded: those of S where states leave whole."""
+        return self.stored_values(side) if self.whole_states else Record(())
 
     def body(self, side: str) -> Record:
         """A tuple of stream ``side`` on the link: its keys, its bounds but for those that are its keys, the fields for
@@ -391,8 +406,11 @@ class Configuration(BuildParameters):
                 lift = part["lift"]
                 lift["loop"] = (False,) * len(lift["cycles"])
                 del lift["interval"], lift["units"], lift["writes"]
-                for graph in (lift["graph"], part["merge"]):
+                in_order = [part["add"]["graph"]] if part["add"] else []
+                for graph in (lift["graph"], part["merge"], *in_order):
                     del graph["places"]  # lines of source
+                if not in_order:
+                    del part["add"]
         if not self.whole_states:  # it says nothing of other circuits
             del configuration["whole_states"]
         for name in ("queue", "fault_timeout"):  # they say nothing of a circuit without

@@ -11,7 +11,7 @@ from typing import Any
 from splitjoin.base.errors import SplitJoinError, UnsupportedError, plural
 from splitjoin.base.processors import processors
 from splitjoin.circuit.cost.circuit import cost_lines, family_name, resources_text
-from splitjoin.circuit.cost.folding import first_hits, folding_emitter, stored_states
+from splitjoin.circuit.cost.folding import first_hits, folding_emitter, ordered_folder, stored_states
 from splitjoin.circuit.cost.resources import check_family
 from splitjoin.circuit.deciding_pairs import check_decides, deciding_pairs
 from splitjoin.circuit.folding import FoldChoice
@@ -140,6 +140,13 @@ def _state(config: Configuration, family: str, kind: str, folding: FoldChoice | 
     items = config.beats + 1
     leave = f"which {'leaves' if config.state.width == 1 else 'leave'} in {items} {plural(items, 'item')} a tuple of R"
     bits = f"{config.state.width} {plural(config.state.width, 'bit')} of state"
+    if config.in_order:
+        assert folding is not None
+        cycles = f"a partner {'a cycle' if config.in_order == 1 else f'in {config.in_order} cycles'}"
+        yield (f"folded      in the circuit: the partners of a tuple of R in order of arrival, by one unit behind the "
+               f"gather trees, {cycles}, to {bits}, {leave} when it expires; not in the regions: {folding.in_order}")
+        yield f"folding     on {family_name(known)} {resources_text(ordered_folder(config, known), known)} in all"
+        return
     pairs = f"{config.lanes} × {config.probes} pairs a cycle in each region, to {bits}, {leave}"
     yield f"folded      in the circuit: {kind}; {bits}, {leave}" if kind else (
         f"folded      in the circuit: the partners of a tuple of R, {pairs} when it expires"

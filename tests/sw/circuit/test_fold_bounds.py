@@ -19,10 +19,15 @@ R = pa.schema([pa.field("x", pa.uint16(), nullable=False)])
 
 
 def folded(call: Any, capacity: int = 64) -> list[tuple[int, bool]]:
-    """Bits of each slot of the state, and whether the circuit checks it. Partners: up to 2 · ``capacity``."""
+    """Bits of each slot of the state, and whether the circuit checks it. Partners: up to 2 · ``capacity``. Raises what
+    keeps regions from folding.
+    """
     query = splitjoin.query(R, S, on="r.x <= s.p", window=f"ROWS {capacity}", how="left", aggregate={"a": call})
     parameters = CircuitParameters(cores=2, capacity=capacity)
-    part, = folding_of(query, plan_for(query, parameters), parameters).parts
+    choice = folding_of(query, plan_for(query, parameters), parameters)
+    if choice.in_order:
+        raise UnsupportedError(choice.in_order)
+    part, = choice.parts
     return [(slot.bits, slot.checked) for slot in part.slots]
 
 

@@ -142,8 +142,10 @@ def test_a_build_with_aggregates_makes_the_circuit_that_folds(tmp_path: Path, mo
     assert main([*given, "--core", "bucket", *folds]) == 0
     assert "gives all pairs, which the host folds or decides by: cores of kind bucket do not" in capsys.readouterr().err
     assert not Sidecar.read(tmp_path / "design.json").aggregates
-    assert main([*given, "--core", "bucket", *folds, "--fold", "always"]) == 1
-    assert "fold='always' needs a circuit that folds the aggregates, but: cores of kind" in capsys.readouterr().err
+    assert main([*given, "--core", "bucket", *folds, "--fold", "always"]) == 0
+    assert Sidecar.read(tmp_path / "design.json").aggregates == BUILT
+    assert main([*given, "--core", "scan", "--aggregate", "n=first(s.p)", "--fold", "always"]) == 1
+    assert "fold='always' needs a circuit that folds the aggregates, but: first(s.p)" in capsys.readouterr().err
     assert main([*given, "--core", "scan", "--how", "semi"]) == 0
     assert Sidecar.read(tmp_path / "design.json").query["how"] == "semi"
 

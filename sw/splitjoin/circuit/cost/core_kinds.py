@@ -36,9 +36,9 @@ class ScanCost(CoreCost):
     """The cost of cores that compare every stored tuple."""
 
     def parts(self, config: Configuration, side: str, family: Family, w: RegionWidths) -> dict[str, Resources]:
-        if config.folds and side == "s":
+        if config.folds and not config.in_order and side == "s":
             return {"scanner": _scanner(config, family, w), "folding": folding_emitter(config, family)}
-        if config.whole_states:
+        if config.whole_states and not config.in_order:
             return {"scanner": _scanner(config, family, w), "folding": stored_states(config, family)}
         first = {"first hits": first_hits(config, family)} if config.first_hits else {}
         return {"scanner": _scanner(config, family, w), **first, "emitter": emitter(config, family, w)}

@@ -1,6 +1,7 @@
 """Cost of the parts that fold in a circuit: the programs of aggregates, the output sides of both regions, the filter of
-first hits, and the trees of states (`splitjoin_hw.core.folder`, ``hw.core.stored_states``, ``hw.core.first_hits``,
-``hw.gather.state_tree``, ``hw.gather.turns``).
+first hits, the trees of states, and the unit that folds in order (`splitjoin_hw.core.folder`,
+``hw.core.stored_states``, ``hw.core.first_hits``, ``hw.gather.state_tree``, ``hw.gather.turns``,
+``hw.gather.ordered``).
 """
 
 from __future__ import annotations
@@ -12,13 +13,21 @@ from splitjoin.hls.graph import Graph
 from splitjoin.hls.pipeline import ScheduledGraph
 
 from ..fold_parts import FoldPart
-from ..geometry import MEMORY_LATENCY, outcome_latency, position_bits, ring_rows, state_fifo_depth, state_levels
+from ..geometry import (
+    MEMORY_LATENCY,
+    outcome_latency,
+    position_bits,
+    ring_rows,
+    state_fifo_depth,
+    state_levels,
+    window_rows,
+)
 from ..wire import ROW_BITS, Configuration
 from .elements import adder, control, counter, equal, fifo, gate, memory, mux
 from .resources import Family, Resources, inputs
 
-__all__ = ["first_hits", "folding_emitter", "graph_cost", "merge_cost", "pipeline_cost", "state_tree", "stored_states",
-           "whole_states"]
+__all__ = ["first_hits", "folding_emitter", "graph_cost", "merge_cost", "ordered_folder", "pipeline_cost",
+           "state_items", "state_tree", "stored_states", "whole_states"]
 
 
 def pipeline_cost(family: Family, pipeline: ScheduledGraph, *, alone: bool = False) -> Resources:
@@ -42,7 +51,7 @@ def _cost(family: Family, graph: Graph, cycles: tuple[int, ...] | None, alone: b
 
 
 #: LUT4 of control.
-_CONTROL = {"emitter": 16, "merger": 4, "items": 12, "stored": 24}
+_CONTROL = {"emitter": 16, "merger": 4, "items": 12, "stored": 24, "ordered": 40}
 
 
 def merge_cost(config: Configuration, family: Family) -> Resources:
@@ -186,11 +195,40 @@ def _tree(config: Configuration, lanes: int, family: Family) -> Resources:
     return cost
 
 
-def state_tree(config: Configuration, family: Family) -> tuple[Resources, Resources]:
-    """The cost of a merger of the tree of states, and of the part that makes items of states."""
-    bits = config.state.width
-    merger = merge_cost(config, family) + Resources(lut=control(family, _CONTROL["merger"]), ff=bits + 2)
+def state_tree(config: Configuration, family: Family) -> Resources:
+    """The cost of a merger of the tree of states."""
+    return merge_cost(config, family) + Resources(lut=control(family, _CONTROL["merger"]), ff=config.state.width + 2)
+
+
+def state_items(config: Configuration, family: Family) -> Resources:
+    """The cost of the part that makes items of states."""
     rest = 2 * ROW_BITS * config.beats + ROW_BITS
-    items = Resources(lut=rest + ROW_BITS + adder(family, ROW_BITS) + control(family, _CONTROL["items"]),
-                      ff=rest + ROW_BITS + 4 + config.beats.bit_length())
-    return merger, items
+    return Resources(lut=rest + ROW_BITS + adder(family, ROW_BITS) + control(family, _CONTROL["items"]),
+                     ff=rest + ROW_BITS + 4 + config.beats.bit_length())
+
+
+def ordered_folder(config: Configuration, family: Family) -> Resources:
+    """The cost of the unit that folds in the order of arrival."""
+    adds = [part.add for part in config.folds if part.add is not None]
+    rows, bits, payload, last = (window_rows(config), config.state.width, config.payload("s").width,
+                                 max(add.ahead for add in adds) - 1)
+    place = rows.bit_length()
+    cost = Resources()
+    for part, add in zip(config.folds, adds, strict=True):
+        # Without the last registers, which are those of the state.
+        made = _cost(family, add.graph, add.cycles, False)
+        cost += Resources(lut=made.lut, ff=max(0, made.ff - sum(slot.bits for slot in part.slots)), dsp=made.dsp)
+        for slot, number in zip(part.slots, add.graph.outputs, strict=True):
+            wait = last - add.cycles[number]
+            cost += Resources(lut=slot.checked * gate(family, max(1, add.graph.nodes[number].width - slot.bits + 1)),
+                              ff=wait * slot.bits)
+            if any(config.values[v].nullable for v in part.values):
+                cost += Resources(lut=slot.bits)
+    # The state, loaded, begun or made; values; the places of partners on their way, and of what has come and left.
+    cost += Resources(lut=3 * bits + payload + 3 * (place - 1), ff=bits + 2 * payload + (last + 3) * (place + 1))
+    cost += Resources(lut=adder(family, place, place, place) + equal(family, place) + gate(family, ROW_BITS)
+                      + 34 + control(family, _CONTROL["ordered"]), ff=3 * place + 12)
+    if config.time_bits:
+        cost += Resources(lut=adder(family, config.time_bits, config.time_bits), ff=config.time_bits)
+        cost += memory(family, config.time_bits, rows)
+    return cost + memory(family, bits, rows) + (memory(family, payload, rows) if payload else Resources())

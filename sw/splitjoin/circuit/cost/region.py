@@ -29,7 +29,7 @@ def region_cost(config: Configuration, side: str, family: Family) -> dict[str, R
 
 def _storage(config: Configuration, side: str, family: Family, w: RegionWidths) -> Resources:
     count = window_count_bits(config)  # remaining length of a ROWS window
-    width = config.keys(side).width + config.payload(side).width
+    width = config.keys(side).width + config.stored_values(side).width
     # Counters: tail, head, head's row, turn, probes. Adders: live tuples, row of an overflow, window, its remaining
     # length, and the pending readers of the slot at the tail.
     sums = (counter(family, w.position, w.position, w.row, w.index, ROW_BITS)

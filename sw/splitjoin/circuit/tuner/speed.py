@@ -10,6 +10,8 @@ __all__ = ["EXPIRY", "cycles_a_tuple", "input_cycles", "items_a_tuple", "latency
 
 #: Cycles from the expiry of one tuple to that of the next (`splitjoin_hw.core.storage`).
 EXPIRY = 4
+#: Cycles of the unit that folds in order (`splitjoin_hw.gather.ordered`) for a tuple, and for a state that leaves.
+_OPERATION, _LEAVING = 4, 4
 
 
 def input_cycles(config: Configuration, load: Workload) -> float:
@@ -21,9 +23,18 @@ def input_cycles(config: Configuration, load: Workload) -> float:
     result in a cycle, or two with inner stars, and the end of a probe in two.
     """
     expiry = EXPIRY / (2 * config.cores) if config.time_bits else 0.0
-    leaving = 0.0 if config.whole_states else load.matches / config.cores
+    leaving = 0.0 if config.whole_states and not config.in_order else load.matches / config.cores
     region = (leaving * (2 if load.single else 1) + 2) / 2
-    return max(CORE_SPEEDS[config.core].input_cycles(expiry), root_cycles(config, load), region)
+    root = _in_order(config, load) if config.in_order else root_cycles(config, load)
+    return max(CORE_SPEEDS[config.core].input_cycles(expiry), root, region)
+
+
+def _in_order(config: Configuration, load: Workload) -> float:
+    """Cycles a tuple of the unit that folds in order: for each partner, until these have been added, for the tuple
+    itself, and for the state of every second one.
+    """
+    last = max(part.add.ahead for part in config.folds if part.add is not None)
+    return load.matches * (config.in_order or 1) + min(load.matches, 1.0) * (last + 2) + _OPERATION + _LEAVING / 2
 
 
 def items_a_tuple(config: Configuration, matches: float, stars: float) -> float:

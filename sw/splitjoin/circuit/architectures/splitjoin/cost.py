@@ -9,7 +9,7 @@ from splitjoin.lang.schema import other_side
 
 from ...cost.circuit import PartCost
 from ...cost.elements import adder, control, counter, equal, fifo, gate, memory, mux
-from ...cost.folding import state_tree, whole_states
+from ...cost.folding import ordered_folder, state_items, state_tree, whole_states
 from ...cost.region import region_cost
 from ...cost.resources import Family, Resources
 from ...geometry import (
@@ -18,6 +18,7 @@ from ...geometry import (
     amount_bits,
     credit_fifo_depth,
     links,
+    log_depth,
     order_bits,
     position_bits,
     probes_inside,
@@ -79,7 +80,7 @@ def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
         # The register tree of the settings, and each core's report of tuples that did not fit.
         parts["settings on their way"] = PartCost(far, Resources(ff=_settings(config)))
         parts["reports on their way"] = PartCost(config.cores, Resources(ff=2 + 3 * ROW_BITS))
-    mergers = {inputs: count * (0 if config.whole_states else 1 if config.folds else 2)
+    mergers = {inputs: count * (2 if config.in_order or not config.folds else 0 if config.whole_states else 1)
                for inputs, count in tree_nodes(config.cores, config.fanin).items()}
     if root_ways(config.root_width) > 1:
         # Of each side the last merger is there twice, and each of its inputs is dealt out.
@@ -90,10 +91,16 @@ def _trees(config: Configuration, family: Family) -> dict[str, PartCost]:
         if count:
             parts[f"merger of {children}"] = PartCost(count, merger_cost(config, children, family))
     if config.folds:
-        merger, items = state_tree(config, family)
-        parts["merger of states"] = PartCost(config.cores - 1, merger)
-        parts["items of states"] = PartCost(1, items)
-    if config.whole_states:
+        parts["items of states"] = PartCost(1, state_items(config, family))
+    if config.folds and not config.in_order:
+        parts["merger of states"] = PartCost(config.cores - 1, state_tree(config, family))
+    if config.in_order:
+        log = 3 + config.time_bits + config.payload("s").width
+        parts["unit that folds in order"] = PartCost(1, ordered_folder(config, family))
+        parts["queue of operations"] = PartCost(1, _block_queue(log, family, log_depth(config)))
+        if config.queue:
+            parts["queue of results"] = PartCost(2, _block_queue(_RESULT, family))
+    elif config.whole_states:
         merger, whole = whole_states(config, family)
         parts["merger of stored tuples' states"] = PartCost(config.cores - 1, merger)
         parts["states that wait"] = PartCost(1, whole)
@@ -219,11 +226,11 @@ def _root(config: Configuration, family: Family, sequence: Resources) -> dict[st
 _RESULT = 2 + 2 * ROW_BITS
 
 
-def _block_queue(width: int, family: Family) -> Resources:
-    """The cost of a `splitjoin_hw.network.block_fifo.BlockFifo` of `RESULT_QUEUE` rows."""
-    bits = (RESULT_QUEUE - 1).bit_length()
+def _block_queue(width: int, family: Family, depth: int = RESULT_QUEUE) -> Resources:
+    """The cost of a `splitjoin_hw.network.block_fifo.BlockFifo` of ``depth`` rows."""
+    bits = (depth - 1).bit_length()
     # Head, tail and level; the items that were read and have not left, and flags.
-    return memory(family, width, RESULT_QUEUE) + fifo(family, width, 16) + Resources(
+    return memory(family, width, depth) + fifo(family, width, 16) + Resources(
         lut=counter(family, bits + 1, bits + 1) + adder(family, bits + 1, 5) + equal(family, bits + 1) + 8,
         ff=3 * bits + 13)
 
