@@ -182,7 +182,7 @@ class _Choice:
             if mixed:
                 raise UnsupportedError(f"a circuit folds values of stored tuples, and r.{mixed[0].name} is not one")
         terms = aggregate.terms
-        if not terms:
+        if not terms or not all(term.slides for term in terms):
             raise UnsupportedError(f"{aggregate.function} of {aggregate.args[0].type} is not folded in circuits")
         if any(t.kind in ("first", "last", "distinct") or (t.kind != "fold" and len(t.arguments) > 1) for t in terms):
             raise UnsupportedError(f"{aggregate.function} is not folded in circuits")

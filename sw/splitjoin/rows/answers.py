@@ -101,20 +101,19 @@ def pairs_device(query: Query, device: Device) -> Device:
     return device.of_pairs if states_leave(query, device) is None else host()
 
 
-def rows_at_once(query: Query, device: Device, incoming: Arrivals, room: int, tell: Tell = untold
+def rows_at_once(query: Query, device: Device, incoming: Arrivals, room: int, gather: Gather, tell: Tell = untold
                  ) -> tuple[TableRows, TableAnswer] | None:
     """The rows of ``query`` over ``incoming``, which are whole tables, where ``device`` finds at once what decides
-    them, and that; None where a session must run, or folds without pairs. ``room``, ``tell``: as of
-    `Device.join_tables`.
+    them, and that; None where a session must run. ``room``, ``tell``: as of `Device.join_tables`; ``gather``
+    gets columns by row id.
     """
-    timed = query.window_r.length is not None or query.window_s.length is not None
-    # Without windows of time, sorting both tables once takes half as long as a state for each key.
-    if query.aggregates and timed and interval_engine(query, device):
+    # Engines that fold without pairs have what ranges do not tell, such as aggregates of the user's.
+    if not all(a.reads_ranges for a in query.aggregates) and interval_engine(query, device):
         return None
     found = device.join_tables(query, incoming, room, tell)
     match found:
         case TableFolds(bases=bases):
-            return TableRows(bases, np.broadcast_to(np.int64(-1), len(bases)), folded_values(query, found),
+            return TableRows(bases, np.broadcast_to(np.int64(-1), len(bases)), folded_values(query, found, gather),
                              lambda: _base_items(bases)), found
         case TableMatches():
             return matched_rows(query, incoming, found), found

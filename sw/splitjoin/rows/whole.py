@@ -111,7 +111,7 @@ class WholeRows:
             return None
         room = self._most_pairs
         found = rows_at_once(query, self.device, incoming, room if self.room is None else min(room, self.room),
-                             self.tell)
+                             self._gather, self.tell)
         if found is not None:
             rows, answer = found
             self.facts = {"plan": answer.plan, "counters": answer.counters}

@@ -26,9 +26,10 @@ from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
 from ..device import TableNeighbours, TablePairs
+from ..range_terms import extremes
 from ..whole_times import decided_by_times, distances, float_of_code
 from .condition import Bounds, Condition
-from .key_groups import Groups, PartnerSearch, Pyramid, least, least_code
+from .key_groups import Groups, PartnerSearch, Pyramid, least_code
 from .key_ranges import ranges_by_row
 from .pair_order import PairOrder, place
 from .table_job import TableAlgorithm
@@ -197,9 +198,9 @@ def _within_one(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, 
     keys, low, high = bounds.keys, bounds.low, bounds.high
     if groups.is_one and len(keys) and len(low) and (end := groups.one_end(keys, low, high)):
         rises = end == "low"
-        extremes = np.maximum.accumulate(keys) if rises else ~np.minimum.accumulate(
+        reached = np.maximum.accumulate(keys) if rises else ~np.minimum.accumulate(
             np.where(keys < least_code(low, high, work), np.uint64(2**64 - 1), keys))
-        return _beyond(kind, incoming, extremes, low, high, work, rises=rises)
+        return _beyond(kind, incoming, reached, low, high, work, rises=rises)
     ranges = ranges_by_row(groups, "s", keys, low, high, work)
     some, tried = ranges.end > ranges.start, ranges.pairs
     how = "by the first partner of each run of sorted keys"
@@ -210,7 +211,7 @@ def _within_one(kind: Kind, incoming: Arrivals, bounds: Bounds, groups: Groups, 
         work.map(lambda mine: loops["least_rows"](ranges.order, ranges.start[mine], ranges.end[mine], first[mine]),
                  work.slices(len(low)))
     else:
-        first = least(ranges.order, ranges.start, ranges.end, work)
+        first = extremes(ranges.order, ranges.start, ranges.end, work)
     return Partners(np.where(some, first, -1), how, int(np.count_nonzero(some)))
 
 

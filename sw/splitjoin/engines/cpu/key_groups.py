@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from splitjoin.plan.keys import Codes
 
+from ..range_terms import exponents
 from ..slices import Slices
 from ..sorting import counts_below, dense_ranks, stable_order
 from .table_work import Work, plain_work
 
-__all__ = ["Groups", "PartnerSearch", "Pyramid", "least", "least_code"]
+__all__ = ["Groups", "PartnerSearch", "Pyramid", "least_code"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -226,36 +227,6 @@ def _numbered(keys_r: Codes, keys_s: Codes, part_r: Mask, part_s: Mask) -> tuple
     return np.where(known[r] & (r >= 0), r, -1), s, count
 
 
-def least(values: npt.NDArray[Any], start: Rows, end: Rows, work: Slices) -> npt.NDArray[Any]:
-    """The least of ``values`` from each ``start`` to before each ``end``; 0 where that is none.
-
-    Two runs of a power of two of values cover a range; these are made power by power, so memory stays that of values.
-    """
-    found = np.zeros(len(start), values.dtype)
-    powers = _exponents(end - start)
-    runs, power = values, 0
-    by_power = np.argsort(powers, kind="stable")
-    cuts = np.searchsorted(powers[by_power], np.arange(powers.max(initial=0) + 2))
-    for power in range(powers.max(initial=0) + 1):
-        mine = by_power[cuts[power]:cuts[power + 1]]
-
-        def find(some: slice, runs: npt.NDArray[Any] = runs, mine: Rows = mine, step: int = 1 << power) -> None:
-            of = mine[some]
-            of = of[end[of] > start[of]]
-            found[of] = np.minimum(runs[start[of]], runs[end[of] - step])
-
-        work.each(len(mine), find)
-        if len(runs) > 1 << power:
-            runs = _longer(runs, 1 << power, work)
-    return found
-
-
-def _longer(runs: npt.NDArray[Any], step: int, work: Slices) -> npt.NDArray[Any]:
-    """The least of each of ``runs`` and the one that is ``step`` behind it."""
-    return work.made(len(runs) - step, runs.dtype, lambda mine: np.minimum(
-        runs[mine], runs[mine.start + step:mine.stop + step]))
-
-
 class Pyramid:
     """The least and the greatest key of every aligned run of 1, 2, 4, … ``keys`` (n,): level after level."""
 
@@ -297,8 +268,8 @@ class PartnerSearch:
         start, end, most = start[who], end[who], np.zeros(len(who), np.int64)
         while len(who):
             near = end if last else start  # runs are aligned to their length
-            level = np.minimum(most, _exponents(end - start))
-            level = np.where(near == 0, level, np.minimum(level, _exponents(near & -near)))
+            level = np.minimum(most, exponents(end - start))
+            level = np.where(near == 0, level, np.minimum(level, exponents(near & -near)))
             run = (near >> level) - int(last)
             passes = np.ones(len(who), np.bool_)
             if self._bounds:
@@ -319,8 +290,3 @@ class PartnerSearch:
             left[hits] = False
             who, start, end, most = who[left], start[left], end[left], most[left]
         return found
-
-
-def _exponents(numbers: Rows) -> Rows:
-    """The exponent of the greatest power of two that is not above each number, 0 for numbers below 1."""
-    return np.maximum(np.frexp(numbers.astype(np.float64))[1].astype(np.int64) - 1, 0)

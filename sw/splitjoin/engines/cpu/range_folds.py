@@ -1,149 +1,194 @@
-"""Aggregates over whole tables by ranges of sorted keys: counts, exact sums and extremes in O(n log n), without pairs.
+"""Aggregates over whole tables by ranges of rows in an order, in O(n log n), without pairs.
 
-Where a condition without a window is one inequality or band, with or without equalities, the partners of a tuple of R
-are one range of S sorted by its keys. A count is the length of the range, a sum a difference of two prefix sums, and an
-extreme the extreme of two overlapping runs.
+Where a condition is equalities, and one inequality or band or a window, the partners of a tuple of R are one range of S
+in the order of its groups of equal keys, and within them of one key or of arrival. `RangeTerms` folds such ranges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector, evaluate, joined_halves
-from splitjoin.lang.query import Query
+from splitjoin.plan.keys import Codes
 
-from ..arrival import Arrivals
 from ..device import TableFolds
-from ..slices import Slices
-from .condition import Condition
+from ..range_terms import RangeTerms
+from .condition import Bounds
 from .hash_join import KeyGroups, groups_of, terms_of
-from .key_groups import least
-from .key_ranges import ranges_by_row
-from .table_job import TableAlgorithm
+from .key_groups import Groups
+from .key_ranges import Ranges, ranges_by_row
+from .table_job import TableAlgorithm, TableJob
 from .table_work import Work, aligned
 
 __all__ = ["RangeFold"]
 
 Ints = npt.NDArray[np.int64]
+_SIGN = np.uint64(1 << 63)
+#: Kinds of terms of whole numbers of which one pass makes the total of each key.
+_TOTALS = {"rows", "count", "sum", "least", "greatest"}
 
 
+@dataclass(frozen=True)
+class _Partners:
+    """Ranges of S for tuples of R, or for ``groups`` of them, and how they were found in words. ``by_arrival``: True
+    if the row ids of each range rise.
+    """
 
-#: How rows are found, in words, the tuples of R that they are of, (n,), and the values of each term.
-_Folded = tuple[str, Ints, Mapping[Term, "_Fold | _GroupFold"]]
+    how: str
+    ranges: Ranges
+    by_arrival: bool
 
 
 class RangeFold(TableAlgorithm):
-    """The terms of aggregates by a total for each key, or by ranges of sorted keys."""
+    """The terms of aggregates by ranges of sorted rows, or by a total for each key."""
 
     name = "range aggregation"
     shapes = ("aggregates",)
 
     @cached_property
-    def _folded(self) -> _Folded | None:
-        """None where the condition, the window or an aggregate needs pairs."""
-        job, query = self.job, self.job.query
-        if not all(a.reads_ranges for a in query.aggregates) or not job.visible.hold_all:
+    def _totals(self) -> tuple[KeyGroups, Mapping[Term, Vector | None]] | None:
+        """Groups of equal keys, and the values of each term, where a total of each group decides."""
+        job, terms = self.job, [term for a in self.job.query.aggregates for term in a.terms]
+        if not job.visible.hold_all or not all(a.reads_ranges for a in job.query.aggregates) or not all(
+                term.kind in _TOTALS and term.value in (None, term.of) for term in terms):
             return None
-        # Floats and numbers beyond 64 bits are left to pairs: a sum of floats is rounded once, at its end.
-        terms = [term for a in query.aggregates for term in a.terms]
-        columns = {term.of: evaluate(term.of, job.incoming.s) for term in terms if term.of is not None}
-        whole = {term.of for term in terms if term.of is not None and term.kind != "count"}
-        if any(columns[e].values.dtype != np.int64 for e in whole):
+        equal = terms_of(job.query.predicate)
+        if equal is None or equal[1] is not None:
             return None
-        asked = {term: None if term.of is None else columns[term.of] for term in terms}
-        return _by_groups(query, job.incoming, asked, job.work) or _by_order(query, job.incoming, asked, job.work)
+        values = {term: None if term.of is None else evaluate(term.of, job.incoming.s) for term in terms}
+        if any(v is not None and v.values.dtype != np.int64 and term.kind != "count" for term, v in values.items()):
+            return None
+        groups = groups_of(equal[0], job.incoming, None, job.work)
+        return None if groups is None else (groups, values)
+
+    @cached_property
+    def _found(self) -> _Partners | None:
+        """None where the partners of a tuple of R are not one range."""
+        job = self.job
+        condition, visible, work = job.condition, job.visible, job.work
+        bounds = condition.bounds("s")
+        if not condition.decided or len(bounds) > 1:
+            return None
+        start, end = (None, None) if visible.hold_all else (visible.start, visible.end)
+        if bounds and (arrival := _in_order_of_arrival(bounds[0], work)) is not None:
+            start = arrival[0] if start is None else np.maximum(start, arrival[0])
+            end = arrival[1] if end is None else np.minimum(end, arrival[1])
+        elif bounds:
+            if start is not None:
+                return None
+            ranges = ranges_by_row(condition.groups(), "s", bounds[0].keys, bounds[0].low, bounds[0].high, work)
+            return _Partners("ranges of sorted keys", ranges, by_arrival=False)
+        how = "ranges of rows by arrival" if start is not None else "equal keys"
+        return _Partners(how, _by_group(condition.groups(), start, end, job), by_arrival=True)
 
     @property
     def suits(self) -> bool:
-        return self._folded is not None
+        return self._totals is not None or self._found is not None
 
     @property
     def explain(self) -> str:
-        assert self._folded is not None
-        return self._folded[0]
+        how = "totals of equal keys" if self._totals is not None else self._found.how if self._found else ""
+        return f"rows without pairs, by {how}"
 
     def run(self) -> TableFolds:
-        assert self._folded is not None
-        plan, bases, folds = self._folded
-        job = self.job
+        job, rows, plan = self.job, len(self.job.incoming.r), self.explain
         job.work.begin(plan)
-        counters = job.counters(len(bases), 0)
+        is_inner, work, every = job.query.kind.is_inner, job.work, np.arange(rows)
+        if self._totals is not None:
+            groups, values = self._totals
+            counts = _GroupFold("count", None, groups, work)
+            bases = work.where(rows, lambda mine: counts.counts(mine) > 0) if is_inner else every
+            folds = {term: counts if v is None else _GroupFold(term.kind, v, groups, work)
+                     for term, v in values.items()}
+            return self._answer(plan, bases, counts.counts(bases), lambda term, mine: folds[term].of(mine, bases),
+                                lambda mine: np.empty(0, np.int64))
+        assert self._found is not None
+        found, order = self._found, self._found.ranges.order
+        start, end = found.ranges.start, found.ranges.end
+        # Base tuples are decided in their order; those without partners are no rows of an inner join.
+        bases = work.where(rows, lambda mine: end[mine] > start[mine]) if is_inner else every
+        if len(bases) < rows:
+            start, end = work.taken(start, bases), work.taken(end, bases)
+        end = np.maximum(start, end)
+        del self.__dict__["_found"], job.__dict__["condition"]  # before the terms take as much memory
+        table = job.incoming.s
+        terms = RangeTerms(order, start, end, lambda e: evaluate(e, table), by_arrival=found.by_arrival, work=work)
+        folded = {term: terms.fold(term) for a in job.query.aggregates if a.reads_ranges for term in a.terms}
+
+        def partners(mine: slice) -> Ints:
+            lengths = end[mine] - start[mine]
+            before = np.cumsum(lengths) - lengths
+            rows: Ints = order[np.arange(int(lengths.sum())) + np.repeat(start[mine] - before, lengths)]
+            if not found.by_arrival:
+                rows = rows[np.lexsort((rows, np.repeat(np.arange(len(lengths)), lengths)))]
+            return rows
+
+        return self._answer(plan, bases, end - start, lambda term, mine: _part(folded[term], mine), partners)
+
+    def _answer(self, plan: str, bases: Ints, lengths: Ints, term: Callable[[Term, slice], Vector],
+                partners: Callable[[slice], Ints]) -> TableFolds:
+        counters = self.job.counters(len(bases), 0)
         del counters["matches"]
-        return TableFolds(bases, lambda term, mine: folds[term].of(mine, bases), plan=plan, work=job.work,
-                          counters=counters)
+        return TableFolds(bases, lengths, term, partners, plan=plan, work=self.job.work, counters=counters)
 
 
-def _by_groups(query: Query, incoming: Arrivals, asked: Mapping[Term, Vector | None], work: Work) -> _Folded | None:
-    """By a total for each key, if the condition is equalities of numbers alone."""
-    terms = terms_of(query.predicate)
-    groups = None if terms is None or terms[1] is not None else groups_of(terms[0], incoming, None, work)
-    if groups is None:
-        return None
-    rows = _GroupFold("count", None, groups, work)
-    bases = np.arange(len(incoming.r))
-    if query.kind.is_inner:  # those without partners are no rows
-        bases = work.where(len(bases), lambda mine: rows.counts(mine) > 0)
-    folds = {term: rows if vector is None else _GroupFold(term.kind, vector, groups, work)
-             for term, vector in asked.items()}
-    return "rows without pairs, by totals of equal keys", bases, folds
-
-
-def _by_order(query: Query, incoming: Arrivals, asked: Mapping[Term, Vector | None], work: Work) -> _Folded | None:
-    """By ranges of sorted keys."""
-    condition, rows = Condition(query, incoming, work), len(incoming.r)
-    bounds = condition.bounds("s")
-    if not condition.decided or len(bounds) > 1:
-        return None
-    groups = condition.groups()
-    every = np.zeros(len(incoming.s), np.uint64), *2 * [np.zeros(rows, np.uint64)]
-    keys, low, high = (bounds[0].keys, bounds[0].low, bounds[0].high) if bounds else every
-    ranges = ranges_by_row(groups, "s", keys, low, high, work)
-    order, start, end = ranges.order, ranges.start, ranges.end
-    del condition, bounds, groups, every, ranges, keys, low, high  # before the terms take as much memory
-    # Base tuples are decided in their order; those without partners are no rows of an inner join.
-    bases = work.where(rows, lambda mine: end[mine] > start[mine]) if query.kind.is_inner else np.arange(rows)
-    if len(bases) < rows:
-        start, end = work.taken(start, bases), work.taken(end, bases)
-    return "rows without pairs, by ranges of sorted keys", bases, {
-        term: _Fold(term, vector, order, start, end, work) for term, vector in asked.items()}
-
-
-class _Fold:
-    """``term`` over the positions of ``order`` from each ``start`` to before each ``end``; ``vector``: its values for
-    S, None of a count of rows.
+def _in_order_of_arrival(bounds: Bounds, work: Work) -> tuple[Ints, Ints] | None:
+    """The row ids of S from which on, and before which, each tuple of R has its partners, where the keys of S rise, and
+    those of R's bounds too, as those of times do.
     """
+    def rise(codes: Codes) -> bool:
+        return work.every(len(codes), lambda mine: bool(
+            (codes[mine.start + 1:mine.stop + 1] >= codes[mine][:len(codes) - mine.start - 1]).all()))
 
-    def __init__(self, term: Term, vector: Vector | None, order: Ints, start: Ints, end: Ints, work: Slices):
-        self._kind, self._denominator = term.kind if vector is not None else "count", 1
-        if vector is not None:
-            self._denominator, values, valid = vector.denominator, vector.values, vector.valid
-            if not work.every(len(valid), lambda mine: bool(valid[mine].all())):  # NULL is passed over
-                before = _sums(len(order), lambda mine: valid[order[mine]], work)
-                start, end, order = work.taken(before, start), work.taken(before, end), order[valid[order]]
-            if term.kind == "sum":
-                self._low = _sums(len(order), lambda mine: values[order[mine]] & 0xFFFF_FFFF, work)
-                self._high = _sums(len(order), lambda mine: values[order[mine]] >> 32, work)
-            elif term.kind != "count":
-                sign = 0 if term.kind == "least" else -1  # the greatest is the least of all complements
-                ordered = work.made(len(order), np.int64, lambda mine: values[order[mine]] ^ sign)
-                self._found = least(ordered, start, end, work) ^ sign
-        self._start, self._end = start, end
+    keys, low, high = bounds.keys, bounds.low, bounds.high
+    if len(keys) and keys[0] and not keys[-1]:  # the last ones have a key that no tuple of R can meet, or none
+        last = int(np.argmax(keys == 0))
+        if keys[last:].any() or (len(low) and not low[0]):
+            return None
+        keys = keys[:last]
+    empty = low > high
+    if empty.any():
+        before = np.maximum.accumulate(np.where(empty, int(np.argmin(empty)), np.arange(len(low))))
+        low, high = low[before], high[before]
+    if not (rise(keys) and rise(low) and rise(high)):
+        return None
+    codes, start, end = ((of ^ _SIGN).view(np.int64) for of in (keys, low, high))
+    start, end = work.counts_below(codes, start), work.counts_below(codes, end, equal=True)
+    return start, np.where(empty, start, end) if empty.any() else end
 
-    def of(self, mine: slice, _bases: Ints) -> Vector:
-        """The values of some of the ranges."""
-        start, end = self._start[mine], self._end[mine]
-        counts = end - start
-        if self._kind == "count":
-            return Vector(counts, np.ones(len(counts), np.bool_))
-        found = self._found[mine] if self._kind != "sum" else joined_halves(
-            self._low[end] - self._low[start], self._high[end] - self._high[start])
-        return Vector(found, counts > 0, self._denominator)
+
+def _by_group(groups: Groups, start: Ints | None, end: Ints | None, job: TableJob) -> Ranges:
+    """For each tuple of R the range of its group from row id ``start`` of S to before ``end``, which both rise; None
+    for all rows.
+    """
+    rows, stored, work = len(job.incoming.r), len(job.incoming.s), job.work
+    if groups.is_one:
+        first = np.zeros(rows, np.int64) if start is None else start
+        return Ranges(np.arange(stored), first, np.full(rows, stored) if end is None else end)
+    of_r, of_s = groups.of("r"), groups.of("s")
+    begins = np.zeros(groups.count + 1, np.int64)
+    np.cumsum(np.bincount(of_s + 1, minlength=groups.count + 1)[1:], out=begins[1:])
+    order, ends = np.empty(int(begins[-1]), np.int64), begins[:-1].copy()
+    work.loops["order_groups"](of_s, ends, order)
+
+    def places(upto: Ints | None, every: Ints) -> Ints:
+        if upto is None:
+            return work.made(rows, np.int64, lambda mine: np.where(of_r[mine] >= 0, every[of_r[mine]], 0))
+        found = np.empty(rows, np.int64)
+        work.loops["places_in_groups"](upto, of_r, of_s, begins[:-1].copy(), found)
+        return found
+
+    return Ranges(order, places(start, begins), places(end, ends))
+
+
+def _part(v: Vector, mine: slice) -> Vector:
+    return Vector(v.values[mine], v.valid[mine], v.denominator)
 
 
 class _GroupFold:
@@ -193,20 +238,3 @@ class _GroupFold:
         found = joined_halves(self._found[0][numbers], self._found[1][numbers]) if self._kind == "sum" else (
             self._found[0][numbers])
         return Vector(found, counts > 0, self._denominator)
-
-
-def _sums(rows: int, values: Callable[[slice], npt.NDArray[Any]], work: Slices) -> Ints:
-    """Prefix sums, int64 (rows + 1,): the sum of the values before each row, and last the sum of all. ``values`` gives
-    those of a slice of the rows.
-    """
-    found = np.zeros(rows + 1, np.int64)
-    slices = work.slices(rows)
-    totals = work.map(lambda mine: int(np.cumsum(values(mine), out=found[mine.start + 1:mine.stop + 1])[-1:].sum()),
-                      slices)
-    before = np.cumsum([0, *totals])
-
-    def move(n: int) -> None:
-        found[slices[n].start + 1:slices[n].stop + 1] += before[n]
-
-    work.map(move, range(1, len(slices)))
-    return found

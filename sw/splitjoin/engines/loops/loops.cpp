@@ -6,6 +6,7 @@
 #include "gather.hpp"
 #include "index.hpp"
 #include "one_call.hpp"
+#include "ranges.hpp"
 #include "streams.hpp"
 #include "sums.hpp"
 #include "times.hpp"
@@ -26,7 +27,10 @@ constexpr Entry entries[] = {
     SPLITJOIN_LOOP(count_in_order), SPLITJOIN_LOOP(pairs_in_order), SPLITJOIN_LOOP(pairs_in_time),
     SPLITJOIN_LOOP(group_sums), SPLITJOIN_LOOP(merged_counts), SPLITJOIN_LOOP(merge_positions),
     SPLITJOIN_LOOP(last_of_group), SPLITJOIN_LOOP(first_of_group), SPLITJOIN_LOOP(note_rows), SPLITJOIN_LOOP(nearer),
-    SPLITJOIN_LOOP(drop_far), SPLITJOIN_LOOP(float_sums), SPLITJOIN_LOOP(merge_times), SPLITJOIN_LOOP(find_places),
+    SPLITJOIN_LOOP(drop_far), SPLITJOIN_LOOP(float_extent), SPLITJOIN_LOOP(float_prefixes),
+    SPLITJOIN_LOOP(range_float_sums), SPLITJOIN_LOOP(range_deviations), SPLITJOIN_LOOP(order_groups),
+    SPLITJOIN_LOOP(places_in_groups), SPLITJOIN_LOOP(wavelet_levels), SPLITJOIN_LOOP(wavelet_select),
+    SPLITJOIN_LOOP(range_frequencies), SPLITJOIN_LOOP(merge_times), SPLITJOIN_LOOP(find_places),
     SPLITJOIN_LOOP(spread_arrivals), SPLITJOIN_LOOP(note_items), SPLITJOIN_LOOP(write_rows),
     SPLITJOIN_LOOP(take_rows<uint8_t>), SPLITJOIN_LOOP(take_rows<uint16_t>), SPLITJOIN_LOOP(take_rows<uint32_t>),
     SPLITJOIN_LOOP(take_rows<uint64_t>), 

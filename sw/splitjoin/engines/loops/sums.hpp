@@ -1,4 +1,4 @@
-// Exact sums of floats, rounded once.
+// Exact sums of floats, rounded once: as whole numbers in fixed point, which may be subtracted.
 #pragma once
 
 #include "loop.hpp"
@@ -7,73 +7,205 @@ namespace splitjoin {
 
 using Floats = Array<const double>;
 using FloatsOut = Array<double>;
+using Wide = unsigned __int128;
 
-inline bool is_finite(double x) { return x - x == 0.0; }
+// The most words of a sum: doubles have 2,098 bits, their squares twice as many, and products with counts some more.
+constexpr int64_t most_words = 72;
 
-// A sum as doubles that do not overlap, by increasing magnitude (Shewchuk, Adaptive Precision Floating-Point
-// Arithmetic, 1997, GROW-EXPANSION).
-struct Expansion {
-    // More than there can be: 2,098 bits lie between the smallest and the largest double.
-    double partials[2200];
-    int64_t size = 0;
+// A finite double as a whole number of 53 bits, times 2^exponent. Infinities and NaN have exponent `not_finite`.
+constexpr int64_t not_finite = 2047 - 1075;
+struct Parts {
+    uint64_t mantissa;
+    int64_t exponent;
+    bool negative;
 
-    // Returns false if the sum is too large.
-    bool add(double x) {
-        int64_t kept = 0;
-        for (int64_t j = 0; j < size; j++) {
-            double y = partials[j];
-            if (__builtin_fabs(x) < __builtin_fabs(y)) {
-                const double smaller = x;
-                x = y;
-                y = smaller;
-            }
-            const double high = x + y, low = y - (high - x);
-            if (low != 0.0) partials[kept++] = low;
-            x = high;
-        }
-        const bool fits = is_finite(x);
-        if (fits && x != 0.0) partials[kept++] = x;
-        size = kept;
-        return fits;
-    }
-
-    // The sum to the nearest double, ties to even: from the greatest on. Forgets the sum.
-    double rounded() {
-        double total = 0.0, low = 0.0;
-        while (size > 0 && low == 0.0) {
-            const double x = total, y = partials[--size];
-            total = x + y;
-            low = y - (total - x);
-        }
-        // Half-way cases round by the sign of what is left.
-        if (size > 0 && ((low < 0.0 && partials[size - 1] < 0.0) || (low > 0.0 && partials[size - 1] > 0.0))) {
-            const double twice = low * 2.0, next = total + twice;
-            if (twice == next - total) total = next;
-        }
-        size = 0;
-        return total;
+    explicit Parts(double x) {
+        uint64_t bits;
+        __builtin_memcpy(&bits, &x, sizeof bits);
+        const int64_t field = bits >> 52 & 0x7FF;
+        mantissa = (bits & ((uint64_t{1} << 52) - 1)) | (field ? uint64_t{1} << 52 : 0);
+        exponent = (field ? field : 1) - 1075;
+        negative = bits >> 63;
     }
 };
 
-// The sum of each group of `values`, which lie one after the other, of `lengths`; and in `overflowed` 1 where it, or a
-// part of it, is too large. NaN, or infinities of both signs, give NaN, and other infinities themselves.
-inline void float_sums(Floats values, Rows lengths, FloatsOut sums, BytesOut overflowed) {
-    Expansion sum;
-    int64_t at = 0;
-    for (int64_t group = 0; group < lengths.size; group++) {
-        double special = 0.0;
-        bool is_special = false, fits = true;
-        for (const int64_t end = at + lengths[group]; at < end; at++) {
-            if (is_finite(values[at])) {
-                fits &= sum.add(values[at]);
-            } else {
-                special += values[at];
-                is_special = true;
-            }
+// The exponents of the lowest and of the highest bit of all finite `values`, and how many are not finite. 0 and -1 if
+// all are zero.
+inline void float_extent(Floats values, RowsOut found) {
+    int64_t low = 1 << 20, high = -(1 << 20), others = 0;
+    for (int64_t i = 0; i < values.size; i++) {
+        const Parts x(values[i]);
+        if (x.exponent == not_finite) {
+            others++;
+        } else if (x.mantissa) {
+            low = least_of<int64_t>(low, x.exponent + __builtin_ctzll(x.mantissa));
+            high = greatest_of<int64_t>(high, x.exponent + 63 - __builtin_clzll(x.mantissa));
         }
-        const double total = sum.rounded();
-        sums[group] = is_special ? special : total;
-        overflowed[group] = !is_special && !(fits && is_finite(total));
+    }
+    found[0] = low <= high ? low : 0;
+    found[1] = low <= high ? high : -1;
+    found[2] = others;
+}
+
+// A whole number of `size` words in two's complement, the lowest first, in units of 2^low.
+struct Fixed {
+    uint64_t *words;
+    int64_t size, low;
+
+    void clear() {
+        for (int64_t i = 0; i < size; i++) words[i] = 0;
+    }
+    bool negative() const { return words[size - 1] >> 63; }
+    void negate() {
+        uint64_t carry = 1;
+        for (int64_t i = 0; i < size; i++) {
+            words[i] = ~words[i] + carry;
+            carry = carry && !words[i];
+        }
+    }
+    // Adds `others` as far as they go, or subtracts them.
+    void add(const uint64_t *others, int64_t n, int64_t at, bool minus) {
+        uint64_t carry = minus;
+        for (int64_t i = at; i < size && (i < at + n || carry != minus); i++) {
+            const uint64_t other = i < at + n ? others[i - at] : 0;
+            const Wide sum = Wide{words[i]} + (minus ? ~other : other) + carry;
+            words[i] = static_cast<uint64_t>(sum);
+            carry = static_cast<uint64_t>(sum >> 64);
+        }
+    }
+    // Adds a finite value, or its square, or subtracts it; others are passed over.
+    void add(double value, bool square, bool minus) {
+        const Parts x(value);
+        if (x.exponent == not_finite || !x.mantissa) return;
+        int64_t shift = x.exponent - (square ? low / 2 : low);
+        uint64_t mantissa = x.mantissa;
+        if (shift < 0) {  // bits that are 0
+            mantissa >>= -shift;
+            shift = 0;
+        }
+        if (!square && size <= 2) {
+            Wide sum = words[0] | (size > 1 ? Wide{words[1]} << 64 : 0);
+            sum += minus != x.negative ? -(Wide{mantissa} << shift) : Wide{mantissa} << shift;
+            words[0] = static_cast<uint64_t>(sum);
+            if (size > 1) words[1] = static_cast<uint64_t>(sum >> 64);
+            return;
+        }
+        const Wide whole = square ? Wide{mantissa} * mantissa : mantissa;
+        if (square) shift *= 2;
+        const uint64_t by = shift & 63, first = static_cast<uint64_t>(whole), second = static_cast<uint64_t>(whole >> 64);
+        const uint64_t parts[3] = {first << by, by ? second << by | first >> (64 - by) : second,
+                                   by ? second >> (64 - by) : 0};
+        add(parts, 3, shift >> 6, minus != (!square && x.negative));
+    }
+    // The nearest double, ties to even, of this number and a `rest` that is less than its unit. Leaves the magnitude.
+    double rounded(bool rest) {
+        const bool below = negative();
+        if (below) negate();
+        int64_t top = size - 1;
+        while (top >= 0 && !words[top]) top--;
+        if (top < 0) return 0.0;
+        const int64_t lead = __builtin_clzll(words[top]);
+        uint64_t high = words[top] << lead;
+        if (top) {
+            high |= lead ? words[top - 1] >> (64 - lead) : 0;
+            rest |= words[top - 1] << lead != 0;
+        }
+        for (int64_t i = 0; i < top - 1 && !rest; i++) rest = words[i] != 0;
+        const int64_t place = 64 * top + 63 - lead + low + 1074;  // of the highest bit, in units of the least double
+        const int64_t kept = least_of<int64_t>(53, place + 1);
+        uint64_t bits = 0;
+        if (place - 52 >= 2046) {
+            bits = uint64_t{0x7FF} << 52;
+        } else if (kept >= 0) {
+            const uint64_t half = uint64_t{1} << 63, mantissa = kept ? high >> (64 - kept) : 0, left = high << kept;
+            bits = mantissa + (left > half || (left == half && (rest || mantissa & 1)));
+            // One too many in the exponent is the highest bit of the mantissa.
+            if (place > 52) bits += static_cast<uint64_t>(place - 52) << 52;
+        }
+        bits |= static_cast<uint64_t>(below) << 63;
+        double found;
+        __builtin_memcpy(&found, &bits, sizeof found);
+        return found;
+    }
+};
+
+// The sums of all values, or of their squares, before every `step`-th one, as fixed point of so many `words`.
+inline void float_prefixes(Floats values, int64_t low, int64_t words, int64_t square, int64_t step, CodesOut prefixes) {
+    uint64_t space[most_words];
+    Fixed sum{space, words, low};
+    sum.clear();
+    for (int64_t i = 0; i <= values.size; i++) {
+        if (i % step == 0)
+            for (int64_t n = 0; n < words; n++) prefixes[i / step * words + n] = space[n];
+        if (i < values.size) sum.add(values[i], square, false);
+    }
+}
+
+// Sets `sum` to that of the values from `start` to before `end`, or of their squares: by `float_prefixes`, if there are
+// any.
+inline void sum_range(Fixed sum, Floats values, Codes prefixes, int64_t step, bool square, int64_t start, int64_t end) {
+    sum.clear();
+    if (!prefixes.size) {
+        for (int64_t i = start; i < end; i++) sum.add(values[i], square, false);
+        return;
+    }
+    for (int64_t n = 0; n < sum.size; n++) sum.words[n] = prefixes[end / step * sum.size + n];
+    sum.add(&prefixes[start / step * sum.size], sum.size, 0, true);
+    for (int64_t i = end / step * step; i < end; i++) sum.add(values[i], square, false);
+    for (int64_t i = start / step * step; i < start; i++) sum.add(values[i], square, true);
+}
+
+// The sum of the finite values of each range, rounded once.
+inline void range_float_sums(Floats values, int64_t low, int64_t words, int64_t step, Codes prefixes, Rows start,
+                             Rows end, FloatsOut sums) {
+    uint64_t space[most_words];
+    const Fixed sum{space, words, low};
+    for (int64_t i = 0; i < start.size; i++) {
+        sum_range(sum, values, prefixes, step, false, start[i], end[i]);
+        sums[i] = Fixed(sum).rounded(false);
+    }
+}
+
+// The sum of the squared distances of the finite values of each range from their average, rounded once: that of the
+// squares, of `square_words`, less the square of the sum over the count. Ranges have fewer than 2^32 values.
+inline void range_deviations(Floats values, int64_t low, int64_t words, Codes prefixes, int64_t square_words,
+                             Codes square_prefixes, int64_t step, Rows start, Rows end, FloatsOut found) {
+    uint64_t space[most_words], space_of_squares[most_words], space_of_square[2 * most_words];
+    Fixed sum{space, words, low}, squares{space_of_squares + 2, square_words, 2 * low};
+    Fixed quotient{space_of_squares, square_words + 2, 2 * low - 128};  // whose bits below the units are enough to round
+    for (int64_t i = 0; i < start.size; i++) {
+        const uint64_t count = word(end[i] - start[i]);
+        found[i] = 0.0;
+        if (count < 2) continue;
+        sum_range(sum, values, prefixes, step, false, start[i], end[i]);
+        sum_range(squares, values, square_prefixes, step, true, start[i], end[i]);
+        if (sum.negative()) sum.negate();
+        uint64_t carry = 0;
+        for (int64_t n = 0; n < square_words; n++) {
+            const Wide product = Wide{squares.words[n]} * count + carry;
+            squares.words[n] = static_cast<uint64_t>(product);
+            carry = static_cast<uint64_t>(product >> 64);
+        }
+        for (int64_t n = 0; n < 2 * words; n++) space_of_square[n] = 0;
+        for (int64_t n = 0; n < words; n++) {
+            carry = 0;
+            for (int64_t m = 0; m < words; m++) {
+                const Wide product = Wide{sum.words[n]} * sum.words[m] + space_of_square[n + m] + carry;
+                space_of_square[n + m] = static_cast<uint64_t>(product);
+                carry = static_cast<uint64_t>(product >> 64);
+            }
+            space_of_square[n + words] = carry;
+        }
+        squares.add(space_of_square, least_of(2 * words, square_words), 0, true);
+        space_of_squares[0] = space_of_squares[1] = 0;
+        uint64_t rest = 0;
+        for (int64_t n = square_words + 1; n >= 0; n--) {
+            const uint64_t high = rest << 32 | quotient.words[n] >> 32;
+            const uint64_t next = high % count << 32 | (quotient.words[n] & 0xFFFF'FFFF);
+            quotient.words[n] = high / count << 32 | next / count;
+            rest = next % count;
+        }
+        found[i] = quotient.rounded(rest != 0);
     }
 }
 

@@ -4,7 +4,7 @@ from sqlglot import exp
 
 from .bits import BIT_FUNCTIONS
 from .distinct import DISTINCT_FUNCTIONS, SAME_OF_DISTINCT
-from .function import AggregateFunction, PairSums, Term, TermKind
+from .function import AggregateFunction, PairFold, Term, TermKind, place_of
 from .picks import PICK_FUNCTIONS, Pick
 from .ranked import RANKED_FUNCTIONS
 from .spread import SPREAD_FUNCTIONS
@@ -12,7 +12,8 @@ from .sums import SUM_FUNCTIONS, rounded_sum
 from .user import FoldFailure, FoldTerm, UserFunction
 
 __all__ = ["DISTINCT_FUNCTIONS", "FUNCTIONS", "SAME_OF_DISTINCT", "USAGES", "AggregateFunction", "FoldFailure",
-           "FoldTerm", "PairSums", "Pick", "Term", "TermKind", "UserFunction", "definition_of", "rounded_sum"]
+           "FoldTerm", "PairFold", "Pick", "Term", "TermKind", "UserFunction", "definition_of", "place_of",
+           "rounded_sum"]
 
 #: The built-in definitions by name.
 FUNCTIONS: dict[str, AggregateFunction] = {

@@ -8,15 +8,13 @@ from functools import reduce
 from operator import and_, or_, xor
 from typing import Any
 
-import numpy as np
 from sqlglot import exp
 
 from ..eval.scalar import RowValue
-from ..eval.vector import Vector
 from ..ir import Expr
 from ..properties import denominator
 from ..types import Bool, Decimal, is_exact
-from .function import AggregateFunction, Ints, PairSums, Term
+from .function import AggregateFunction, Term, TermKind
 
 __all__ = ["BIT_FUNCTIONS"]
 
@@ -41,10 +39,10 @@ class _Logical(AggregateFunction):
 
 @dataclass(frozen=True)
 class _Bits(AggregateFunction):
-    """The whole numbers joined bit by bit, in two's complement: by ``operation``, and NumPy's ``ufunc``."""
+    """The whole numbers joined bit by bit, in two's complement: by ``operation``."""
 
     operation: Callable[[int, int], int] = and_
-    ufunc: np.ufunc = np.bitwise_and
+    kind: TermKind = "bit_and"
 
     def check(self, args: Sequence[Expr], text: str) -> None:
         of = args[0]
@@ -52,14 +50,7 @@ class _Bits(AggregateFunction):
             raise self.refused(text, "whole numbers", of.type)
 
     def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
-        return ()
-
-    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
-        present = counts > 0
-        found = np.zeros(len(counts), values.values.dtype)
-        if len(values.values):
-            found[present] = self.ufunc.reduceat(values.values, (np.cumsum(counts) - counts)[present])
-        return Vector(found, present)
+        return (Term(self.kind, args[0]),)
 
     def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
         values: list[Any] = [int(value) for (value,) in rows if value is not None]
@@ -70,6 +61,6 @@ BIT_FUNCTIONS: tuple[AggregateFunction, ...] = (
     _Logical("bool_and", ("bool_and(x)",), (exp.LogicalAnd,)),
     _Logical("bool_or", ("bool_or(x)",), (exp.LogicalOr,), every=False),
     _Bits("bit_and", ("bit_and(x)",), (exp.BitwiseAndAgg,), ("bit_and",)),
-    _Bits("bit_or", ("bit_or(x)",), (exp.BitwiseOrAgg,), ("bit_or",), operation=or_, ufunc=np.bitwise_or),
-    _Bits("bit_xor", ("bit_xor(x)",), (exp.BitwiseXorAgg,), ("bit_xor",), operation=xor, ufunc=np.bitwise_xor),
+    _Bits("bit_or", ("bit_or(x)",), (exp.BitwiseOrAgg,), ("bit_or",), operation=or_, kind="bit_or"),
+    _Bits("bit_xor", ("bit_xor(x)",), (exp.BitwiseXorAgg,), ("bit_xor",), operation=xor, kind="bit_xor"),
 )

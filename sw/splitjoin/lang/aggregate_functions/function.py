@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,12 +19,13 @@ from ..eval.scalar import RowValue
 from ..eval.vector import Vector
 from ..ir import Expr, sides
 
-__all__ = ["AggregateFunction", "Ints", "PairSums", "Term", "TermKind", "order_key"]
+__all__ = ["AggregateFunction", "Ints", "PairFold", "Term", "TermKind", "order_key", "place_of"]
 
 Ints = npt.NDArray[np.int64]
-TermKind = Literal["rows", "count", "distinct", "sum", "least", "greatest", "first", "last", "fold"]
-#: The exact sums of floats, rounded once: of values (n,) that lie one after the other, and of how many each is.
-PairSums = Callable[[npt.NDArray[np.float64], Ints], npt.NDArray[np.float64]]
+TermKind = Literal["rows", "count", "distinct", "sum", "least", "greatest", "first", "last", "fold", "deviation",
+                   "quantile", "upper quantile", "mode", "bit_and", "bit_or", "bit_xor"]
+#: Kinds of which a state tells the value that partners are added to and removed from, one by one.
+_SLIDING = {"rows", "count", "distinct", "sum", "least", "greatest", "first", "last", "fold"}
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,16 @@ class Term:
     By ``kind``: ``rows``, the number of partners; ``count``, of those in which ``of`` is not NULL; ``distinct``, of the
     different values of ``of``; ``sum``, the exact sum of ``of``; ``least`` and ``greatest``, ``value`` of the first
     partner with the least or greatest ``of``, of those in which neither is NULL; ``first`` and ``last``, ``value`` of
-    the partner that arrived first or last; ``fold``, what the program of a `FoldTerm` makes of all.
+    the partner that arrived first or last; ``fold``, what the program of a `FoldTerm` makes of all; ``deviation``,
+    the exact sum of the squared distances of floats ``of`` from their average, rounded once; ``quantile`` and ``upper
+    quantile``, the value ``of`` at the place `place_of` the ``share``; ``mode``, the most frequent one, of several the
+    one that arrived first; ``bit_…``, the bits of all.
     """
 
     kind: TermKind
     of: Expr | None = None
     value: Expr | None = None
+    share: Fraction = Fraction(0)
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
@@ -47,9 +53,17 @@ class Term:
 
     @property
     def reads_ranges(self) -> bool:
-        """True if ranges of S sorted by keys tell the value: it reads S alone, and no order of partners."""
-        return self.kind in ("rows", "count", "sum", "least", "greatest") and self.value in (None, self.of) and (
-            self.of is None or "r" not in sides(self.of))
+        """True if ranges of S sorted by keys tell the value: it reads S alone."""
+        return self.kind != "fold" and not any("r" in sides(e) for e in (self.of, self.value) if e is not None)
+
+    @property
+    def slides(self) -> bool:
+        """True if a state tells the value that partners are added to and removed from, one by one."""
+        return self.kind in _SLIDING
+
+
+#: The value of a term for each base tuple: of its values (n,), which lie one after the other, and of how many each has.
+PairFold = Callable[[Term, Vector, Ints], Vector]
 
 
 @dataclass(frozen=True)
@@ -115,9 +129,9 @@ class AggregateFunction(ABC):
         """The results of many base tuples, (n,), by the values of `terms`; those without a value are NULL in it."""
         return terms[0]
 
-    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
+    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, fold: PairFold) -> Vector:
         """The results of many base tuples, without `terms`. ``values``: the first argument in the partners in which no
-        argument is NULL, by arrival, ``counts`` (n,) for each base tuple; ``sums``: adds floats up.
+        argument is NULL, by arrival, ``counts`` (n,) for each base tuple; ``fold``: folds a term over such values.
         """
         raise NotImplementedError
 
@@ -132,6 +146,15 @@ class AggregateFunction(ABC):
     def refused(self, text: str, needs: str, of: Any) -> PredicateError:
         """The error for an argument of type ``of``."""
         return PredicateError(f"{text!r}: {self.name} needs {needs}, but this is {of}")
+
+
+def place_of(share: Fraction, count: int, upper: bool = False) -> int:
+    """The place of a quantile among ``count`` sorted values, from 0: of the least value that at least the ``share`` of
+    them do not exceed, or with ``upper`` of the least one that more of them do not exceed.
+    """
+    if upper:
+        return max(min(share.numerator * count // share.denominator, count - 1), 0)
+    return max(-(-share.numerator * count // share.denominator), 1) - 1
 
 
 def order_key(value: Any) -> tuple[bool, Any]:

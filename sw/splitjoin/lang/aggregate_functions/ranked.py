@@ -1,4 +1,4 @@
-"""Aggregates that need all values of a base tuple at once: quantiles, the most frequent value, texts and lists."""
+"""Aggregates of all values of a base tuple: quantiles, the most frequent value, products, texts and lists."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ from ..eval.scalar import RowValue
 from ..eval.vector import Vector, constant, widen
 from ..ir import Expr, columns
 from ..types import Bool, String, is_exact
-from .function import AggregateFunction, Ints, PairSums, Term, order_key
+from .function import AggregateFunction, Ints, PairFold, Term, order_key, place_of
 from .sums import is_numeric, quotients
 
 __all__ = ["RANKED_FUNCTIONS"]
 
+_HALF = Fraction(1, 2)
 
-class _Ranked(AggregateFunction):
-    """An aggregate that only the host folds, from pairs."""
+
+class _OfAll(AggregateFunction):
+    """An aggregate that needs the values of all partners at once, by arrival."""
 
     def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
         return ()
 
 
-class _Quantile(_Ranked):
+class _Quantile(AggregateFunction):
     """The least value that at least the share q of the values do not exceed (DuckDB's ``quantile_disc``)."""
 
     compares: ClassVar[bool] = True
@@ -44,17 +46,15 @@ class _Quantile(_Ranked):
             raise PredicateError(f"{text!r}: the second value of {self.name} must be a number from 0 to 1, such as "
                                  f"0.9, not {args[1]}")
 
-    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
-        order, share = _sorted(values.values, counts), _share(args)
-        ranks = np.array([_place(share, n) for n in counts.tolist()], np.int64)
-        return _at(values, order, np.cumsum(counts) - counts + ranks, counts > 0)
+    def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
+        return (Term("quantile", args[0], share=_share(args)),)
 
     def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
         values = sorted((row[0] for row in rows if row[0] is not None), key=order_key)
-        return values[_place(_share(args), len(values))] if values else None
+        return values[place_of(_share(args), len(values))] if values else None
 
 
-class _RankedNumbers(_Ranked):
+class _OfNumbers(AggregateFunction):
     """One that takes numbers and gives a float64."""
 
     def check(self, args: Sequence[Expr], text: str) -> None:
@@ -65,16 +65,18 @@ class _RankedNumbers(_Ranked):
         return pa.float64()
 
 
-class _Median(_RankedNumbers):
+class _Median(_OfNumbers):
     """The middle value, or the mean of the two in the middle, rounded once."""
 
-    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
-        order, starts, present = _sorted(values.values, counts), np.cumsum(counts) - counts, counts > 0
-        low, high = (_at(values, order, starts + np.maximum(n, 0) // 2, present).values for n in (counts - 1, counts))
-        if values.values.dtype.kind == "f":
+    def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
+        return Term("quantile", args[0], share=_HALF), Term("upper quantile", args[0], share=_HALF)
+
+    def finish(self, terms: Sequence[Vector]) -> Vector:
+        low, high, present = terms[0].values, terms[1].values, terms[0].valid
+        if low.dtype.kind == "f":
             return Vector(_middle(low.astype(np.float64), high.astype(np.float64)), present)
-        low, high = widen(low, 2**63), widen(high, 2**63)
-        return Vector(quotients(low + high, np.full(len(counts), 2), values.denominator), present)
+        both = widen(low, 2**63) + widen(high, 2**63)
+        return Vector(quotients(both, np.full(len(both), 2), terms[0].denominator), present)
 
     def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
         values: list[Any] = sorted((row[0] for row in rows if row[0] is not None), key=order_key)
@@ -87,21 +89,13 @@ class _Median(_RankedNumbers):
         return float(_middle(np.array([float(low)]), np.array([float(high)]))[0])
 
 
-class _Mode(_Ranked):
+class _Mode(AggregateFunction):
     """The most frequent value; of several, the one that arrived first."""
 
     ordered: ClassVar[bool] = True
 
-    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
-        _, codes = np.unique(values.values, return_inverse=True)
-        per = int(codes.max(initial=0)) + 1
-        keys, first, times = np.unique(np.repeat(np.arange(len(counts)), counts) * per + codes, return_index=True,
-                                       return_counts=True)
-        order = np.lexsort((first, -times, keys // per))
-        groups, places = np.unique(keys[order] // per, return_index=True)
-        at = np.zeros(len(counts), np.int64)
-        at[groups] = first[order][places]
-        return _at(values, np.arange(len(values.values)), at, counts > 0)
+    def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
+        return (Term("mode", args[0]),)
 
     def reference(self, rows: Sequence[Sequence[RowValue]], args: Sequence[Expr]) -> Any:
         values = [row[0] for row in rows if row[0] is not None]
@@ -109,12 +103,12 @@ class _Mode(_Ranked):
         return max(values, key=lambda value: times[order_key(value)], default=None)
 
 
-class _Product(_RankedNumbers):
+class _Product(_OfNumbers, _OfAll):
     """The product as a float64: each value as the nearest float, multiplied by arrival, rounded each time."""
 
     ordered: ClassVar[bool] = True
 
-    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
+    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, fold: PairFold) -> Vector:
         floats, present = values.values, counts > 0
         if floats.dtype.kind != "f":
             floats = quotients(floats, np.ones(len(floats), np.int64), values.denominator)
@@ -129,7 +123,7 @@ class _Product(_RankedNumbers):
         return math.prod(float(value) for value in values) if values else None
 
 
-class _JoinedTexts(_Ranked):
+class _JoinedTexts(_OfAll):
     """The texts by arrival, with a separator between them."""
 
     ordered: ClassVar[bool] = True
@@ -141,7 +135,7 @@ class _JoinedTexts(_Ranked):
             raise PredicateError(f"{text!r}: the second value of {self.name} must be a text, such as ', ', not "
                                  f"{args[1]}")
 
-    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
+    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, fold: PairFold) -> Vector:
         found, between, at = np.full(len(counts), "", object), _separator(args), 0
         for n, count in enumerate(counts.tolist()):
             found[n] = between.join(values.values[at:at + count])
@@ -153,7 +147,7 @@ class _JoinedTexts(_Ranked):
         return _separator(args).join(values) if values else None
 
 
-class _Listed(_Ranked):
+class _Listed(_OfAll):
     """The values by arrival, as a list."""
 
     ordered: ClassVar[bool] = True
@@ -176,24 +170,6 @@ def _share(args: Sequence[Expr]) -> Fraction:
 def _separator(args: Sequence[Expr]) -> str:
     """The constant text between texts: a comma if none is given."""
     return str(constant(args[1])) if len(args) > 1 else ","
-
-
-def _place(share: Fraction, count: int) -> int:
-    """The place of the quantile among ``count`` sorted values."""
-    return max(-(-share.numerator * count // share.denominator), 1) - 1
-
-
-def _sorted(values: npt.NDArray[Any], counts: Ints) -> Ints:
-    """The places of ``values`` with those of each group sorted, NaN last; equal ones by arrival."""
-    _, ranks = np.unique(values, return_inverse=True)
-    return np.lexsort((ranks, np.repeat(np.arange(len(counts)), counts)))
-
-
-def _at(values: Vector, order: Ints, places: Ints, present: npt.NDArray[np.bool_]) -> Vector:
-    """The values that ``order`` has at ``places``, NULL where not ``present``."""
-    found = np.zeros(len(places), values.values.dtype)
-    found[present] = values.values[order[places[present]]]
-    return Vector(found, present, values.denominator)
 
 
 def _middle(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -17,8 +17,8 @@ from ..eval.scalar import RowValue
 from ..eval.vector import Vector, magnitude
 from ..ir import Arith, Expr
 from ..types import EXACT, Float
-from .function import AggregateFunction, Ints, PairSums, Term
-from .sums import is_numeric, total
+from .function import AggregateFunction, Term
+from .sums import is_numeric, rounded
 
 __all__ = ["SPREAD_FUNCTIONS"]
 
@@ -27,8 +27,8 @@ __all__ = ["SPREAD_FUNCTIONS"]
 class _Spread(AggregateFunction):
     """The sum of the squared distances from the average, over the count less ``less``; its ``root``.
 
-    Of exact numbers it is computed exactly, and rounded once. Of floats, the average and each squared distance are
-    rounded, and the sum of these is exact.
+    Of exact numbers it is computed exactly, and rounded once. Of floats, the exact sum of the squared distances from
+    the exact average is rounded before it is divided.
     """
 
     less: int = 0
@@ -43,10 +43,13 @@ class _Spread(AggregateFunction):
 
     def terms(self, args: Sequence[Expr]) -> tuple[Term, ...]:
         of = args[0]
-        return () if isinstance(of.type, Float) else (
+        return (Term("deviation", of), Term("count", of)) if isinstance(of.type, Float) else (
             Term("sum", of), Term("sum", Arith(EXACT, "*", of, of)), Term("count", of))
 
     def finish(self, terms: Sequence[Vector]) -> Vector:
+        if len(terms) == 2:
+            counts = terms[1].values
+            return self._rooted(terms[0].values / np.maximum(counts - self.less, 1), counts > self.less)
         sums, squares, counts = terms[0].values, terms[1].values, terms[2].values
         per, per_square, valid = terms[0].denominator, terms[1].denominator, counts > self.less
         most = int(counts.max(initial=0))
@@ -62,15 +65,6 @@ class _Spread(AggregateFunction):
             values[n] = exact / (count * (count - self.less) * per**2 * per_square)
         return self._rooted(values, valid)
 
-    def of_pairs(self, args: Sequence[Expr], values: Vector, counts: Ints, sums: PairSums) -> Vector:
-        floats = values.values.astype(np.float64)
-        with np.errstate(all="ignore"):
-            means = sums(floats, counts) / np.maximum(counts, 1)
-            squares = (floats - np.repeat(means, counts)) ** 2
-            found = sums(squares, counts) / np.maximum(counts - self.less, 1)
-        found[counts == 1] = 0  # also of infinity and NaN, as in DuckDB
-        return self._rooted(found, counts > self.less)
-
     def _rooted(self, values: npt.NDArray[np.float64], valid: npt.NDArray[np.bool_]) -> Vector:
         return Vector(np.sqrt(values) if self.root else values, valid)
 
@@ -79,16 +73,13 @@ class _Spread(AggregateFunction):
         count = len(values)
         if count <= self.less:
             return None
-        if not isinstance(args[0].type, Float):
-            mean = sum(map(Fraction, values), Fraction(0)) / count
-            exact = sum(((Fraction(value) - mean) ** 2 for value in values), Fraction(0)) / (count - self.less)
-            found = exact.numerator / exact.denominator
-        elif count == 1:
-            found = 0.0
-        else:
-            middle = total(values, args[0]) / count
-            distances = [float(value) - middle for value in values]
-            found = total([d * d for d in distances], args[0]) / (count - self.less)
+        is_float = isinstance(args[0].type, Float)
+        if is_float and not all(map(math.isfinite, values)):
+            return math.nan if count > 1 else 0.0  # as in DuckDB
+        exact_values = [Fraction(float(value) if is_float else value) for value in values]
+        mean = sum(exact_values, Fraction(0)) / count
+        exact = sum(((value - mean) ** 2 for value in exact_values), Fraction(0))
+        found = rounded(exact) / (count - self.less) if is_float else rounded(exact / (count - self.less))
         return math.sqrt(found) if self.root else found
 
 

@@ -18,7 +18,7 @@ from ..ir import Expr
 from ..types import Float, is_exact, is_length
 from .function import AggregateFunction, Term, order_key
 
-__all__ = ["SUM_FUNCTIONS", "is_numeric", "quotients", "rounded_sum", "total"]
+__all__ = ["SUM_FUNCTIONS", "is_numeric", "quotients", "rounded", "rounded_sum", "total"]
 
 
 class _Count(AggregateFunction):
@@ -112,11 +112,15 @@ def rounded_sum(values: list[Any]) -> float:
     special = [v for v in values if not math.isfinite(v)]
     if special:
         return float(sum(special))
-    total = sum(map(Fraction, values), Fraction(0))
+    return rounded(sum(map(Fraction, values), Fraction(0)))
+
+
+def rounded(exact: Fraction) -> float:
+    """``exact`` as the nearest float, infinite if it is too large."""
     try:
-        return total.numerator / total.denominator
+        return exact.numerator / exact.denominator
     except OverflowError:
-        return math.inf if total > 0 else -math.inf
+        return math.inf if exact > 0 else -math.inf
 
 
 def quotients(sums: npt.NDArray[Any], counts: npt.NDArray[np.int64], denominator: int) -> npt.NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -58,16 +59,12 @@ class FoldedRows:
 
     def arrays(self, decided: DecidedBases) -> list[pa.ChunkedArray]:
         """The values of each aggregate, one for each base tuple. Raises `InputError` for a sum that does not fit."""
-        ends = np.cumsum(decided.lengths)
-        cuts = [0]
-        while cuts[-1] < len(ends):
-            before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
-            cuts.append(max(int(np.searchsorted(ends, before + _BLOCK, side="right")), cuts[-1] + 1))
-        parts = [self._block(decided.part(a, b)) for a, b in pairwise(cuts)]
+        parts = [self.block(decided.part(mine.start, mine.stop)) for mine in _blocks(decided.lengths)]
         return [pa.chunked_array([part[n] for part in parts], aggregate_types(a))
                 for n, a in enumerate(self._aggregates)]
 
-    def _block(self, decided: DecidedBases) -> list[pa.Array]:
+    def block(self, decided: DecidedBases) -> list[pa.Array]:
+        """`arrays` of base tuples whose partners fit memory."""
         ids: dict[Side, Ints] = {"r": np.repeat(decided.bases, decided.lengths), "s": decided.partners}
         values: dict[Col, Vector] = {}
         for side, rows in ids.items():
@@ -77,6 +74,15 @@ class FoldedRows:
                        for c, a in zip(needed, found, strict=True)}
         terms = PairTerms(values, decided)
         return [_flat(_folded(aggregate, terms, decided)) for aggregate in self._aggregates]
+
+
+def _blocks(lengths: Ints) -> list[slice]:
+    """Slices of base tuples with so many partners, whose pairs are folded at once."""
+    ends, cuts = np.cumsum(lengths), [0]
+    while cuts[-1] < len(ends):
+        before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
+        cuts.append(max(int(np.searchsorted(ends, before + _BLOCK, side="right")), cuts[-1] + 1))
+    return [slice(a, b) for a, b in pairwise(cuts)]
 
 
 def without_partners(aggregate: Aggregate, values: Mapping[Col, Vector], n: int) -> pa.Array:
@@ -160,15 +166,17 @@ def _check(sums: Array, denominator: int, type_: pa.DataType, text: str, bases: 
                          f"DOUBLE)")
 
 
-def folded_values(query: Query, found: TableFolds) -> list[pa.ChunkedArray]:
-    """The values of each aggregate from the terms ``found`` over whole tables, one for each base tuple. Raises
-    `InputError` for a sum that does not fit.
+def folded_values(query: Query, found: TableFolds, gather: Gather) -> list[pa.ChunkedArray]:
+    """The values of each aggregate over whole tables, one for each base tuple: from the terms ``found``, or else from
+    the partners of some base tuples after the other, whose columns ``gather`` gets. Raises `InputError` for a sum that
+    does not fit.
     """
-    bases = found.bases
+    bases, ranged = found.bases, [a for a in query.aggregates if a.reads_ranges]
+    of_partners = iter(_folded_partners(query, found, gather) if len(ranged) < len(query.aggregates) else ())
 
     def fold(mine: slice) -> list[pa.Array | pa.ChunkedArray] | InputError:
         try:
-            return [finished(a, [found.term(term, mine) for term in a.terms], bases[mine]) for a in query.aggregates]
+            return [finished(a, [found.term(term, mine) for term in a.terms], bases[mine]) for a in ranged]
         except InputError as error:  # the first row that is wrong is named, whichever thread sees one first
             return error
 
@@ -177,4 +185,14 @@ def folded_values(query: Query, found: TableFolds) -> list[pa.ChunkedArray]:
         if isinstance(part, InputError):
             raise part
         parts.append([value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value for value in part])
-    return [pa.chunked_array([part[n] for part in parts], aggregate_types(a)) for n, a in enumerate(query.aggregates)]
+    values = iter([pa.chunked_array([part[n] for part in parts], aggregate_types(a)) for n, a in enumerate(ranged)])
+    return [next(values if a.reads_ranges else of_partners) for a in query.aggregates]
+
+
+def _folded_partners(query: Query, found: TableFolds, gather: Gather) -> list[pa.ChunkedArray]:
+    """The values of the aggregates that ranges do not tell."""
+    aggregates = tuple(a for a in query.aggregates if not a.reads_ranges)
+    rows = FoldedRows(replace(query, aggregates=aggregates), gather)
+    parts = [rows.block(DecidedBases(np.empty(0, ITEM), found.bases[mine], found.lengths[mine], found.partners(mine)))
+             for mine in _blocks(found.lengths)]
+    return [pa.chunked_array([part[n] for part in parts], aggregate_types(a)) for n, a in enumerate(aggregates)]

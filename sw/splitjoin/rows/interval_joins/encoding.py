@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splitjoin.engines.compiled.jit import compiled
+from splitjoin.engines.range_terms import ordered_bits
 from splitjoin.lang.eval.vector import Vector, evaluate
 from splitjoin.lang.fold import Width
 from splitjoin.lang.ir import Col, Expr
@@ -22,12 +23,11 @@ from splitjoin.lang.types import Float, is_exact, is_text
 from ..aggregates.user_values import argument_numbers
 from .form import Feed, IntervalForm
 
-__all__ = ["EncodedRows", "IntervalEncoder", "ordered_bits"]
+__all__ = ["EncodedRows", "IntervalEncoder"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_NAN = np.int64(0x7FF8_0000_0000_0000)
 _MIN_TABLE = 1 << 10
 
 
@@ -165,13 +165,6 @@ def _argument(v: Vector, width: Width) -> tuple[Ints, Mask]:
     numbers, outside = argument_numbers(width, v)
     outside = outside | (numbers >= 2**63)
     return np.where(outside | ~v.valid, 0, numbers).astype(np.int64), outside & v.valid
-
-
-def ordered_bits(values: npt.NDArray[np.float64]) -> Ints:
-    """Whole numbers in the order of floats: NaN, all alike, is the greatest, and −0.0 equals 0.0."""
-    bits = (values + 0.0).view(np.int64)  # −0.0 + 0.0 is 0.0
-    bits = np.where(np.isnan(values), _NAN, bits)
-    return np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
 
 
 def _grown(keys: Ints, codes: Ints) -> tuple[Ints, Ints]:

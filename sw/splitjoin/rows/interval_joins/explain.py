@@ -12,7 +12,7 @@ __all__ = ["explain_engine", "folding", "no_interval"]
 def explain_engine(query: Query) -> str:
     """The engine that folds the aggregates of ``query`` on the CPU by default, and the reason."""
     form = interval_form(query)
-    ranges = "; without a window by ranges of sorted keys" if all(a.reads_ranges for a in query.aggregates) else ""
+    ranges = "; over whole tables by ranges of rows" if all(a.reads_ranges for a in query.aggregates) else ""
     if isinstance(form, str):
         decided = ", if equalities and one other key decide" if ranges else ""
         return f"pairs, which the host folds, as {form}{ranges}{decided}"

@@ -111,7 +111,7 @@ def interval_form(query: Query) -> IntervalForm | str:
     for aggregate in query.aggregates:
         if any("r" in sides(e) for e in aggregate.args):
             return f"{aggregate.text!r} reads columns of r"
-        if not aggregate.terms:
+        if not aggregate.terms or not all(term.slides for term in aggregate.terms):
             return f"{aggregate.text!r} is folded from pairs alone"
         of_terms = []
         for one in aggregate.terms:

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 import splitjoin
 from splitjoin import InputError
-from splitjoin.rows.aggregates.float_sum import rounded_sum
+from splitjoin.lang.aggregate_functions import rounded_sum
 
 from ....support.aggregates import FUNCTIONS, aggregate_oracle
 from ....support.oracle import integers

@@ -163,11 +163,12 @@ def test_pairs_are_not_folded() -> None:
 
 def test_counters_and_the_plan() -> None:
     made = splitjoin.join(R, S, on="r.x = s.a", window="RANGE 5", time="ts", aggregate={"n": "max(s.a)"},
-                             device=CpuDevice(threads=2))
+                             device=CpuDevice(threads=2, engine="sliding"))
     assert made.counters == {"tuples_r": 2, "tuples_s": 2, "comparisons": 4, "matches": 2}
     assert made.plan == "sliding: 2 workers by key; least and greatest values by two stacks"
-    made = splitjoin.join(R, S, on="r.x = s.a", window="RANGE 5", time="ts", device=CpuDevice(threads=2),
-                          aggregate={"n": "count(*)", "total": "sum(s.a)"})
+    made = splitjoin.join(R, S, on="r.x = s.a", window="RANGE 5", time="ts",
+                          aggregate={"n": "count(*)", "total": "sum(s.a)"},
+                          device=CpuDevice(threads=2, engine="sliding"))
     assert made.plan is not None
     assert made.plan.startswith("sliding: 1 worker by key")  # several take longer
     workers = f"{processors()} workers" if processors() > 1 else "1 worker"
