@@ -22,7 +22,7 @@ from splitjoin_hw.top import padded
 
 from .build import library
 from .latency import LatencyLog
-from .stalls import check_pace, check_stalls, patience_for
+from .stalls import check_pace, check_patience, check_stalls, patience_for
 from .waveforms import check_trace, trace_file
 
 __all__ = ["ModelTransport", "SimDevice"]
@@ -66,8 +66,7 @@ class SimDevice(CircuitDevice):
         super().__post_init__()
         check_stalls(self.seed, self.stall_in, self.stall_out)
         check_pace(self.pace)
-        if self.patience is not None and (type(self.patience) is not int or self.patience < 1):
-            raise DeviceError(f"patience must be a number of cycles from 1, or None, not {self.patience!r}")
+        check_patience(self.patience)
         check_trace(self.name, self.trace)
 
     def _connect(self, config: Configuration) -> Transport:

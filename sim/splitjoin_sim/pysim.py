@@ -28,7 +28,7 @@ from splitjoin_hw.circuit import circuit
 from splitjoin_hw.top import padded
 
 from .latency import LatencyLog
-from .stalls import check_pace, check_stalls, patience_for
+from .stalls import check_pace, check_patience, check_stalls, patience_for
 from .waveforms import check_trace, trace_file
 
 __all__ = ["PysimDevice", "PysimTransport"]
@@ -41,8 +41,8 @@ _STRETCH = 64
 
 @dataclass(frozen=True, kw_only=True)
 class PysimDevice(CircuitDevice):
-    """Simulation by Amaranth. Parameters as of `CircuitDevice`, and ``seed``, ``stall_in``, ``stall_out``, ``pace`` and
-    ``trace`` (.vcd only) as of `SimDevice`.
+    """Simulation by Amaranth. Parameters as of `CircuitDevice`, and ``seed``, ``stall_in``, ``stall_out``, ``pace``,
+    ``patience`` and ``trace`` (.vcd only) as of `SimDevice`.
     """
 
     name: ClassVar[str] = "pysim"
@@ -52,28 +52,31 @@ class PysimDevice(CircuitDevice):
     stall_in: float = 0.0
     stall_out: float = 0.0
     pace: float | None = None
+    patience: int | None = None
     trace: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_stalls(self.seed, self.stall_in, self.stall_out)
         check_pace(self.pace)
+        check_patience(self.patience)
         check_trace(self.name, self.trace, (".vcd",))
 
     def _connect(self, config: Configuration) -> Transport:
+        patience = self.patience or patience_for(config, max(self.stall_in, self.stall_out), self.pace)
         return PysimTransport(config, seed=self.seed, stall_in=self.stall_in, stall_out=self.stall_out,
-                              pace=self.pace, trace=self.trace)
+                              patience=patience, pace=self.pace, trace=self.trace)
 
 
 class PysimTransport(Transport):
     """One circuit under Amaranth's simulator, advanced by several cycles at a time."""
 
-    def __init__(self, config: Configuration, *, seed: int, stall_in: float, stall_out: float,
+    def __init__(self, config: Configuration, *, seed: int, stall_in: float, stall_out: float, patience: int,
                  pace: float | None = None, trace: str | os.PathLike[str] | None = None):
         self._files = ExitStack()
         if trace is not None:
             self._files.enter_context(trace_file(trace))
-        self._patience = patience_for(config, max(stall_in, stall_out), pace)
+        self._patience = patience
         self._random = random.Random(seed)
         self._stall_in, self._stall_out, self._pace = stall_in, stall_out, pace
         self._gated, self._width = config.sources > 1, padded(config.input_record)

@@ -7,7 +7,7 @@ from math import ceil
 from splitjoin.base.errors import DeviceError
 from splitjoin.circuit.wire import Configuration
 
-__all__ = ["check_pace", "check_stalls", "patience_for"]
+__all__ = ["check_pace", "check_patience", "check_stalls", "patience_for"]
 
 #: Records that can wait in front of a region: in its core's FIFO, and in the tree above.
 _QUEUED = 64
@@ -27,6 +27,12 @@ def check_pace(pace: object) -> None:
     """Raise `DeviceError` unless ``pace`` is None or a number of records a cycle, above 0 and up to 1."""
     if pace is not None and (isinstance(pace, bool) or not isinstance(pace, (int, float)) or not 2**-32 <= pace <= 1):
         raise DeviceError(f"pace must be a number of records a cycle, from 2^-32 to 1, or None, not {pace!r}")
+
+
+def check_patience(patience: object) -> None:
+    """Raise `DeviceError` unless ``patience`` is None or a number of cycles from 1."""
+    if patience is not None and (type(patience) is not int or patience < 1):
+        raise DeviceError(f"patience must be a number of cycles from 1, or None, not {patience!r}")
 
 
 def patience_for(config: Configuration, stall: float = 0.0, pace: float | None = None) -> int:

@@ -11,7 +11,6 @@ from splitjoin.base.errors import DeviceError, UnsupportedError
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin_hw.baseline import handshake
-from splitjoin_sim import pysim
 from splitjoin_sim.pysim import PysimDevice, PysimTransport
 
 from ..support.conformance import assert_conforms, run
@@ -103,7 +102,6 @@ FAULTS = {"the threshold is off by one": ("region.unsent >= occupied + config.th
 @pytest.mark.parametrize("fault", [
     fault if "threshold" in fault else at_length(fault) for fault in FAULTS])
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     if "threshold" in fault:
         plant(monkeypatch, handshake, *FAULTS[fault], name="_sends")
         with pytest.raises(AssertionError):
@@ -114,7 +112,8 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
 
     def conforms_with_every_seed() -> None:
         for seed in range(4):
-            conforms(cascade(cores=3, capacity=16, block=3, threshold=3, seed=seed, stall_out=0.3 * (seed % 2)), FULL)
+            conforms(cascade(cores=3, capacity=16, block=3, threshold=3, seed=seed, stall_out=0.3 * (seed % 2),
+                             patience=1500), FULL)
 
     with pytest.raises((AssertionError, DeviceError, IndexError)):
         conforms_with_every_seed()

@@ -12,7 +12,6 @@ from splitjoin.circuit.tuner.workload import Workload
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin_hw.baseline import celljoin
-from splitjoin_sim import pysim
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
@@ -61,9 +60,9 @@ FAULTS = {"a tuple that moves is lost": ("older.append.eq(moves)", "older.append
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, celljoin.CellJoin, *FAULTS[fault])
-    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     with pytest.raises((AssertionError, DeviceError, IndexError)):
-        conforms(PysimDevice(cores=3, capacity=16, architecture="celljoin", merger="fixed"), FEW, "total")
+        conforms(PysimDevice(cores=3, capacity=16, architecture="celljoin", merger="fixed", patience=1500), FEW,
+                 "total")
 
 
 @pytest.mark.parametrize("cores", [2, at_length(8)])

@@ -15,7 +15,6 @@ from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.device import PAIR
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin_hw.baseline import chain
-from splitjoin_sim import pysim
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
@@ -65,9 +64,8 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
     scenario = NAMED["all-match"]
     scenario = Scenario("few", scenario.r.slice(0, 10), scenario.s.slice(0, 10), "TRUE", "ROWS 6", 0)
     plant(monkeypatch, *FAULTS[fault])
-    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     with pytest.raises((AssertionError, DeviceError)):
-        conforms(PysimDevice(cores=3, capacity=16, architecture="chain"), scenario, "total")
+        conforms(PysimDevice(cores=3, capacity=16, architecture="chain", patience=1500), scenario, "total")
 
 
 @pytest.mark.parametrize("cores", [3, at_length(7)])

@@ -9,7 +9,6 @@ import pytest
 from splitjoin.base.errors import DeviceError, OrderError, UnsupportedError, WindowOverflow
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin_hw.baseline import handshake
-from splitjoin_sim import pysim
 from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run
@@ -62,17 +61,19 @@ FAULTS = {"no ACK rule": ("(deleting != 0) | does['expire_s']", "does['send_s'] 
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, handshake.HandshakeCore, *FAULTS[fault])
     monkeypatch.setattr(handshake, "Link", SlowLink)
-    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     with pytest.raises((AssertionError, DeviceError, IndexError)):
-        conforms(PysimDevice(cores=3, capacity=16, architecture="handshake", seed=2), FULL if "ACK" in fault else SHORT)
+        conforms(PysimDevice(cores=3, capacity=16, architecture="handshake", seed=2, patience=1500),
+                 FULL if "ACK" in fault else SHORT)
 
 
-def test_the_first_tuple_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
+@pytest.mark.parametrize(("architecture", "cores", "capacity"), [
+    ("handshake", 2, 8), ("low-latency-handshake", 2, 8), ("kang", 1, 16)])
+def test_the_first_tuple_without_room_is_named(architecture: str, cores: int, capacity: int) -> None:
     scenario = NAMED["short-r"]
     query = Scenario("overflow", scenario.r, scenario.s, scenario.on, "RANGE 1000000", 0, "ts").query("none")
     with pytest.raises(WindowOverflow) as caught:
-        run(PysimDevice(cores=2, capacity=8, architecture="handshake"), query, scenario.r, scenario.s)
+        run(PysimDevice(cores=cores, capacity=capacity, architecture=architecture, patience=1500), query, scenario.r,
+            scenario.s)
     assert (caught.value.stream, caught.value.row) == ("s", 16)
 
 

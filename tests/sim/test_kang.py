@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from splitjoin.base.errors import DeviceError, UnsupportedError, WindowOverflow
+from splitjoin.base.errors import DeviceError, UnsupportedError
 from splitjoin.circuit.tuner.speed import cycles_a_tuple
 from splitjoin.circuit.tuner.workload import Workload
 from splitjoin.engines.arrival import arrivals
@@ -17,7 +17,6 @@ from splitjoin.engines.registry import device
 from splitjoin.joins.circuit_component import component
 from splitjoin.lang.eval.scalar import compile_condition
 from splitjoin_hw.baseline import kang
-from splitjoin_sim import pysim
 from splitjoin_sim.device import SimDevice
 from splitjoin_sim.pysim import PysimDevice
 
@@ -104,10 +103,9 @@ def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -
     query = scenario.query("outer(1)")
     expected = run(GoldenDevice(), query, scenario.r, scenario.s)
     plant(monkeypatch, kang.Kang, *FAULTS[fault])
-    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     with pytest.raises((AssertionError, DeviceError)):
-        assert_conforms(run(PysimDevice(capacity=16, architecture="kang"), query, scenario.r, scenario.s), expected,
-                        "outer(1)")
+        assert_conforms(run(PysimDevice(capacity=16, architecture="kang", patience=1500), query, scenario.r,
+                            scenario.s), expected, "outer(1)")
 
 
 def test_masks_settling_and_counters() -> None:
@@ -125,15 +123,6 @@ def test_masks_settling_and_counters() -> None:
         ours, expected = kang.counters(), golden.counters()
         assert {name: ours[name] for name in ("tuples_r", "tuples_s", "matches")} == {
             name: expected[name] for name in ("tuples_r", "tuples_s", "matches")}
-
-
-def test_the_first_tuple_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
-    scenario = NAMED["short-r"]
-    query = Scenario("overflow", scenario.r, scenario.s, scenario.on, "RANGE 1000000", 0, "ts").query("none")
-    with pytest.raises(WindowOverflow) as caught:
-        run(PysimDevice(capacity=16, architecture="kang"), query, scenario.r, scenario.s)
-    assert (caught.value.stream, caught.value.row) == ("s", 16)
 
 
 def test_its_speed_is_predicted() -> None:

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
-from splitjoin.base.errors import DeviceError, UnsupportedError, WindowOverflow
+from splitjoin.base.errors import DeviceError, UnsupportedError
 from splitjoin.circuit.wire import ItemKind
 from splitjoin.engines.arrival import arrivals
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin_hw.baseline import handshake, low_latency
 from splitjoin_hw.baseline.ends import CoreMessage
-from splitjoin_sim import pysim
 from splitjoin_sim.pysim import PysimDevice
 
 from ..support.conformance import assert_conforms, run, slices
@@ -71,9 +70,8 @@ FAULTS = {"a pair in flight is lost": ("stored_left & (Cat(result.probe[:bits], 
 def test_planted_faults_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, low_latency.LowLatencyCore, *FAULTS[fault])
     monkeypatch.setattr(handshake, "Link", SlowLink)
-    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
     with pytest.raises((AssertionError, DeviceError, IndexError)):
-        conforms(PysimDevice(cores=4, capacity=2, architecture=NAME, seed=2), FEW)
+        conforms(PysimDevice(cores=4, capacity=2, architecture=NAME, seed=2, patience=1500), FEW)
 
 
 def late_pairs(side: str) -> int:
@@ -131,15 +129,6 @@ def test_expiry_waits_for_its_tuple_at_the_far_end(side: str) -> None:
 def test_expiry_that_does_not_wait_is_found(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, low_latency.LowLatencyCore, *WAITING[side])
     assert late_pairs(side) > 0
-
-
-def test_the_first_tuple_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pysim, "patience_for", lambda *_: 1500)
-    scenario = NAMED["short-r"]
-    query = Scenario("overflow", scenario.r, scenario.s, scenario.on, "RANGE 1000000", 0, "ts").query("none")
-    with pytest.raises(WindowOverflow) as caught:
-        run(PysimDevice(cores=2, capacity=8, architecture=NAME), query, scenario.r, scenario.s)
-    assert (caught.value.stream, caught.value.row) == ("s", 16)
 
 
 @pytest.mark.parametrize(("options", "message"), [

@@ -70,10 +70,11 @@ def test_device_wrong_seed(device: Any, value: Any) -> None:
         device(seed=value)
 
 
+@DEVICES
 @pytest.mark.parametrize("value", ["x", 0, 2.0])
-def test_device_wrong_patience(value: Any) -> None:
+def test_device_wrong_patience(device: Any, value: Any) -> None:
     with pytest.raises(DeviceError, match=f"patience must be a number of cycles from 1, or None, not {value!r}"):
-        SimDevice(patience=value)
+        device(patience=value)
 
 
 def test_configuration_takes_ints_only() -> None:

@@ -17,4 +17,4 @@ from .pauses import MATRIX
 async def both_sides_become_one(dut: Any, total: bool, stalls: str, count: int) -> None:
     tb = CocotbTestbench(dut)
     await tb.reset()
-    await combine(tb, random.Random(random.getrandbits(32)), MATRIX[stalls], total=total, count=count, name="c__")
+    await combine(tb, random.Random(random.getrandbits(32)), MATRIX[stalls], total=total, count=count)

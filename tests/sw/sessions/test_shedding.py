@@ -80,7 +80,7 @@ def test_a_circuit_drops_in_place_of_an_overflow() -> None:
     seed = 0
     asked = splitjoin.query(SCHEMA, SCHEMA, on="abs(r.id - s.id) <= 9", window="RANGE 10", time="ts")
     circuit: dict[str, Any] = {"device": "pysim", "cores": 1, "capacity": 8}
-    with splitjoin.open(asked, **circuit) as session, pytest.raises(WindowOverflow):
+    with splitjoin.open(asked, **circuit, patience=1500) as session, pytest.raises(WindowOverflow):
         burst(session, seed)
     full = Shedding(threshold=7, seed=seed)  # as many as can be kept
     with splitjoin.open(asked, **circuit, when_full="shed", shedding=full) as session:

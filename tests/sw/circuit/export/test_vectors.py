@@ -66,7 +66,7 @@ def test_a_circuit_gives_the_candidates(on: str) -> None:
     query = splitjoin.query(*SCHEMAS, on=on, window="ROWS 16")
     circuit = chosen_circuit(query, CircuitParameters(cores=1, capacity=16, verify="host"))
     given = vectors(query, circuit, random_arrivals(query, 30, seed=1))
-    transport = PysimTransport(circuit.config, seed=1, stall_in=0.2, stall_out=0.2)
+    transport = PysimTransport(circuit.config, seed=1, stall_in=0.2, stall_out=0.2, patience=20_000)
     for address, word in given.writes:
         transport.write(address, word)
     words = circuit.config.input_record.words
