@@ -26,7 +26,6 @@ from splitjoin.lang.types import BINARY, BOOL, EXACT, FLOAT32, FLOAT64, STRING, 
 from ...support import strategies as sj
 from ...support.predicates import conditions
 from ...support.sampling import examples
-from ...support.scenarios import SCENARIOS, Scenario
 
 R = Schema.from_arrow("r", pa.schema([("ts", pa.int64()), field("x", "int32", min=0, max=99), ("name", pa.string()),
                                       ("f", pa.float32()), ("raw", pa.binary()), ("tags", pa.list_(pa.string())),
@@ -59,13 +58,6 @@ def test_random_conditions_return(data: st.DataObject) -> None:
     on = data.draw(conditions(r, s))
     query = Query.make(*(Schema.from_arrow(side, pa.schema(list(c.items()))) for side, c in (("r", r), ("s", s))),
                        on=on.sql, window="ROWS 3")
-    assert_same(again(query), query)
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-@pytest.mark.parametrize("order", ["total", "outer(3)"])
-def test_scenarios_return(scenario: Scenario, order: str) -> None:
-    query = scenario.query(order)
     assert_same(again(query), query)
 
 
