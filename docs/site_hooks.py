@@ -5,6 +5,7 @@
 - docs/api/index.md lists the public names that no other page describes.
 - docs/command-line.md gets the commands and options from the parser of the command line.
 - Code blocks with a note for tests behind the language (``sql refused``) lose the note.
+- llms.txt, beside the pages, lists them with their first sentences, for programs that read (https://llmstxt.org).
 """
 
 from __future__ import annotations
@@ -58,6 +59,18 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     if where.startswith("api/"):
         markdown = re.sub(r"(?m)^::: (splitjoin[\w.]*)$", lambda found: directive(found[1]), markdown)
     return re.sub(r"(?m)^(```\w+) [a-z ]+$", r"\1", markdown)
+
+
+def on_post_build(config: Any) -> None:
+    """Write llms.txt."""
+    lines = [f"# {config.site_name}", "", f"> {config.site_description}", "", "## Pages", ""]
+    for page in named_pages():
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        title, first = re.search(r"(?m)^# (.+)\n+((?:(?!```)[^\s#|<!-].*\n?)*)", text).groups()  # type: ignore[union-attr]
+        sentence = re.split(r"(?<=[.:?]) ", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(first.split())))[0]
+        address = page.removesuffix(".md").replace("README", "index")
+        lines.append(f"- [{title}]({address}.html)" + (f": {sentence}" if sentence else ""))
+    (Path(config.site_dir) / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def public_names() -> list[str]:

@@ -134,7 +134,7 @@ def test_top_level_is_what_the_architecture_names() -> None:
     top = {path.parts[0] for path in tracked_files()}
     assert top <= {"hw", "sw", "sim", "boards", "tests", "docs", "bench", "examples", "findings", "pyproject.toml",
                    "Makefile", "mkdocs.yml", "constraints.txt", "README.md", "CHANGELOG.md", "SECURITY.md", "AGENTS.md",
-                   "LICENSE", ".ci", ".gitignore"}
+                   "CITATION.cff", "LICENSE", ".ci", ".gitignore"}
 
 
 def test_host_software_needs_no_hdl_tool() -> None:

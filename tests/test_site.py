@@ -63,6 +63,12 @@ def test_a_missing_page_or_anchor_is_an_error(site: Path) -> None:
     assert built == [""]
 
 
+def test_a_list_of_pages_for_programs_names_each_page(site: Path) -> None:
+    listed = re.findall(r"(?m)^- \[.+\]\(([\w/-]+\.html)\)", (site / "llms.txt").read_text(encoding="utf-8"))
+    assert listed == [page.removesuffix(".md").replace("README", "index") + ".html" for page in hooks().named_pages()]
+    assert [page for page in listed if not (site / page).exists()] == []
+
+
 #: What users type → the pages, one of which is to be among the first three that the search gives.
 SEARCHES = {
     "watermark": "streaming", "late data": "streaming", "idle source": "streaming", "exactly once": "streaming",
