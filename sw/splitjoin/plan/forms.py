@@ -8,7 +8,7 @@ means that its value is NULL. The passes replace comparisons by simpler ones, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, Union
 
@@ -34,11 +34,12 @@ from splitjoin.lang.ir import (
 )
 from splitjoin.lang.properties import causes, may_be_null
 from splitjoin.lang.schema import Side
-from splitjoin.lang.types import BOOL, EXACT, Bool, Float
+from splitjoin.lang.types import BOOL, EXACT, Bool, Float, is_exact
 
 from .keys import Key
+from .linear import Total
 from .passes.conditions import TooManyCases
-from .relations import Relation
+from .relations import Relation, exclude
 from .text import key_text, relation_text
 
 __all__ = ["FALSE", "TRUE", "Both", "Compared", "Computed", "ComputedTest", "Form", "Junction", "OneSided",
@@ -105,21 +106,47 @@ class Junction:
 
 
 Form = Union[OneSided, Both, Compared, Computed, Junction]
+_OTHER: dict[Literal["and", "or"], Literal["and", "or"]] = {"and": "or", "or": "and"}
 TRUE, FALSE = Junction("and", ()), Junction("or", ())
 
 
 def junction(op: Literal["and", "or"], args: Iterable[Form]) -> Form:
-    """``args`` combined: flattened, without duplicates and without neutral operands."""
+    """``args`` combined: flattened, without neutral operands, duplicates, and those that another one implies; what all
+    of them have in common stands in front of them.
+    """
     neutral, absorbing = (TRUE, FALSE) if op == "and" else (FALSE, TRUE)
     flat: list[Form] = []
     for a in args:
         if a == absorbing:
             return absorbing
         flat += a.args if isinstance(a, Junction) and a.op == op else (a,)
-    distinct = tuple(dict.fromkeys(flat))
-    if not distinct:
-        return neutral
-    return distinct[0] if len(distinct) == 1 else Junction(op, distinct)
+    distinct, other = dict.fromkeys(flat), _OTHER[op]
+    known = {a for a in distinct if not isinstance(a, Junction)}
+    kept = [x for a in distinct if (x := a if a in known else _given(a, known, op)) is not None]
+    if kept != list(distinct):
+        return junction(op, kept)
+    if len(kept) < 2:
+        return kept[0] if kept else neutral
+    first, *others = (a.args if isinstance(a, Junction) else (a,) for a in kept)  # each combined by the other operator
+    common = [x for x in first if all(x in of for of in others)]
+    if not common:
+        return Junction(op, tuple(kept))
+    rests = (junction(other, (x for x in of if x not in common)) for of in (first, *others))
+    return junction(other, (*common, junction(op, rests)))
+
+
+def _given(form: Form, known: Collection[Form], op: Literal["and", "or"]) -> Form | None:
+    """``form`` beside the leaves ``known``, with which it is combined by ``op``; None if it makes no difference."""
+    if not isinstance(form, Junction):
+        never = op == "and" and isinstance(form, Compared) and any(
+            isinstance(k, Compared) and (k.r, k.s) == (form.r, form.s) and exclude(k.relations, form.relations)
+            for k in known)
+        return FALSE if never else None if form in known else form
+    found = [_given(a, known, op) for a in form.args]
+    kept = [a for a in found if a is not None]
+    if not kept or (form.op != op and len(kept) < len(found)):
+        return None
+    return form if kept == list(form.args) else junction(form.op, kept)
 
 
 def present(cmp: Cmp, known: Container[Expr] = ()) -> tuple[OneSided, ...]:
@@ -151,6 +178,7 @@ def form_text(form: Form) -> str:
 #: many.
 _MOST = 1 << 12
 _ALL: frozenset[TruthValue] = frozenset(("true", "false", "null"))
+_OPPOSITE: dict[TruthValue, TruthValue] = {"true": "false", "false": "true", "null": "null"}
 
 
 def positive(e: Expr) -> Form:
@@ -192,6 +220,8 @@ class _Logic:
         streams = sides(e)
         if not streams:
             return TRUE if constant(e) == {"true": True, "false": False, "null": None}[want] else FALSE
+        if isinstance(e, Not):
+            return self._is(e.a, _OPPOSITE[want])
         if len(streams) == 1:
             return OneSided(next(iter(streams)), e, frozenset((want,)))
         if want == "null":
@@ -200,9 +230,9 @@ class _Logic:
             case And() | Or():
                 op: Literal["and", "or"] = "and" if isinstance(e, And) == (want == "true") else "or"
                 return junction(op, (self._is(a, want) for a in e.args))
-            case Not():
-                return self._is(e.a, "false" if want == "true" else "true")
             case IsNull():
+                if want == "false" and isinstance(e.a.type, Bool):
+                    return junction("or", (self._is(e.a, "true"), self._is(e.a, "false")))
                 null = self._is_null(e.a)
                 return null if want == "true" else self._complement(null)
             case Cmp() if isinstance(e.a.type, Bool):
@@ -212,6 +242,11 @@ class _Logic:
                 return self._compare_values(e if want == "true" else Cmp(BOOL, NEGATED[e.op], e.a, e.b))
             case Case():
                 return self._case(e, lambda value: self._is(value, want))
+            case Extreme():  # NULLs are left out
+                wins: TruthValue = "true" if e.kind == "greatest" else "false"
+                some = junction("or", (self._is(a, want) for a in e.args))
+                return some if want == wins else junction("and", (
+                    some, *(self._complement(self._is(a, wins)) for a in e.args)))
         raise AssertionError(f"not a condition: {e}")
 
     def _case(self, e: Case, of: Callable[[Expr], Form]) -> Form:
@@ -219,16 +254,17 @@ class _Logic:
         branches: list[Form] = []
         before: list[Form] = []
         for when, then in zip(e.when, e.then, strict=True):
-            true = self._is(when, "true")
-            branches.append(junction("and", (*before, true, of(then))))
-            before.append(self._complement(true))
+            true, value = self._is(when, "true"), of(then)
+            branches.append(junction("and", (*before, true, value)))
+            if value != TRUE:  # else what follows may be true there as well
+                before.append(self._complement(true))
         return junction("or", (*branches, junction("and", (*before, of(e.otherwise)))))
 
     def _compare_values(self, cmp: Cmp) -> Form:
         """The form that is true exactly when ``cmp``, a comparison of values, is true."""
         self._step()
-        if not sides(cmp) or len(sides(cmp)) == 1:
-            return self._is(cmp, "true")
+        if len(sides(cmp)) < 2:
+            return _known(cmp) or self._is(cmp, "true")
         for a, b, op in ((cmp.a, cmp.b, cmp.op), (cmp.b, cmp.a, MIRRORED[cmp.op])):
             whole = a.a if isinstance(a, Cast) else a
             if not isinstance(whole, Extreme) or len(sides(whole)) < 2:
@@ -241,6 +277,8 @@ class _Logic:
             each = [self._compare_values(Cmp(BOOL, op, x, b)) for x in args]
             if (whole.kind == "least") == (op in ("<", "<=")):
                 return junction("or", each)
+            if len({frozenset(causes(x)) for x in args}) == 1:  # all are NULL, or none is
+                return junction("and", each)
             # Every operand that is not NULL satisfies the comparison, and at least one is not NULL.
             some = () if not all(may_be_null(x) for x in args) else (junction("or", each),)
             return junction("and", (*some, *(junction("or", (one, self._null(x)))
@@ -297,3 +335,18 @@ class _Logic:
                 return junction("or" if form.op == "and" else "and", (self._complement(a) for a in form.args))
             case Compared() | Computed():
                 raise AssertionError("comparisons are tests only when nothing is negated any more")
+
+
+def _known(cmp: Cmp) -> Form | None:
+    """TRUE or FALSE for a comparison of whole numbers of one stream whose ranges decide it, such as ``r.x - r.x > 3``,
+    as least and greatest that are taken apart may have; else None.
+    """
+    if not (is_exact(cmp.a.type) and is_exact(cmp.b.type)) or cmp.op == "<>" or any(
+            isinstance(e, Lit) for e in (*causes(cmp.a), *causes(cmp.b))):
+        return None
+    total, op = Total.compared(cmp)
+    low, high = total.range
+    if low > 0 or (op == "=" and high < 0):
+        return FALSE
+    always = high <= 0 and (op == "<=" or low == 0)
+    return TRUE if always and not (may_be_null(cmp.a) or may_be_null(cmp.b)) else None

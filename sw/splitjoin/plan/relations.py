@@ -7,7 +7,7 @@ are exact to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -22,7 +22,7 @@ from .keys import Codes, ExactKey, FloatKey, Key, PrefixKey, WideKey, float_code
 from .linear import ExactRelation
 
 __all__ = ["EqualText", "FloatBand", "FloatOrder", "Interval", "Product", "Relation", "TextOrder", "Unit",
-           "WideRelation", "coefficients", "interval"]
+           "WideRelation", "coefficients", "exclude", "interval", "tightest"]
 
 #: Lowest and highest code (n,), both included; empty where the first is greater.
 Interval = tuple[Codes, Codes]
@@ -31,6 +31,8 @@ Rows = npt.NDArray[np.intp]
 
 #: Distance in codes from a guess that is tried first: real arithmetic is rarely further off than a few roundings.
 _NEAR = 4
+#: How the one operand may compare with the other where an operator is true.
+_SIGNS = {"<": {-1}, "<=": {-1, 0}, "=": {0}, ">=": {0, 1}, ">": {1}}
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,32 @@ class Unit:
 
 
 Relation = Union[ExactRelation, FloatOrder, FloatBand, EqualText, TextOrder, Product, WideRelation, Unit]
+
+
+def exclude(some: Sequence[Relation], others: Sequence[Relation]) -> bool:
+    """True if no pair of keys is known to meet all relations of both lists, which are of the same keys."""
+    return any(_exclude(a, b) for a in some for b in others)
+
+
+def _exclude(a: Relation, b: Relation) -> bool:
+    if isinstance(a, ExactRelation) and isinstance(b, ExactRelation) and (a.g, a.h) == (b.g, b.h):
+        at, to = -a.c, -b.c  # both compare g·R + h·S
+        return at < to if (a.op, b.op) == ("<=", ">=") else at > to if (a.op, b.op) == (">=", "<=") else (
+            a.op == "=" and not {"<=": at <= to, ">=": at >= to, "=": at == to}[b.op]) or (
+            b.op == "=" != a.op and _exclude(b, a))
+    if isinstance(a, (FloatOrder, TextOrder, EqualText)) and isinstance(b, type(a)):
+        return not _SIGNS[a.op] & _SIGNS[b.op]
+    return False
+
+
+def tightest(relations: Sequence[Relation]) -> list[Relation]:
+    """``relations`` of the same keys without those that others of them imply; the order stays."""
+    def implies(b: Relation, a: Relation) -> bool:
+        if isinstance(a, ExactRelation) and isinstance(b, ExactRelation):
+            return (a.g, a.h, a.op) == (b.g, b.h, b.op) and (a.c < b.c if a.op == "<=" else a.op == ">=" and a.c > b.c)
+        return isinstance(a, (FloatOrder, TextOrder)) and isinstance(b, type(a)) and _SIGNS[a.op] > _SIGNS[b.op]
+
+    return [a for a in relations if not any(implies(b, a) for b in relations)]
 
 
 def interval(relation: Relation, side: str, probe: Vector, probe_key: Key, key: Key) -> Interval:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from itertools import chain, combinations, groupby
 from typing import TypeVar
 
@@ -31,9 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base import threads
-from splitjoin.lang.ir import And, Case, Expr, IsNull, Lit, Not, Or, sides
 from splitjoin.lang.schema import SIDES, Side, other_side
-from splitjoin.lang.types import BOOL
 from splitjoin.plan.keys import Codes, ExactKey
 
 from ..arrival import MergedTables
@@ -48,7 +46,7 @@ from .table_windows import Spans
 from .table_work import Work, aligned
 
 __all__ = ["WRONG", "BandJoin", "Branch", "BucketJoin", "DisjunctionJoin", "SearchJoin", "SlicedJoin", "TooMany", "Way",
-           "WayKind", "cost_of", "disjuncts", "fits", "pairs_of", "plan_of", "way_of_kind", "ways"]
+           "WayKind", "cost_of", "fits", "pairs_of", "plan_of", "way_of_kind", "ways"]
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -71,8 +69,10 @@ _RULED_OUT = 2.0
 _UNEVEN, _SLICES = 16, 2
 #: The fewest buckets that are worth to read and sort the keys once more.
 _FEWEST = 16
-#: The most alternatives: each reads and sorts the keys anew.
+#: The most alternatives: each sorts the keys anew.
 _ALTERNATIVES = 6
+#: Times fewer candidates of all alternatives than of what these have in common, from which on they are joined apart.
+_FEWER = 1.5
 
 
 class TooMany(Exception):
@@ -359,7 +359,7 @@ class Branch:
     def own(self, r: Rows, s: Rows) -> tuple[Rows, Rows]:
         """Those of the pairs (n,), all of which are of this branch, that are of no earlier one."""
         for condition in self.earlier:
-            mine = ~(condition.possible_r[r] & condition.possible_s[s] & condition.true(r, s))
+            mine = ~condition.holds(r, s)
             r, s = r[mine], s[mine]
         return r, s
 
@@ -373,7 +373,7 @@ def fits(way: Way, condition: Condition, visible: Spans, room: int) -> bool:
 
 def cost_of(branches: Sequence[Branch], visible: Spans) -> float:
     """Nanoseconds for the candidates of all ``branches`` that are verified; others are pairs."""
-    if not all(one.way.searches or one.condition.points for one in branches):
+    if any(one.groups.is_one and not one.way.searches for one in branches):
         return math.inf  # every pair, which compiled loops compare far faster
     return _CANDIDATE * sum(one.way.candidates for one in branches if not _is_exact(one.way, one.condition, visible))
 
@@ -604,7 +604,7 @@ def _buckets(bounds: Bounds, condition: Condition, width: int) -> int:
 
 
 class DisjunctionJoin(SearchJoin):
-    """A condition with OR as several joins: each pair is of the first alternative that is true of it.
+    """A condition with OR as several joins: each pair is of the first alternative that holds of it.
 
     The alternatives of ``a = b OR lo <= x AND x < hi`` are the equality and the range, each of which has a range of
     sorted keys, whereas the whole condition has none, and would have all pairs compared.
@@ -614,50 +614,21 @@ class DisjunctionJoin(SearchJoin):
 
     @cached_property
     def branches(self) -> list[Branch]:
-        job, query = self.job, self.job.reach.query
-        terms = [term for term in disjuncts(query.predicate) if not (isinstance(term, Lit) and not term.value)]
-        if not 1 < len(terms) <= _ALTERNATIVES:
-            return []
-        found, earlier = list[Branch](), list[Condition]()
-        for term in terms:
-            condition = Condition(replace(query, predicate=term), job.incoming, job.work)
+        job, found = self.job, list[Branch]()
+        conditions = job.condition.alternatives(_ALTERNATIVES)
+        for at, condition in enumerate(conditions if len(conditions) > 1 else ()):
             groups = condition.groups()
-            found.append(Branch(ways(condition, groups, job.visible, job.work)[0], condition, groups, tuple(earlier)))
-            earlier.append(condition)
+            found.append(Branch(ways(condition, groups, job.visible, job.work)[0], condition, groups, conditions[:at]))
         return found
+
+    @property
+    def suits(self) -> bool:
+        """True if it has far fewer candidates than what all alternatives have in common."""
+        job = self.job
+        return super().suits and _FEWER * sum(one.way.candidates for one in self.branches) <= ways(
+            job.condition, job.groups, job.visible, job.work)[0].candidates
 
     @property
     def limit(self) -> float:
         """A session would compare all pairs."""
         return self.job.nested_cost
-
-
-def disjuncts(e: Expr) -> list[Expr]:
-    """Conditions of which at least one is true exactly where ``e`` is true. A condition of one stream stays whole."""
-    if len(sides(e)) < 2:
-        return [e]
-    match e:
-        case Or():
-            return [term for arg in e.args for term in disjuncts(arg)]
-        case And():
-            split = [disjuncts(arg) for arg in e.args]
-            at = next((n for n, terms in enumerate(split) if len(terms) > 1), None)
-            if at is None:
-                return [e]
-            return [_all([*e.args[:at], term, *e.args[at + 1:]]) for term in split[at]]
-        case Case():
-            before, found = list[Expr](), list[Expr]()
-            for when, then in zip(e.when, e.then, strict=True):
-                found += disjuncts(_all([*before, when, then]))
-                before.append(Or(BOOL, (Not(BOOL, when), IsNull(BOOL, when))))
-            return found + disjuncts(_all([*before, e.otherwise]))
-    return [e]
-
-
-def _all(terms: Sequence[Expr]) -> Expr:
-    """The conjunction of ``terms``; FALSE if one of them is never true."""
-    parts = reduce(lambda made, e: (*made, *(e.args if isinstance(e, And) else (e,))), terms, tuple[Expr, ...]())
-    if any(isinstance(part, Lit) and not part.value for part in parts):
-        return Lit(BOOL, False)
-    parts = tuple(part for part in parts if not isinstance(part, Lit))
-    return Lit(BOOL, True) if not parts else parts[0] if len(parts) == 1 else And(BOOL, parts)

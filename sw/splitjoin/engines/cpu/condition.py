@@ -9,7 +9,8 @@ join of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -48,7 +49,7 @@ from splitjoin.plan.encoding import Coder
 from splitjoin.plan.keys import Codes, ExactKey, FloatKey, UnitKey, WideKey, prefixes, texts_of
 from splitjoin.plan.linear import ExactRelation
 from splitjoin.plan.passes.pipeline import make_plan
-from splitjoin.plan.plan import Plan, Test
+from splitjoin.plan.plan import Plan, Test, Tree
 
 from ..arrival import Arrivals
 from ..slices import Slices
@@ -133,25 +134,42 @@ class Condition:
     Attributes:
         possible_r, possible_s: Tuples that may have a partner: bool (r,), (s,).
         points: Pairs of codes (r,), (s,) that must be equal; empty arrays once `groups` has them.
+        tests: The tests of the plan that are required.
         decided: False if pairs that meet all of this must be verified.
     """
 
     def __init__(self, query: Query, incoming: Arrivals, work: Work | None = None, planned: Planned | None = None):
         self._work = work or plain_work()
         planned = planned or Planned.of(query.predicate, incoming, self._work)
-        compared, self._tables, self.plan = planned.predicate, planned.tables, planned.plan
-        plan = self.plan
-        self._coder = Coder(plan)
-        self._bounds: dict[str, list[Bounds]] = {}
+        self._compared, self._tables, self.plan = planned.predicate, planned.tables, planned.plan
+        self._coder = Coder(self.plan)
+        self._rows = len(incoming.r), len(incoming.s)
         self._values: dict[str, list[Vector]] = {}
         self._keys: dict[str, list[Codes]] = {}
         self._ends: dict[str, tuple[list[Codes], list[Codes]]] = {}
-        self.possible_r, self.possible_s = np.ones(len(incoming.r), np.bool_), np.ones(len(incoming.s), np.bool_)
+        self._columns: dict[Side, Any] = {}
+        self._take(self.plan.required, len(self.plan.required) == len(self.plan.tests) and _only_tests(self.plan.tree))
+
+    def only(self, tests: Collection[int], *, decide: bool) -> Condition:
+        """The condition that all ``tests`` hold, and, unless these ``decide``, this condition."""
+        found = copy(self)  # with the same codes
+        found._take(sorted(tests), decide)
+        return found
+
+    def alternatives(self, most: int) -> list[Condition]:
+        """At most so many conditions (or one) of which at least one is true exactly where this one is."""
+        return [self.only(tests, decide=decide) for tests, decide in alternatives(self.plan, most)]
+
+    def _take(self, tests: Sequence[int], decide: bool) -> None:
+        """Have the condition that all ``tests`` hold, and, unless these ``decide``, the whole one."""
+        plan, self.tests = self.plan, tests
+        self._bounds: dict[str, list[Bounds]] = {}
+        self.possible_r, self.possible_s = (np.ones(n, np.bool_) for n in self._rows)
         self.points: list[tuple[Codes, Codes]] = []
         self._groups: Groups | None = None
         ranged: dict[tuple[int, int], list[int]] = {}
         self._has_units = False
-        for j in plan.required:
+        for j in tests:
             test = plan.tests[j]
             if _always(plan, test):
                 continue
@@ -159,9 +177,9 @@ class Condition:
                 self.points.append(codes)
                 continue
             lows, highs = self._ends_of("r")
-            self._work.each(len(incoming.r), partial(_narrow, self.possible_r, lows[j], highs[j]))
+            self._work.each(self._rows[0], partial(_narrow, self.possible_r, lows[j], highs[j]))
             if plan.slots_s[test.s].null_code:
-                self._work.each(len(incoming.s), partial(_leave_null, self.possible_s, self.keys("s", test.s)))
+                self._work.each(self._rows[1], partial(_leave_null, self.possible_s, self.keys("s", test.s)))
             if test.is_point:
                 self.points.append((lows[j], self.keys("s", test.s)))
             elif isinstance(plan.slots_s[test.s].key, UnitKey):
@@ -169,10 +187,7 @@ class Condition:
             else:
                 ranged.setdefault((test.r, test.s), []).append(j)
         self._ranged = [j for (_, s), tests in ranged.items() if not self._is_point(tests, s) for j in tests]
-        self.decided = plan.residual is None and len(plan.required) == len(plan.tests) and _only_tests(plan.tree)
-        self._test = PairTest(compared)
-        self._columns = None if self.decided else {
-            side: column_arrays(compared, side, self._tables[side]) for side in SIDES}
+        self.decided = plan.residual is None and decide
 
     def _plain(self, test: Test) -> tuple[Codes, Codes] | None:
         """Codes of both streams that are equal where ``test`` is true, if it is an equality of two columns of whole
@@ -275,15 +290,21 @@ class Condition:
         others = {self.plan.tests[j].s for j in self._ranged if j not in tests}
         return frozenset(slots - others)
 
+    def holds(self, r: Rows, s: Rows) -> Mask:
+        """True for each pair of row ids of which all tests hold."""
+        found = self.possible_r[r] & self.possible_s[s]
+        for j in self.tests:
+            keys, (lows, highs) = self.keys("s", self.plan.tests[j].s)[s], self._ends_of("r")
+            found &= (keys >= lows[j][r]) & (keys <= highs[j][r])
+        return found
+
     def true(self, r: Rows, s: Rows) -> Mask:
-        """True for each pair of row ids of which the condition is true."""
-        if self._columns is None:
-            found = np.ones(len(r), np.bool_)
-            for j in self.plan.required:
-                keys, (lows, highs) = self.keys("s", self.plan.tests[j].s)[s], self._ends_of("r")
-                found &= (keys >= lows[j][r]) & (keys <= highs[j][r])
-            return found
-        return self._test.true("r", self._columns["r"], r, self._columns["s"], s)
+        """True for each pair of row ids of which the whole condition is true."""
+        if self.decided:
+            return self.holds(r, s)
+        if not self._columns:
+            self._columns |= {side: column_arrays(self._compared, side, self._tables[side]) for side in SIDES}
+        return PairTest(self._compared).true("r", self._columns["r"], r, self._columns["s"], s)
 
     def groups(self) -> Groups:
         """The tuples of both streams by their equal keys, whose codes are not kept."""
@@ -297,9 +318,10 @@ class Condition:
         self._groups = None
 
     def _grouped(self) -> Groups:
-        if self._ranged and not self.points and not self._has_units and bool(self.possible_s.all()):
+        slots = {(self.plan.tests[j].r, self.plan.tests[j].s) for j in self._ranged}
+        if len(slots) == 1 and not self.points and not self._has_units and bool(self.possible_s.all()):
             # The intervals of tuples that can have no partner hold no key; but the ends of one that is empty, as S has
-            # no such key, may each be another key.
+            # no such key, may each be another key. Of several keys, one may have an interval where another has none.
             return Groups(self.points, np.ones_like(self.possible_r), self.possible_s, self._work)
         return Groups(self.points, self.possible_r, self.possible_s, self._work)
 
@@ -347,8 +369,47 @@ def _measured(e: Expr, tables: Mapping[Side, pa.Table], work: Work) -> Expr:
     return made[-1]
 
 
-def _only_tests(tree: Any) -> bool:
+def _only_tests(tree: Tree) -> bool:
     return isinstance(tree, int) or (tree[0] == "and" and all(isinstance(arg, int) for arg in tree[1:]))
+
+
+def alternatives(plan: Plan, most: int) -> list[tuple[frozenset[int], bool]]:
+    """At most so many sets of tests (or one) of which at least one holds wherever the tree of ``plan`` does; with True
+    for a set of which it also holds wherever this does.
+
+    OR of equalities is taken apart before others, if there is no room for all.
+    """
+    def of(tree: Tree) -> list[tuple[frozenset[int], bool]]:
+        if isinstance(tree, int):
+            return [(frozenset([tree]), True)]
+        op, *args = tree
+        each = [of(arg) for arg in args]
+        if op == "or":
+            found = list(dict.fromkeys(one for some in each for one in some))
+            if len(found) > most:
+                found = [some[0] if len(some) == 1 else (frozenset(_required(arg)), False)
+                         for arg, some in zip(args, each, strict=True)]
+            return found if len(found) <= most else [(frozenset(), False)]
+        found = [(frozenset[int](), True)]
+        for some in sorted(each, key=lambda some: (len(some) > 1, not all(map(has_point, some)))):
+            if len(found) * len(some) <= most:
+                found = [(a | b, x and y) for a, x in found for b, y in some]
+            else:
+                found = [(a, False) for a, _ in found]
+        return found
+
+    def has_point(one: tuple[frozenset[int], bool]) -> bool:
+        return any(plan.tests[j].is_point for j in one[0])
+
+    return of(plan.tree)
+
+
+def _required(tree: Tree) -> Iterator[int]:
+    """The tests that must hold for ``tree`` to hold."""
+    if isinstance(tree, int):
+        yield tree
+    elif tree[0] == "and":
+        yield from (arg for arg in tree[1:] if isinstance(arg, int))
 
 
 def with_sums_inside(e: Expr) -> Expr:

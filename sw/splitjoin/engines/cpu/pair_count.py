@@ -9,20 +9,13 @@ is NULL, but those of equal ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import combinations
-
 import numpy as np
 import numpy.typing as npt
 
-from splitjoin.lang.ir import And, Cmp, Expr, IsNull, Not, sides
 from splitjoin.lang.query import Query
-from splitjoin.lang.types import BOOL
 from splitjoin.plan.keys import Codes
 
 from ..arrival import Arrivals
-from .band_join import disjuncts
 from .condition import Condition
 from .key_ranges import KeyOrder
 from .table_windows import Spans
@@ -33,7 +26,7 @@ __all__ = ["counted_pairs"]
 Rows = npt.NDArray[np.int64]
 
 #: The most alternatives, as each set of some is counted.
-_MOST = 3
+_MOST = 4
 
 
 def counted_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> int | None:
@@ -45,43 +38,25 @@ def counted_pairs(query: Query, incoming: Arrivals, room: int, work: Work) -> in
     visible = Spans(query, incoming, work)
     if visible.pairs <= room:
         return None
-    terms = disjuncts(query.predicate)
-    if len(terms) > _MOST:
-        return None
-    total = 0
-    for n in range(1, len(terms) + 1):
-        for some in combinations(terms, n):
-            for sign, predicate in _equalities(_conjuncts(some)):
-                found = _counted(replace(query, predicate=predicate), incoming, visible, work)
-                if found is None:
-                    return None
-                total += sign * (found if n % 2 else -found)
+    condition, total = Condition(query, incoming, work), 0
+    terms = condition.alternatives(_MOST)
+    # Each set of alternatives with its sign; none beyond a set that has no pairs.
+    sets = [(at, frozenset(term.tests), 1) for at, term in enumerate(terms)]
+    while sets:
+        at, tests, sign = sets.pop()
+        found = _counted(condition.only(tests, decide=terms[at].decided), len(incoming.s), visible)
+        if found is None:
+            return None
+        total += sign * found
+        sets += [(more, tests.union(terms[more].tests), -sign) for more in range(at + 1, len(terms)) if found]
     return total
 
 
-def _conjuncts(terms: Sequence[Expr]) -> list[Expr]:
-    """``terms``, all of which are to be true, as conditions without AND."""
-    return [e for term in terms for e in (_conjuncts(term.args) if isinstance(term, And) else [term])]
-
-
-def _equalities(terms: list[Expr]) -> Iterator[tuple[int, Expr]]:
-    """Conditions without ``<>``, whose pairs added up by their signs are those of which all ``terms`` are true."""
-    for at, term in enumerate(terms):
-        match term:
-            case Cmp(op="<>", a=a, b=b) | Not(a=Cmp(op="=", a=a, b=b)) if len(sides(term)) > 1:
-                others = terms[:at] + terms[at + 1:]
-                yield from _equalities([*others, *(Not(BOOL, IsNull(BOOL, e)) for e in (a, b))])
-                yield from ((-sign, e) for sign, e in _equalities([*others, Cmp(BOOL, "=", a, b)]))
-                return
-    yield 1, terms[0] if len(terms) == 1 else And(BOOL, tuple(terms))
-
-
-def _counted(query: Query, incoming: Arrivals, visible: Spans, work: Work) -> int | None:
-    """The number of pairs of a query without OR; None if too many keys limit them."""
-    condition = Condition(query, incoming, work)
+def _counted(condition: Condition, rows: int, visible: Spans) -> int | None:
+    """The number of pairs of a condition without OR, with so many rows of S; None if too many keys limit them."""
     bounds = [(b.keys, b.low, b.high) for b in condition.bounds("s")]
     if not visible.hold_all:
-        bounds.append((np.arange(len(incoming.s), dtype=np.uint64), *visible.intervals))
+        bounds.append((np.arange(rows, dtype=np.uint64), *visible.intervals))
     if not condition.decided or len(bounds) > 2:
         return None
     groups = condition.groups()

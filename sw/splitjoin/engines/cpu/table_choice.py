@@ -20,7 +20,7 @@ __all__ = ["TABLE_ALGORITHMS", "join_tables"]
 #: The algorithms, in the order in which they are asked: those before others look at fewer rows. README.md says when
 #: each of them runs.
 TABLE_ALGORITHMS: tuple[type[TableAlgorithm], ...] = (
-    RangeFold, NearestJoin, HashJoin, HashSemiJoin, SlicedJoin, PartnerJoin, BandJoin, BucketJoin, DisjunctionJoin)
+    RangeFold, NearestJoin, HashJoin, HashSemiJoin, SlicedJoin, PartnerJoin, DisjunctionJoin, BandJoin, BucketJoin)
 
 
 def join_tables(query: Query, incoming: Arrivals, room: int, work: Work) -> TableAnswer | None:

@@ -32,7 +32,7 @@ from ..forms import Compared, Computed, ComputedTest, Form, Junction, OneSided, 
 from ..keys import ExactKey, Key, UnitKey, WideKey
 from ..linear import ExactRelation
 from ..plan import KeySlot, Main, Placed, Plan, Shared, Test, Tree
-from ..relations import FloatBand, FloatOrder, Relation, Unit, WideRelation
+from ..relations import FloatBand, FloatOrder, Relation, Unit, WideRelation, tightest
 from ..text import key_text, relation_text
 
 __all__ = ["ComputedLeaf", "Leaf", "Node", "Split", "choose_main", "merge", "node_text", "share", "split"]
@@ -132,7 +132,7 @@ def _conjunction(args: Sequence[Form]) -> Node:
             continue
         twin = by_keys.setdefault((node.keys["r"], node.keys["s"]), node)
         if twin is not node:
-            twin.relations += [r for r in node.relations if r not in twin.relations]
+            twin.relations = tightest([*twin.relations, *(r for r in node.relations if r not in twin.relations)])
             for side in ("r", "s"):
                 twin.guards[side] += [g for g in node.guards[side] if g not in twin.guards[side]]
     leaves = list(by_keys.values())
