@@ -24,9 +24,10 @@ def tables(rows: int, *, nulls: bool = False) -> tuple[pa.Table, pa.Table]:
     made = list[pa.Table]()
     for seed, names in ((1, ("x", "y", "k", "t", "d", "f")), (2, ("a", "b", "j", "u", "e", "g"))):
         numbers = [seed * 7919 + 104729 * i for i in range(rows)]
-        values: list[list[Any]] = [[n % 499 for n in numbers], [n // 7 % 499 for n in numbers], [n // 3 % 9 for n in numbers],
-                  [f"{'tT'[n % 2]}{n // 5 % 40}" for n in numbers], [n % 499 * 420_000_000 for n in numbers],
-                  [n % 499 / 4 for n in numbers]]
+        values: list[list[Any]] = [
+            [n % 499 for n in numbers], [n // 7 % 499 for n in numbers], [n // 3 % 9 for n in numbers],
+            [f"{'tT'[n % 2]}{n // 5 % 40}" for n in numbers], [n % 499 * 420_000_000 for n in numbers],
+            [n % 499 / 4 for n in numbers]]
         kinds = (pa.int64(), pa.int64(), pa.int64(), pa.string(), pa.timestamp("us"), pa.float64())
         columns: dict[str, pa.Array] = {name: pa.array([None if nulls and (n + at) % 23 == 0 else v for n, v in zip(
             numbers, of, strict=True)], kind) for at, (name, of, kind) in enumerate(zip(
