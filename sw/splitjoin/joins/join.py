@@ -16,7 +16,7 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema
 from splitjoin.lang.time_columns import TimeSpec
-from splitjoin.lang.windows import Tolerance, WindowSpec
+from splitjoin.lang.windows import Tolerance, WindowSpec, closed_windows
 from splitjoin.rows.aggregates import aggregate_fields
 from splitjoin.rows.output import OutputColumn, ResultNames, Selected, output_columns, output_schema
 from splitjoin.rows.result import JoinResult
@@ -32,8 +32,8 @@ from .in_parts import join_in_parts, suits_parts
 __all__ = ["join", "result_columns", "told_join"]
 
 
-def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, time: TimeSpec | None = None,
-         order: str | Order | None = None, select: Selected | None = None,
+def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, closed: str | None = None,
+         time: TimeSpec | None = None, order: str | Order | None = None, select: Selected | None = None,
          suffixes: Sequence[str | None] | None = None, device: str | Device = "cpu",
          device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
          allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
@@ -54,8 +54,12 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
             ``lambda r, s: abs(r.x - s.a) <= 10``.
         window: ``"ROWS 4096"``, ``"RANGE 15 MINUTES"``, ``"RANGE 900"`` (integer time column), or both; or a
             `datetime.timedelta`, which is a RANGE; one for both streams, or a pair (R's, S's), or ``{"r": …, "s":
-            …}``. Without it, every earlier tuple is in the window, as both tables end; then both must fit into memory
-            as the device stores them.
+            …}``. A RANGE is closed: a difference of exactly its length is within it, but not with OPEN behind it, as in
+            ``"RANGE 15 MINUTES OPEN"``. Without it, every earlier tuple is in the window, as both tables end; then
+            both must fit into memory as the device stores them.
+        closed: Which ends of the times that a tuple of r meets belong to them, where both windows are RANGE: ``"both"``
+            (by default), ``"left"``, ``"right"`` or ``"neither"``. The left end is S's RANGE before the tuple, the
+            right one R's RANGE behind it.
         time: The event-time column by which both tables are sorted (a name, or a pair): numbers, dates, timestamps,
             durations or text. Rows in which it is NULL meet nothing. ``"index"`` is the index of DataFrames of pandas
             without such a column. Without it, tuples arrive alternately: r0, s0, r1, s1, …
@@ -97,8 +101,8 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, t
     Raises:
         SplitJoinError: With what must hold, what came and what to do.
     """
-    return told_join(r, s, untold, on=on, window=window, time=time, order=order, select=select, suffixes=suffixes,
-                     device=device, device_options=device_options, how=how, direction=direction,
+    return told_join(r, s, untold, on=on, window=closed_windows(window, closed), time=time, order=order, select=select,
+                     suffixes=suffixes, device=device, device_options=device_options, how=how, direction=direction,
                      allow_exact=allow_exact, k=k, ties=ties, tolerance=tolerance, by=by, aggregate=aggregate,
                      sort=sort, to=to, types=types, null_values=null_values, **options)
 

@@ -228,12 +228,12 @@ def _with_times(condition: Expr, r: Schema, s: Schema, times: TimeColumns, windo
     columns = {"r": build.column(r, times.r), "s": build.column(s, times.s)}
     more = [build.not_(build.is_null(columns[schema.side], "time"), "time") for schema in (r, s)
             if schema.find(times.name(schema.side)).nullable]
-    limits = [(n, window.length) for n, window in enumerate(windows)
+    limits = [(n, window.length, window.open) for n, window in enumerate(windows)
               if window.length is not None and isinstance(times.type, Float)]
-    for n, length in limits:  # for equal infinite times it is NaN, which is greater than all numbers
+    for n, length, is_open in limits:  # for equal infinite times it is NaN, which is greater than all numbers
         early, late = columns["r" if n % 2 == 0 else "s"], columns["s" if n % 2 == 0 else "r"]
         later = build.arith("-", early, late, "RANGE")
-        more.append(build.compare(">=", later, build.literal(-length, "RANGE"), "RANGE"))
+        more.append(build.compare(">" if is_open else ">=", later, build.literal(-length, "RANGE"), "RANGE"))
     if limits:
         more += [build.compare("<=", time, Lit(FLOAT64, math.inf), "RANGE") for time in columns.values()
                  if isinstance(time.type, Float)]

@@ -19,8 +19,8 @@ from .build import literal, whole
 from .schema import suggest
 from .types import TIME_UNITS, UNIT_NS, Binary, Date, Decimal, Duration, Float, Int, String, TimeUnit, Type
 
-__all__ = ["Extent", "Span", "Tolerance", "Window", "WindowSpec", "length_text", "of_tolerance", "parse_tolerance",
-           "parse_window", "parse_windows"]
+__all__ = ["Extent", "Span", "Tolerance", "Window", "WindowSpec", "closed_windows", "length_text", "of_tolerance",
+           "parse_tolerance", "parse_window", "parse_windows"]
 
 #: A span of time of Python, pandas or NumPy.
 Span = Union[dt.timedelta, np.timedelta64]
@@ -34,7 +34,10 @@ Tolerance = Union[int, float, PythonDecimal, Span, str]
 _DAY = UNIT_NS["DAY"]
 #: Longer numbers are refused; Python's int() does not read numbers of more than 4300 digits.
 _MAX_DIGITS = 100
-_TOKEN = re.compile(r"\s*(ROWS|RANGE)\s+(\S+)((?:\s+(?!ROWS\b|RANGE\b)[A-Za-z]+)?)", re.IGNORECASE)
+_TOKEN = re.compile(r"\s*(ROWS|RANGE)\s+(\S+)((?:\s+(?!ROWS\b|RANGE\b|OPEN\b)[A-Za-z]+)?)((?:\s+OPEN\b)?)",
+                    re.IGNORECASE)
+#: Which ends of the interval of a tuple of r belong to it, as pandas and Polars name them → open windows of R and S.
+_CLOSED = {"both": (False, False), "left": (True, False), "right": (False, True), "neither": (True, True)}
 #: Windows of other engines that depend on the clock, or on all tuples of a key.
 _BY_THE_CLOCK = re.compile(r"\s*(?:TUMBLING|TUMBLE|SESSION|HOPPING|HOP)\b", re.IGNORECASE)
 
@@ -44,18 +47,20 @@ class Window:
     """A window as the user wrote it: the last ``rows`` tuples, no older than ``length``. Neither is set where there is
     no window; a ``length`` without a unit may have a fraction, for times that have one.
 
-    ``unit``: the unit of ``length`` ("MINUTE"), or None for the time column's own unit.
+    ``unit``: the unit of ``length`` ("MINUTE"), or None for the time column's own unit. ``open``: True if tuples that
+    are exactly ``length`` old are not in it.
     """
 
     rows: int | None
     length: int | Fraction | None = None
     unit: str | None = None
+    open: bool = False
 
     def __str__(self) -> str:
         parts = [] if self.rows is None else [f"ROWS {self.rows}"]
         if self.length is not None:
             plural = "" if self.unit is None else f" {self.unit}{'' if self.length == 1 else 'S'}"
-            parts.append(f"RANGE {number_text(self.length)}{plural}")
+            parts.append(f"RANGE {number_text(self.length)}{plural}{' OPEN' * self.open}")
         return " ".join(parts)
 
     def resolve(self, time: Type | None, tick: TimeUnit | None) -> Extent:
@@ -80,19 +85,23 @@ class Window:
             if isinstance(time, Float):
                 return Extent(self.rows, None)
             if isinstance(time, Decimal):
-                return Extent(self.rows, math.floor(self.length * 10**time.scale))
+                return Extent(self.rows, self._ticks(Fraction(self.length * 10**time.scale)))
         if not isinstance(self.length, int):
             raise WindowError(f"the window '{self}' needs a whole number after RANGE, not "
                               f"{number_text(self.length)!r}, as the time column is {time}")
         if isinstance(time, Int):
-            return Extent(self.rows, self.length)
+            return Extent(self.rows, self._ticks(Fraction(self.length)))
         if self.unit is None:
             unit = plural(self.length, "day" if isinstance(time, Date) else "second").upper()
             raise WindowError(f"the window '{self}' has no unit, but the time column is a {time}; write for example "
                               f"'RANGE {self.length} {unit}'")
         per_tick = _DAY if isinstance(time, Date) else TIME_UNITS[tick or "ns"]
         # Whole ticks suffice: two times a whole number of ticks apart are within l exactly if they are within ⌊l⌋.
-        return Extent(self.rows, self.length * UNIT_NS[self.unit] // per_tick)
+        return Extent(self.rows, self._ticks(Fraction(self.length * UNIT_NS[self.unit], per_tick)))
+
+    def _ticks(self, length: Fraction) -> int:
+        """The most whole ticks that are within ``length``."""
+        return math.ceil(length) - 1 if self.open else math.floor(length)
 
 
 @dataclass(frozen=True)
@@ -126,9 +135,10 @@ def length_text(length: Span) -> str:
 
 
 def parse_window(text: str | Span) -> Window:
-    """Parse ``"ROWS n"``, ``"RANGE l [UNIT]"`` or both, in either order and any case; a timedelta is a RANGE.
+    """Parse ``"ROWS n"``, ``"RANGE l [UNIT] [OPEN]"`` or both, in either order and any case; a timedelta is a RANGE.
 
-    n from 1, l from 0; units are NANOSECONDS to WEEKS. Raises `WindowError` that quotes what is wrong.
+    n from 1, l from 0, and above 0 of one that is OPEN; units are NANOSECONDS to WEEKS. Raises `WindowError` that
+    quotes what is wrong.
     """
     if isinstance(text, (dt.timedelta, np.timedelta64)):
         return parse_window(f"RANGE {length_text(text)}")
@@ -145,7 +155,7 @@ def parse_window(text: str | Span) -> Window:
     rows: int | None = None
     length: int | Fraction | None = None
     unit: str | None = None
-    rest = text
+    is_open, rest = False, text
     while rest.strip():
         match = _TOKEN.match(rest)
         if match is None:
@@ -162,7 +172,8 @@ def parse_window(text: str | Span) -> Window:
         if kind == "ROWS":
             if rows is not None:
                 raise WindowError(f"the window {text!r} has ROWS twice")
-            if word not in ("", "ROW", "TUPLES"):
+            if word not in ("", "ROW", "TUPLES") or match[4]:
+                word = match[4].strip().upper() or word
                 raise WindowError(f"the window {text!r} has {word!r} after ROWS {number}; ROWS takes a number only")
             rows = int(number)
             if rows < 1:
@@ -173,6 +184,10 @@ def parse_window(text: str | Span) -> Window:
             length = whole(Fraction(number)) if fraction else int(number)
             if length < 0:
                 raise WindowError(f"RANGE must be at least 0, not {number_text(length)}")
+            is_open = bool(match[4])
+            if is_open and not length:
+                raise WindowError(f"the window {text!r} is open and of length 0, so no tuple is in it; for partners "
+                                  f"before r's time write RANGE 0, and AND s.ts < r.ts in the condition")
             if word:
                 unit = word.removesuffix("S")
                 if unit not in UNIT_NS:
@@ -182,7 +197,7 @@ def parse_window(text: str | Span) -> Window:
         rest = rest[match.end():]
     if rows is None and length is None:
         raise WindowError("the window is empty; write 'ROWS 4096', 'RANGE 15 MINUTES' or both")
-    return Window(rows, length, unit)
+    return Window(rows, length, unit, is_open)
 
 
 #: Units as others abbreviate them. "m" is a minute in pandas and a month in Polars' "mo": it is not guessed.
@@ -236,6 +251,24 @@ def of_tolerance(error: WindowError, window: str, tolerance: Any) -> WindowError
 def number_text(number: int | Fraction) -> str:
     """``number`` in digits: a fraction as the float nearest to it."""
     return str(number) if isinstance(number, int) else repr(float(number))
+
+
+def closed_windows(spec: WindowSpec | None, closed: str | None) -> WindowSpec | None:
+    """The windows ``spec``, of which those are open that ``closed`` says: ``"both"`` ends of the interval of a tuple of
+    r belong to it, ``"left"`` or ``"right"`` alone, or ``"neither"``. Its left end is S's RANGE before the tuple, its
+    right one R's RANGE behind it. None for ``spec`` as it is. Raises `WindowError`.
+    """
+    if closed is None:
+        return spec
+    if closed not in _CLOSED:
+        raise WindowError(f"closed must be {', '.join(map(repr, list(_CLOSED)[:-1]))} or 'neither', not {closed!r}"
+                          f"{suggest(str(closed), list(_CLOSED))}")
+    windows = (Window(None), Window(None)) if spec is None else parse_windows(spec)
+    if any(w.length is None or w.open for w in windows):
+        raise WindowError(f"closed={closed!r} says which ends of a RANGE belong to it, so both windows must be RANGE, "
+                          f"without OPEN, not {spec!r}")
+    r, s = (f"{w}{' OPEN' * is_open}" for w, is_open in zip(windows, _CLOSED[closed], strict=True))
+    return r, s
 
 
 def parse_windows(spec: WindowSpec) -> tuple[Window, Window]:

@@ -18,7 +18,7 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema, suggest
 from splitjoin.lang.time_columns import TimeSpec
-from splitjoin.lang.windows import Tolerance, WindowSpec, parse_tolerance
+from splitjoin.lang.windows import Tolerance, WindowSpec, closed_windows, parse_tolerance
 from splitjoin.rows.output import Selected
 from splitjoin.tables.stated import NullValues, Stated
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["open", "open_async", "open_multiway", "open_unsorted", "query", "share"]
 
 
-def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | None = None,
+def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | None = None, closed: str | None = None,
           time: TimeSpec | None = None, order: str | Order = "total", how: str = "inner", direction: str | None = None,
           allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
           tolerance: Tolerance | None = None, by: str | None = None,
@@ -61,6 +61,7 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | N
         raise _no_argument(next(iter(others)))
     if window is None and tolerance is not None and how in ("asof", "asof_left"):
         window = str(parse_tolerance(tolerance))
+    window = closed_windows(window, closed)
     r, s = _declared(r_schema, s_schema, null_values, SIDES)
     return make_query(r, s, on=on, window=window, time=time,
                       order=order, how=how, direction=direction, allow_exact=allow_exact, k=k, ties=ties,

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from splitjoin import WindowError
 from splitjoin.lang.types import DATE, FLOAT64, Int, Timestamp, TimeUnit, Type
-from splitjoin.lang.windows import Extent, Window, parse_window, parse_windows
+from splitjoin.lang.windows import Extent, Window, closed_windows, parse_window, parse_windows
 
 
 @pytest.mark.parametrize(("text", "window"), [
@@ -22,6 +22,8 @@ from splitjoin.lang.windows import Extent, Window, parse_window, parse_windows
     ("ROWS 100 RANGE 900", Window(100, 900)),
     ("RANGE 2 HOURS ROWS 3", Window(3, 2, "HOUR")),
     ("ROWS 3 RANGE 10 NANOSECONDS", Window(3, 10, "NANOSECOND")),
+    ("RANGE 900 OPEN", Window(None, 900, None, open=True)),
+    ("range 2 hours open rows 3", Window(3, 2, "HOUR", open=True)),
 ])
 def test_window_texts(text: str, window: Window) -> None:
     assert parse_window(text) == window
@@ -48,6 +50,8 @@ def test_the_text_of_a_window_is_read_back(rows: int, length: int, unit: str | N
     ("RANGE 1 RANGE 2", "has RANGE twice"),
     ("ROWS 5 MINUTES", "has 'MINUTES' after ROWS 5; ROWS takes a number only"),
     ("RANGE 5 MINITES", r"has the unknown unit 'MINITES' \(did you mean 'MINUTES'\?\); known are NANOSECONDS"),
+    ("ROWS 5 OPEN", "has 'OPEN' after ROWS 5; ROWS takes a number only"),
+    ("RANGE 0 OPEN", "is open and of length 0, so no tuple is in it; .* AND s.ts < r.ts in the condition"),
     ("RANGE 1 MONTH", "has the unknown unit 'MONTH'"),
     ("4096", "the window '4096' cannot be read at '4096'; write 'ROWS 4096'"),
     ("ROWS 5 RANGE", "cannot be read at 'RANGE'"),
@@ -140,3 +144,27 @@ def test_lengths_that_do_not_fit_the_time_column(text: str, time: Type | None, m
     assert time != FLOAT64  # a query refuses other types before
     with pytest.raises(WindowError, match=message):
         parse_window(text).resolve(time, None)
+
+
+@pytest.mark.parametrize(("text", "time", "tick", "length"), [
+    ("RANGE 9 OPEN", Int(64, True), None, 8), ("RANGE 2 SECONDS OPEN", Timestamp("ms"), "ms", 1999),
+    ("RANGE 1500 NANOSECONDS OPEN", Timestamp("us"), "us", 1),  # 1.5 ticks: one tick is nearer
+    ("RANGE 36 HOURS OPEN", DATE, None, 1)])
+def test_an_open_window_ends_a_tick_sooner(text: str, time: Type, tick: TimeUnit | None, length: int) -> None:
+    assert parse_window(text).resolve(time, tick) == Extent(None, length)
+
+
+@pytest.mark.parametrize(("closed", "windows"), [
+    (None, ("RANGE 1", "RANGE 2")), ("both", ("RANGE 1", "RANGE 2")), ("left", ("RANGE 1 OPEN", "RANGE 2")),
+    ("right", ("RANGE 1", "RANGE 2 OPEN")), ("neither", ("RANGE 1 OPEN", "RANGE 2 OPEN"))])
+def test_ends_are_closed_by_name(closed: str | None, windows: tuple[str, str]) -> None:
+    assert closed_windows(("RANGE 1", "RANGE 2"), closed) == windows
+
+
+@pytest.mark.parametrize(("window", "closed", "message"), [
+    ("RANGE 1", "lef", r"closed must be 'both', 'left', 'right' or 'neither', not 'lef' \(did you mean 'left'\?\)"),
+    ("ROWS 1", "left", "so both windows must be RANGE, without OPEN, not 'ROWS 1'"), (None, "both", "must be RANGE"),
+    ("RANGE 1 OPEN", "left", "without OPEN")])
+def test_ends_that_no_range_has_are_refused(window: str | None, closed: str, message: str) -> None:
+    with pytest.raises(WindowError, match=message):
+        closed_windows(window, closed)

@@ -51,7 +51,7 @@ def parse_idle(spec: Any) -> float | None:
         return None
     try:
         window = parse_window(f"RANGE {spec}" if isinstance(spec, str) else spec)
-        if window.rows is not None or window.length is None or window.unit is None:
+        if window.rows is not None or window.length is None or window.unit is None or window.open:
             raise WindowError("it is no number with a unit")
     except WindowError as error:
         raise WindowError(f"idle must be a number and a unit, such as '30 SECONDS', but {spec!r} is not: "
@@ -71,6 +71,8 @@ def parse_lateness(spec: int | str | Span, time: TimeColumns) -> int:
         window = parse_window(f"RANGE {spec}" if isinstance(spec, (int, str)) else spec)
         if window.rows is not None:
             raise WindowError("it has ROWS")
+        if window.open:
+            raise WindowError("it is OPEN")
         length = window.resolve(time.type, time.tick).length
     except WindowError as error:
         raise WindowError(f"lateness must be like the length of a RANGE, such as '5 SECONDS', or 5 with an integer "

@@ -140,3 +140,15 @@ def test_explain_says_so() -> None:
     for aggregate, told in (({"n": "count(*)"}, True), ({"d": "median(s.x)"}, True), ({"d": "max(s.x - r.x)"}, False)):
         query = splitjoin.query(schema, schema, on="s.x <= r.x", window="ROWS 3", aggregate=aggregate)
         assert ("over whole tables by ranges of rows" in explain(query)) == told
+
+
+@pytest.mark.parametrize("device", ["cpu", "golden"])
+@pytest.mark.parametrize("type_", [pa.int64(), pa.float64(), pa.timestamp("s")])
+@pytest.mark.parametrize(("closed", "wanted"), [
+    ("both", [2, 3, 3]), ("left", [1, 3, 2]), ("right", [2, 2, 3]), ("neither", [1, 2, 2])])
+def test_ends_of_a_window_are_closed_by_name(device: str, type_: pa.DataType, closed: str, wanted: list[int]) -> None:
+    r, s = (pa.table({"ts": pa.array(times).cast(type_)}) for times in ([2, 4, 5], [1, 4, 5, 7]))
+    unit = " SECONDS" if pa.types.is_timestamp(type_) else ""
+    made = join(r, s, on="TRUE", window=(f"RANGE 2{unit}", f"RANGE 3{unit}"), closed=closed, time="ts", how="left",
+                aggregate={"n": "count(*)"}, device=device)
+    assert made.table["n"].to_pylist() == wanted
