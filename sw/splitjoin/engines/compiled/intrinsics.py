@@ -14,9 +14,9 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-__all__ = ["BLOCK", "atomic_add", "atomic_exchange", "atomic_load", "atomic_store", "call_entry", "call_with", "cycles",
+__all__ = ["BLOCK", "atomic_add", "atomic_exchange", "atomic_load", "atomic_store",
            "interval_mask", "llvm_intrinsic", "load_int64", "lowest_bit", "matrix_at", "pointer_to", "popcount",
-           "relax", "rest", "store_int64", "vector_at", "yield_processor"]
+           "relax", "vector_at", "yield_processor"]
 
 #: Slots that are compared at once.
 BLOCK = 64
@@ -145,28 +145,6 @@ def yield_processor(typing: Any) -> Any:
 
 
 @llvm_intrinsic
-def rest(typing: Any, microseconds: Any) -> Any:
-    """Let this thread sleep for at least so many ``microseconds``, or let others run on Windows."""
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        if os.name == "nt":
-            _call(builder, _INT, _YIELD)
-        else:
-            _call(builder, _INT, "usleep", builder.trunc(args[0], _INT))
-        return context.get_dummy_value()
-
-    return types.void(types.int64), generate
-
-
-@llvm_intrinsic
-def cycles(typing: Any) -> Any:
-    """The processor's counter of cycles, which does not stop while the thread waits."""
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _call(builder, _LONG, "llvm.readcyclecounter")
-
-    return types.int64(), generate
-
-
-@llvm_intrinsic
 def load_int64(typing: Any, address: Any, at: Any) -> Any:
     """The entry ``at`` of the array of int64 at ``address``, of which the caller knows that it is there."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -174,16 +152,6 @@ def load_int64(typing: Any, address: Any, at: Any) -> Any:
         return builder.load(builder.gep(data, [args[1]]))
 
     return types.int64(types.int64, types.int64), generate
-
-
-@llvm_intrinsic
-def store_int64(typing: Any, address: Any, at: Any, value: Any) -> Any:
-    """Set the entry ``at`` of the array of int64 at ``address``, of which the caller knows that it is there."""
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[2], builder.gep(builder.inttoptr(args[0], _LONG.as_pointer()), [args[1]]))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), generate
 
 
 @llvm_intrinsic
@@ -224,31 +192,3 @@ def vector_at(typing: Any, block: Any, at: Any, kind: Any) -> Any:
 def matrix_at(typing: Any, block: Any, at: Any, kind: Any) -> Any:
     """The same with two dimensions, in the order of C."""
     return _array_at(2, kind)
-
-
-@llvm_intrinsic
-def call_with(typing: Any, function: Any, address: Any) -> Any:
-    """Call C's ``function``, the address of one that takes the pointer ``address`` and gives nothing."""
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer])
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [builder.inttoptr(args[1], pointer)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
-
-
-@llvm_intrinsic
-def call_entry(typing: Any, address: Any, thread: Any, block: Any) -> Any:
-    """Call the compiled function at ``address``, which takes two int64 and gives one, with ``thread`` and ``block``.
-
-    Returns True if it raised an exception, which is lost.
-    """
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        convention, two = context.call_conv, [types.int64, types.int64]
-        kind = convention.get_function_type(types.int64, two)
-        status, _ = convention.call_function(builder, builder.inttoptr(args[0], kind.as_pointer()), types.int64, two,
-                                             args[1:])
-        return status.is_error
-
-    return types.boolean(types.int64, types.int64, types.int64), generate
