@@ -21,7 +21,7 @@ from splitjoin.base.errors import InputError, PredicateError, SchemaError, ToolE
 from splitjoin.spark import JoinMetrics, ProgressLog, explain, joined_with, stream_join, stream_sql, task_error
 from splitjoin.spark.workers import cores
 
-from .spark_files import Files, counts, wait_until
+from .spark_files import Files, counts, patiently, wait_until
 from .spark_streams import ON, answer, rows, stream
 from .spark_workers import python_without_splitjoin
 
@@ -116,16 +116,10 @@ def each_batch(spark: SparkSession, left: DataFrame, right: DataFrame, folder: P
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(2) as pool:
-            for done in [pool.submit(frame.write.parquet, f"{root}/{sink}/{batch}") for sink in "ab"]:
+            for done in [pool.submit(frame.write.mode("overwrite").parquet, f"{root}/{sink}/{batch}") for sink in "ab"]:
                 done.result()
 
-    for attempt in range(4):
-        try:
-            files.batches(joined, write)
-            break
-        except PySparkException as error:  # Spark waits ten seconds for its own Python, on busy machines too
-            if attempt == 3 or "waiting for the Python worker to connect" not in str(error):
-                raise
+    patiently(lambda: files.batches(joined, write))
     found = [rows(pa.concat_tables(spark.read.parquet(f"{root}/{sink}/{n}").toArrow() for n in range(2)))
              for sink in "ab"]
     assert found[0] == found[1]

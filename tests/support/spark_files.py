@@ -6,16 +6,19 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from splitjoin.spark.progress_log import observed
 
-__all__ = ["Files", "counts", "wait_until"]
+__all__ = ["Files", "counts", "patiently", "wait_until"]
+
+T = TypeVar("T")
 
 
 class Files:
@@ -72,6 +75,19 @@ def counts(queries: Sequence[StreamingQuery], name: str = "splitjoin") -> dict[s
                 for key, value in observed(progress.observedMetrics[name]).items():
                     total[key] = total.get(key, 0) + value
     return total
+
+
+def patiently(action: Callable[[], T]) -> T:
+    """The value of ``action``, which is called again where Spark gave up waiting for a Python of its own. It does so
+    after ten seconds, which no setting changes, on machines that have other work for longer, too.
+    """
+    for _ in range(20):
+        try:
+            return action()
+        except PySparkException as error:
+            if "connect back" not in str(error):
+                raise
+    return action()
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

@@ -15,6 +15,8 @@ from splitjoin.spark import replay
 from splitjoin.spark.replay_files import Files, Options
 from splitjoin.spark.replay_source import ReplayReader, _Rows
 
+from ...support.spark_files import patiently
+
 
 def write(folder: Path, n: int = 50, unit: str = "us") -> Path:
     """Two files with three row groups each: a row every two seconds, and some at equal times."""
@@ -36,15 +38,17 @@ def reader(path: Path, **options: Any) -> ReplayReader:
 def run(spark: SparkSession, frame: DataFrame, folder: Path) -> list[list[int]]:
     """The numbers of the rows in each micro-batch of a run."""
     found: list[list[int]] = []
-    query = frame.writeStream.foreachBatch(
-        lambda rows, _: found.append([row.x for row in rows.collect()])).option(
-        "checkpointLocation", str(folder)).trigger(availableNow=True).start()
-    query.awaitTermination()
+    def go_on() -> None:
+        frame.writeStream.foreachBatch(lambda rows, _: found.append([row.x for row in rows.collect()])).option(
+            "checkpointLocation", str(folder)).trigger(availableNow=True).start().awaitTermination()
+
+    patiently(go_on)
     return [rows for rows in found if rows]
 
 
 def test_all_rows_in_bounded_micro_batches_and_none_again(spark: SparkSession, tmp_path: Path) -> None:
-    frame = replay(spark, write(tmp_path / "in", unit="ns"), time="ts", rows_per_batch=20, speed=3600)
+    folder = write(tmp_path / "in", unit="ns")
+    frame = patiently(lambda: replay(spark, folder, time="ts", rows_per_batch=20, speed=3600))
     assert [f.simpleString() for f in frame.schema] == ["ts:timestamp", "x:int", "name:string"]
     assert run(spark, frame, tmp_path / "checkpoint") == [[*range(20)], [*range(20, 40)], [*range(40, 50)]]
     assert run(spark, frame, tmp_path / "checkpoint") == []
