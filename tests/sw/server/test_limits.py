@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import socket
 import threading
 import time
@@ -24,6 +25,8 @@ MEMORY, BATCH = 200_000_000, 8_000_000
 ROWS, UNREAD, WAITING = 500, 2000, 3000
 #: MiB that the server may hold beside one batch on the wire and one unpacked.
 SPARE = 200
+#: MiB that it may take for a thousand connections, and as many calls as there may be.
+CONNECTED = 100
 
 
 class Peaks:
@@ -146,10 +149,21 @@ def test_without_the_token_nothing_is_read(served: Server) -> None:
     assert served.token_file.stat().st_mode & 0o777 == 0o600
 
 
-def test_many_clients_are_served_or_refused_and_none_is_forgotten(served: Server) -> None:
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """As many open files as the system lets this process have."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("many_files")
+def test_a_thousand_clients_are_served_or_refused_and_none_is_forgotten(served: Server) -> None:
     """Connections that say nothing, calls that say half of it, and more calls than there may be at once."""
-    silent = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(300)]
-    for one in silent[:100]:
+    before = psutil.Process(served.process.pid).memory_info().rss
+    silent = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(980)]
+    for one in silent[:300]:
         one.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x10\x01")
     channels = [grpc.insecure_channel(f"127.0.0.1:{served.port}", options=[("grpc.use_local_subchannel_pool", 1)])
                 for _ in range(20)]
@@ -167,6 +181,7 @@ def test_many_clients_are_served_or_refused_and_none_is_forgotten(served: Server
             if error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED:
                 break
     assert grpc.StatusCode.RESOURCE_EXHAUSTED in codes
+    assert psutil.Process(served.process.pid).memory_info().rss < before + CONNECTED * 2**20
     waiting.set()
     for one in calls:
         one.cancel()
