@@ -82,10 +82,6 @@ def _apply(to: dict[str, _File | _Folder], names: Mapping[str, _File | _Folder |
             to[name] = node
 
 
-def _relative(path: Path, root: Path) -> str:
-    return str(path.relative_to(root)) if root in path.parents else path.name
-
-
 class SimulatedDisk(Disk):
     """A disk in the folder ``root``, where readers find its files.
 
@@ -224,7 +220,7 @@ class SimulatedDisk(Disk):
             raise Ended
         self._counts[name] += 1
         word = self.faults.get(len(self.calls) + 1, self.faults.get((name, self._counts[name]), ""))
-        self.calls.append(f"{len(self.calls) + 1} {name} {_relative(path, self.root)} {word}".rstrip())
+        self.calls.append(f"{len(self.calls) + 1} {name} {os.path.relpath(path, self.root)} {word}".rstrip())
         early = not word.startswith("late ")
         word = word.removeprefix("late ")
         if word and word != "short":
