@@ -76,8 +76,8 @@ inline void note_items(Items items, Rows position_r, Rows position_s, int64_t ne
     }
     counts[0] = kept;
     counts[1] = counts[2] = 0;
-    for (int64_t k = 0; k < least_of(closed_r, open_r.size); k++) counts[1] += open_r[k];
-    for (int64_t k = 0; k < least_of(closed_s, open_s.size); k++) counts[2] += open_s[k];
+    for (int64_t k = 0; k < least_of(closed_r, open_r.size); k++) counts[1] += open_r[k] != 0;
+    for (int64_t k = 0; k < least_of(closed_s, open_s.size); k++) counts[2] += open_s[k] != 0;
 }
 
 // The tuples of a stream that a batch decides and that are rows, one after the other, from row id `first` on.

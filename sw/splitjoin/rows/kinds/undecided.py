@@ -124,6 +124,8 @@ class Undecided:
     def restore(self, state: Mapping[str, Ints]) -> None:
         """Take over the ``state`` of another one of the same query; there must be no tuples yet."""
         self.first = int(state["first"][0])
+        if len({len(state[name]) for name in self.numbers}) > 1:
+            raise ValueError("there are more numbers of some kinds than of others")
         for name, numbers in self.numbers.items():
             numbers.append(state[name])
 

@@ -21,7 +21,9 @@ from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import Order
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import SIDES, Schema
+from splitjoin.lang.windows import Extent
 from splitjoin.rows.kinds import KindOperator, OwnSide, reference_rows
+from splitjoin.rows.kinds.undecided import Undecided
 
 from ....support.conformance import run, slices
 from ....support.deciding import decide
@@ -220,3 +222,13 @@ def test_devices_refuse_other_kinds() -> None:
     for device in (GoldenDevice(), CpuDevice()):
         with pytest.raises(UnsupportedError, match=r"open query\.pairs"):
             device.open(query)
+
+
+def test_a_state_has_as_many_numbers_of_each_kind() -> None:
+    saved = Undecided(Extent(rows=3, length=None), {})
+    saved.append(np.arange(2), np.arange(2))
+    state = saved.state()
+    with pytest.raises(ValueError, match="more numbers of some kinds than of others"):
+        Undecided(saved.extent, {}).restore(state | {"open": state["open"][:1]})
+    (again := Undecided(saved.extent, {})).restore(state)
+    assert len(again) == 2
