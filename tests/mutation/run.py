@@ -126,7 +126,9 @@ def run(mutants: Sequence[Mutant], jobs: int, tests: Sequence[str] = ()) -> Iter
         for one in made:
             free.put(one)
         for outcome in pool.map(tried, mutants):
-            finders |= {outcome.found: None} if "::" in outcome.found else {}
+            if outcome.found:  # a process that ended by itself did not say which test it was
+                finders |= dict.fromkeys([outcome.found] if "::" in outcome.found else
+                                         tests or finders_of(ROOT, outcome.mutant.file))
             yield outcome
         if finders:
             status, said = made[0].test(list(finders))
