@@ -27,8 +27,8 @@ class _Failing(RuleBasedStateMachine):
 
 def test_a_failure_is_told_with_the_command_that_replays_it(monkeypatch: pytest.MonkeyPatch,
                                                             capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(runs, "MACHINES", {"failing": _Failing})
-    monkeypatch.setattr(sys, "argv", ["tests.machine", "--seconds", "0", "--seed", "7"])
+    monkeypatch.setitem(runs.MACHINES, "failing", _Failing)
+    monkeypatch.setattr(sys, "argv", ["tests.machine", "--seconds", "0", "--seed", "7", "--machine", "failing"])
     with pytest.raises(AssertionError, match="as planted") as failure:
         runs.main()
     assert "state.fail()" in "\n".join(failure.value.__notes__)
