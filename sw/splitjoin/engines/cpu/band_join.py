@@ -149,6 +149,13 @@ def ways(condition: Condition, groups: Groups, visible: Spans, work: Work) -> li
     return sorted(known, key=lambda way: way.weight * way.candidates)
 
 
+def ways_of(job: TableJob) -> list[Way]:
+    """The `ways` of the whole condition of ``job``, found once."""
+    if job.ways is None:
+        job.ways = ways(job.condition, job.groups, job.visible, job.work)
+    return job.ways
+
+
 def way_of_kind(kind: WayKind, condition: Condition, work: Work) -> Way | None:
     """The way of this ``kind``, which one of the same plan over other tuples has; None where bounds of these tuples
     rule out nothing, so that they have no such way.
@@ -469,8 +476,7 @@ class BandJoin(SearchJoin):
     @cached_property
     def _ways(self) -> list[Way]:
         job = self.job
-        return [way for way in ways(job.condition, job.groups, job.visible, job.work)
-                if fits(way, job.condition, job.visible, job.room)]
+        return [way for way in ways_of(job) if fits(way, job.condition, job.visible, job.room)]
 
     @property
     def branches(self) -> list[Branch]:
@@ -623,10 +629,10 @@ class DisjunctionJoin(SearchJoin):
 
     @property
     def suits(self) -> bool:
-        """True if it has far fewer candidates than what all alternatives have in common."""
-        job = self.job
-        return super().suits and _FEWER * sum(one.way.candidates for one in self.branches) <= ways(
-            job.condition, job.groups, job.visible, job.work)[0].candidates
+        """True if it has far fewer candidates than what all alternatives have in common, which are not few."""
+        common = ways_of(self.job)[0].candidates
+        return common > len(self.job.incoming) and super().suits and (
+            _FEWER * sum(one.way.candidates for one in self.branches) <= common)
 
     @property
     def limit(self) -> float:
