@@ -55,6 +55,18 @@ def timed(n: int) -> Tables:
         x: rng.integers(0, 1000, n)}), "itkx", "jula")
 
 
+def quoted(n: int) -> Tables:
+    """Trades, three times as many quotes with two prices in cents, and 1,000 symbols of which few are frequent; each
+    trade has on average 1,500 quotes of its symbol within 1,000 of time.
+    """
+    rng = np.random.default_rng(n)
+    made = [{"i": np.arange(rows), time: np.sort(rng.permutation(4 * n)[:rows]),
+             key: np.minimum(rng.zipf(1.2, rows), 1000)} for rows, time, key in ((n, "t", "k"), (3 * n, "u", "l"))]
+    made[1] |= {name: rng.integers(1000, 50_000, 3 * n) / 100 for name in "be"}
+    del made[1]["i"]
+    return pa.table(made[0]), pa.table(made[1])
+
+
 def valued(n: int) -> Tables:
     """Values of which each has on average two partners within 1."""
     rng = np.random.default_rng(n)
@@ -212,6 +224,13 @@ def _either(pl: Any, r: Any, s: Any) -> Any:
 
 
 _KEY = {"left_by": "k", "right_by": "l"}
+_MEANS = {"n": "count(*)", "bid": "avg(s.b)", "ask": "avg(s.e)"}
+#: Counts and sums up to each quote, of which those at the ends of a window are looked up; times are distinct.
+_UPTO = ("(SELECT l, u, count(*) OVER w AS c, sum(b) OVER w AS b, sum(e) OVER w AS e FROM s "
+         "WINDOW w AS (PARTITION BY l ORDER BY u ROWS UNBOUNDED PRECEDING))")
+_BY_PREFIXES = ("SELECT i, t, k, n, (y.b - coalesce(x.b, 0)) / n AS bid, (y.e - coalesce(x.e, 0)) / n AS ask FROM "
+                f"(SELECT r.*, y, x, coalesce(y.c, 0) - coalesce(x.c, 0) AS n FROM r ASOF LEFT JOIN {_UPTO} y ON "
+                f"r.k = y.l AND r.t + 1000 >= y.u ASOF LEFT JOIN {_UPTO} x ON r.k = x.l AND r.t - 1000 > x.u)")
 _ROWS = "SELECT * FROM r JOIN s ON "
 #: Both tables, joined by the cells of a grid in which a square around a point of r is, and those ranges.
 _SQUARES = ("SELECT * EXCLUDE (p, q) FROM (SELECT *, unnest(range((y - 5) // 11, (y + 5) // 11 + 1)) AS q FROM "
@@ -333,6 +352,12 @@ JOINS: dict[str, Join] = {
         dense, {"on": "abs(r.x - s.a) <= 10", "aggregate": {"n": "sum(s.j)"}, "by": "r"},
         duckdb="SELECT r.i, any_value(r.x) AS x, sum(s.j) AS n FROM r JOIN s ON s.a BETWEEN r.x - 10 AND r.x + 10 "
                "GROUP BY r.i"),
+    "means of two prices by key within 1,000 of time": Join(
+        quoted, {"on": "r.k = s.l", "time": ("t", "u"), "window": "RANGE 1000", "how": "left", "aggregate": _MEANS},
+        duckdb=_BY_PREFIXES),
+    "means of two prices by key within 1,000 of time, in the condition": Join(
+        quoted, {"on": "r.k = s.l AND s.u BETWEEN r.t - 1000 AND r.t + 1000", "how": "left", "aggregate": _MEANS},
+        duckdb=_BY_PREFIXES),
     "inner, one band": Join(valued, {"on": "abs(r.x - s.a) <= 1"}, duckdb=_ROWS + "s.a BETWEEN r.x - 1 AND r.x + 1",
                             polars=lambda pl, r, s: _band(pl, r, s, 1)),
     "inner, one band, order left": Join(
