@@ -131,13 +131,13 @@ class TableFolds(TableAnswer):
 
     Attributes:
         bases: The row ids of R's tuples that have a row, which rise: int64 (n,).
-        lengths: How many partners each has: int64 (n,).
+        lengths: How many partners each has, as a function: int64 (n,).
         term: The values of a term for a slice of ``bases``.
         partners: The row ids of the partners of a slice of ``bases``, base by base, by arrival, for what is no term.
     """
 
     bases: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
+    lengths: Callable[[], npt.NDArray[np.int64]]
     term: Callable[[Term, slice], Vector]
     partners: Callable[[slice], npt.NDArray[np.int64]]
 

@@ -106,8 +106,8 @@ class RangeFold(TableAlgorithm):
             bases = work.where(rows, lambda mine: counts.counts(mine) > 0) if is_inner else every
             folds = {term: counts if v is None else _GroupFold(term.kind, v, groups, work)
                      for term, v in values.items()}
-            return self._answer(plan, bases, counts.counts(bases), lambda term, mine: folds[term].of(mine, bases),
-                                lambda mine: np.empty(0, np.int64))
+            return self._answer(plan, bases, lambda: counts.counts(bases),
+                                lambda term, mine: folds[term].of(mine, bases), lambda mine: np.empty(0, np.int64))
         assert self._found is not None
         found, order = self._found, self._found.ranges.order
         start, end = found.ranges.start, found.ranges.end
@@ -129,9 +129,9 @@ class RangeFold(TableAlgorithm):
                 rows = rows[np.lexsort((rows, np.repeat(np.arange(len(lengths)), lengths)))]
             return rows
 
-        return self._answer(plan, bases, end - start, lambda term, mine: _part(folded[term], mine), partners)
+        return self._answer(plan, bases, lambda: end - start, lambda term, mine: _part(folded[term], mine), partners)
 
-    def _answer(self, plan: str, bases: Ints, lengths: Ints, term: Callable[[Term, slice], Vector],
+    def _answer(self, plan: str, bases: Ints, lengths: Callable[[], Ints], term: Callable[[Term, slice], Vector],
                 partners: Callable[[slice], Ints]) -> TableFolds:
         counters = self.job.counters(len(bases), 0)
         del counters["matches"]

@@ -193,6 +193,7 @@ def _folded_partners(query: Query, found: TableFolds, gather: Gather) -> list[pa
     """The values of the aggregates that ranges do not tell."""
     aggregates = tuple(a for a in query.aggregates if not a.reads_ranges)
     rows = FoldedRows(replace(query, aggregates=aggregates), gather)
-    parts = [rows.block(DecidedBases(np.empty(0, ITEM), found.bases[mine], found.lengths[mine], found.partners(mine)))
-             for mine in _blocks(found.lengths)]
+    lengths = found.lengths()
+    parts = [rows.block(DecidedBases(np.empty(0, ITEM), found.bases[mine], lengths[mine], found.partners(mine)))
+             for mine in _blocks(lengths)]
     return [pa.chunked_array([part[n] for part in parts], aggregate_types(a)) for n, a in enumerate(aggregates)]
