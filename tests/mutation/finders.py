@@ -32,7 +32,7 @@ _MOST = 4
 
 def finders_of(root: Path, file: str) -> list[str]:
     """The test files in ``root`` for the product file ``file``: first its mirror, then those of its room that speak of
-    what it has, those that say most about it first, and the machines at last.
+    what it has, that of its name and those that say most about it first, and the machines at last.
     """
     room = next((room for room in _ROOMS if file.startswith(f"{room}/")), None)
     if room is None:
@@ -49,7 +49,7 @@ def finders_of(root: Path, file: str) -> list[str]:
             said = sum(min(len(re.findall(rf"\b{name}\b", text)), 5) for name in names)
             if said:
                 found[str(one.relative_to(root))] = said
-    near = sorted(found, key=lambda one: (-found[one], one))[:_MOST]
+    near = sorted(found, key=lambda one: (Path(one).name != mirror.name, -found[one], one))[:_MOST]
     machines = [str(one.relative_to(root)) for folder in more if folder in _MACHINES
                 for one in sorted((root / folder).glob("test_*.py"))]
     return list(dict.fromkeys([*([str(mirror)] if (root / mirror).is_file() else []), *near, *machines]))
