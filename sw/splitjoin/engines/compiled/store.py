@@ -99,9 +99,11 @@ class ReusedArrays:
 
 
 def aligned(n: int, kind: Any) -> Array:
-    """An array (n,) of ``kind`` that is not filled, aligned for whole vector loads."""
+    """An array (n,) of ``kind`` that is not filled, aligned for whole vector loads. Behind it is memory for 64 elements
+    more, as compiled loops read so many at once.
+    """
     size = n * np.dtype(kind).itemsize
-    raw = np.empty(size + ALIGNMENT, np.uint8)
+    raw = np.empty(size + 64 * np.dtype(kind).itemsize + ALIGNMENT, np.uint8)
     skip = -raw.ctypes.data % ALIGNMENT
     return raw[skip:skip + size].view(kind)
 

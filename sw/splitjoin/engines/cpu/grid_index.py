@@ -25,7 +25,7 @@ from .block import Block, Field
 from .codes import lane
 from .finder import Batch, Finder, Found, in_task_order
 from .levels import constant, cyclic, has_trend, hashed, learn
-from .pair_tests import junctions
+from .pair_tests import conditions
 from .selectivity import Choice, Selectivity, SessionAlgorithm
 from .tickets import PHASE, STOP, make_control, resume
 
@@ -134,7 +134,7 @@ class IndexFinder(Finder):
         super().__init__(tuning)
         self._plan, self._tests, self._selectivity = plan, choice.tests, selectivity
         self.prepare, self.work = (entries()[name][0] for name in ("prepare", "work"))
-        tests, self._junctions = range(len(plan.tests)), junctions(plan)
+        tests, self._junctions = conditions(plan)
         #: Per stream the slot of its keys that each test reads.
         self.slots: dict[str, list[int]] = {side: [self._slot(side, j) for j in tests] for side in SIDES}
         kinds: dict[str, list[Any]] = {side: [lane(plan.slots(side)[slot].key) for slot in self.slots[side]]

@@ -63,13 +63,13 @@ class ThreadWork:
     def __init__(self) -> None:
         self.comparisons, self.matches = (np.zeros((0, 2), np.int64) for _ in range(2))
 
-    def add(self, side: int, threads: Rows, comparisons: Rows, matches: Rows) -> None:
-        """Count tasks: by which of the ``threads``, and how much; ``side``: 0 where they looked in R, 1 in S."""
-        if (missing := int(threads.max()) + 1 - len(self.matches)) > 0:
+    def add(self, side: int, thread: int, comparisons: int, matches: int) -> None:
+        """Count what a ``thread``, numbered from 0, has done; ``side``: 0 where it looked in R, 1 in S."""
+        if (missing := thread + 1 - len(self.matches)) > 0:
             more = np.zeros((missing, 2), np.int64)
             self.comparisons, self.matches = (np.concatenate([a, more]) for a in (self.comparisons, self.matches))
-        np.add.at(self.comparisons[:, side], threads, comparisons)
-        np.add.at(self.matches[:, side], threads, matches)
+        self.comparisons[thread, side] += comparisons
+        self.matches[thread, side] += matches
 
 
 @dataclass(frozen=True)

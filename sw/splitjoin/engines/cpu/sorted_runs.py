@@ -19,17 +19,13 @@ import numpy.typing as npt
 from splitjoin.lang.schema import SIDES, other_side
 from splitjoin.plan.plan import Plan, bounded_end, is_inequality, leading_tests, slot_tests, suits_runs
 
-from ..compiled.handover import entry_address
-from ..compiled.intrinsics import BLOCK
-from ..compiled.jit import load
 from ..compiled.store import ReusedArrays, Store
+from ..loops import address_of, loops
 from ..tuning import DEFAULTS, Tuning
-from .block import Block, Field, Job, run_jobs
 from .finder import Batch, Finder, Found
-from .runs import Runs, by_probe, by_probes, in_arrival_order, sort_keys
+from .pair_tests import conditions, test_words, used_slots
+from .runs import LEVELS, Runs
 from .selectivity import Choice, SessionAlgorithm
-from .sorted_source import find_fields, sorted_source, walk_fields
-from .tests_source import used_slots
 
 __all__ = ["SortedFinder", "SortedRuns"]
 
@@ -38,61 +34,80 @@ Rows = npt.NDArray[np.int64]
 
 #: Stored tuples per probe up to which many probes are better found by going past all stored tuples.
 _PASSED = 64
-#: Parts of the probes for each of several threads; matches for which all of them have room at most.
+#: Parts of the probes for each of several threads; matches for which all of them have room at first, at most.
 _PARTS, _MOST = 2, 1 << 25
 #: Nanoseconds: a probe and storing a tuple, a block of 64 tuples, a tuple found in it; the part of the time of other
 #: algorithms from which on these are taken.
 _SORTED, _BLOCK, _ROW, _CLEARLY = 130.0, 8.0, 6.0, 0.7
+#: Which ends of a slot probes may bound, as compiled loops take it; the numbers of a slot (``runs.hpp``).
+_ENDS, _SLOT = {"low": 1, "high": 2, "both": 3}, 5 + 2 * LEVELS
+#: The numbers of a part: whether its matches have found room, how many there are, the tuples that were compared; the
+#: address of the rows, of a second array of the same size, and that size.
+_FITS, _COUNT, _COMPARED, _ROWS, _OTHERS, _SIZE = range(6)
 
 
 @dataclass(frozen=True)
 class _Walk:
     """Probes that go past the tuples of stream ``stored``: those in ``chosen`` (n,), in the order of the ``ends`` of
-    their intervals, (n,) each. ``counts`` gets how many matches each probe of the batch has.
+    their intervals, (2 · slots, stride). ``counts`` gets how many matches each probe of the batch has.
     """
 
     stored: str
     chosen: Rows
-    ends: list[Array]
+    ends: npt.NDArray[np.uint64]
     counts: Rows
 
 
 class _Parts:
-    """Parts of the probes that look into one stream's runs, as jobs: their matches, and how many each has found.
+    """Parts of the probes of a stream that look into the other's runs, or go past them, by the ``loop`` of that name.
 
-    A part that had no room for its matches is searched again by the interpreter, and the next batch has more room.
+    All matches of a part are counted. If there was no room for them, the part runs again, and the next batch has more.
+
+    Attributes:
+        others: Per part, of a search the rows in the order of the probes, of a walk the probe of each match.
+        told: The numbers of each part, (parts, 6).
     """
 
-    def __init__(self, fields: list[Field], entry: int):
-        self._fields, self._entry, self.block = {field.name for field in fields}, entry, Block(fields)
+    def __init__(self, loop: str, kind: Any):
+        self._loop, self._kind = loop, kind
         self._reused, self._room = ReusedArrays(), 0
-        self.rows, self.told = np.empty((0, 0), np.int64), np.empty((0, 2), np.int64)
-        self.others: Array = self.rows  # the matches in the order of probes, or the probe of each
+        self._rows: list[Rows] = []
+        self._args: tuple[Any, ...] = ()
+        self.others: list[Array] = []
+        self.told = np.empty((0, 6), np.int64)
 
-    def jobs(self, parts: int, room: int, values: dict[str, Array | int]) -> list[Job]:
-        """The job of so many parts, with room for so many matches each at first, of what ``values`` say; none where
-        that is too much.
-        """
+    def begin(self, parts: int, room: int, *args: Any) -> list[tuple[_Parts, int]]:
+        """So many parts, with room for so many matches each at first, for which the loop takes ``args``."""
         self._room = max(self._room, room)
-        if self._room * parts > _MOST:
-            self.told = np.tile(np.array([-1, 0]), (parts, 1))
-            self.rows = self.others = np.empty((parts, 0), np.int64)
-            return []
-        other, kind = ("out", np.int64) if "out" in self._fields else ("probe_of", np.uint32)
-        self.rows = self._reused.array("rows", parts * self._room, np.int64).reshape(parts, -1)
-        self.others = self._reused.array(other, parts * self._room, kind).reshape(parts, -1)
-        self.told = self._reused.array("told", 2 * parts, np.int64).reshape(parts, 2)
-        for name, value in {**values, "parts": parts, "rows": self.rows, other: self.others, "told": self.told}.items():
-            if name in self._fields:
-                self.block.put(name, value if isinstance(value, int) else np.ascontiguousarray(value))
-        return [Job(self._entry, self.block, len(self.told))]
+        rows = self._reused.array("rows", parts * self._room, np.int64).reshape(parts, -1)
+        others = self._reused.array("others", parts * self._room, self._kind).reshape(parts, -1)
+        self._rows, self.others, self.told = list(rows), list(others), np.zeros((parts, 6), np.int64)
+        for part in range(parts):
+            self._place(part)
+        self._args = args
+        return [(self, part) for part in range(parts)]
 
-    def missing(self) -> list[int]:
-        """The parts that had no room; the next ones have more."""
-        found = np.flatnonzero(self.told[:, 0] < 0)
-        if len(found) and 2 * self._room * len(self.told) <= _MOST:
-            self._room *= 2
-        return [int(i) for i in found]
+    def run(self, part: int) -> None:
+        """Find the matches of a part."""
+        if not loops()[self._loop](part, self.told.reshape(-1), *self._args):
+            raise MemoryError
+
+    def finish(self, batch: Batch) -> int:
+        """Have parts that had no room run again. Returns how many tuples all have compared."""
+        batch.memory.add(int(self.told[:, _COUNT].sum()))
+        lacking = np.flatnonzero(self.told[:, _FITS] == 0).tolist()
+        for part in lacking:
+            n = int(self.told[part, _COUNT])
+            self._rows[part], self.others[part] = np.empty(n, np.int64), np.empty(n, self._kind)
+            self._place(part)
+        if lacking:
+            self._room = min(int(self.told[:, _COUNT].max()) * 3 // 2, _MOST // len(self.told))
+            batch.team.map(self.run, lacking)
+        return int(self.told[:, _COMPARED].sum())
+
+    def _place(self, part: int) -> None:
+        rows, others = self._rows[part], self.others[part]
+        self.told[part, _ROWS:] = address_of(rows), address_of(others), len(rows)
 
 
 class SortedFinder(Finder):
@@ -102,31 +117,35 @@ class SortedFinder(Finder):
         super().__init__(tuning)
         self._plan = plan
         self._by: dict[str, int] = dict(zip(SIDES, choice.levels, strict=True))
-        self._modules = {side: load(sorted_source(plan, side, by)) for side, by in self._by.items()}
+        #: By stream its slots by which probes search, those by which runs are sorted first.
+        self._slots = {side: [by, *(slot for slot in sorted(slot_tests(plan, side)) if slot != by)]
+                       for side, by in self._by.items()}
+        self._own = {side: np.array([j for slot in slots for j in slot_tests(plan, side)[slot]])
+                     for side, slots in self._slots.items()}
+        self._words = {side: self._slot_words(side) for side in SIDES}
+        self._rest = conditions(plan, leading_tests(plan))  # which the slots do not decide
         self._runs = self._empty()
-        self._found: dict[str, _Parts] = {}
-        self._walked: dict[str, _Parts] = {}
+        self._found: dict[str, _Parts] = {side: _Parts("search_part", np.int64) for side in SIDES}
+        self._walked: dict[str, _Parts] = {side: _Parts("walk_part", np.uint32) for side in SIDES}
         self._reused = ReusedArrays()
 
     def _empty(self) -> dict[str, Runs]:
-        return {side: Runs(used_slots(self._plan, side), by,
-                           [slot for slot in sorted(slot_tests(self._plan, side)) if slot != by],
-                           self.tuning.run_tuples)
-                for side, by in self._by.items()}
+        return {side: Runs(used_slots(self._plan, side), slots[0], slots[1:], self.tuning.run_tuples)
+                for side, slots in self._slots.items()}
 
     def find(self, batch: Batch) -> dict[str, Found]:
         prepare = [(of, side) for of in (self._walk_of, self._update) for side in SIDES]
         walks: dict[str, _Walk | None] = dict(zip(
             SIDES, batch.team.map(lambda task: task[0](batch, task[1]), prepare, stay=True), strict=False))
-        jobs, found = list[Job](), dict[str, Found]()
+        parts, found = list[tuple[_Parts, int]](), dict[str, Found]()
         for side, walk in walks.items():
             if walk is not None:
-                jobs += self._walk_parts(batch, side, walk)
+                parts += self._walk_parts(batch, side, walk)
             elif len(batch.windows[side][0]) and self.stores[other_side(side)].end > self.stores[other_side(side)].base:
-                jobs += self._find_parts(batch, side)
+                parts += self._search_parts(batch, side)
             else:
                 found[side] = Found.of(np.zeros(len(batch.windows[side][0]), np.int64), [])
-        run_jobs(batch.team, jobs)
+        batch.team.map(lambda of: of[0].run(of[1]), parts, stay=True)
         for side, walk in walks.items():
             if walk is not None:
                 found[side] = self._walked_past(batch, side, walk)
@@ -138,73 +157,70 @@ class SortedFinder(Finder):
         size = batch.team.size
         return max(1, min(_PARTS * size if size > 1 else 1, probes // self.tuning.sorted_probes))
 
-    def _values(self, batch: Batch, side: str, counts: Rows) -> dict[str, Array | int]:
-        """What parts of the probes of stream ``side`` take."""
-        runs, probes, tests = self._runs[other_side(side)], batch.probes[side], len(self._plan.tests)
-        start, end = batch.windows[side]
-        return {"least": self.tuning.sorted_probes, "origin": runs.origin, "tail": runs.tail, "used": runs.used,
-                "start": start, "end": end, "counts": counts, "runs": runs.bounds, "order": runs.order,
-                "firsts": runs.firsts, **{f"k{slot}": keys for slot, keys in runs.keys.items()},
-                **{f"{end}{slot}_{n}": array for slot, levels in runs.extremes.items()
-                   for n, pair in enumerate(levels, 1) for end, array in zip(("least", "most"), pair, strict=True)},
-                **{f"lo{j}s": probes[j] for j in range(tests)},
-                **{f"hi{j}s": probes[tests + j] for j in range(tests)}}
+    def _slot_words(self, stored: str) -> Rows:
+        """What compiled loops know of each slot by which probes search among tuples of stream ``stored``, without the
+        arrays of its runs: (slots, `_SLOT`).
+        """
+        found = np.zeros((len(self._slots[stored]), _SLOT), np.int64)
+        before = 0
+        for words, slot in zip(found, self._slots[stored], strict=True):
+            tests = slot_tests(self._plan, stored)[slot]
+            ends = {bounded_end(self._plan, j, other_side(stored)) for j in tests}
+            words[2:5] = before, before + len(tests), _ENDS[ends.pop()] if len(ends) == 1 else _ENDS["both"]
+            before += len(tests)
+        return found
 
-    def _find_parts(self, batch: Batch, side: str) -> list[Job]:
-        """The job of a search of the probes of stream ``side``."""
-        other, (start, end) = other_side(side), batch.windows[side]
-        if side not in self._found:
-            self._found[side] = _Parts(find_fields(self._plan, other, self._by[other]),
-                                       entry_address(self._modules[other].find_part))
-        parts, n = self._number_of_parts(batch, len(start)), len(start)
-        counts = self._reused.array(f"counts_{side}", n, np.int64)
-        room = int((end - start).max()) + min(self.tuning.room, 4 * -(-n // parts)) + 1
-        return self._found[side].jobs(parts, room, self._values(batch, side, counts))
+    def _stored(self, batch: Batch, side: str) -> tuple[Any, ...]:
+        """What parts of the probes of stream ``side`` take of the runs."""
+        other, probes = other_side(side), batch.probes[side]
+        runs, slots = self._runs[other], self._words[other].copy()
+        for words, slot in zip(slots, self._slots[other], strict=True):
+            words[:2] = address_of(runs.keys[slot]), runs.keys[slot].itemsize
+            if slot in runs.extremes:
+                words[5:] = [address_of(array) for pair in runs.extremes[slot] for array in pair]
+        tests, rest = (test_words(self._plan, other, runs.keys, probes, of) for of in (
+            range(len(self._plan.tests)), self._rest[0]))
+        return (runs.origin, runs.tail, runs.used, *batch.windows[side], runs.bounds.reshape(-1), runs.order,
+                address_of(runs.firsts), slots.reshape(-1), self._own[other], tests, rest, self._rest[1])
+
+    def _search_parts(self, batch: Batch, side: str) -> list[tuple[_Parts, int]]:
+        """The parts of a search of the probes of stream ``side``."""
+        n = len(batch.windows[side][0])
+        parts = self._number_of_parts(batch, n)
+        return self._found[side].begin(parts, self._room(n, parts), parts, *self._stored(batch, side),
+                                       self.tuning.sorted_probes, self._reused.array(f"counts_{side}", n, np.int64))
+
+    def _room(self, probes: int, parts: int) -> int:
+        return min(self.tuning.room, 4 * -(-probes // parts)) + 1
 
     def _searched(self, batch: Batch, side: str) -> Found:
         """What the parts of a search have found."""
         of, n = self._found[side], len(batch.windows[side][0])
-        counts = self._reused.array(f"counts_{side}", n, np.int64)
-        parts, cuts = len(of.told), [n * i // len(of.told) for i in range(len(of.told) + 1)]
-        rows = [of.others[i, :max(int(of.told[i, 0]), 0)] for i in range(parts)]
-        batch.memory.add(sum(map(len, rows)))
-        missing = of.missing()
-        self.count_candidates(int(of.told[:, 1].sum()) - sum(int(of.told[i, 1]) for i in missing))
-        for i, (own, more) in zip(missing, batch.team.map(lambda i: self._find(batch, side, *cuts[i:i + 2]), missing),
-                                  strict=True):
-            counts[cuts[i]:cuts[i + 1]], rows[i] = own, more
-        return Found.of(counts, [(a, b, mine) for (a, b), mine in zip(pairwise(cuts), rows, strict=True)])
+        self.count_candidates(of.finish(batch))
+        cuts = [n * i // len(of.told) for i in range(len(of.told) + 1)]
+        rows = [others[:n] for others, n in zip(of.others, of.told[:, _COUNT], strict=True)]
+        return Found.of(self._reused.array(f"counts_{side}", n, np.int64),
+                        [(a, b, mine) for (a, b), mine in zip(pairwise(cuts), rows, strict=True)])
 
-    def _walk_parts(self, batch: Batch, side: str, walk: _Walk) -> list[Job]:
-        """The job of ``walk``, divided by the bounds of probes, and so are the tuples."""
-        other, n = walk.stored, len(walk.chosen)
-        if side not in self._walked:
-            self._walked[side] = _Parts(walk_fields(self._plan, other, self._by[other]),
-                                        entry_address(self._modules[other].walk_part))
-        parts, slots = self._number_of_parts(batch, n), sorted([self._by[other], *self._runs[other].others])
-        ends = dict(zip((f"{end}{slot}" for slot in slots for end in ("low", "high")), walk.ends, strict=True))
-        room = -(-n // parts) + min(self.tuning.room, 4 * -(-n // parts)) + 1
-        return self._walked[side].jobs(parts, room, {
-            **self._values(batch, side, walk.counts), **ends, "chosen": walk.chosen,
-            "met": self._reused.array(f"met_{side}", n, np.int64)})
+    def _walk_parts(self, batch: Batch, side: str, walk: _Walk) -> list[tuple[_Parts, int]]:
+        """The parts of ``walk``, divided by the bounds of probes, and so are the tuples."""
+        n = len(walk.chosen)
+        parts = self._number_of_parts(batch, n)
+        return self._walked[side].begin(
+            parts, -(-n // parts) + self._room(n, parts), parts, *self._stored(batch, side), walk.chosen,
+            walk.ends.reshape(-1), walk.ends.shape[1], self._reused.array(f"met_{side}", n, np.int64))
 
     def _walked_past(self, batch: Batch, side: str, walk: _Walk) -> Found:
         """The matches of ``walk``, each probe's by row."""
-        of, n = self._walked[side], len(walk.chosen)
-        parts = len(of.told)
-        missing = of.missing()
-        spans = [slice(n * i // parts, n * (i + 1) // parts) for i in missing]
-        self.count_candidates(int(of.told[:, 1].sum()) - sum(int(of.told[i, 1]) for i in missing))
-        batch.memory.add(int(np.maximum(of.told[:, 0], 0).sum()))
-        walk.counts[walk.chosen] = self._reused.array(f"met_{side}", n, np.int64)
-        met = batch.team.map(lambda span: self._walk(batch, side, walk, span), spans)
+        of, (start, end) = self._walked[side], batch.windows[side]
+        self.count_candidates(of.finish(batch))
+        walk.counts[walk.chosen] = self._reused.array(f"met_{side}", len(walk.chosen), np.int64)
         place = np.cumsum(walk.counts)
         rows = np.empty(int(place[-1]), np.int64)
         place -= walk.counts
-        for span, some in zip(spans, met, strict=True):
-            by_probe(walk.chosen[span], *some, place, walk.counts, rows)
-        if (of.told[:, 0] > 0).any():
-            by_probes(walk.chosen, of.told[:, 0], of.others, of.rows, place, walk.counts, rows)
+        # One thread does, as those of several would write to the same cache lines.
+        if not loops()["by_probe"](walk.chosen, start, end, walk.counts, of.told.reshape(-1), place, rows):
+            raise MemoryError
         return Found.of(walk.counts, [(0, len(walk.counts), rows)])
 
     def _update(self, batch: Batch, side: str) -> None:
@@ -217,69 +233,19 @@ class SortedFinder(Finder):
         """The walk of the probes of stream ``side`` if they go past stored tuples: if they are many, and their
         intervals rise in the order of one end. It does not read the runs.
         """
-        other = other_side(side)
-        store, runs, probes, n = self.stores[other], self._runs[other], batch.probes[side], len(batch.windows[side][0])
+        other, n = other_side(side), len(batch.windows[side][0])
+        store = self.stores[other]
         stored = store.end - store.base
-        if not stored or n < self.tuning.sorted_probes or not runs.others or stored > _PASSED * n:
+        if not stored or n < self.tuning.sorted_probes or len(self._slots[other]) == 1 or stored > _PASSED * n:
             return None
-        chosen = np.empty(n, np.int64)
-        ends = [np.empty(n, store.arrays[slot].dtype) for slot in sorted([self._by[other], *runs.others])
-                for _ in ("low", "high")]
+        chosen, ends = np.empty(n, np.int64), np.empty((2 * len(self._slots[other]), n), np.uint64)
         # In one call, as another thread has the interpreter meanwhile.
-        met = int(self._modules[other].intervals(chosen, *ends, *probes))
-        return None if met < 0 else _Walk(other, chosen[:met], [end[:met] for end in ends], np.zeros(n, np.int64))
-
-    def _walk(self, batch: Batch, side: str, walk: _Walk, span: slice) -> tuple[Array, Rows]:
-        """The matches of the probes ``span`` of ``walk``: the probe of each, and the row."""
-        runs, module, probes = self._runs[walk.stored], self._modules[walk.stored], batch.probes[side]
-        chosen, ends = walk.chosen[span], [end[span] for end in walk.ends]
-        blocks, counts = [array for levels in runs.extremes.values() for array in levels[0]], np.zeros_like(chosen)
-        room, state, parts, done = len(chosen) + self.tuning.room, np.zeros(4, np.int64), [], False
-        while not done:
-            rows, probe_of = np.empty(room, np.int64), np.empty(room, np.uint32)
-            done, found = module.walk(state, chosen, len(chosen), runs.origin, *batch.windows[side], runs.bounds,
-                                      runs.tail, runs.used, counts, rows, probe_of, runs.order, runs.firsts,
-                                      *runs.keys.values(), *blocks, *ends, *probes)
-            batch.memory.add(int(found))
-            parts.append((probe_of[:found], rows[:found]))
-        self.count_candidates(int(state[3]))
-        walk.counts[chosen] = counts
-        probe_of, rows = (np.concatenate(of) if len(of) > 1 else of[0] for of in zip(*parts, strict=True))
-        return probe_of, rows
-
-    def _find(self, batch: Batch, side: str, first: int, last: int) -> tuple[Rows, Rows]:
-        """The matches of the probes ``first`` to ``last`` of stream ``side``."""
-        other, mine = other_side(side), slice(first, last)
-        store, runs, probes = self.stores[other], self._runs[other], [a[mine] for a in batch.probes[side]]
-        start, end = (a[mine] for a in batch.windows[side])
-        counts = np.zeros(len(start), np.int64)
-        if store.end == store.base:
-            return counts, np.empty(0, np.int64)
-        turns = self._turns(other, probes)
-        rows = self.room(int((end - start).max()) + self.tuning.room)
-        words, room = np.zeros(runs.used // BLOCK + 1, np.uint64), np.empty(runs.used // BLOCK + BLOCK, np.int64)
-        arrays = [*runs.keys.values(), *(a for levels in runs.extremes.values() for pair in levels for a in pair)]
-        parts, t, compared = [], 0, 0
-        while t < len(start):
-            t, at, looked = self._modules[other].find(turns, t, runs.origin, start, end, runs.bounds, runs.tail, counts,
-                                                      rows, words, room, runs.order, runs.firsts, *arrays, *probes)
-            compared += int(looked)
-            batch.memory.add(int(at))
-            parts.append(rows[:at] + runs.origin)
-        self.count_candidates(compared)
-        found = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return counts, found if len(turns) < self.tuning.sorted_probes else in_arrival_order(turns, counts, found)
-
-    def _turns(self, stored: str, probes: list[Array]) -> npt.NDArray[np.uint32]:
-        """The order in which probes look: that of their bounds on the key by which runs are sorted, if they are many,
-        so that neighbours find the same blocks in the caches.
-        """
-        tests, turns = len(self._plan.tests), np.arange(len(probes[0]), dtype=np.uint32)
-        if len(turns) >= self.tuning.sorted_probes:
-            own = slot_tests(self._plan, stored)[self._by[stored]]
-            lows, highs = probes[own[0]], probes[tests + own[0]]
-            sort_keys(lows if lows.min() < lows.max() else highs, turns)
-        return turns
+        tests = test_words(self._plan, other, dict(enumerate(store.arrays)), batch.probes[side],
+                           range(len(self._plan.tests)))
+        met = loops()["walk_order"](self._words[other].reshape(-1), self._own[other], tests, chosen, ends.reshape(-1))
+        if met == -2:
+            raise MemoryError
+        return None if met < 0 else _Walk(other, chosen[:met], ends, np.zeros(n, np.int64))
 
     def adopt(self, stores: dict[str, Store]) -> None:
         """Take over the keys that another engine has stored."""

@@ -11,8 +11,9 @@ from splitjoin.plan.plan import Plan
 
 from ..compiled.atoms import Atom
 from ..compiled.expression_source import Code
+from ..compiled.tests_source import TestSource, test_source, tree_source
 from ..cpu.codes import lane
-from ..cpu.tests_source import TestSource, test_source, tree_source, used_slots
+from ..cpu.pair_tests import used_slots
 
 __all__ = ["KernelComparison", "Layout", "kind_of", "of_expression", "of_plan", "plan_layout"]
 

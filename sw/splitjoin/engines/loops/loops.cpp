@@ -1,12 +1,14 @@
 // The compiled loops of the CPU engine, as one library: `splitjoin_loops` lists them.
-#include "keys.hpp"
-#include "kinds.hpp"
-#include "matches.hpp"
 #include "codes.hpp"
 #include "gather.hpp"
 #include "index.hpp"
+#include "keys.hpp"
+#include "kinds.hpp"
+#include "matches.hpp"
+#include "nested.hpp"
 #include "one_call.hpp"
 #include "ranges.hpp"
+#include "runs.hpp"
 #include "streams.hpp"
 #include "sums.hpp"
 #include "times.hpp"
@@ -32,6 +34,8 @@ constexpr Entry entries[] = {
     SPLITJOIN_LOOP(places_in_groups), SPLITJOIN_LOOP(wavelet_levels), SPLITJOIN_LOOP(wavelet_select),
     SPLITJOIN_LOOP(range_frequencies), SPLITJOIN_LOOP(merge_times), SPLITJOIN_LOOP(find_places),
     SPLITJOIN_LOOP(spread_arrivals), SPLITJOIN_LOOP(note_items), SPLITJOIN_LOOP(write_rows),
+    SPLITJOIN_LOOP(sort_run), SPLITJOIN_LOOP(summarize), SPLITJOIN_LOOP(walk_order), SPLITJOIN_LOOP(by_probe),
+    SPLITJOIN_LOOP(search_part), SPLITJOIN_LOOP(walk_part), SPLITJOIN_LOOP(nested_loops),
     SPLITJOIN_LOOP(take_rows<uint8_t>), SPLITJOIN_LOOP(take_rows<uint16_t>), SPLITJOIN_LOOP(take_rows<uint32_t>),
     SPLITJOIN_LOOP(take_rows<uint64_t>), 
     SPLITJOIN_LOOP(claim), SPLITJOIN_LOOP(complete), SPLITJOIN_LOOP(stop), SPLITJOIN_LOOP(summon),

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 
 from splitjoin import join
+from splitjoin.engines.compiled.tests_source import test_source as source_of_tests
 from splitjoin.engines.cpu import CpuDevice
-from splitjoin.engines.cpu.nested_loop import nested_source
-from splitjoin.engines.cpu.pair_tests import junctions
+from splitjoin.engines.cpu.pair_tests import conditions
 from splitjoin.engines.cpu.search import ExpressionSearch, PlanSearch, VerifiedSearch, make_search
-from splitjoin.engines.cpu.tests_source import test_source as source_of_tests
 from splitjoin.engines.tuning import Tuning
 from splitjoin.lang.eval import vector
 from splitjoin.lang.ir import Cmp, Lit, Or, distinct, walk
@@ -64,14 +63,13 @@ def nodes(tree: Any) -> int:
     return 1 if isinstance(tree, int) else 1 + sum(map(nodes, tree[1:]))
 
 
-def test_sources_grow_linearly_with_depth() -> None:
+def test_conditions_grow_linearly_with_depth() -> None:
     plans = [make_plan(query_of(extremes(depth)).predicate) for depth in (2, 7, 12)]
     assert all(plan.residual is None for plan in plans)
     first, second, third = (nodes(plan.tree) for plan in plans)
     assert third - second > 3 * (second - first)  # what is bounded here is not small by itself
-    for source in (lambda plan: nested_source(plan, "r", (), "uint16"), junctions):
-        first, second, third = (len(source(plan)) for plan in plans)
-        assert third - second < 2 * (second - first)
+    first, second, third = (len(conditions(plan)[1]) for plan in plans)
+    assert third - second < 2 * (second - first)
 
 
 def test_parts_that_occur_once_stay_in_the_expression() -> None:

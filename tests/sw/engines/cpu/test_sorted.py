@@ -14,13 +14,14 @@ from hypothesis import given, settings, strategies as st
 import splitjoin
 from splitjoin.engines.arrival import Arrivals, arrivals
 from splitjoin.engines.compiled.store import Store
-from splitjoin.engines.cpu import CpuDevice, runs, sorted_runs
+from splitjoin.engines.cpu import CpuDevice, sorted_runs
 from splitjoin.engines.cpu.codes import LaneCoder
 from splitjoin.engines.cpu.compiled_session import CpuSession
 from splitjoin.engines.cpu.runs import Runs
 from splitjoin.engines.cpu.search import ExpressionSearch, choose
 from splitjoin.engines.cpu.selectivity import SessionJob, measure
 from splitjoin.engines.golden import GoldenDevice
+from splitjoin.engines.loops import address_of, loops
 from splitjoin.engines.tuning import Tuning
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -29,6 +30,7 @@ from tests.support.conformance import run
 from tests.support.sampling import at_length, examples
 
 SORTED = CpuDevice(engine="sorted", threads=1)
+Array = np.ndarray[Any, Any]
 #: Every 64 tuples become a run.
 SHORT = Tuning(run_tuples=1, room=1, sorted_probes=20)
 SHORT_TAILS = replace(SORTED, tuning=SHORT)
@@ -98,24 +100,14 @@ def test_random_joins_as_golden(n: int, span: int, width: int, on: str, window: 
 def test_threads_share_the_probes_as_golden(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many parts of few probes each, with too little room for their matches, and with enough."""
     lacked = []
-    missing = sorted_runs._Parts.missing
-    monkeypatch.setattr(sorted_runs._Parts, "missing", lambda self: (lacked.append(missing(self)), lacked[-1])[1])
+    finish = sorted_runs._Parts.finish
+    monkeypatch.setattr(sorted_runs._Parts, "finish", lambda self, batch: (
+        lacked.append(self.told[:, 0] == 0), finish(self, batch))[1])
     r, s = integers(300, 400, 12)
     query = query_of(r, s, BETWEEN[0], "ROWS 60")
     device = replace(SORTED, threads=5, tuning=replace(SHORT, room=room, sorted_probes=8, share=1.0))
     assert run(device, query, r, s, [70, 350]).tolist() == run(GoldenDevice(), query, r, s).tolist()
-    assert any(map(len, lacked)) == (room == 1)
-
-
-@pytest.mark.parametrize("most", [1, 60_000])
-def test_parts_that_need_too_much_room_are_searched_by_the_interpreter(most: int, monkeypatch: pytest.MonkeyPatch
-                                                                       ) -> None:
-    """From the first batch on, and behind one of few parts."""
-    monkeypatch.setattr(sorted_runs, "_MOST", most)
-    r, s = integers(300, 400, 12)
-    query = query_of(r, s, BETWEEN[0], "ROWS 60")
-    device = replace(SORTED, threads=5, tuning=replace(SHORT, room=1000, sorted_probes=8, share=1.0))
-    assert run(device, query, r, s, [70, 90, 350]).tolist() == run(GoldenDevice(), query, r, s).tolist()
+    assert any(map(np.any, lacked)) == (room == 1)
 
 
 @pytest.mark.parametrize("on", BETWEEN[1:] + PAIRS[1:])
@@ -174,7 +166,7 @@ def test_runs(kind: type[Any], window: int | None, tail: int) -> None:
     assert len(kept.bounds) <= (8 if window is None else 12)
 
 
-def check_runs(kept: Runs, whole: np.ndarray[Any, Any], dead: int) -> None:
+def check_runs(kept: Runs, whole: Array, dead: int) -> None:
     assert kept.origin + kept.used == whole.shape[1]
     assert kept.origin <= dead or kept.origin == 0
     edges = [*kept.bounds[:, 0], kept.tail]
@@ -192,31 +184,25 @@ def check_runs(kept: Runs, whole: np.ndarray[Any, Any], dead: int) -> None:
             assert most[block] >= own.max()
 
 
+def by_probe(chosen: list[Array], found: list[tuple[Array, Array]], counts: Array,
+             ranges: tuple[Array, Array]) -> Array:
+    """The rows of ``found``, rows and the probe of each by part, in order, as the loop of walks has it."""
+    told = np.array([(1, len(rows), 0, address_of(rows), address_of(probe_of), len(rows)) for rows, probe_of in found])
+    place, rows = np.cumsum(counts) - counts, np.empty(int(counts.sum()), np.int64)
+    assert loops()["by_probe"](np.concatenate(chosen), *ranges, counts, told.reshape(-1), place, rows)
+    return rows
+
+
 @pytest.mark.parametrize("n", [0, 1, 31, 33, 400, 5_000])
 @pytest.mark.parametrize("run_length", [64, 1 << 13, 1 << 22])
 def test_rows_are_sorted(n: int, run_length: int) -> None:
-    first = 128
-    places = np.random.default_rng(n).permutation(run_length)[:n] + first
-    rows, words = np.concatenate([[7], places, [3]]), np.zeros((first + run_length) // 64 + 1, np.uint64)
-    runs.sort_rows(rows, 1, 1 + len(places), first, first + run_length, words, np.empty(len(words) + 64, np.int64))
-    assert rows.tolist() == [7, *sorted(places), 3]
-    assert not words.any()
-
-
-@pytest.mark.parametrize("kind", [np.uint32, np.uint64])
-def test_searches_from_a_near_place(kind: type[Any]) -> None:
-    """From any place of the run, those behind what is searched too."""
-    rng, begin, end = np.random.default_rng(4), 128, 128 + 64 * 300
-    for span in (5, 1000, int(np.iinfo(kind).max)):
-        keys = np.sort(rng.integers(0, span, end + 64, dtype=kind, endpoint=True))
-        firsts = np.concatenate([keys[::64], np.full(64, np.iinfo(kind).max, kind)])
-        own = keys[begin:end]
-        for key in [*rng.choice(own, 40), own[0], own[-1], kind(0), np.iinfo(kind).max]:
-            for near in (begin, end - 1, *rng.integers(begin, end, 8)):
-                low, high = (begin + np.searchsorted(own, kind(key), way) for way in ("left", "right"))
-                if key:
-                    assert runs.first_not_below(keys, firsts, begin, end, near, kind(key)) == low
-                assert runs.first_above(keys, firsts, begin, end, near, kind(key)) == high
+    """By insertion, by bits, or by bytes of their numbers."""
+    first, rng = 128, np.random.default_rng(n)
+    rows = rng.permutation(run_length)[:n] + first
+    ends = np.array([first] * 2), np.array([first + run_length] * 2)
+    for probe in (0, 1):  # the other one has none
+        counts, probe_of = np.array([len(rows) * (1 - probe), len(rows) * probe]), np.full(len(rows), probe, np.uint32)
+        assert by_probe([np.arange(2)], [(rows, probe_of)], counts, ends).tolist() == sorted(rows)
 
 
 @pytest.mark.parametrize("most", [3, 200])
@@ -225,11 +211,10 @@ def test_matches_by_probe(most: int) -> None:
     counts = rng.integers(0, most, 50)
     probe_of = rng.permutation(np.repeat(np.arange(50, dtype=np.uint32), counts))
     rows = rng.permutation(len(probe_of))
-    found, place = np.empty_like(rows), np.cumsum(counts) - counts
-    for some in (np.arange(0, 50, 2), np.arange(1, 50, 2)):  # as two threads do
-        of = np.isin(probe_of, some)
-        runs.by_probe(some, probe_of[of], rows[of], place, counts, found)
-    assert found.tolist() == rows[np.lexsort((rows, probe_of))].tolist()
+    chosen = [np.arange(0, 50, 2), np.arange(1, 50, 2)]  # of two parts
+    found = [(rows[of], probe_of[of]) for of in (np.isin(probe_of, some) for some in chosen)]
+    ordered = by_probe(chosen, found, counts, (np.zeros(50, np.int64), np.full(50, len(rows))))
+    assert ordered.tolist() == rows[np.lexsort((rows, probe_of))].tolist()
 
 
 @pytest.mark.parametrize(("on", "walks"), [(BETWEEN[0], True), (PAIRS[0], False)])

@@ -9,7 +9,7 @@ from typing import Any
 
 from splitjoin.plan.plan import Plan
 
-__all__ = ["TestSource", "is_conjunction", "test_source", "tree_source", "used_slots"]
+__all__ = ["TestSource", "test_source", "tree_source"]
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,6 @@ class TestSource:
     def before(self, indent: int) -> str:
         """The lines, each indented by ``indent`` spaces, to put in front of the statement that uses ``truth``."""
         return "".join(f"{' ' * indent}{line}\n" for line in self.lines)
-
-
-def used_slots(plan: Plan, side: str) -> list[int]:
-    """The slots of stream ``side`` that the tests read, in order."""
-    return sorted({test.r if side == "r" else test.s for test in plan.tests})
-
-
-def is_conjunction(plan: Plan) -> bool:
-    """True if all tests must hold."""
-    return isinstance(plan.tree, int) or (plan.tree[0] == "and" and all(isinstance(a, int) for a in plan.tree[1:]))
 
 
 def test_source(plan: Plan, side: str, key: str, low: str, high: str) -> TestSource:
