@@ -153,7 +153,8 @@ def ways_of(job: TableJob) -> list[Way]:
     """The `ways` of the whole condition of ``job``, found once."""
     if job.ways is None:
         job.ways = ways(job.condition, job.groups, job.visible, job.work)
-    return job.ways
+    found: list[Way] = job.ways
+    return found
 
 
 def way_of_kind(kind: WayKind, condition: Condition, work: Work) -> Way | None:

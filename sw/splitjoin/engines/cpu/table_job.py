@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from splitjoin.lang.query import Query
 
@@ -15,9 +15,6 @@ from .condition import Condition, Reach
 from .key_groups import Groups
 from .table_windows import Spans
 from .table_work import Work
-
-if TYPE_CHECKING:
-    from .band_join import Way
 
 __all__ = ["Shape", "TableAlgorithm", "TableJob"]
 
@@ -39,7 +36,7 @@ class TableJob:
         ways: The ways of a band join (`band_join.ways_of`); None before they are asked for.
     """
 
-    ways: list[Way] | None = None
+    ways: list[Any] | None = None
 
     def __init__(self, query: Query, incoming: Arrivals, room: int, work: Work):
         self.query, self.incoming, self.room, self.work = query, incoming, room, work
