@@ -17,6 +17,7 @@ from . import (
     link,
     matcher,
     network,
+    ordered,
     probe,
     results,
     sorting,
@@ -32,8 +33,8 @@ __all__ = ["ALL", "listed", "table"]
 
 ALL: tuple[Proof, ...] = (*network.PROOFS, *block_fifo.PROOFS, *tree.PROOFS, *core.PROOFS, *index.PROOFS,
                           *matcher.PROOFS, *probe.PROOFS, *results.PROOFS, *sorting.PROOFS, *express.PROOFS,
-                          *gather.PROOFS, *wide.PROOFS, *ways.PROOFS, *folds.PROOFS, *states.PROOFS, *whole.PROOFS,
-                          *gate.PROOFS, *link.PROOFS, *chains.PROOFS)
+                          *gather.PROOFS, *wide.PROOFS, *ways.PROOFS, *folds.PROOFS, *states.PROOFS, *ordered.PROOFS,
+                          *whole.PROOFS, *gate.PROOFS, *link.PROOFS, *chains.PROOFS)
 
 
 def _duration(proof: Proof) -> str:

@@ -81,7 +81,9 @@ def _number(draw: Any, names: Sequence[str], depth: int) -> str:
         return f"({a} if {_condition(draw, names, depth - 1)} else {b})"
     if kind == 8:
         return f"(({a}) {draw(st.sampled_from(['>>', '<<']))} {draw(st.integers(0, 3))})"
-    return draw(st.sampled_from([f"abs({a})", f"(-{a})", f"(({a}) & {draw(st.integers(1, 63))})"]))
+    by = draw(st.sampled_from(["1", "3", "10", "16", f"(abs({b}) + 1)"]))
+    divided = f"({a} {draw(st.sampled_from(['//', '%']))} {by})"
+    return draw(st.sampled_from([f"abs({a})", f"(-{a})", f"(({a}) & {draw(st.integers(1, 63))})", divided]))
 
 
 def _condition(draw: Any, names: Sequence[str], depth: int) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splitjoin.base.errors import SplitJoinError, UnsupportedError
+from splitjoin.hls.division import DividingBuilder
 from splitjoin.hls.graph import Graph, build_graph, width_of
 from splitjoin.hls.pipeline import scheduled
 from splitjoin.lang.aggregate import Aggregate
@@ -216,9 +217,9 @@ class _Choice:
             raise UnsupportedError(f"{fold.name} has no merge that does not depend on the order, and partners are "
                                  f"spread over lanes and cores")
         numbers = self._arguments(term)
-        lift = scheduled(build_graph(fold.add, dict(zip((s.name for s in fold.slots), fold.init, strict=True)),
-                                     _argument_names(fold)), self._clock)
-        merge = build_graph(fold.merge, {}, _slot_names(fold))
+        init = dict(zip((s.name for s in fold.slots), fold.init, strict=True))
+        lift = scheduled(build_graph(fold.add, init, _argument_names(fold), builder_class=DividingBuilder), self._clock)
+        merge = build_graph(fold.merge, {}, _slot_names(fold), builder_class=DividingBuilder)
         cycles = scheduled(merge, self._clock).ahead
         if cycles > 1:
             raise UnsupportedError(f"a merge of {fold.name} takes {cycles} cycles at {self._clock:g} MHz, and a region "
@@ -269,7 +270,7 @@ class _OrderedChoice(_Choice):
 
     def _fold(self, term: FoldTerm) -> int:
         fold, numbers = term.fold, self._arguments(term)
-        add = build_graph(fold.add)
+        add = build_graph(fold.add, builder_class=DividingBuilder)
         names = {"r": _slot_names(fold), "s": _argument_names(fold)}  # either may have the same names
         add = replace(add, nodes=tuple(replace(n, name=names[n.side][n.name]) if n.kind == "input" else n
                                        for n in add.nodes))
