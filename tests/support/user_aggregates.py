@@ -67,7 +67,6 @@ class Histogram:
         return at
 
 
-@splitjoin.function
 def in_order(a, b):
     """Both, the greater first."""
     return (a, b) if a >= b else (b, a)

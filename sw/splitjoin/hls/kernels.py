@@ -115,9 +115,7 @@ class _KernelSteps(Steps):
 
 
 class _Typed(FunctionRun):
-    """Executes a function whose annotations of variables state widths, with calls of all functions that have a source,
-    and with None as a result.
-    """
+    """Executes a function whose annotations of variables state widths, and with None as a result."""
 
     def _annotated(self, node: ast.AnnAssign, value: Any) -> Any:
         name = self._source.text(node.target)
@@ -125,13 +123,6 @@ class _Typed(FunctionRun):
                              {**self._source.fn.__globals__, **self._outer, **self._env})
         assert isinstance(self._places, Steps)
         return assigned(self._places, width, value, name)
-
-    def _compiled(self, function: Any) -> FunctionSource | None:
-        function = getattr(function, "py_func", function)  # what numba compiles
-        found = super()._compiled(function)
-        if found is None and inspect.isfunction(function) and function.__module__.partition(".")[0] != "splitjoin":
-            found = FunctionSource.of(function, function.__name__)
-        return found
 
     def _chosen(self, condition: Value, a: Any, b: Any, name: str = "") -> Any:
         some = [v for v in (a, b) if v is None or isinstance(v, _Optional)]

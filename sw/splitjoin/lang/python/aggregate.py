@@ -107,8 +107,7 @@ class _Compiler(StatefulClass):
                    and n not in ("init", "add", "merge", "remove", "result")]
         if unknown:
             raise PredicateError(f"{of.__name__}.{unknown[0]} is not compiled; the methods are init, add, merge, "
-                                 f"remove and result; other functions stand outside the class, under "
-                                 f"@splitjoin.function")
+                                 f"remove and result; other functions stand outside the class")
         add, result = self._source("add"), self._source("result")
         if add is None or result is None:
             raise PredicateError(f"{of.__name__} must have the methods add and result")

@@ -7,6 +7,7 @@ and most of their errors are those of conditions. Loops over what is known befor
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from splitjoin.base.errors import SplitJoinError
 from .choices import where
 from .expressions import Expressions, unknown
 from .loops import ends_early, unbroken
+from .source import FunctionSource
+from .steps import Steps
 from .values import Value
 from .variables import StateRecord, is_traced
 
@@ -29,6 +32,15 @@ class FunctionRun(Expressions):
         self._env = dict(arguments)
         _, value = self._block(self._source.tree.body)
         return value
+
+    def _compiled(self, function: Any) -> FunctionSource | None:
+        function = getattr(function, "py_func", function)  # what numba compiles
+        found = super()._compiled(function)
+        # Where values are kept, all functions that have a source are followed.
+        if (found is None and isinstance(self._places, Steps) and inspect.isfunction(function)
+                and function.__module__.partition(".")[0] != "splitjoin"):
+            found = FunctionSource.of(function, function.__name__)
+        return found
 
     def value(self, name: str) -> Any:
         """The value of ``name`` at the end of the function."""
