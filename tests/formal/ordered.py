@@ -95,7 +95,7 @@ def folder() -> Harness:
 
 
 _FAULTS = (
-    Fault("offers at o are stable", OrderedFolder, "self.o.valid.eq(1)", "self.o.valid.eq(self.left.valid)"),
+    Fault("offers at o are stable", OrderedFolder, "self.o.valid.eq(1)", "self.o.valid.eq(~self.left.valid)"),
     Fault("results of R are taken in its turn", OrderedFolder, "is_r & (pair | star)", "pair | star"),
     Fault("results of S are taken in its turn", OrderedFolder, "~is_r & (pair | star)", "pair | star"),
     Fault("a state leaves when its tuple expires or a FLUSH has come, and an END after all states", OrderedFolder,
