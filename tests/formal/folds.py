@@ -22,6 +22,7 @@ from splitjoin.circuit.geometry import position_bits
 from splitjoin.circuit.wire import Configuration, ItemKind
 from splitjoin_hw.core.first_hits import FirstHits
 from splitjoin_hw.core.folder import FoldingEmitter
+from splitjoin_hw.gather import state_tree
 from splitjoin_hw.gather.state_tree import StateMerger, StateTree
 
 from .harness import Harness
@@ -274,12 +275,12 @@ PROOFS = (
               "is_held.eq(held)", "_rows"),
     )),
     Proof("tree of states", merging, 10, inductive=False, search=10, first=8, faults=(
-        Fault("offers at o are stable", StateTree, "leave.eq(self.o.valid & self.o.ready)",
-              "leave.eq(self.o.valid)"),
+        Fault("offers at o are stable", state_tree, "leave.eq(out.valid & out.ready)", "leave.eq(out.valid)",
+              "state_items"),
         Fault("one state leaves for each probe, with those of all cores merged once", StateMerger,
               "b.state", "a.state"),
-        Fault("a star tells the number of its probe, and an END has none", StateTree,
-              "probe.eq(probe + ~found.payload.end)", "probe.eq(probe + 1)"),
+        Fault("a star tells the number of its probe, and an END has none", state_tree,
+              "probe.eq(probe + ~found.payload.end)", "probe.eq(probe + 1)", "state_items"),
     )),
     Proof("first hits of one lane", partial(first_hits, 1), 11, inductive=False, search=12, first=10, quick=False,
           faults=_FIRST),
