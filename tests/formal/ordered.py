@@ -100,8 +100,6 @@ _FAULTS = (
     Fault("results of S are taken in its turn", OrderedFolder, "~is_r & (pair | star)", "pair | star"),
     Fault("a state leaves when its tuple expires or a FLUSH has come, and an END after all states", OrderedFolder,
           "window.rows == live", "window.rows > live", "_expires"),
-    Fault("a tuple's state is that of its partners in their order", OrderedFolder, "clears.eq(star & is_r & ~met)",
-          "clears.eq(0)"),
     Fault("a tuple's state is that of its partners in their order", PartnerPipeline,
           "self._way[_AHEAD + read - 1][1]", "self._way[_AHEAD + read][1]", "_follow"),
 )
