@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from splitjoin.circuit.tuner import Proposal, tune
     from splitjoin.joins.circuit_component import component
     from splitjoin.joins.explained import explain
+    from splitjoin.joins.horizon import horizon
     from splitjoin.joins.join import join
     from splitjoin.joins.sql import MultiwaySelect, Select, sql
     from splitjoin.lang.field import field, measured, parquet_schema
@@ -68,8 +69,8 @@ __all__ = ["AsyncStreamJoin", "BackPressure", "CapacityError", "DeviceError", "I
            "Schema", "SchemaError", "Select", "SharedQuery", "SharedStreams", "Shedding", "SnapshotError",
            "SplitJoinError", "StatementError", "StreamJoin", "ToolError", "UnsupportedError", "WindowError",
            "WindowOverflow", "aggregate", "coalesce", "component", "date_diff", "date_trunc", "drop_epochs", "explain",
-           "field", "fixed", "function", "greatest", "join", "least", "measured", "open_async", "open_multiway",
-           "open_unsorted", "parquet_schema", "predicate", "query", "share", "signed", "sql", "tune",
+           "field", "fixed", "function", "greatest", "horizon", "join", "least", "measured", "open_async",
+           "open_multiway", "open_unsorted", "parquet_schema", "predicate", "query", "share", "signed", "sql", "tune",
            "unsigned", "where"]
 
 # Here, as the language knows no front end that needs another package, and users of Columns need not import one.
@@ -82,6 +83,7 @@ _MODULES = {name: f"splitjoin.{module}" for module, names in {
     "circuit.tuner": "Proposal tune",
     "joins.circuit_component": "component",
     "joins.explained": "explain",
+    "joins.horizon": "horizon",
     "joins.join": "join",
     "joins.sql": "MultiwaySelect Select sql",
     "lang.field": "field measured parquet_schema",
