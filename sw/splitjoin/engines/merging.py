@@ -38,11 +38,12 @@ def merged_slices(r: pa.Table, s: pa.Table, times_r: Ticks, times_s: Ticks) -> M
 
 
 def taken(values: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    """The ``values`` at ``rows`` (n,), which are from 0 on: unsigned numbers."""
+    """The ``values`` at ``rows`` (n,), which are from 0 on: unsigned numbers. Raises `IndexError` for rows beyond."""
     if len(rows) < _FEW:
         return values[rows]
     out = np.empty(len(rows), values.dtype)
-    loops()[f"take_rows<{values.dtype}_t>"](values, rows, out)
+    if not loops()[f"take_rows<{values.dtype}_t>"](values, rows, out):
+        raise IndexError(f"rows must be from 0 to before {len(values):,}, not from {rows.min():,} to {rows.max():,}")
     return out
 
 

@@ -64,3 +64,9 @@ def test_taken_values(kind: str) -> None:
         found = taken(values, rows)
         assert found.dtype == values.dtype
         assert found.tolist() == values[rows].tolist()
+    for beyond in (300, -1, 10**12, -(2**63)):
+        rows[7] = beyond
+        with pytest.raises(IndexError, match=f"rows must be from 0 to before 300, not from .* to {rows.max():,}"):
+            taken(values, rows)
+    with pytest.raises(IndexError, match="before 0"):
+        taken(values[:0], rows)

@@ -232,7 +232,7 @@ inline int64_t expand_within(Rows first, Rows behind, Rows rows, Codes low, Code
         at = greatest_of(at, first[i]);
         while (at < end) {
             int64_t level = -1;
-            while (level + 1 < begins.size && !(at & ((16 << 2 * (level + 1)) - 1))) level++;
+            while (level + 1 < begins.size && !(at & ((int64_t{16} << 2 * (level + 1)) - 1))) level++;
             for (; level >= 0; level--) {
                 const int64_t run = begins[level] + (at >> (4 + 2 * level));
                 if (least[run] > highest || most[run] < lowest) break;

@@ -49,14 +49,14 @@ inline void note_items(Items items, Rows position_r, Rows position_s, int64_t ne
     int64_t kept = 0;
     for (int64_t i = 0; i < items.size; i++) {
         const Item &item = items[i];
-        const int64_t probe = item.row[item.side] - from[item.side], r = item.row[0] - first_r,
+        const int64_t side = item.side & 1, probe = item.row[side] - from[side], r = item.row[0] - first_r,
                       s = item.row[1] - first_s;
-        if (word(probe) >= word(positions[item.side].size) ||
+        if (item.side > 1 || word(probe) >= word(positions[side].size) ||
             (item.kind == 0 && (r >= time_r.size || s >= time_s.size || (open_s.size && s < 0)))) {
             counts[0] = -1;
             return;
         }
-        int64_t position = positions[item.side][probe];
+        int64_t position = positions[side][probe];
         if (item.kind == 0) {
             int64_t is_first = 0;
             if (back.size) {

@@ -59,10 +59,16 @@ inline void find_places(Rows values, Rows keys, int64_t after, RowsOut places) {
     }
 }
 
-// Write the `values` at `rows`, from 0 on, to `out`.
+// Write the `values` at `rows` to `out`. Returns 0 if one of these is not there, as after an edited snapshot.
 template <typename T>
-inline void take_rows(Array<const T> values, Rows rows, Array<T> out) {
-    for (int64_t i = 0; i < rows.size; i++) out[i] = values[rows[i]];
+inline int64_t take_rows(Array<const T> values, Rows rows, Array<T> out) {
+    bool all = true;
+    for (int64_t i = 0; i < rows.size; i++) {
+        const bool is_there = word(rows[i]) < word(values.size);
+        out[i] = is_there ? values[rows[i]] : T{0};
+        all &= is_there;
+    }
+    return all;
 }
 
 }  // namespace splitjoin

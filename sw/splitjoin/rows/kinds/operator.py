@@ -18,7 +18,7 @@ from ..numbered import RowIds
 from ..operator import RowBatch, RowOperator
 from .decisions import Decisions, choice_limits, deciding_arrivals, ordered, places_before
 from .own_side import OwnSide
-from .undecided import NEVER, NONE, Ints, Undecided
+from .undecided import MOST_ROWS, NEVER, NONE, Ints, Undecided
 
 __all__ = ["KindOperator"]
 
@@ -193,6 +193,11 @@ class KindOperator(RowOperator):
                       for name, values in self._undecided[side].state().items()}
 
     def restore(self, state: Mapping[str, Ints]) -> None:
+        lengths = {len(state[name]) for name in ("stream", "ruled_out", *(["times"] if self._timed else []))}
+        if len(lengths) > 1 or not np.isin(state["stream"], (0, 1)).all():
+            raise ValueError("noted arrivals must have a stream, 0 or 1, and each of their other numbers")
+        if len(state["done"]) != len(SIDES) or not ((state["done"] >= 0) & (state["done"] <= MOST_ROWS)).all():
+            raise ValueError(f"the tuples whose pairs are known must be two numbers from 0 to {MOST_ROWS:,}")
         self._stream.append(state["stream"].astype(np.uint8))
         self._ruled_out.append(state["ruled_out"].astype(np.uint8))
         self._times.append(state["times"])
@@ -201,6 +206,9 @@ class KindOperator(RowOperator):
         for side in SIDES:
             self._undecided[side].restore({name.removeprefix(f"{side}_"): values for name, values in state.items()
                                            if name.startswith(f"{side}_")})
+        r, s = self._undecided["r"], self._undecided["s"]
+        if "back" in r.numbers and not ((r["back"] >= NONE) & (r["back"] < s.end)).all():
+            raise ValueError(f"partners of undecided tuples must be among the {s.end:,} of S that have arrived")
 
     def _waits(self, side: Side) -> bool:
         """True if rows depend on what becomes of each tuple of ``side``."""

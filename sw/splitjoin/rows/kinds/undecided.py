@@ -11,12 +11,14 @@ import numpy.typing as npt
 from splitjoin.base.sliding import SlidingArray
 from splitjoin.lang.windows import Extent
 
-__all__ = ["NEVER", "NONE", "Ints", "Undecided", "later"]
+__all__ = ["MOST_ROWS", "NEVER", "NONE", "Ints", "Undecided", "later"]
 
 Ints = npt.NDArray[np.int64]
 
 #: A partner that does not exist, and an arrival that has not come.
 NONE, NEVER = -1, 2**63 - 1
+#: The greatest row id of a state: sums of two and more tuples fit 64 bits.
+MOST_ROWS = 2**61
 _MIN = -(2**63)
 
 
@@ -124,6 +126,8 @@ class Undecided:
     def restore(self, state: Mapping[str, Ints]) -> None:
         """Take over the ``state`` of another one of the same query; there must be no tuples yet."""
         self.first = int(state["first"][0])
+        if not 0 <= self.first <= MOST_ROWS:
+            raise ValueError(f"row ids must be from 0 to {MOST_ROWS:,}, not {self.first:,}")
         if len({len(state[name]) for name in self.numbers}) > 1:
             raise ValueError("there are more numbers of some kinds than of others")
         for name, numbers in self.numbers.items():

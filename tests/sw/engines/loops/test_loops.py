@@ -41,6 +41,55 @@ def test_each_level_of_processors_has_all_loops(level: int) -> None:
         assert (out == values[rows]).all()
 
 
+def outcomes(found: Any) -> list[bytes]:
+    """What loops of a level make of the same hard numbers: floats, levels of codes, and bits of comparisons."""
+    random, made = np.random.default_rng(5), list[Any]()
+    floats = random.standard_normal(500) * 10.0 ** random.integers(-300, 150, 500)
+    floats[:6] = 0.0, -0.0, 5e-324, -5e-324, 1.5, 1.5
+    start = np.sort(random.integers(0, 490, 99))
+    end, extent = start + random.integers(0, 10, 99), np.empty(3, np.int64)
+    found["float_extent"](floats, extent)
+    low, words = int(extent[0]), [int(times * (extent[1] - extent[0] + 12) + 64) // 64 for times in (1, 2)]
+    prefixes = [np.empty((500 // 8 + 1) * n, np.uint64) for n in words]
+    for square, n in enumerate(words):
+        found["float_prefixes"](floats, low * (1 + square), n, square, 8, prefixes[square])
+    sums, apart = np.empty(99), np.empty(99)
+    found["range_float_sums"](floats, low, words[0], 8, prefixes[0], start, end, sums)
+    found["range_deviations"](floats, low, words[0], prefixes[0], words[1], prefixes[1], 8, start, end, apart)
+    made += [extent, *prefixes, sums, apart]
+    for code, real in ((np.uint32, np.float32), (np.uint64, np.float64)):
+        with np.errstate(over="ignore"):
+            values = np.append(floats.astype(real), [np.nan, np.inf, -np.inf]).astype(real)
+        keys, valid = np.empty(len(values), code), (np.arange(len(values)) % 7 > 0).astype(np.uint8)
+        name, top = ("float", "double")[code is np.uint64], 1 << 8 * keys.itemsize - 1
+        found[f"float_keys<{name}>"](values, valid, np.uint64(2 * top - 1), keys)
+        made.append(keys)
+        ends = (np.array([0.3, 7.7], real).view(code) | code(top)).tolist()  # the codes of positive floats
+        for numbers, reals in (([0, ends[0], ends[1] - ends[0], 0, 0], [0, 997 / (ends[1] - ends[0])]),
+                               ([1, *ends, 0, 0], [0.3, 997 / 7.4])):
+            levels = np.empty(len(keys), np.int32)
+            some = np.sort(random.integers(*ends, len(keys), dtype=code))
+            found[f"write_levels<{np.dtype(code).name}_t>"](some, np.array(numbers, np.uint64), np.array(
+                reals, np.float64), np.zeros(1, np.int32), 997, levels)
+            assert 0 <= levels.min() < levels.max() <= 996
+            made.append(levels)
+        stored = np.append(random.integers(0, 90, 500), np.zeros(64)).astype(code)
+        of_low, of_high = random.integers(0, 90, (2, 99)).astype(code)
+        counts, rows = np.zeros(99, np.int64), np.zeros(99 * 500, np.int64)
+        tests = np.array([*map(package.address_of, (stored, of_low, of_high)), stored.itemsize])
+        n = found["nested_loops"](0, np.zeros(99, np.int64), np.full(99, 500), counts, tests, np.empty(0, np.int64),
+                                  np.empty(0, np.int64), np.zeros(1, np.int64), rows)
+        expected = (of_low[:, None] <= stored[:500]) & (stored[:500] <= of_high[:, None])
+        assert rows[:n].tolist() == np.nonzero(expected)[1].tolist()
+        made += [counts, rows]
+    return [array.tobytes() for array in made]
+
+
+@pytest.mark.parametrize("level", [2, 3])
+def test_levels_of_processors_give_the_same_bits(level: int) -> None:
+    assert outcomes(loops(level)) == outcomes(loops(4))
+
+
 @pytest.mark.parametrize("numbers", [np.zeros(4, np.int32), np.zeros(8, np.int64)[::2], np.zeros((2, 2), np.int64)])
 def test_memory_that_would_be_read_wrongly_is_refused(numbers: Any) -> None:
     keys, scale = np.zeros(4, np.uint64), (np.uint64(0), np.uint64(9), 10)

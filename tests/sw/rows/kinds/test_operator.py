@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from splitjoin.base.errors import InputError, OrderError, UnsupportedError
 from splitjoin.engines.arrival import arrivals
-from splitjoin.engines.device import PAIR, STAR, Items
+from splitjoin.engines.device import ITEM, PAIR, STAR, Items
 from splitjoin.engines.golden import GoldenDevice
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.order import Order
@@ -232,3 +232,45 @@ def test_a_state_has_as_many_numbers_of_each_kind() -> None:
         Undecided(saved.extent, {}).restore(state | {"open": state["open"][:1]})
     (again := Undecided(saved.extent, {})).restore(state)
     assert len(again) == 2
+
+
+def states() -> tuple[Query, dict[str, Any]]:
+    """A query, and the state of its operator with arrivals whose pairs are not known, and with undecided tuples."""
+    r = pa.table({"x": [1, 1], "ts": [3, 3]})
+    query = Query.make(Schema.from_table("r", r), Schema.from_table("s", r), on="r.x = s.x", window="RANGE 9",
+                       time="ts", how="asof", order="total")
+    decider = KindOperator(query)
+    decider.arrive(arrivals(query, r, r))
+    decider.take(np.empty(0, ITEM), (2, 1))
+    return query, decider.state()
+
+
+@pytest.mark.parametrize(("changed", "message"), [
+    (dict.fromkeys(("stream", "ruled_out"), np.zeros(10**7, np.int64)), "noted arrivals must have a stream"),
+    ({"ruled_out": np.zeros(9, np.int64)}, "noted arrivals must have a stream"),
+    ({"stream": np.array([256])}, "a stream, 0 or 1"),
+    ({"done": np.array([3])}, r"two numbers from 0 to 2,305,843,009,213,693,952"),
+    ({"done": np.array([2, -1])}, "two numbers from 0"), ({"done": np.array([2**62, 1])}, "two numbers from 0"),
+    ({"r_first": np.array([-(2**63)])}, r"row ids must be from 0 to .*, not -9,223,372,036,854,775,808"),
+    ({"s_first": np.array([2**63 - 1])}, "row ids must be from 0"),
+    ({"r_back": np.array([10**12, -1])}, "must be among the 1 of S that have arrived"),
+    ({"r_back": np.array([-2, -1])}, "must be among the 1 of S"),
+])
+def test_states_that_no_operator_has_are_refused(changed: dict[str, Any], message: str) -> None:
+    """As compiled loops would read beyond arrays, or numbers overflow."""
+    query, state = states()
+    assert {len(state[name]) for name in ("stream", "ruled_out", "times")} == {1} and len(state["r_back"]) == 2
+    KindOperator(query).restore(state)
+    with pytest.raises(ValueError, match=message):
+        KindOperator(query).restore(state | changed)
+
+
+@pytest.mark.parametrize(("field", "value"), [("side", 2), ("side", 255), ("r", 2), ("s", -1), ("s", 2**62)])
+def test_items_of_tuples_that_have_not_arrived_are_refused(field: str, value: int) -> None:
+    query, state = states()
+    decider = KindOperator(query)
+    decider.restore(state)
+    items = np.array([(PAIR, 1, 0, 1)], ITEM)
+    items[field] = value
+    with pytest.raises(ValueError, match="items must be of tuples that have arrived"):
+        decider.take(items, (2, 2))
