@@ -17,10 +17,10 @@ from splitjoin.engines.loops import build
 _ROOT = Path(__file__).parent.parent.parent
 _LIBRARY = _ROOT / "build" / "sanitized" / "loops.so"
 _OPTIONS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-_TESTS = ("rows/kinds/test_operator.py", "engines/loops", "engines/test_merging.py", *(
+_TESTS = ("rows/kinds/test_operator.py", "engines/loops", "engines/test_merging.py", "engines/test_range_terms.py", *(
     f"engines/cpu/test_{name}.py" for name in (
         "key_ranges", "as_of_join", "table_choice", "pair_count", "range_folds", "codes", "levels", "one_call",
-        "tickets", "sorted", "nested_choices")))
+        "one_call_phases", "tickets", "sorted", "nested_choices")))
 
 
 def pytest_configure() -> None:

@@ -6,7 +6,10 @@ from dataclasses import dataclass, fields
 
 from splitjoin.base.errors import DeviceError
 
-__all__ = ["DEFAULTS", "Tuning"]
+__all__ = ["DEFAULTS", "MOST_ARRIVALS", "Tuning"]
+
+#: Arrivals of a batch, at most: the index notes their rows in 20 bits (``grid.hpp``).
+MOST_ARRIVALS = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +19,7 @@ class Tuning:
     and laptops with caches of 1 MiB or more. Numbers are at least 0, or 1 where there must be one.
 
     Attributes:
-        batch: Arrivals of a batch, whose results are in memory at the same time; from 1 on.
+        batch: Arrivals of a batch, whose results are in memory at the same time; from 1 to `MOST_ARRIVALS`.
         slack: Tuples that may be kept beyond a window before their memory is released.
         room: Matches for which a session has memory, beside those of one probe; from 1 on.
         share: Nanoseconds of work from which on a thread gets a share of a batch: handing it over takes a tenth of the
@@ -92,7 +95,7 @@ class Tuning:
             value, default = getattr(self, field.name), field.default
             least = 0 if field.name in _FROM_ZERO else 1
             if isinstance(default, int):
-                most = default if field.name == "grid_tuples" else 1 << 40
+                most = {"grid_tuples": default, "batch": MOST_ARRIVALS}.get(field.name, 1 << 40)
                 if not (type(value) is int and least <= value <= most):
                     raise DeviceError(f"{field.name} of Tuning must be a whole number from {least} to {most:,}, not "
                                       f"{value!r}")

@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 
 from splitjoin.base.errors import DeviceError
 
+from ..tuning import MOST_ARRIVALS
+
 __all__ = ["DEFAULTS", "GpuTuning"]
 
 
@@ -14,7 +16,7 @@ class GpuTuning:
     """Sizes of a session on a GPU, as in ``GpuDevice(tuning=GpuTuning(batch=16_384))``: whole numbers, each from 1 on.
 
     Attributes:
-        batch: Arrivals of a batch, whose results are in memory at the same time.
+        batch: Arrivals of a batch, whose results are in memory at the same time; up to 2^20, as on the CPU.
         places: Least places for a stream's tuples in the GPU's memory.
         room: Room for appended matches of a stream's probes at first.
         most_room: That room at most; results with more matches are counted first.
@@ -29,8 +31,9 @@ class GpuTuning:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            if not (type(value := getattr(self, field.name)) is int and 1 <= value <= 1 << 40):
-                raise DeviceError(f"{field.name} of GpuTuning must be a whole number from 1 on, not {value!r}")
+            most = MOST_ARRIVALS if field.name == "batch" else 1 << 40
+            if not (type(value := getattr(self, field.name)) is int and 1 <= value <= most):
+                raise DeviceError(f"{field.name} of GpuTuning must be a whole number from 1 to {most:,}, not {value!r}")
 
 
 #: What sessions take if the user gives nothing else.

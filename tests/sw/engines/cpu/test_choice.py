@@ -20,6 +20,8 @@ from splitjoin.engines.cpu.grid_index import levels_for
 from splitjoin.engines.cpu.search import SESSION_ALGORITHMS, PlanSearch, choose
 from splitjoin.engines.cpu.selectivity import Selectivity, SessionJob
 from splitjoin.engines.cpu.table_choice import TABLE_ALGORITHMS
+from splitjoin.engines.gpu.tuning import GpuTuning
+from splitjoin.engines.tuning import MOST_ARRIVALS, Tuning
 from splitjoin.joins.explain import explain
 from splitjoin.lang.query import Query
 from splitjoin.lang.schema import Schema
@@ -143,6 +145,14 @@ def test_explain_says_what_can_run(on: str, said: str) -> None:
 def test_wrong_options(options: dict[str, Any], said: str) -> None:
     with pytest.raises(DeviceError, match=re.escape(said)):
         CpuDevice(**options)
+
+
+def test_batches_are_as_long_as_the_index_can_number() -> None:
+    """Rows of a batch have 20 bits (`note_cells` of ``grid.hpp``); threads lost matches of longer ones."""
+    for kind in (Tuning, GpuTuning):
+        assert kind(batch=MOST_ARRIVALS).batch == 1 << 20
+        with pytest.raises(DeviceError, match=r"must be a whole number from 1 to 1,048,576, not 1048577"):
+            kind(batch=MOST_ARRIVALS + 1)
 
 
 def test_the_result_tells_what_ran() -> None:
