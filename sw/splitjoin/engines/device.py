@@ -331,6 +331,11 @@ class Device(ABC):
         return None
 
     @property
+    def has_prevailing(self) -> bool:
+        """True if it joins whole tables with prevailing rows (semantics, section 2)."""
+        return False
+
+    @property
     def host_folds(self) -> HostFolds | None:
         """How the host folds aggregates in place of this device; None where the device gives pairs or states."""
         return None
@@ -342,7 +347,13 @@ class Device(ABC):
 
 
 def check_inner(query: Query) -> None:
-    """Raise `UnsupportedError` unless ``query`` is an inner join, the only kind that devices themselves run."""
+    """Raise `UnsupportedError` unless ``query`` is an inner join without prevailing rows, the only kind that devices
+    themselves run.
+    """
+    if query.prevailing:
+        raise UnsupportedError(f"prevailing rows come from whole tables alone, by ranges of equal keys, but "
+                               f"'{query.predicate}' in order '{query.order}' has none that the host finds; use order "
+                               f"'total', 'none' or 'left', and plain columns as keys, or device='golden'")
     if not query.is_pairs:
         asked = "has aggregates" if query.aggregates else f"is of kind {query.kind.how!r}"
         raise UnsupportedError(f"a device gives the pairs of an inner join, but the query {asked}; open query.pairs, "

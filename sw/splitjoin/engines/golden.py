@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -58,9 +58,13 @@ class GoldenDevice(Device):
         """The number of sub-windows that ``inner(n)`` assumes."""
         return self._cores
 
+    @property
+    def has_prevailing(self) -> bool:
+        return True
+
     def open(self, query: Query) -> GoldenSession:
         """Start ``query``; the golden model accepts every inner join."""
-        check_inner(query)
+        check_inner(replace(query, prevailing=False))
         return GoldenSession(query, self._cores, self._masked, expire_own=self.expire == "own")
 
     def open_deciding(self, query: Query) -> GoldenSession:
@@ -76,11 +80,19 @@ class GoldenDevice(Device):
 class _Stream:
     """The state of one stream: the tuples in its window, and the number of probes since its last star."""
 
+    keeps_gone: bool
     extent: Extent
     window: deque[tuple[int, int | None, Row]] = field(default_factory=deque)  # (row id, event time, values)
     tuples: int = 0
+    gone: list[tuple[int, int | None, Row]] = field(default_factory=list)  # those that have left the window
     open_probes: int = 0  # probes since the last star
     every: int = 1  # probes between stars
+
+    def drop(self) -> None:
+        """Have the oldest tuple leave the window."""
+        left = self.window.popleft()
+        if self.keeps_gone:
+            self.gone.append(left)
 
 
 class GoldenSession(Session):
@@ -94,7 +106,8 @@ class GoldenSession(Session):
         self._condition = compile_condition(query.predicate)
         #: What groups of order outer(N), or slices of order inner(n), have from the next star on.
         self._precision = query.order.n
-        self._streams = {side: _Stream(query.window(side), every=query.order.n) for side in SIDES}
+        self._streams = {side: _Stream(query.prevailing and side == "s", query.window(side), every=query.order.n)
+                         for side in SIDES}
         self._names = {side: [c.name for c in columns(query.predicate) if c.side == side] for side in SIDES}
         self._items: list[tuple[int, int, int, int]] = []
         self._last_ts: int | None = None
@@ -158,7 +171,7 @@ class GoldenSession(Session):
             _expire(stream, max(times, default=None))
             stream.extent = query.window(side)
             while stream.extent.rows is not None and len(stream.window) > stream.extent.rows:
-                stream.window.popleft()
+                stream.drop()
 
     def counters(self) -> dict[str, int]:
         """``tuples_r``, ``tuples_s``, ``comparisons`` (pairs on which the condition was evaluated), ``matches``."""
@@ -175,14 +188,14 @@ class GoldenSession(Session):
         self._probe(side, probe, row, opposite)
         own.window.append((probe, ts, row))
         if own.extent.rows is not None and len(own.window) > own.extent.rows:
-            own.window.popleft()
+            own.drop()
         if self._expire_own:
             _expire(own, ts)
 
     def _probe(self, side: Side, probe: int, row: Row, opposite: _Stream) -> None:
         """Compare a probe with the whole window, oldest tuple first, then emit the stars that are due."""
         order = self._query.order
-        for i, (stored, _, other) in enumerate(opposite.window):
+        for i, (stored, _, other) in enumerate([*self._prevailing(side, row), *opposite.window]):
             # Tuples fill k sub-windows in turn, so n comparisons in each cover the n·k oldest tuples.
             if order.kind == "inner" and i > 0 and i % (self._precision * self._cores) == 0:
                 self._star(side)
@@ -200,6 +213,11 @@ class GoldenSession(Session):
         elif own.open_probes >= every:
             self._star(side)
             own.open_probes, own.every = 0, self._precision
+
+    def _prevailing(self, side: Side, row: Row) -> list[tuple[int, int | None, Row]]:
+        """For a tuple of R the last one that has left S's window and is its partner, if the query asks for it."""
+        gone = self._streams["s"].gone if side == "r" else []
+        return next(([one] for one in reversed(gone) if self._condition(row, one[2]) is True), [])
 
     def _star(self, side: Side) -> None:
         """A star for the last probe of stream ``side``."""
@@ -249,7 +267,7 @@ def _expire(stream: _Stream, now: int | None) -> None:
             raise InputError("a RANGE window needs event times, but these arrivals have none")
         if now - oldest <= length:
             break
-        stream.window.popleft()
+        stream.drop()
 
 
 def row_values(column: pa.ChunkedArray, type_: Type) -> list[RowValue]:

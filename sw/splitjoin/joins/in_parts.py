@@ -48,7 +48,7 @@ def suits_parts(query: Query, files: Mapping[Side, TableFiles], output: Output, 
     """
     windows = [query.window(side) for side in SIDES]
     if query.time is None or not query.time.has_ticks or query.order.kind not in ("total", "none") or any(
-            w.rows is not None or w.length is None for w in windows) or query.chooses_by_distance:
+            w.rows is not None or w.length is None for w in windows) or query.chooses_by_distance or query.prevailing:
         return False
     if sort and any(is_encoded(files[side].schema().field(name).type) for side in SIDES
                     for name in _needed(query, side, output)):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from splitjoin.base.errors import SchemaError, SplitJoinError
+from splitjoin.base.errors import OptionError, SchemaError, SplitJoinError, UnsupportedError, WindowError
 from splitjoin.engines.device import Device, Tell, untold
 from splitjoin.engines.registry import device as find_device, merged_options
 from splitjoin.lang.order import Order
@@ -33,7 +33,8 @@ __all__ = ["join", "result_columns", "told_join"]
 
 
 def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, closed: str | None = None,
-         time: TimeSpec | None = None, order: str | Order | None = None, select: Selected | None = None,
+         prevailing: bool = False, time: TimeSpec | None = None, order: str | Order | None = None,
+         select: Selected | None = None,
          suffixes: Sequence[str | None] | None = None, device: str | Device = "cpu",
          device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
          allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
@@ -60,6 +61,9 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, c
         closed: Which ends of the times that a tuple of r meets belong to them, where both windows are RANGE: ``"both"``
             (by default), ``"left"``, ``"right"`` or ``"neither"``. The left end is S's RANGE before the tuple, the
             right one R's RANGE behind it.
+        prevailing: True if each tuple of r also meets its last partner before S's window, which kdb+ calls prevailing.
+            The condition must consist of equalities and of conditions on one table, ``how`` be inner or left, and the
+            device "cpu" or "golden".
         time: The event-time column by which both tables are sorted (a name, or a pair): numbers, dates, timestamps,
             durations or text. Rows in which it is NULL meet nothing. ``"index"`` is the index of DataFrames of pandas
             without such a column. Without it, tuples arrive alternately: r0, s0, r1, s1, …
@@ -101,22 +105,25 @@ def join(r: Rows, s: Rows, *, on: Predicate, window: WindowSpec | None = None, c
     Raises:
         SplitJoinError: With what must hold, what came and what to do.
     """
-    return told_join(r, s, untold, on=on, window=closed_windows(window, closed), time=time, order=order, select=select,
-                     suffixes=suffixes, device=device, device_options=device_options, how=how, direction=direction,
-                     allow_exact=allow_exact, k=k, ties=ties, tolerance=tolerance, by=by, aggregate=aggregate,
-                     sort=sort, to=to, types=types, null_values=null_values, **options)
+    return told_join(r, s, untold, on=on, window=closed_windows(window, closed), prevailing=prevailing, time=time,
+                     order=order, select=select, suffixes=suffixes, device=device, device_options=device_options,
+                     how=how, direction=direction, allow_exact=allow_exact, k=k, ties=ties, tolerance=tolerance, by=by,
+                     aggregate=aggregate, sort=sort, to=to, types=types, null_values=null_values, **options)
 
 
 def told_join(r: Rows, s: Rows, tell: Tell, *, on: Predicate, window: WindowSpec | None = None,
-              time: TimeSpec | None = None, order: str | Order | None = None, select: Selected | None = None,
-              suffixes: Sequence[str | None] | None = None, device: str | Device = "cpu",
-              device_options: Mapping[str, Any] | None = None, how: str = "inner", direction: str | None = None,
-              allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
-              tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
+              prevailing: bool = False, time: TimeSpec | None = None, order: str | Order | None = None,
+              select: Selected | None = None, suffixes: Sequence[str | None] | None = None,
+              device: str | Device = "cpu", device_options: Mapping[str, Any] | None = None, how: str = "inner",
+              direction: str | None = None, allow_exact: bool | None = None, k: int | None = None,
+              ties: str | None = None, tolerance: Tolerance | None = None, by: str | None = None,
+              aggregate: Mapping[str, Any] | None = None,
               sort: bool = False, to: str | os.PathLike[str] | None = None, types: Types | None = None,
               null_values: NullValues | None = None, **options: Any) -> JoinResult:
     """`join`, where ``tell`` gets each way that is begun, and may raise an exception to end it."""
     chosen = find_device(device, **merged_options(device_options, options, device, join))
+    if prevailing is not False:
+        _check_prevailing(prevailing, window, chosen)
     left = table_or_files(r, "r", index=time == "index")
     right = left if s is r else table_or_files(s, "s", index=time == "index")  # a reader gives its rows only once
     if stated := Stated(types, null_values, SIDES):
@@ -126,7 +133,7 @@ def told_join(r: Rows, s: Rows, tell: Tell, *, on: Predicate, window: WindowSpec
     sort, path, names = sorts(sort), None if to is None else check_output(to), ResultNames.of(select, suffixes)
     parts: dict[str, Any] = {"on": on, "time": time, "order": order, "how": how, "direction": direction,
                              "allow_exact": allow_exact, "k": k, "ties": ties, "tolerance": tolerance, "by": by,
-                             "aggregate": aggregate, "whole": True}
+                             "aggregate": aggregate, "prevailing": prevailing, "whole": True}
 
     def made(r: Schema, s: Schema, window: WindowSpec) -> tuple[Query, Output]:
         assert r.arrow is not None
@@ -155,6 +162,18 @@ def told_join(r: Rows, s: Rows, tell: Tell, *, on: Predicate, window: WindowSpec
     query.s.check(ts)
     tr, ts = with_computed(query, "r", tr), with_computed(query, "s", ts)
     return run(query, arranged(query, tr, ts, sort=sort), output, chosen, path, tell=tell)
+
+
+def _check_prevailing(prevailing: Any, window: WindowSpec | None, device: Device) -> None:
+    """Raise an error unless a join with this ``window`` may have prevailing rows on ``device``."""
+    if prevailing is not True:
+        raise OptionError(f"prevailing must be True or False, not {prevailing!r}")
+    if window is None:
+        raise WindowError("prevailing=True adds the last partner before a window, but there is none; give it, such as "
+                          "window='RANGE 15 MINUTES'")
+    if not device.has_prevailing:
+        raise UnsupportedError(f"prevailing=True runs over whole tables by device='cpu', without engine=, and "
+                               f"'golden', not by {device.name!r}; choose one of these, or leave prevailing out")
 
 
 def result_columns(query: Query, r: pa.Schema, s: pa.Schema, names: ResultNames) -> tuple[OutputColumn, ...]:

@@ -49,6 +49,7 @@ class Query:
 
     Attributes:
         computed: The columns of ``r`` and ``s``, behind those that the user gives, that the host adds to tuples.
+        prevailing: True if a tuple of R also meets its last partner before S's window (semantics, section 2).
     """
 
     r: Schema
@@ -61,13 +62,14 @@ class Query:
     kind: Kind = INNER
     aggregates: tuple[Aggregate, ...] = ()
     computed: tuple[ComputedColumn, ...] = ()
+    prevailing: bool = False
 
     @classmethod
     def make(cls, r: Schema, s: Schema, *, on: Predicate, window: WindowSpec | None, time: TimeSpec | None = None,
              order: str | Order | None = "total", how: str = "inner", direction: str | None = None,
              allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
              tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
-             whole: bool = False) -> Query:
+             prevailing: bool = False, whole: bool = False) -> Query:
         """Parse and check all parts of a query. Raises a `SplitJoinError` that names the wrong part.
 
         ``window``: None for an as-of join that looks backward without end (`is_unbounded`).
@@ -105,7 +107,9 @@ class Query:
         if times is not None and chosen.direction == "nearest" and is_text(times.type):
             raise InputError(f"direction='nearest' needs times that are some distance apart, but {times.r} is text; "
                              f"choose 'backward' or 'forward'")
-        made = cls(r, s, condition, extents[0], extents[1], times, order, chosen)
+        made = cls(r, s, condition, extents[0], extents[1], times, order, chosen, prevailing=prevailing)
+        if prevailing:
+            _check_prevailing(made)
         if window is None:
             check_unbounded(made, has_aggregates=aggregate is not None)
         if aggregate is None:
@@ -193,6 +197,19 @@ class Query:
     def schema(self, side: str) -> Schema:
         """The schema of stream ``side``."""
         return self.r if side == "r" else self.s
+
+
+def _check_prevailing(query: Query) -> None:
+    """Raise a `SplitJoinError` unless ``query`` may ask for prevailing rows."""
+    if query.kind.how not in ("inner", "left"):
+        raise OptionError(f"prevailing=True needs how='inner' or 'left', not {query.kind.how!r}")
+    if query.time is not None and not query.time.has_ticks:
+        raise WindowError(f"prevailing=True needs times that are whole numbers of something, but r.{query.time.r} is "
+                          f"{query.time.type}; cast the times to integers or timestamps")
+    if rest := Equalities.of(query.predicate).rest:
+        raise PredicateError(f"prevailing=True looks for the last row of each key, so the condition must consist of "
+                             f"equalities between r and s and of conditions on one of them, but it has "
+                             f"'{text(rest[0])}'; leave it out, or leave prevailing out")
 
 
 def check_unbounded(query: Query, *, has_aggregates: bool) -> None:

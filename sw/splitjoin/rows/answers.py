@@ -82,7 +82,7 @@ def interval_engine(query: Query, device: Device) -> IntervalChoice | None:
     `UnsupportedError` where the device asks for an engine that cannot run the query, `ToolError` where it cannot run
     without numba.
     """
-    asked = device.host_folds if query.aggregates else None
+    asked = device.host_folds if query.aggregates and not query.prevailing else None
     if asked is None:
         return None
     if not has_numba():

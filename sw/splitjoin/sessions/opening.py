@@ -82,6 +82,9 @@ def _declared(r: Any, s: Any, null_values: NullValues | None, names: Sequence[st
 def _no_argument(name: str) -> OptionError:
     """The error for an argument ``name`` that `query` does not have."""
     taken = [n for n in inspect.signature(query).parameters if n != "others"]
+    if name == "prevailing":
+        return OptionError("prevailing=True needs a row of any age, which streams do not keep; it is an argument of "
+                           "splitjoin.join, over whole tables")
     if name in inspect.signature(open).parameters:
         return OptionError(f"splitjoin.query has no argument {name!r}; give it to splitjoin.open")
     return OptionError(f"splitjoin.query has no argument {name!r}{suggest(name, taken)}; its arguments are "

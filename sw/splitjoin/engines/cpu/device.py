@@ -117,6 +117,10 @@ class CpuDevice(Device):
         return counted_pairs(query, arrivals, room, self._table_work())
 
     @property
+    def has_prevailing(self) -> bool:
+        return not self._is_asked
+
+    @property
     def host_folds(self) -> HostFolds | None:
         """As `Device.host_folds`, unless the user asks for an engine that makes pairs."""
         if self.engine != "auto" and self.engine not in INTERVAL_ENGINES:

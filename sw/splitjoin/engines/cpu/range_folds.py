@@ -13,22 +13,26 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from splitjoin.base.memory import too_many
 from splitjoin.lang.aggregate_functions import Term
 from splitjoin.lang.eval.vector import Vector, evaluate, joined_halves
 from splitjoin.plan.keys import Codes
 
-from ..device import TableFolds
+from ..device import TableFolds, TablePairs
 from ..range_terms import RangeTerms
 from .condition import Bounds
 from .hash_join import KeyGroups, groups_of, terms_of
 from .key_groups import Groups
 from .key_ranges import Ranges, ranges_by_row
+from .pair_order import PairOrder
 from .table_job import TableAlgorithm, TableJob
 from .table_work import Work, aligned
 
-__all__ = ["RangeFold"]
+__all__ = ["PrevailingJoin", "RangeFold"]
 
 Ints = npt.NDArray[np.int64]
+#: Bytes of a pair while pairs are put in order.
+_PAIR_BYTES = 64
 _SIGN = np.uint64(1 << 63)
 #: Kinds of terms of whole numbers of which one pass makes the total of each key.
 _TOTALS = {"rows", "count", "sum", "least", "greatest"}
@@ -50,6 +54,7 @@ class RangeFold(TableAlgorithm):
 
     name = "range aggregation"
     shapes = ("aggregates",)
+    has_prevailing = True
 
     @cached_property
     def _totals(self) -> tuple[KeyGroups, Mapping[Term, Vector | None]] | None:
@@ -69,23 +74,7 @@ class RangeFold(TableAlgorithm):
 
     @cached_property
     def _found(self) -> _Partners | None:
-        """None where the partners of a tuple of R are not one range."""
-        job = self.job
-        condition, visible, work = job.condition, job.visible, job.work
-        bounds = condition.bounds("s")
-        if not condition.decided or len(bounds) > 1:
-            return None
-        start, end = (None, None) if visible.hold_all else (visible.start, visible.end)
-        if bounds and (arrival := _in_order_of_arrival(bounds[0], work)) is not None:
-            start = arrival[0] if start is None else np.maximum(start, arrival[0])
-            end = arrival[1] if end is None else np.minimum(end, arrival[1])
-        elif bounds:
-            if start is not None:
-                return None
-            ranges = ranges_by_row(condition.groups(), "s", bounds[0].keys, bounds[0].low, bounds[0].high, work)
-            return _Partners("ranges of sorted keys", ranges, by_arrival=False)
-        how = "ranges of rows by arrival" if start is not None else "equal keys"
-        return _Partners(how, _by_group(condition.groups(), start, end, job), by_arrival=True)
+        return _partners(self.job)
 
     @property
     def suits(self) -> bool:
@@ -122,10 +111,9 @@ class RangeFold(TableAlgorithm):
         folded = {term: terms.fold(term) for a in job.query.aggregates if a.reads_ranges for term in a.terms}
 
         def partners(mine: slice) -> Ints:
-            lengths = end[mine] - start[mine]
-            before = np.cumsum(lengths) - lengths
-            rows: Ints = order[np.arange(int(lengths.sum())) + np.repeat(start[mine] - before, lengths)]
+            rows = _rows_in(Ranges(order, start, end), mine)
             if not found.by_arrival:
+                lengths = end[mine] - start[mine]
                 rows = rows[np.lexsort((rows, np.repeat(np.arange(len(lengths)), lengths)))]
             return rows
 
@@ -136,6 +124,68 @@ class RangeFold(TableAlgorithm):
         counters = self.job.counters(len(bases), 0)
         del counters["matches"]
         return TableFolds(bases, lengths, term, partners, plan=plan, work=self.job.work, counters=counters)
+
+
+class PrevailingJoin(TableAlgorithm):
+    """All pairs of a window join with prevailing rows, by ranges of rows of equal keys."""
+
+    name = "window join with prevailing rows"
+    shapes = ("pairs",)
+    has_prevailing = True
+
+    @cached_property
+    def _found(self) -> _Partners | None:
+        return _partners(self.job) if self.job.query.prevailing else None
+
+    @property
+    def suits(self) -> bool:
+        return self._found is not None
+
+    @property
+    def explain(self) -> str:
+        return f"rows of whole tables, by a {self.name}{self.job.work.text}"
+
+    def run(self) -> TablePairs:
+        assert self._found is not None
+        job, ranges = self.job, self._found.ranges
+        n, query = ranges.pairs, job.query
+        job.work.begin(self.explain, n)
+        if n > job.room:
+            raise too_many(n, n * _PAIR_BYTES, is_rows=query.is_pairs)
+        order = PairOrder(query, job.incoming, job.work)
+        r, s, at = order.unpacked([order.packed(np.repeat(np.arange(len(ranges.start)), ranges.end - ranges.start),
+                                                _rows_in(ranges, slice(None)))])
+        return TablePairs(r, s, None if query.is_pairs else at, plan=self.explain, counters=job.counters(n, n),
+                          work=job.work)
+
+
+def _partners(job: TableJob) -> _Partners | None:
+    """None where the partners of a tuple of R are not one range."""
+    condition, visible, work = job.condition, job.visible, job.work
+    bounds = condition.bounds("s")
+    if not condition.decided or len(bounds) > 1:
+        return None
+    start, end = (None, None) if visible.hold_all else (visible.start, visible.end)
+    if bounds and job.query.prevailing:
+        return None
+    if bounds and (arrival := _in_order_of_arrival(bounds[0], work)) is not None:
+        start = arrival[0] if start is None else np.maximum(start, arrival[0])
+        end = arrival[1] if end is None else np.minimum(end, arrival[1])
+    elif bounds:
+        if start is not None:
+            return None
+        ranges = ranges_by_row(condition.groups(), "s", bounds[0].keys, bounds[0].low, bounds[0].high, work)
+        return _Partners("ranges of sorted keys", ranges, by_arrival=False)
+    how = "ranges of rows by arrival" if start is not None else "equal keys"
+    return _Partners(how, _by_group(condition.groups(), start, end, job), by_arrival=True)
+
+
+def _rows_in(ranges: Ranges, mine: slice) -> Ints:
+    """The row ids in some of the ``ranges``, one behind the other."""
+    lengths = ranges.end[mine] - ranges.start[mine]
+    before = np.cumsum(lengths) - lengths
+    rows: Ints = ranges.order[np.arange(int(lengths.sum())) + np.repeat(ranges.start[mine] - before, lengths)]
+    return rows
 
 
 def _in_order_of_arrival(bounds: Bounds, work: Work) -> tuple[Ints, Ints] | None:
@@ -165,12 +215,12 @@ def _in_order_of_arrival(bounds: Bounds, work: Work) -> tuple[Ints, Ints] | None
 
 def _by_group(groups: Groups, start: Ints | None, end: Ints | None, job: TableJob) -> Ranges:
     """For each tuple of R the range of its group from row id ``start`` of S to before ``end``, which both rise; None
-    for all rows.
+    for all rows. Where the query asks for prevailing rows, the row of the group before ``start`` is in it, too.
     """
     rows, stored, work = len(job.incoming.r), len(job.incoming.s), job.work
     if groups.is_one:
         first = np.zeros(rows, np.int64) if start is None else start
-        return Ranges(np.arange(stored), first, np.full(rows, stored) if end is None else end)
+        return _prevailing(Ranges(np.arange(stored), first, np.full(rows, stored) if end is None else end), 0, job)
     of_r, of_s = groups.of("r"), groups.of("s")
     begins = np.zeros(groups.count + 1, np.int64)
     np.cumsum(np.bincount(of_s + 1, minlength=groups.count + 1)[1:], out=begins[1:])
@@ -184,7 +234,14 @@ def _by_group(groups: Groups, start: Ints | None, end: Ints | None, job: TableJo
         work.loops["places_in_groups"](upto, of_r, of_s, begins[:-1].copy(), found)
         return found
 
-    return Ranges(order, places(start, begins), places(end, ends))
+    return _prevailing(Ranges(order, places(start, begins), places(end, ends)), places(None, begins), job)
+
+
+def _prevailing(ranges: Ranges, first: Ints | int, job: TableJob) -> Ranges:
+    """``ranges`` that begin a position earlier, but not before ``first``, where the query asks for prevailing rows."""
+    if not job.query.prevailing:
+        return ranges
+    return Ranges(ranges.order, np.maximum(ranges.start - 1, first), np.maximum(ranges.start, ranges.end))
 
 
 def _part(v: Vector, mine: slice) -> Vector:

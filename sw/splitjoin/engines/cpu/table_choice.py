@@ -11,7 +11,7 @@ from ..device import TableAnswer
 from .as_of_join import NearestJoin, PartnerJoin
 from .band_join import BandJoin, BucketJoin, DisjunctionJoin, SlicedJoin
 from .hash_join import HashJoin, HashSemiJoin
-from .range_folds import RangeFold
+from .range_folds import PrevailingJoin, RangeFold
 from .table_job import TableAlgorithm, TableJob
 from .table_work import Work
 
@@ -20,7 +20,8 @@ __all__ = ["TABLE_ALGORITHMS", "join_tables"]
 #: The algorithms, in the order in which they are asked: those before others look at fewer rows. README.md says when
 #: each of them runs.
 TABLE_ALGORITHMS: tuple[type[TableAlgorithm], ...] = (
-    RangeFold, NearestJoin, HashJoin, HashSemiJoin, SlicedJoin, PartnerJoin, DisjunctionJoin, BandJoin, BucketJoin)
+    RangeFold, PrevailingJoin, NearestJoin, HashJoin, HashSemiJoin, SlicedJoin, PartnerJoin, DisjunctionJoin, BandJoin,
+    BucketJoin)
 
 
 def join_tables(query: Query, incoming: Arrivals, room: int, work: Work) -> TableAnswer | None:
@@ -30,7 +31,7 @@ def join_tables(query: Query, incoming: Arrivals, room: int, work: Work) -> Tabl
         return None
     job.share()
     for kind in TABLE_ALGORITHMS:
-        if job.shape in kind.shapes:
+        if job.shape in kind.shapes and (kind.has_prevailing or not query.prevailing):
             one = kind(job)
             if one.suits and one.cost <= one.limit and (found := one.run()) is not None:
                 return found

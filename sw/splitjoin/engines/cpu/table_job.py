@@ -94,9 +94,11 @@ class TableAlgorithm(Algorithm[TableAnswer | None]):
 
     Attributes:
         shapes: What may be asked of it.
+        has_prevailing: True if it finds prevailing rows, too.
     """
 
     shapes: ClassVar[Collection[str]]
+    has_prevailing: ClassVar[bool] = False
 
     def __init__(self, job: TableJob):
         self.job = job

@@ -33,7 +33,7 @@ __all__ = ["reference_aggregates"]
 
 
 def reference_aggregates(query: Query, arrivals: Arrivals, items: Items,
-                         groups: npt.NDArray[np.int64] | None = None) -> tuple[Items, list[pa.Array]]:
+                         groups: npt.NDArray[np.int64] | None = None) -> tuple[Items, list[pa.ChunkedArray]]:
     """The rows of ``query`` from all arrivals and all items of the inner join, and the values of its aggregates.
     ``groups``: as of `identical_rows`, for SQL's GROUP BY; identical tuples of R are one base.
     """
@@ -58,8 +58,8 @@ def reference_aggregates(query: Query, arrivals: Arrivals, items: Items,
                 values = aggregate.definition.references(given, aggregate.args)
             except FoldFailure as failure:
                 raise _failed(aggregate, failure, bases, partners_of) from None
-        made.append(_array(aggregate, [_checked(aggregate, value, base) for value, base in zip(values, bases,
-                                                                                            strict=True)]))
+        made.append(pa.chunked_array([_array(aggregate, [_checked(aggregate, value, base) for value, base in zip(
+            values, bases, strict=True)])]))
     return rows, made
 
 
