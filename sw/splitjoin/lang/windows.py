@@ -20,7 +20,7 @@ from .schema import suggest
 from .types import TIME_UNITS, UNIT_NS, Binary, Date, Decimal, Duration, Float, Int, String, TimeUnit, Type
 
 __all__ = ["Extent", "Span", "Tolerance", "Window", "WindowSpec", "closed_windows", "length_text", "of_tolerance",
-           "parse_tolerance", "parse_window", "parse_windows"]
+           "parse_tolerance", "parse_window", "parse_windows", "session_windows"]
 
 #: A span of time of Python, pandas or NumPy.
 Span = Union[dt.timedelta, np.timedelta64]
@@ -269,6 +269,14 @@ def closed_windows(spec: WindowSpec | None, closed: str | None) -> WindowSpec | 
                           f"without OPEN, not {spec!r}")
     r, s = (f"{w}{' OPEN' * is_open}" for w, is_open in zip(windows, _CLOSED[closed], strict=True))
     return r, s
+
+
+def session_windows(spec: WindowSpec | None, closed: str | None, how: str, tolerance: Tolerance | None
+                    ) -> WindowSpec | None:
+    """The windows of a query over streams, as `closed_windows`; an as-of join without any has its tolerance."""
+    if spec is None and tolerance is not None and how in ("asof", "asof_left"):
+        spec = str(parse_tolerance(tolerance))
+    return closed_windows(spec, closed)
 
 
 def parse_windows(spec: WindowSpec) -> tuple[Window, Window]:

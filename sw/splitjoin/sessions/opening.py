@@ -18,7 +18,7 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema, suggest
 from splitjoin.lang.time_columns import TimeSpec
-from splitjoin.lang.windows import Tolerance, WindowSpec, closed_windows, parse_tolerance
+from splitjoin.lang.windows import Tolerance, WindowSpec, session_windows
 from splitjoin.rows.output import Selected
 from splitjoin.tables.stated import NullValues, Stated
 
@@ -59,11 +59,8 @@ def query(r_schema: Any, s_schema: Any, *, on: Predicate, window: WindowSpec | N
     """
     if others:
         raise _no_argument(next(iter(others)))
-    if window is None and tolerance is not None and how in ("asof", "asof_left"):
-        window = str(parse_tolerance(tolerance))
-    window = closed_windows(window, closed)
     r, s = _declared(r_schema, s_schema, null_values, SIDES)
-    return make_query(r, s, on=on, window=window, time=time,
+    return make_query(r, s, on=on, window=session_windows(window, closed, how, tolerance), time=time,
                       order=order, how=how, direction=direction, allow_exact=allow_exact, k=k, ties=ties,
                       tolerance=tolerance, by=by, aggregate=aggregate)
 

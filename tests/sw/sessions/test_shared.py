@@ -393,6 +393,34 @@ def test_nothing_is_kept_for_a_query_that_ended_before_a_snapshot() -> None:
         assert (ended.unread, hub.counters()["unread"]) == (0, 3)
 
 
+@pytest.mark.parametrize("parts", [
+    {"on": "r.x = s.y AND upper(r.name) <> 'R2.2'", "window": "RANGE 4"},  # DuckDB computes a column of r
+    {"on": "r.x = s.y", "window": "RANGE 5", "closed": "neither"},
+    {"on": "r.x = s.y", "window": "RANGE 9", "how": "asof", "k": 2},
+    {"on": "r.x = s.y", "how": "asof", "direction": "nearest", "ties": "last", "tolerance": 5},
+    {"on": "r.x = s.y", "how": "asof_left"},
+])
+def test_a_query_is_any_that_a_session_takes(parts: dict[str, Any]) -> None:
+    def opened() -> tuple[SharedStreams, SharedQuery]:
+        hub = splitjoin.share(R, S, time="t")
+        return hub, hub.query(**parts)
+
+    hub, query = opened()
+    with splitjoin.open(splitjoin.query(R, S, time="t", **parts), "golden") as alone:
+        for start in 0, 12:
+            for one in hub, alone:
+                one.push_r(rows("r", 12, start))
+                one.push_s(rows("s", 12, start))
+            saved = hub.snapshot()
+            hub.close()
+            hub, query = opened()
+            hub.restore(saved)
+        hub.close()
+        found, wanted = query.poll().to_pylist(), alone.flush().to_pylist()
+        assert found == wanted
+        assert found
+
+
 def test_readers_of_a_gate() -> None:
     gate = splitjoin.ScaleGate(R, S, time="t")
     one = gate.reader()

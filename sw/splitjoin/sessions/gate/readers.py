@@ -6,7 +6,7 @@ tuple when all have read it (Gulisano et al.: "ScaleJoin", section IV.A: `getNex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -76,11 +76,13 @@ class ReadySequence:
             if len(arrivals) or known != (self.frontier, self.done):
                 self._changed.notify_all()
 
-    def reader(self, columns: Columns | None = None) -> GateReader:
-        """A reader of what becomes ready from now on, with the ``columns`` that this makes of it; None: as it is."""
+    def reader(self, columns: Columns | None = None, schemas: Mapping[Side, pa.Schema] | None = None) -> GateReader:
+        """A reader of what becomes ready from now on, with the ``columns`` that this makes of it; None: as it is.
+        ``schemas`` are those that its state tells of late tuples, of which it has none; None: those of the gate.
+        """
         with self._changed:
             self.collect()
-            made = GateReader(self, self.end if self._begin is None else self._begin, columns)
+            made = GateReader(self, self.end if self._begin is None else self._begin, columns, schemas)
             self._readers.append(made)
             return made
 
@@ -187,8 +189,9 @@ class GateReader(ReadyGate):
 
     rule = "(shared)"
 
-    def __init__(self, sequence: ReadySequence, position: int, columns: Columns | None):
-        self._sequence, self._columns = sequence, columns
+    def __init__(self, sequence: ReadySequence, position: int, columns: Columns | None,
+                 schemas: Mapping[Side, pa.Schema] | None):
+        self._sequence, self._columns, self._schemas = sequence, columns, schemas
         self._failed: Arrivals | None = None  # what was read, and has no columns
         self.position = position
         self.frontier: int | None = None
@@ -254,7 +257,8 @@ class GateReader(ReadyGate):
         """The state from which `restore` continues; all that is ready must have been read."""
         nothing = self._sequence.read(self)
         assert not len(nothing)
-        return GateState.of({side: nothing.table(side).schema for side in SIDES}, self.frontier, done=self.done)
+        schemas = self._schemas or {side: nothing.table(side).schema for side in SIDES}
+        return GateState.of(schemas, self.frontier, done=self.done)
 
     def restore(self, state: GateState) -> None:
         """Continue from ``state``, at the place where this reader is."""

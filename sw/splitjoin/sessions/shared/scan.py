@@ -239,7 +239,7 @@ class Cursor:
 def opened_pipeline(sequence: ReadySequence, schemas: SessionSchemas, device: Device, options: PipelineOptions,
                     snapshot: Snapshot | None) -> Pipeline[GateReader]:
     """A pipeline that reads ``sequence`` from now on."""
-    reader = sequence.reader(schemas.kept_of)
+    reader = sequence.reader(schemas.kept_of, schemas.streams)
     try:
         return Pipeline(schemas, device, options, gate=lambda: reader, snapshot=snapshot)
     except BaseException:

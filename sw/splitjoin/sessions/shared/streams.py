@@ -20,7 +20,7 @@ from splitjoin.lang.order import Order
 from splitjoin.lang.query import Predicate, Query
 from splitjoin.lang.schema import SIDES, Schema, Side
 from splitjoin.lang.time_columns import TimeSpec
-from splitjoin.lang.windows import WindowSpec
+from splitjoin.lang.windows import Tolerance, WindowSpec, session_windows
 from splitjoin.rows.output import Selected
 
 from ..envelope import Envelope, damaged
@@ -104,21 +104,25 @@ class SharedStreams(FeedingSession, ChangesOfAll):
         self._room_to = 0  # until so many tuples are ready, no query can have too many to read, so none is asked
         self._reserved: str | None = None  # why no query may be polled
 
-    def query(self, *, on: Predicate, window: WindowSpec, order: str | Order = "total", how: str = "inner",
-              direction: str | None = None, allow_exact: bool | None = None, by: str | None = None,
-              aggregate: Mapping[str, Any] | None = None, select: Selected | None = None,
-              name: str | None = None, device: str | Device = "cpu", history: bool = False,
-              limit: Limit | int | None = None, punctuation: bool = False, on_fault: OnFault = "continue",
-              device_options: Mapping[str, Any] | None = None, **options: object) -> SharedQuery:
+    def query(self, *, on: Predicate, window: WindowSpec | None = None, closed: str | None = None,
+              order: str | Order = "total", how: str = "inner", direction: str | None = None,
+              allow_exact: bool | None = None, k: int | None = None, ties: str | None = None,
+              tolerance: Tolerance | None = None, by: str | None = None, aggregate: Mapping[str, Any] | None = None,
+              select: Selected | None = None, name: str | None = None, device: str | Device = "cpu",
+              history: bool = False, limit: Limit | int | None = None, punctuation: bool = False,
+              on_fault: OnFault = "continue", device_options: Mapping[str, Any] | None = None,
+              **options: object) -> SharedQuery:
         """Add a query that reads the streams from now on, or with what is retained.
 
-        ``on`` to ``select``, ``device``, ``device_options`` and ``options`` are as for `splitjoin.join`, ``limit``,
-        ``punctuation`` and ``on_fault`` as for `splitjoin.open`. ``history``: True if its windows begin with the
-        retained tuples, as far as they reach; pairs of two of them were, or would have been, earlier and are not given.
-        ``name``: by default q1, q2 …. Raises a `SplitJoinError` that names the part that is wrong.
+        ``on`` to ``aggregate`` are as for `splitjoin.query`, ``select``, ``device``, ``device_options`` and ``options``
+        as for `splitjoin.join`, ``limit``, ``punctuation`` and ``on_fault`` as for `splitjoin.open`. ``history``: True
+        if its windows begin with the retained tuples, as far as they reach; pairs of two of them were, or would have
+        been, earlier and are not given. ``name``: by default q1, q2 …. Raises a `SplitJoinError` that names the part
+        that is wrong.
         """
-        made = self._query(on=on, window=window, order=order, how=how, direction=direction, allow_exact=allow_exact,
-                           by=by, aggregate=aggregate)
+        made = self._query(on=on, window=session_windows(window, closed, how, tolerance), order=order, how=how,
+                           direction=direction, allow_exact=allow_exact, k=k, ties=ties, tolerance=tolerance, by=by,
+                           aggregate=aggregate)
         return self._add(SessionSchemas(made, select), name, history, find_device(
             device, **merged_options(device_options, options, device, self.query)),
                          PipelineOptions(Limit.of(limit), punctuation, CoreFaults(on_fault)))
