@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 LIMIT = 60
 #: Seconds without an end after which the tests of a mutant hang, as they may wait for what never comes.
 _HANGS = 600
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+)", re.MULTILINE)
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -71,17 +71,3 @@ def test_rows_of_null_come_with_time_and_keep_their_order() -> None:
         session.heartbeat(41)
         assert session.poll()["at"].to_pylist() == [11, 10], "by the arrival of the latest tuple, which is of b"
         assert not len(session.flush())
-
-
-def test_rows_of_one_time_wait_for_those_that_are_decided_later() -> None:
-    """A row of a alone is known by the last time at which b could meet it; until then it holds pairs of its time up."""
-    text = "SELECT a.t AS at, b.t AS bt FROM a LEFT JOIN b ON a.v = b.v JOIN c ON c.v >= 0"
-    with splitjoin.open_multiway(made([20, 20, 20], text), "golden") as session:
-        session.push("a", pa.table([[0, 5], [1, 2]], schema=SCHEMA))
-        session.push("b", pa.table([[5], [1]], schema=SCHEMA))
-        session.push("c", pa.table([[3], [0]], schema=SCHEMA))
-        found = []
-        for now in range(6, 60):
-            session.heartbeat(now)
-            found += session.poll().to_pylist()
-        assert found == [{"at": 5, "bt": None}, {"at": 0, "bt": 5}]

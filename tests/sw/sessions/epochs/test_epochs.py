@@ -122,7 +122,7 @@ def test_a_session_that_is_killed_at_any_call_to_the_disk_leaves_whole_epochs(tm
     ({("rename", 2): "late EIO"}, "^epoch 0 may be in .* or not: "),
     ({("sync folder", 5): "EIO"}, "^epoch 0 is in .*, but may be lost if the power fails: .*; write again to make"),
     ({("rename", 3): "EIO"}, "^epoch 0 is in .*, but may be lost if the power fails"),
-])
+], ids=range(4))
 def test_an_error_behind_the_manifest_is_told_and_no_row_is_written_twice(tmp_path: Path, fault: Any, words: str,
                                                                            ) -> None:
     disk = SimulatedDisk(tmp_path / "disk", random.Random(0))
