@@ -66,7 +66,9 @@ def on_post_build(config: Any) -> None:
     lines = [f"# {config.site_name}", "", f"> {config.site_description}", "", "## Pages", ""]
     for page in named_pages():
         text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-        title, first = re.search(r"(?m)^# (.+)\n+((?:(?!```)[^\s#|<!-].*\n?)*)", text).groups()  # type: ignore[union-attr]
+        found = re.search(r"(?m)^# (.+)\n+((?:(?!```)[^\s#|<!-].*\n?)*)", text)
+        assert found is not None, f"{page} must have a title"
+        title, first = found.groups()
         sentence = re.split(r"(?<=[.:?]) ", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(first.split())))[0]
         address = page.removesuffix(".md").replace("README", "index")
         lines.append(f"- [{title}]({address}.html)" + (f": {sentence}" if sentence else ""))

@@ -103,7 +103,7 @@ def test_streams_refuse_it() -> None:
     schema = pa.table(TIMES).schema
     with pytest.raises(OptionError, match=r"an argument of .*join, over whole tables"):
         splitjoin.query(schema, schema, on="r.x = s.x", window="RANGE 1", time="ts",
-                        prevailing=True)  # type: ignore[arg-type]
+                        prevailing=True)  # type: ignore[arg-type]  # it is no argument
 
 
 def test_float_times_are_refused() -> None:
