@@ -39,6 +39,8 @@ def numbers(values: Any, name: str) -> tuple[Numbers, npt.NDArray[np.bool_], pa.
                                  "floats to whole nanoseconds first")
             type_ = pa.int64()
         whole = column.cast(pa.int64())
+    except TypeError:
+        raise InputError(f"{name} must be a column of whole numbers, timestamps or durations, not {values!r}") from None
     except (pa.ArrowInvalid, OverflowError) as error:
         raise InputError(f"{name} must be whole numbers of int64, timestamps or durations: {error}") from None
     known = np.asarray(whole.is_valid(), dtype=bool)

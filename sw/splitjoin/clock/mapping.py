@@ -16,6 +16,9 @@ from .arrays import Numbers, column_of, numbers
 
 __all__ = ["ClockMap", "fit"]
 
+#: The greatest distance of two times of a clock: differences of differences are within int64.
+_MOST = 2**62
+
 
 @dataclass(frozen=True)
 class _Piece:
@@ -72,7 +75,8 @@ class ClockMap:
         span = max(pieces[-1].end - pieces[0].start, 1)
         if known.any():
             least, greatest = int(found[known].min()), int(found[known].max())
-            if least < pieces[0].start - 1000 * span or greatest > pieces[-1].end + 1000 * span:
+            if (least < pieces[0].start - 1000 * span or greatest > pieces[-1].end + 1000 * span
+                    or max(greatest - pieces[0].start, pieces[-1].end - least) > _MOST):
                 raise InputError("times must not be farther from the points of both clocks than 1,000 times the "
                                  "points' span; are they in the unit of these points?")
             ends = [(pieces[0], least), (pieces[-1], greatest)]
@@ -114,6 +118,8 @@ def fit(source: Any, target: Any, *, within: int) -> ClockMap:
         raise InputError(f"source and target must be as many, two or more: {len(x)} and {len(y)}")
     if not (known_x.all() and known_y.all()):
         raise InputError("points must have both times, not NULL")
+    if any(max(values) - min(values) > _MOST for values in (x.tolist(), y.tolist())):
+        raise InputError("the points of each clock must lie within 2**62 of each other")
     if (steps := np.diff(x) <= 0).any():
         at = int(np.flatnonzero(steps)[0])
         raise InputError(f"source must increase from point to point: {x[at]:,} comes before {x[at + 1]:,} (point "
@@ -225,8 +231,8 @@ def _extend(hull: list[_Point], point: _Point, side: int) -> None:
 
 
 def _meeting(before: _Line, behind: _Line, last: int, first: int, near: int) -> tuple[int, bool]:
-    """Where the line ``behind`` takes over, after ``last`` and not after ``first``, and whether that is a jump: neither
-    do the lines cross in between, nor are they ``near`` each other at one of both.
+    """The time from which the line ``behind`` holds, after ``last`` and not after ``first``; and True if the clock
+    jumped: the lines neither cross in between, nor are they ``near`` each other at one of both times.
     """
     here, there = (behind.at(x) - before.at(x) for x in (last, first))
     if here * there <= 0 and here != there:

@@ -23,6 +23,8 @@ from .join import join
 
 __all__ = ["horizon"]
 
+_TIMES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_date, pa.types.is_timestamp, pa.types.is_duration)
+
 
 def horizon(r: Rows, s: Rows, *, offsets: Sequence[Tolerance], time: TimeSpec, on: Predicate = "TRUE",
             tolerance: Tolerance | None = None, name: str = "offset",
@@ -54,10 +56,16 @@ def horizon(r: Rows, s: Rows, *, offsets: Sequence[Tolerance], time: TimeSpec, o
     if name in names:
         raise SchemaError(f"the column of offsets must have a name of its own, but {name!r} is a column of r or s; "
                           f"give another one by name=")
-    if isinstance(offsets, str) or not len(offsets):
+    if isinstance(offsets, str) or not isinstance(offsets, Sequence | np.ndarray) or not len(offsets):
         raise OptionError(f"offsets must be a list of one offset at least, such as [0, 60], not {offsets!r}")
     column = left.column(times.r)
     column = column.cast(pa.date32()) if pa.types.is_date64(column.type) else column
+    if pa.types.is_null(column.type):  # an empty list, whose times are of the other table's type
+        theirs = right.column(times.s).type
+        column = column.cast(pa.int64() if pa.types.is_null(theirs) else theirs)
+    if not any(is_a(column.type) for is_a in _TIMES):
+        raise SchemaError(f"times of a horizon join must be whole numbers, floats, dates, timestamps or durations, but "
+                          f"r.{times.r} is {column.type}")
     steps = [_step(offset, column.type, f"r.{times.r}") for offset in offsets]
     rows = left.take(pa.array(np.repeat(np.arange(len(left)), len(steps))))
     is_float, is_date = pa.types.is_floating(column.type), pa.types.is_date32(column.type)

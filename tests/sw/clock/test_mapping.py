@@ -142,6 +142,9 @@ def test_timestamps_stay_timestamps() -> None:
     ([1, None], [1, 2], 0, "points must have both times, not NULL"),
     ([1, 2], [1, 2], -1, "within must be a whole number, 0 or more"),
     ([1, 2], [1, 2], 0.5, "within must be a whole number, 0 or more"),
+    ([-2**63, 2**63 - 1], [0, 1], 0, "within 2**62 of each other"),
+    ([0, 1], [-2**63, 2**63 - 1], 0, "within 2**62 of each other"),
+    (None, [1, 2], 0, "source must be a column of whole numbers, timestamps or durations, not None"),
     ([1.0, 2.0], [1, 2], 0, "source must be whole numbers, timestamps or durations, not double"),
 ])
 def test_refused(source: object, target: object, within: int, what: str) -> None:

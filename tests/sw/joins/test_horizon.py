@@ -64,6 +64,12 @@ R = {"ts": pa.array([1, 2**62], pa.int64())}
 DAYS = {"ts": pa.array([1, 2], pa.int32()).cast(pa.date32())}
 
 
+def test_an_empty_list_of_times_has_the_other_table_s_type() -> None:
+    found = splitjoin.horizon({"ts": []}, {"at": [1, 2]}, offsets=[0], time=("ts", "at"))
+    assert found.schema.names == ["ts", "offset", "at"]
+    assert len(found) == 0
+
+
 @pytest.mark.parametrize(("table", "more", "error", "message"), [
     (R, {"offsets": []}, OptionError, "a list of one offset at least"),
     (R, {"offsets": "5"}, OptionError, "a list of one offset at least"),
@@ -76,7 +82,9 @@ DAYS = {"ts": pa.array([1, 2], pa.int32()).cast(pa.date32())}
     (DAYS, {"offsets": ["36 HOURS"]}, WindowError, r"a whole number of the units of r.ts, which is date32\[day\]"),
     (DAYS, {"offsets": [5]}, WindowError, "and the offset 5"),
     (DAYS, {"offsets": ["5 DAYS OPEN"]}, WindowError, "a span of time"),
-    ({"ts": ["a", "b"]}, {"offsets": [1]}, WindowError, "r.ts is string"),
+    ({"ts": ["a", "b"]}, {"offsets": [1]}, SchemaError, "r.ts is string"),
+    ({"ts": ["a", "b"]}, {"offsets": [0]}, SchemaError, "r.ts is string"),
+    (R, {"offsets": 5}, OptionError, "a list of one offset at least"),
 ])
 def test_what_cannot_be_is_refused(table: Any, more: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):

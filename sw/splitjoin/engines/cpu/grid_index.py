@@ -98,7 +98,7 @@ class _Grid:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What is told of it, by the names of fields."""
+        """The fields of the index as the library has it (``index.hpp``), by name."""
         names = [f"{other}{name}" for other in ("", "other_") for name in ("numbers", "reals", "table", "levels")]
         return {"first": self.first, **dict(zip(names, self.levels, strict=True)), "stride": self.stride,
                 "head": self.head, "rows": self.rows, "pool": self.pool, "used": self.used}

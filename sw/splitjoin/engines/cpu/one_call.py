@@ -159,8 +159,8 @@ class OneCall:
 
 def find_matches(linked: Linked, timeline: Timeline, addresses: Rows, every: int, opened: Rows, board: Rows,
                  patient: bool) -> int:
-    """What has become of the batch that ``linked`` knows (``one_call.hpp``), whose threads have arrays at these
-    ``addresses``, and are called by ``board``.
+    """Find the matches of the batch in ``linked``, and return its state (``one_call.hpp``). Its threads have arrays at
+    these ``addresses``, and are called by ``board``.
     """
     if linked.bound_to is None or linked.bound_to[0] is not addresses or linked.bound_to[1] is not board:
         linked.bound_to, shared = (addresses, board), (board, linked.size, patient)

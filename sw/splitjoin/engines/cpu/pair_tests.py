@@ -57,7 +57,7 @@ def conditions(plan: Plan, decided: Collection[int] = ()) -> tuple[list[int], Ro
 
 
 def lanes(arrays: Sequence[Array]) -> Rows:
-    """Where ``arrays`` lie, which the caller keeps alive: of each its address and the bytes of an element, (2 · n,)."""
+    """The address of each of ``arrays``, which the caller keeps alive, and the bytes of its elements: (2 · n,)."""
     assert all(array.flags.c_contiguous for array in arrays)
     return np.array([(address_of(array), array.itemsize) for array in arrays], np.int64).reshape(-1)
 
