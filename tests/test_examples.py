@@ -161,3 +161,52 @@ def test_a_job_for_spark_submit(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     assert "pairs\n" in done.stdout
     assert list((tmp_path / "pairs").glob("*.parquet"))
+
+
+def soc(circuit: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The run of the example SoC for LiteX, beside the folder ``circuit``."""
+    return subprocess.run([sys.executable, "-B", str(EXAMPLES / "litex" / "soc.py"), circuit.name, *arguments],
+                          cwd=circuit.parent, capture_output=True, text=True, check=False,
+                          env={name: value for name, value in os.environ.items() if name != "MAKEFLAGS"})
+
+
+def circuit_with_axi(folder: Path, *options: str) -> Path:
+    """The folder ``circuit`` in ``folder``, with a circuit for the SoC."""
+    from splitjoin.cli import main
+
+    written = folder / "circuit"
+    assert main(["verilog", "--on", "abs(r.x - s.a) <= 3", "--schema-r", "ts: int64, x: int32", "--schema-s",
+                 "ts: int64, a: int32", "--time", "ts", "--window", "RANGE 40", "--cores", "1", "--capacity", "64",
+                 *options, "-o", str(written)]) == 0
+    return written
+
+
+def test_a_soc_of_litex(tmp_path: Path) -> None:
+    circuit = circuit_with_axi(tmp_path, "--top", "axi", "--name", "near")
+    done = soc(circuit, "--name", "near")
+    assert done.returncode == 0, done.stderr
+    addresses = json.loads((tmp_path / "build" / "csr.json").read_text())
+    assert addresses["memories"]["near"] == {"base": 0x90000000, "size": 4096, "type": "io"}
+    assert {"near_reader_base", "near_writer_offset"} <= set(addresses["csr_registers"])
+    assert "near_axi near_axi(" in " ".join((tmp_path / "build" / "soc.v").read_text().split())
+    listed = (tmp_path / "build" / "sources.f").read_text().split()
+    assert listed == [str(circuit / "near.v"), str(circuit / "near_axi.v")]
+    assert "write it by --testbench verilog" in soc(circuit, "--name", "near", "--simulate", "verilator").stderr
+
+
+@pytest.mark.long  # others simulate these AXI ports, and build the SoC
+@pytest.mark.parametrize(("bus", "options"), [
+    ("axi-lite", ()), ("wishbone", ("--order", "none")),
+    ("wishbone", ("--how", "left", "--aggregate", "n=count(*)", "--aggregate", "m=avg(s.a)"))])
+def test_a_soc_of_litex_joins_as_the_golden_model_does(bus: str, options: tuple[str, ...], tmp_path: Path) -> None:
+    circuit = circuit_with_axi(tmp_path, "--top", "axi", "--testbench", "verilog", "--testbench-tuples", "60", *options)
+    arguments = "--bus-standard", bus, "--simulate", "verilator"
+    done = soc(circuit, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "PASS: 121 records, " in done.stdout
+    # The check checks: an answer with one other item is refused.
+    items = (circuit / "items.hex").read_text().split()
+    items[-2] = f"{int(items[-2], 16) ^ 1 << 3:x}"  # the row of R in the last item but END
+    (circuit / "items.hex").write_text("\n".join(items))
+    done = soc(circuit, *arguments)
+    assert (done.returncode, "FAIL: 121 records, " in done.stdout) == (1, True), done.stderr

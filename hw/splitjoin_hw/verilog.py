@@ -43,8 +43,8 @@ def axi_top(name: str) -> str:
 AXI_TOP = axi_top(TOP)
 #: Verilator's rules that the Verilog breaks on purpose, each with its reason.
 WAIVERS = Path(__file__).with_name("waivers.vlt")
-#: Modules beside a circuit's own: of the testbench, and of the example SoC for LiteX and its testbench.
-_OTHER_MODULES = ("testbench", "soc", "litex_tb")
+#: The module of the testbench, beside a circuit's own.
+_TESTBENCH = "testbench"
 _LONGEST_NAME = 64
 #: Columns of the header.
 _WIDTH = 113
@@ -56,10 +56,10 @@ def check_name(name: str) -> str:
     Raises `InputError` unless it is an identifier of Verilog, VHDL and Python that no other module has.
     """
     if (not re.fullmatch(r"[A-Za-z](_?[A-Za-z0-9])*", name, re.ASCII) or len(name) > _LONGEST_NAME
-            or name in _OTHER_MODULES or is_keyword(name)):
+            or name == _TESTBENCH or is_keyword(name)):
         raise InputError(f"a circuit's name must be a letter, then letters and digits, with single underscores between "
-                         f"them, up to {_LONGEST_NAME} characters, and neither a keyword of Verilog or C++ nor one of "
-                         f"{', '.join(_OTHER_MODULES)}, but it is {name!r}; give another --name")
+                         f"them, up to {_LONGEST_NAME} characters, and neither a keyword of Verilog or C++ nor "
+                         f"{_TESTBENCH}, but it is {name!r}; give another --name")
     return name
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from .pages import Block, commands, words
-from .setups import BAND, FEATURES, JOB, JOBS, SPARK, STOP, board, files, loaded
+from .setups import BAND, FEATURES, JOB, JOBS, SPARK, STOP, board, copied, files, loaded
 
 __all__ = ["CHANGES", "COMPILES", "MAKE", "PAGES", "PROGRAMS", "Change", "Command", "Run", "accounted", "run_of"]
 
@@ -77,7 +77,7 @@ pq.write_table(pa.table({"ts": [7, 12], "area": [1, 2], "price": [12.5, 8.0]}), 
     "docs/boards.md": (
         Run("circuits", before=board(BAND, "{'R': {'x': keys}, 'S': {'a': keys}}"), after=loaded(1)),),
     "docs/cluster.md": (Run("spark", before=JOB, after=JOBS),),
-    "docs/axi.md": (Run("circuits"),),
+    "docs/axi.md": (Run("circuits", before=copied("examples/litex")),),
     "README.md": (Run("plain"),),
     "docs/spark-streams.md": (Run("spark", after=STOP),),
     "docs/spark.md": (Run("spark", after="spark.stop()"),),

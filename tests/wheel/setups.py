@@ -5,7 +5,9 @@ It is run in the installed wheel's environment, so it is text here.
 
 from __future__ import annotations
 
-__all__ = ["BAND", "FEATURES", "JOB", "JOBS", "SPARK", "STOP", "board", "files", "loaded"]
+from .pages import ROOT
+
+__all__ = ["BAND", "FEATURES", "JOB", "JOBS", "SPARK", "STOP", "board", "copied", "files", "loaded"]
 
 #: A session of Spark, and rows with timestamps for its DataFrames.
 SPARK = """
@@ -100,6 +102,11 @@ if {emulated!r}:
 def loaded(times: int) -> str:
     """Code that checks that the programs of `board` loaded so many bitstreams."""
     return f'assert len(Path("loaded").read_text().splitlines()) == {times}'
+
+
+def copied(folder: str) -> str:
+    """Code that copies a ``folder`` of the repository, as a checkout has it."""
+    return f"import shutil; shutil.copytree({str(ROOT / folder)!r}, {folder!r})"
 
 
 def files(**texts: str) -> str:

@@ -194,7 +194,7 @@ class BuildParameters:
     sources: int = _parameter(1, holds=lambda n: within(n, 1, 16), must="1 to 16", unit="sources", metavar="N",
                               default="1", baseline=True,
                               help="streams of records, each in arrival order, that a gate in the circuit merges by "
-                                   "event time, 1 to 16; without testbenches, LiteX and IP-XACT")
+                                   "event time, 1 to 16; without testbenches and IP-XACT")
     stage_counters: bool = _switch(baseline=True, help="build the circuit with counters of the probes in each stage")
 
     def __post_init__(self) -> None:

@@ -14,7 +14,6 @@ from splitjoin.base.errors import InputError, ToolError, check
 from splitjoin.base.progress import tell
 from splitjoin.circuit.export.descriptions import fusesoc_core, ip_xact, system_rdl
 from splitjoin.circuit.export.helpers import wire_helpers
-from splitjoin.circuit.export.litex import litex_files
 from splitjoin.circuit.export.testbench import testbench_files
 from splitjoin.circuit.export.vectors import random_arrivals, vectors
 from splitjoin.circuit.parameters import CircuitParameters
@@ -116,13 +115,11 @@ def write_circuit(args: argparse.Namespace) -> None:
         contents |= testbench_files(args.testbench, config, given, list(texts), top, axi=axi)
         contents[f"{name}_wire.py"] = wire_helpers(config)
     if axi:
-        single = config.sources == 1
-        verilog_bench = args.testbench == "verilog"
-        contents |= {f"{top}.core": fusesoc_core(top, list(texts), f"{name}.vlt", "testbench.v" if verilog_bench
-                                                 else None),
-                     **({"component.xml": ip_xact(top, config, described["ports"], list(texts))} if single else {}),
-                     f"{top}.rdl": system_rdl(top, config)}
-        contents |= litex_files(config, list(texts), name, top, given if verilog_bench else None) if single else {}
+        bench = "testbench.v" if args.testbench == "verilog" else None
+        contents[f"{top}.core"] = fusesoc_core(top, list(texts), f"{name}.vlt", bench)
+        if config.sources == 1:
+            contents["component.xml"] = ip_xact(top, config, described["ports"], list(texts))
+        contents[f"{top}.rdl"] = system_rdl(top, config)
     contents[f"{name}.json"] = json.dumps(described, indent=2) + "\n"
     _check_alone(folder, name, contents)
     _write(folder, contents)

@@ -278,7 +278,7 @@ def test_verilog_with_axi_ports(folder: Path, capsys: pytest.CaptureFixture[str]
                  "axi", "-o", "v"]) == DONE
     assert capsys.readouterr().out.split() == ["v/splitjoin.v", "v/splitjoin_axi.v", "v/splitjoin.vlt",
                                                "v/splitjoin_axi.core", "v/component.xml", "v/splitjoin_axi.rdl",
-                                               "v/splitjoin_litex.py", "v/litex_soc.py", "v/splitjoin.json"]
+                                               "v/splitjoin.json"]
     sidecar = json.loads(Path("v/splitjoin.json").read_text())
     text = Path("v/splitjoin_axi.v").read_text()
     assert re.findall(r"^  splitjoin circuit \(", text, re.MULTILINE)

@@ -16,8 +16,7 @@ from splitjoin_hw.verilog import check_name, to_axi_verilog, to_verilog
 ARGUMENTS = ("verilog", "--schema-r", "x: int16", "--schema-s", "a: int16", "--on", "r.x = s.a", "--window", "ROWS 8",
              "--cores", "1", "--capacity", "16", "--small")
 #: Files that every circuit with AXI ports and a testbench has under one name.
-COMMON = {"component.xml", "litex_soc.py", "litex_tb.v", "Makefile", "testbench.v", "records.hex", "items.hex",
-          "writes.hex"}
+COMMON = {"component.xml", "Makefile", "testbench.v", "records.hex", "items.hex", "writes.hex"}
 
 
 def modules(text: str) -> list[str]:
@@ -30,8 +29,7 @@ def test_modules_and_files_begin_with_the_name(tmp_path: Path) -> None:
     assert main([*ARGUMENTS, "--top", "axi", "--testbench", "verilog", "--testbench-tuples", "10", "--name", "trades",
                  "-o", str(folder)]) == 0
     files = {path.name for path in folder.iterdir()}
-    own = {f"trades{end}" for end in (".v", "_axi.v", ".vlt", ".json", "_wire.py", "_axi.core", "_axi.rdl",
-                                      "_litex.py")}
+    own = {f"trades{end}" for end in (".v", "_axi.v", ".vlt", ".json", "_wire.py", "_axi.core", "_axi.rdl")}
     assert files == own | COMMON
     texts = {name: (folder / name).read_text(encoding="utf-8") for name in files}
     for name in ("trades.v", "trades_axi.v"):
@@ -44,9 +42,8 @@ def test_modules_and_files_begin_with_the_name(tmp_path: Path) -> None:
     assert compiler.elaborate().top.inst_name == "trades_axi"
     assert json.loads(texts["trades.json"])["top"] == "trades_axi"
     assert "trades_axi dut (" in texts["testbench.v"] and "trades.v trades_axi.v testbench.v" in texts["Makefile"]
-    assert "from trades_litex import" in texts["litex_soc.py"] and 'Instance("trades_axi",' in texts["trades_litex.py"]
     for name in own:  # nothing else is called by the name of an unnamed circuit
-        assert not re.search(r"splitjoin[._](?!litex\b|soc\b)\w*(v|json|vlt|py|axi)\b", texts[name]), name
+        assert not re.search(r"splitjoin[._]\w*(v|json|vlt|py|axi)\b", texts[name]), name
 
 
 def test_two_circuits_have_no_module_in_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
