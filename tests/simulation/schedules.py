@@ -18,7 +18,7 @@ from .flight import flights
 from .links import link
 from .network import Network
 from .service import service
-from .sessions import common_join, session, shared
+from .sessions import common_join, ended, session, shared
 from .teams import team
 from .tiers import tiers
 
@@ -51,6 +51,7 @@ SUBJECTS = {
     "session": Subject(session, (*_READING, "sw/splitjoin/sessions/session.py")),
     "shared": Subject(shared, _SHARED),
     "common": Subject(common_join, _COMMON),
+    "ended": Subject(ended, tuple(f"sw/splitjoin/sessions/{name}.py" for name in ("pipeline", "shared/scan"))),
     "service": Subject(service, (
         "sw/splitjoin/server/service.py", *(f"sw/splitjoin/sessions/{name}.py" for name in (
             "shared/streams", "epochs/source", "epochs/writer", "epochs/folder")))),

@@ -15,7 +15,7 @@ from splitjoin.base.threads import thread
 
 from ..support.scheduler import Scheduler
 
-__all__ = ["common_join", "session", "shared", "together"]
+__all__ = ["common_join", "ended", "session", "shared", "together"]
 
 R, S = pa.schema([("ts", pa.int64()), ("x", pa.int32())]), pa.schema([("ts", pa.int64()), ("a", pa.int32())])
 #: The window with which queries of shared streams begin.
@@ -122,6 +122,24 @@ def common_join(scheduler: Scheduler, folder: Path) -> None:
     _shared(scheduler, has_common=True)
 
 
+def ended(scheduler: Scheduler, folder: Path) -> None:
+    """A query of a common join that is flushed while another one has the join work: it gives the rows of all tuples
+    that were ready when it was flushed.
+    """
+    n = scheduler.chance.randint(1, 4)
+    with splitjoin.share(R, S, time="ts") as streams:
+        of = streams.common_join(on="r.x = s.a", window=f"RANGE {LONG}", device="golden")
+        other, query = (of.query(on="r.x = s.a", window=f"RANGE {LONG}", name=name) for name in "ab")
+        for batch in batches(scheduler, n):
+            streams.push_r(tuples("r", batch))
+            streams.push_s(tuples("s", batch))
+        found: list[Row] = []
+        together(scheduler, other.poll, lambda: found.extend(given(query.flush())))
+        last = n - 1  # of S, which is not ready, as R may still bring an earlier one
+        assert found == [row for row in rows(n, lambda side, number: LONG) if row[1] != last or row[0] > last], found
+        assert query.finished
+
+
 def _shared(scheduler: Scheduler, *, has_common: bool) -> None:
     chance = scheduler.chance
     has_few = chance.random() < 0.5
@@ -170,6 +188,7 @@ def _shared(scheduler: Scheduler, *, has_common: bool) -> None:
                     later.extend(given(query.poll()))
                 if chance.random() < 0.5:
                     later.extend(given(query.flush()))
+                    assert query.finished  # its end was a place in the streams, not one amid a push
             possible = [rows(n, lambda side, number: LONG, first) for first in range(2 * n + 1)]
             assert any(later == one[:len(later)] for one in possible), later
 

@@ -54,7 +54,7 @@ def test_threads_do_what_they_should_in_any_order(name: str) -> None:
     ("service", JoinService, "tables", "self._writing", _NO_LOCK, _ENOUGH),
     ("common", ChosenPairs, "work", "self._scan.lock", _NO_LOCK, _ENOUGH),
     at_length("common", ChosenPairs, "window", "self._scan.lock", _NO_LOCK, _MANY),
-    at_length("common", Cursor, "finish", "self.scan.lock", _NO_LOCK, _MANY),
+    ("ended", Cursor, "finish", "self.scan.lock", _NO_LOCK, _ENOUGH),
     ("shared", ReadySequence, "read", "self._changed", _NO_LOCK, _ENOUGH),
     ("shared", FeedingSession, "_push", "self._room(side, index)", _NO_LOCK, _ENOUGH),
     # Threads that are not woken.
