@@ -212,3 +212,15 @@ def test_bounds_in_on_are_a_window(aggregate: str) -> None:
         _looked_at(_KEYS, window="RANGE 5", time="ts", **folded),
         *(_looked_at(f"{_KEYS} AND {band}", **folded) for band in (
             "abs(r.ts - s.ts) <= 5", "r.ts BETWEEN s.ts - 5 AND s.ts + 5"))]])
+
+
+_BAND = "FROM r JOIN s ON abs(r.ts - s.ts) <= 50"
+
+
+@pytest.mark.parametrize("aggregate", ["count(*)", "sum(s.g)", "avg(s.a)", "min(s.u)"])
+def test_groups_of_r_cost_as_much_as_its_rows(aggregate: str) -> None:
+    looked_at = [splitjoin.sql(text, r=R, s=S, threads=1).counters["candidates"] for text in (
+        f"SELECT r.ts, {aggregate} {_BAND} GROUP BY r", f"SELECT r.ts, {aggregate} {_BAND} GROUP BY r.ts",
+        f"SELECT r.k, {aggregate} {_BAND} GROUP BY r.k", f"SELECT {aggregate} {_BAND}",
+        f"SELECT upper(t), {aggregate} {_BAND} GROUP BY ALL HAVING count(*) > 3")]
+    assert max(looked_at) <= 1.5 * min(looked_at), looked_at

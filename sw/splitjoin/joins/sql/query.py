@@ -18,6 +18,7 @@ from .database import aggregate_names, ask, connection, finished
 from .join_order import JoinOrder, join_order
 from .multiway import MultiwayStatement, parse_multiway
 from .outputs import NotDuckDBs, Outputs, merged_names
+from .partial_aggregates import PARTIAL, partial_aggregates
 from .statement import SelectItem, StatementText, all_tables
 from .subqueries import (
     Database,
@@ -209,8 +210,10 @@ class _Joins:
             return self._several(*better)
         alone = None if joins or self._of.only_one else self._with_values(next(iter(self._tables.values())))
         tree = self._trees[0]
-        if joins == 1 and tree.joins and not self._laterals:
-            tree = self._without_partners(tree)
+        if joins == 1 and not self._laterals:
+            if (folded := self._folded()) is not None:
+                return folded
+            tree = self._without_partners(tree) if tree.joins else tree
         rows = self._tree(tree, top=True) if alone is None else alone
         for tree in self._trees[1:]:
             own = FromJoin("inner", tree.first)
@@ -338,6 +341,43 @@ class _Joins:
         alone = np.setdiff1d(np.arange(len(left)), r) if join.how == "left" else r[:0]
         of_s = pa.concat_arrays([pa.array(s, pa.int64()), pa.nulls(len(alone), pa.int64())])
         return JoinedTables({**left.taken(pa.array(np.concatenate([r, alone]))), **right.taken(of_s)})
+
+    def _folded(self) -> pa.Table | None:
+        """The rows of the whole SELECT, if it is one of aggregates that are folded for each row of the first of two
+        tables, without pairs; None for others.
+        """
+        first = self._trees[0].first
+        join = self._trees[0].joins[0] if self._trees[0].joins else FromJoin("inner", self._trees[1].first)
+        if join.how not in ("inner", "left") or join.using != () or join.nearest or first.tree or join.item.tree or (
+                self._outputs.is_opaque or (join.how == "left" and self._where)):
+            return None
+        tables = self._known()
+        found = partial_aggregates(self._db, self._select, tables, self._qualified)
+        if found is None and join.how == "inner" and not self._of.only_one:  # the second table may have the groups
+            first, join = join.item, replace(join, item=first)
+            tables = dict(reversed(tables.items()))
+            found = partial_aggregates(self._db, self._select, tables, self._qualified)
+        if found is None:
+            return None
+        with contextlib.suppress(PredicateError, SchemaError, InputError):
+            work = TableJoin(self._db, self._item(first), self._item(join.item), join, self._scope)
+            for condition, known in zip(join.on, self._qualified(join.on), strict=True):
+                work.add(known or condition, "ON")
+            for term in self._where:
+                if term.known is None or not term.is_of(tables):
+                    return None
+                work.add_where(term.known)
+            if not work.is_ours:
+                return None
+            rows = work.partial(self._of.run, found.parts())
+            source, views = JoinedTables({label: table.slice(0, 0) for label, table in tables.items()}).views()
+            found.replace(self._db, views, source)
+            self._count(work)
+            self._where = []
+            part = rows.drop_columns(["n"]).rename_columns([str(n) for n in range(rows.num_columns - 1)])
+            return self._answer(JoinedTables({**self._item(first).taken(rows.column("n").combine_chunks()),
+                                              PARTIAL: part}))
+        return None
 
     def _without_partners(self, tree: FromTree) -> FromTree:
         """``tree``, a LEFT JOIN of two tables, with an ANTI JOIN in its place, if a condition of WHERE says that its

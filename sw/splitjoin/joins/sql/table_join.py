@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -253,8 +253,21 @@ class TableJoin(OneTableTerms):
                 tree.this, exp.Column) and _is_plain(self.tables["s"].schema.field(tree.this.name).type))) or any(
                 of for name, of in tree.args.items() if name not in ("this", "big_int")):
             return None
-        items = (SelectItem(self.column("r", _ROW), "n", "n", 0, 0), SelectItem(tree.copy(), "v", "v", 0, 0))
-        return run(replace(self._statement, items=items, on=conjunction(self._on), grouped=True), self.tables)
+        return self.partial(run, [tree]).rename_columns(["n", "v"])
+
+    def partial(self, run: RunJoin, trees: Sequence[exp.Expr]) -> pa.Table:
+        """The numbers ``n`` of the rows of R that bring rows of the join, and of each the values of the aggregates
+        ``trees`` over these, in columns v0, v1, … An argument that is no column is one that DuckDB computes.
+        """
+        items = [SelectItem(self.column("r", _ROW), "n", "n", 0, 0)]
+        for n, tree in enumerate(trees):
+            made = self.resolved(tree)
+            if isinstance(made, exp.AggFunc) and isinstance(made.this, exp.Expr) and not isinstance(
+                    made.this, (exp.Star, exp.Column, exp.Distinct)):
+                made.set("this", self.computed_column(made.this, "s"))
+            items.append(SelectItem(made, f"v{n}", f"v{n}", 0, 0))
+        return run(replace(self._statement, items=tuple(items), on=conjunction(self._on), how=cast(How, self._join.how),
+                           grouped=True), self.tables)
 
     def _as_written(self, message: str) -> str:
         """``message`` with what the user wrote in place of the columns that were computed for it."""
