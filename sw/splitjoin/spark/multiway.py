@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, functions as F  # noqa: N812  # the name all 
 from splitjoin.base.errors import InputError, OrderError, SchemaError, UnsupportedError, WindowError
 from splitjoin.engines.device import Device
 from splitjoin.joins.sql import Select
-from splitjoin.joins.sql.multiway import TIME, MultiwayStatement, MultiwayStep, Windows, steps
+from splitjoin.joins.sql.multiway import TIME, MultiwayStep, Windows, steps
+from splitjoin.joins.sql.statement import Statement
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES, Side
@@ -43,7 +44,7 @@ class SeveralFrames:
         options: Of streaming joins. Lateness and silence may be given by the names of the tables.
     """
 
-    statement: MultiwayStatement
+    statement: Statement
     frames: Sequence[DataFrame]
     window: WindowSpec | None
     time: TimeSpec | None

@@ -13,8 +13,7 @@ from splitjoin.engines.device import Device
 from splitjoin.engines.registry import DeviceOption, merged_options
 from splitjoin.joins.sql import Select, refuse_ordering
 from splitjoin.joins.sql.api import bind_tables, check_named, check_options
-from splitjoin.joins.sql.multiway import MultiwayStatement, parse_multiway
-from splitjoin.joins.sql.statement import SeveralTables, Statement, parse
+from splitjoin.joins.sql.statement import check_steps, parse
 from splitjoin.lang.local_times import session_zone
 from splitjoin.lang.order import Order
 from splitjoin.lang.schema import SIDES
@@ -70,18 +69,17 @@ def stream_sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time:
     """
     if not isinstance(text, str):
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
-    statement: Statement | MultiwayStatement
-    try:
-        statement = parse(text)
-    except SeveralTables:
-        statement = parse_multiway(text, kinds="left last")
+    statement = parse(text)
+    several = len(statement.tables) > 2
+    if several:
+        check_steps(statement, "left last")
     check_named(statement, unnamed)
     given, more = bind_tables(statement, tables, streams)
     check_options(statement, more, device, stream_sql)
     check_metrics(metrics)
     device_options = merged_options(device_options, more, device, stream_sql)
     options = StreamOptions(late, late_to, null_time, idle, watermark, early or None, groups, state, name)
-    if isinstance(statement, MultiwayStatement):
+    if several:
         if refused := [what for what, value in (("ties", ties), ("aggregates", aggregates)) if value]:
             raise InputError(f"a join of three DataFrames and more has no {' and '.join(refused)}; leave it out, or "
                              f"join two of them first")

@@ -33,14 +33,14 @@ from ..arranged import arranged, sorts, whole_window
 from ..execution import Output, run
 from .database import REFUSED, refused_twice
 from .join_order import JoinOrder, multiway_rows
-from .multiway import MultiwaySelect, MultiwayStatement, parse_multiway
+from .multiway import MultiwaySelect
 from .outputs import NotDuckDBs
 from .projection import sorted_rows
 from .query import Surroundings
 from .select import Select
-from .statement import SeveralTables, Statement, all_tables, parse
+from .statement import Statement, all_tables, check_steps, read_statement
 from .terms import make_select
-from .trees import check_meaning, said_columns, statement_tree
+from .trees import StatementText, check_meaning, said_columns, statement_tree
 
 __all__ = ["bind_tables", "check_named", "check_options", "explain_sql", "is_schema", "read_columns", "schema_of",
            "sql"]
@@ -55,7 +55,7 @@ _IN_THE_TEXT = {
 }
 
 
-def bind_tables(statement: Statement | MultiwayStatement, tables: Mapping[str, Any] | None,
+def bind_tables(statement: Statement, tables: Mapping[str, Any] | None,
                 keywords: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """What is given for the tables, by their names in the statement: exactly, else without regard to case; and the
     ``keywords`` that are none of them, which are options of the device.
@@ -82,7 +82,7 @@ def bind_tables(statement: Statement | MultiwayStatement, tables: Mapping[str, A
     return found, {n: value for n, value in keywords.items() if n not in used}
 
 
-def check_named(statement: Statement | MultiwayStatement, unnamed: Sequence[Any]) -> None:
+def check_named(statement: Statement, unnamed: Sequence[Any]) -> None:
     """Raise `InputError` if tables, ``unnamed``, were given by position."""
     if unnamed:
         names = ", ".join(f"{t.name}=…" if t.name.isidentifier() else f"tables={{{t.name!r}: …}}"
@@ -92,7 +92,7 @@ def check_named(statement: Statement | MultiwayStatement, unnamed: Sequence[Any]
                          f"after the text: {', '.join(type(u).__name__ for u in unnamed)}")
 
 
-def check_options(statement: Statement | MultiwayStatement, options: Mapping[str, Any], device: str | Device,
+def check_options(statement: Statement, options: Mapping[str, Any], device: str | Device,
                   call: Callable[..., Any]) -> None:
     """Raise `InputError` for one of the ``options`` that is none of ``device``: perhaps it was meant as a table, or as
     another argument of ``call``.
@@ -110,7 +110,7 @@ def check_options(statement: Statement | MultiwayStatement, options: Mapping[str
                          f"{_names(statement)}, and the device {which} {has}")
 
 
-def _names(statement: Statement | MultiwayStatement) -> str:
+def _names(statement: Statement) -> str:
     return " and ".join(dict.fromkeys(t.name for t in statement.tables))
 
 
@@ -209,46 +209,53 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
         raise InputError(f"a statement must be a text, not {type(text).__name__}")
     sort = sorts(sort)
     stated = Stated(types, null_values, [*(tables or {}), *streams])
-    rest = _Rest(text, tables, streams, device, device_options, sort, to, {
+    tree, source = statement_tree(text)
+    rest = _Rest(tree, source, tables, streams, device, device_options, sort, to, {
         "window": window, "time": time, "order": order}, stated)
     try:
-        statement = parse(text)
-    except SeveralTables:
-        try:
-            schemas_given = any(map(is_schema, (*(tables or {}).values(), *streams.values())))
-            several = parse_multiway(text, kinds="any" if schemas_given else "inner")
-        except StatementError as refused:
-            return rest.answered(refused)
-        return _several(several, unnamed, tables, streams, device, device_options, sort, to, rest, aggregates,
-                        window=window, time=time, order=order)
+        statement = read_statement(tree, source)
+        several = len(statement.tables) > 2
+        if several:
+            check_steps(statement, "any" if any(map(is_schema, (*(tables or {}).values(), *streams.values()))) else (
+                "inner"))
+        check_named(statement, unnamed)
+        rest.check_nested(statement)
     except StatementError as refused:
         return rest.answered(refused)
-    check_named(statement, unnamed)
-    if (within := rest.nested(statement)) is not None:
-        return rest.answered(within)
     given, options = bind_tables(statement, tables, streams)
     schemas = [is_schema(data) for data in given]
+    all_of = "all" if several else "both"
+    if any(schemas) and not all(schemas):
+        name = statement.tables[schemas.index(True)].name
+        raise InputError(f"the tables must be given as rows {all_of}, or as schemas {all_of}, but {name!r} is a schema")
+    chosen = "cpu" if device is None else device
+    if not all(schemas) or device is None:
+        check_options(statement, options, chosen, sql)
     if all(schemas):
-        if device is None:
-            check_options(statement, options, "cpu", sql)
         if device is not None or device_options or options:
             raise InputError("a device runs rows, but schemas were given; give the device to splitjoin.open")
         if sort or to is not None:
             raise InputError(f"{'sort' if sort else 'to'} is for rows, but schemas were given; leave it out")
-        r, s = (schema_of(side, data) for side, data in zip(SIDES, rest.declared(given, statement.tables), strict=True))
+        declared = rest.declared(given, statement.tables)
+        if several:
+            return MultiwaySelect.make(statement, declared, window=window, time=time, order=order,
+                                       aggregates=aggregates)
+        r, s = (schema_of(side, data) for side, data in zip(SIDES, declared, strict=True))
         return make_select(statement, r, s, window=window, time=time, order=order, aggregates=aggregates)
-    if any(schemas):
-        name = statement.tables[schemas.index(True)].name
-        raise InputError(f"the tables must be given as rows both, or as schemas both, but {name!r} is a schema")
-    left, right = (rest.opened(data, t.name) for data, t in zip(given, statement.tables, strict=True))
-    stated.check()
-    device = "cpu" if device is None else device
-    check_options(statement, options, device, sql)
-    chosen = find_device(device, **merged_options(device_options, options, device, sql))
+    if several and aggregates:
+        raise InputError("aggregates of one's own are for joins of two tables, and for streams; leave them out, or "
+                         "join two of the tables first")
+    engine = find_device(chosen, **merged_options(device_options, options, chosen, sql))
     path = None if to is None else check_output(to)
+    rows = [rest.opened(data, t.name) for data, t in zip(given, statement.tables, strict=True)]
+    stated.check()
     try:
-        return _run(statement, {"r": left, "s": right}, chosen, sort, path, window=window, time=time, order=order,
-                    aggregates=aggregates)
+        if not several:
+            return _run(statement, dict(zip(SIDES, rows, strict=True)), engine, sort, path, window=window, time=time,
+                        order=order, aggregates=aggregates)
+        result = multiway_rows(statement, [_read(data, tree, time) for data in rows], partial(
+            _run, device=engine, sort=False, to=None), sort=sort, window=window, time=time, order=order)
+        return _stored(result.table, path, counters=result.counters, plan=result.plan)
     except (PredicateError, SchemaError) as refused:
         try:
             return rest.answered(refused)
@@ -258,48 +265,14 @@ def sql(text: str, *unnamed: Any, window: WindowSpec | None = None, time: TimeSp
             raise
 
 
-def _several(statement: MultiwayStatement, unnamed: tuple[Any, ...], tables: Mapping[str, Any] | None,
-             streams: Mapping[str, Any], device: str | Device | None, device_options: Mapping[str, Any] | None,
-             sort: bool, to: str | os.PathLike[str] | None, rest: _Rest,
-             aggregates: Mapping[str, AggregateClass] | None, **how: Any) -> Any:
-    """The answer of `sql` to a join of three tables and more."""
-    check_named(statement, unnamed)
-    if (within := rest.nested(statement)) is not None:
-        return rest.answered(within)
-    given, options = bind_tables(statement, tables, streams)
-    schemas = [is_schema(data) for data in given]
-    if any(schemas) and not all(schemas):
-        name = statement.tables[schemas.index(True)].name
-        raise InputError(f"the tables must be given as rows all, or as schemas all, but {name!r} is a schema")
-    if all(schemas):
-        if device is not None or device_options or options or sort or to is not None:
-            raise InputError("a device, options, sort and to are for rows, but schemas were given; give the device to "
-                             "splitjoin.open")
-        return MultiwaySelect.make(statement, rest.declared(given, statement.tables), aggregates=aggregates, **how)
-    if aggregates:
-        raise InputError("aggregates of one's own are for joins of two tables, and for streams; leave them out, or "
-                         "join two of the tables first")
-    device = "cpu" if device is None else device
-    check_options(statement, options, device, sql)
-    chosen = find_device(device, **merged_options(device_options, options, device, sql))
-    path = None if to is None else check_output(to)
-    rows = [rest.opened(data, t.name) for data, t in zip(given, statement.tables, strict=True)]
-    rest.stated.check()
-    try:
-        tree = statement_tree(statement.text)[0] if any(isinstance(data, TableFiles) for data in rows) else None
-        result = multiway_rows(statement, [_read(data, tree, how["time"]) for data in rows], partial(
-            _run, device=chosen, sort=False, to=None), sort=sort, **how)
-    except (PredicateError, SchemaError) as refused:
-        try:
-            return rest.answered(refused)
-        except StatementError as error:
-            raise refused_twice(refused, error) from (None if str(error).startswith(REFUSED) else error)
+def _stored(table: pa.Table, path: Path | None, items: Callable[[], Any] | None = None, **facts: Any) -> JoinResult:
+    """The result ``table``; with ``path``, in this file. ``items``, ``facts``: as of `JoinResult`."""
     if path is None:
-        return result
-    check_columns(result.schema, path)
-    with TableWriter(path, result.schema) as writer:
-        writer.write(result.table)
-    return JoinResult(writer.stored(), None, result.counters, plan=result.plan)
+        return JoinResult(table, items, **facts)
+    check_columns(table.schema, path)
+    with TableWriter(path, table.schema) as writer:
+        writer.write(table)
+    return JoinResult(writer.stored(), None, **facts)
 
 
 def explain_sql(text: str, tables: Mapping[str, pa.Schema], *, window: WindowSpec, time: TimeSpec | None = None,
@@ -313,7 +286,7 @@ def explain_sql(text: str, tables: Mapping[str, pa.Schema], *, window: WindowSpe
         return select.explain(windowed=windowed, **circuit)
     except (PredicateError, SchemaError) as refused:
         empty = {name: schema.empty_table() for name, schema in tables.items()}
-        rest = _Rest(text, empty, {}, None, None, False, None, {
+        rest = _Rest(*statement_tree(text), empty, {}, None, None, False, None, {
             "window": window if windowed else None, "time": time, "order": order})
         rest.answered(refused)
         return "\n".join([f"statement        {' '.join(text.split())}", *rest.lines])
@@ -325,10 +298,11 @@ class _Rest:
     The arguments are those of `sql`; ``how``: window, time and order. ``lines``, after an answer, say what ran where.
     """
 
-    def __init__(self, text: str, tables: Mapping[str, Any] | None, streams: Mapping[str, Any],
+    def __init__(self, tree: Any, source: StatementText, tables: Mapping[str, Any] | None, streams: Mapping[str, Any],
                  device: str | Device | None, device_options: Mapping[str, Any] | None, sort: bool,
                  to: str | os.PathLike[str] | None, how: dict[str, Any], stated: Stated = NOTHING):
-        self._text, self._tables, self._streams, self._sort, self._to, self._how = text, tables, streams, sort, to, how
+        self._tree, self._source, self._tables, self._streams = tree, source, tables, streams
+        self._sort, self._to, self._how = sort, to, how
         self._device: str | Device = "cpu" if device is None else device
         self._device_options = device_options
         self._opened: dict[tuple[int, str], pa.Table | TableFiles] = {}
@@ -357,22 +331,18 @@ class _Rest:
             self.stated.check()
         return schemas
 
-    def nested(self, statement: Statement | MultiwayStatement) -> StatementError | None:
-        """The error for a ``statement`` with a SELECT over a table that is given, but not joined; None without one."""
-        names = statement.named - {t.name.lower() for t in statement.tables}
-        if not any(name.lower() in names for name in (*(self._tables or ()), *self._streams)):
-            return None
-        return StatementError("a SELECT within a SELECT is for whole tables, as DuckDB reads them again; streams take "
-                              "one SELECT without another in it")
+    def check_nested(self, statement: Statement) -> None:
+        """Raise `StatementError` for a ``statement`` with a SELECT over a table that is given, but not joined."""
+        names = all_tables(self._tree) - {t.name.lower() for t in statement.tables}
+        if any(name.lower() in names for name in (*(self._tables or ()), *self._streams)):
+            raise StatementError("a SELECT within a SELECT is for whole tables, as DuckDB reads them again; streams "
+                                 "take one SELECT without another in it")
 
     def answered(self, refused: PredicateError | SchemaError) -> JoinResult:
         """The rows of the statement. Raises ``refused``, the error of the whole, for streams, where the error is not
         about its clauses, and without DuckDB.
         """
-        try:
-            tree, source = statement_tree(self._text)
-        except (StatementError, PredicateError):
-            raise refused from None
+        tree, source = self._tree, self._source
         names = all_tables(tree)
         given = {**(self._tables or {}), **{n: v for n, v in self._streams.items() if n.lower() in names}}
         if (self._streams and not given) or any(is_schema(data) for data in given.values()):
@@ -392,7 +362,7 @@ class _Rest:
             joined.append(_run(statement, tables, device, self._sort, None, **self._how))
             return joined[-1].table
 
-        def run_several(statement: MultiwayStatement, tables: Sequence[pa.Table],
+        def run_several(statement: Statement, tables: Sequence[pa.Table],
                         chosen: JoinOrder) -> pa.Table:
             joined.append(multiway_rows(statement, tables, partial(_run, device=device, sort=False, to=None),
                                         sort=self._sort, chosen=chosen, **self._how))
@@ -416,12 +386,7 @@ class _Rest:
         told: dict[str, Any] = {"counters": joined[-1].counters, "plan": f"{joined[-1].plan}; the rest by DuckDB"} if (
             joined) else {"counters": {}, "plan": "rows by their places; the rest by DuckDB" if any(
                 "POSITIONAL JOIN" in line for line in answer.lines) else "DuckDB, without a join of splitjoin"}
-        if path is None:
-            return JoinResult(answer.rows, None, **told)
-        check_columns(answer.rows.schema, path)
-        with TableWriter(path, answer.rows.schema) as writer:
-            writer.write(answer.rows)
-        return JoinResult(writer.stored(), None, **told)
+        return _stored(answer.rows, path, **told)
 
 
 def _read(data: pa.Table | TableFiles, tree: Any, time: TimeSpec | None) -> pa.Table:
@@ -461,23 +426,15 @@ def _run(statement: Statement, tables: Mapping[Side, Any], device: Device, sort:
     tables_in_order = arranged(select.query, rows["r"], rows["s"], sort=sort)
     groups = identical_rows(tables_in_order.incoming.r) if same else None
     output = Output(select.projection.gathered, select.projection.rows, select.schema)
-    if statement.ordering.is_empty:
+    if (ending := statement.ordering).word is None:
         return run(select.query, tables_in_order, output, device, to, groups)
-    return _ordered(run(select.query, tables_in_order, output, device, None, groups), select, to)
-
-
-def _ordered(result: JoinResult, select: Select, to: Path | None) -> JoinResult:
-    """``result`` after ORDER BY, LIMIT and OFFSET; with ``to``, in this file."""
-    chosen = sorted_rows(result.table, select.sort_keys, select.statement)
-    rows = pa.array(chosen)
-    table = pa.table([take(column, rows) for column in result.table.columns], schema=result.schema)
-    told: dict[str, Any] = {"counters": result.counters, "plan": result.plan, "latencies": result.latencies,
-                            "region_counters": result.region_counters}
-    if to is None:
-        return JoinResult(table, lambda: result.items[result.items["kind"] == PAIR][chosen], **told)
-    with TableWriter(to, table.schema) as writer:
-        writer.write(table)
-    return JoinResult(writer.stored(), None, **told)
+    result = run(select.query, tables_in_order, output, device, None, groups)
+    chosen = sorted_rows(result.table, select.projection.keys, ending)
+    rows_of = pa.array(chosen)
+    shown = zip(result.table.columns, select.schema, strict=False)
+    table = pa.table([take(column, rows_of) for column, _ in shown], schema=select.schema)
+    return _stored(table, to, lambda: result.items[result.items["kind"] == PAIR][chosen], counters=result.counters,
+                   plan=result.plan, latencies=result.latencies, region_counters=result.region_counters)
 
 
 def _measured(schema: Schema, rows: pa.Table) -> Schema:

@@ -28,10 +28,10 @@ from splitjoin.rows.result import JoinResult
 
 from ..arranged import arranged, whole_window
 from ..execution import Output, run
-from .multiway import TIME, MultiwayStatement, Windows, latest, read_parts, steps
+from .multiway import TIME, Windows, latest, read_parts, steps
 from .select import Select
 from .statement import SelectItem, Statement, TableName
-from .trees import conjunction, named_column
+from .trees import StatementText, conjunction, named_column
 
 __all__ = ["JoinOrder", "join_order", "multiway_rows"]
 
@@ -55,14 +55,14 @@ class JoinOrder:
     order: tuple[int, ...]
     told: str = ""
 
-    def statement(self, statement: MultiwayStatement, schemas: Sequence[Schema]) -> MultiwayStatement:
+    def statement(self, statement: Statement, schemas: Sequence[Schema]) -> Statement:
         """``statement`` with its tables in this order; its rows have the same columns."""
         items, terms = read_parts(statement, schemas)
         return replace(statement, items=items, tables=tuple(statement.tables[n] for n in self.order),
                        on=(None,) * len(statement.on), where=conjunction([term for term, _ in terms]))
 
 
-def join_order(statement: MultiwayStatement, schemas: Sequence[Schema], tables: Sequence[pa.Table]) -> JoinOrder:
+def join_order(statement: Statement, schemas: Sequence[Schema], tables: Sequence[pa.Table]) -> JoinOrder:
     """The order that promises the fewest rows between the steps; FROM's, where no other is much better.
 
     Windows count for nothing, as they take a like share of all pairs. Tables of few rows, more than eight, and those of
@@ -90,7 +90,7 @@ def join_order(statement: MultiwayStatement, schemas: Sequence[Schema], tables: 
 class _Sizes:
     """Estimates the rows of joins of some of the tables, from a sample of each."""
 
-    def __init__(self, statement: MultiwayStatement, schemas: Sequence[Schema], tables: Sequence[pa.Table]):
+    def __init__(self, statement: Statement, schemas: Sequence[Schema], tables: Sequence[pa.Table]):
         self._labels = [t.label for t in statement.tables]
         self._tables = tables
         _, self._terms = read_parts(statement, schemas)
@@ -147,12 +147,11 @@ class _Sizes:
 
     def _pairs(self, terms: list[exp.Expr], a: int, b: int | None) -> pa.Table:
         """The rows of the sample of ``a`` in pairs with that of ``b``, or with one row of anything, by ``terms``."""
-        names = (TableName(self._labels[a], self._labels[a], 0),
-                 TableName(self._labels[b] if b is not None else "", self._labels[b] if b is not None else "", 0))
+        names = tuple(TableName(label, label) for label in (self._labels[a], self._labels[b] if b is not None else ""))
         other = self._samples[b] if b is not None else pa.table({"": [0]})
-        items = tuple(SelectItem(named_column(self._labels[a], name), name, name, 0, 0)
+        items = tuple(SelectItem(named_column(self._labels[a], name), name, name)
                       for name in self._samples[a].column_names)
-        statement = Statement("", items, names, conjunction([term.copy() for term in terms]), None)
+        statement = Statement(StatementText(""), items, names, (conjunction([term.copy() for term in terms]),))
         left = self._samples[a]
         select = Select.make(statement, Schema.from_table("r", left), Schema.from_table("s", other), order="none",
                              window=whole_window(left, other), whole=True)
@@ -190,7 +189,7 @@ def _about(rows: float) -> str:
 Ints = npt.NDArray[np.int64]
 
 
-def multiway_rows(statement: MultiwayStatement, tables: Sequence[pa.Table], run: Callable[..., JoinResult], *,
+def multiway_rows(statement: Statement, tables: Sequence[pa.Table], run: Callable[..., JoinResult], *,
                   window: WindowSpec | None, time: TimeSpec | None, order: str | Order, sort: bool,
                   chosen: JoinOrder | None = None) -> JoinResult:
     """The rows of ``statement`` over ``tables``. ``run`` gives those of a statement over two tables, by side;

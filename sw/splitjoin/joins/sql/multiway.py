@@ -10,15 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
 
 from splitjoin.base.errors import OrderError, PredicateError, SchemaError, StatementError, WindowError
-from splitjoin.lang.kind import How
 from splitjoin.lang.local_times import ELAPSED
 from splitjoin.lang.order import Order, parse_order
 from splitjoin.lang.python.aggregate import AggregateClass
@@ -28,25 +26,14 @@ from splitjoin.lang.time_columns import TimeColumns, TimeSpec, time_columns
 from splitjoin.lang.types import Timestamp
 from splitjoin.lang.windows import Window, WindowSpec, parse_window
 
+from .projection import output_names, starred
 from .reader import TreeReader
 from .select import Select
-from .statement import (
-    SelectItem,
-    Statement,
-    StatementText,
-    TableName,
-    all_tables,
-    check_clauses,
-    join_how,
-    joined,
-    read_tree,
-    select_items,
-    table_name,
-)
+from .statement import CHOOSING, SelectItem, Statement, TableName
 from .trees import conjunction, named_column
 
-__all__ = ["NUMBER", "TIME", "MultiwaySelect", "MultiwayStatement", "MultiwayStep", "Named", "Windows",
-           "in_place_of", "latest", "looks_back", "parse_multiway", "read_parts", "steps"]
+__all__ = ["NUMBER", "TIME", "MultiwaySelect", "MultiwayStep", "Named", "Windows", "in_place_of", "latest",
+           "looks_back", "read_parts", "steps"]
 
 #: A table's label and one of its columns.
 Named = tuple[str, str]
@@ -74,29 +61,6 @@ NUMBER, TIME = "#", "#time"
 #: The table of columns that rows between steps have beside those of tables.
 _ROW = "#row"
 _UNITS = {"s": "SECONDS", "ms": "MILLISECONDS", "us": "MICROSECONDS", "ns": "NANOSECONDS"}
-#: The kinds of join that streams take in any step, and those whose rows have no column of S.
-_OF_STREAMS, _CHOOSING = ("inner", "left", "semi", "anti", "asof", "asof_left"), ("semi", "anti")
-_GROUP_BY = (TokenType.GROUP_BY,)
-#: What is refused of the joins of a statement.
-_REFUSED = {"inner": "a join that is not inner", "any": "a join that is not INNER, LEFT, SEMI, ANTI or ASOF",
-            "left last": "a join that is not inner, but for a LEFT JOIN at the end,"}
-
-
-@dataclass(frozen=True)
-class MultiwayStatement:
-    """The parts of a join of ``tables``, three at least. ``on``: the condition behind each table but the first, None
-    without one; ``hows``: the kind of its join, inner for whole tables. ``grouped``: True for a row for each
-    combination of the tables but the last, by GROUP BY. The other parts are those of a `Statement`.
-    """
-
-    text: str
-    items: tuple[SelectItem, ...]
-    tables: tuple[TableName, ...]
-    on: tuple[exp.Expr | None, ...]
-    where: exp.Expr | None
-    hows: tuple[How, ...]
-    grouped: bool = False
-    named: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -198,7 +162,7 @@ class MultiwayStep:
         return self.statement.tables[1]
 
 
-def steps(statement: MultiwayStatement, schemas: Sequence[Schema], windows: Windows | None, *,
+def steps(statement: Statement, schemas: Sequence[Schema], windows: Windows | None, *,
           numbers: bool = False) -> list[MultiwayStep]:
     """The steps of ``statement`` over tables of these ``schemas``; ``numbers``: of streams, whose rows between steps
     have a `NUMBER` for each table. Raises `SchemaError` and `PredicateError` for columns that are not there.
@@ -206,7 +170,7 @@ def steps(statement: MultiwayStatement, schemas: Sequence[Schema], windows: Wind
     return list(_Steps(statement, schemas, windows, numbers).made())
 
 
-def read_parts(statement: MultiwayStatement, schemas: Sequence[Schema]) -> tuple[
+def read_parts(statement: Statement, schemas: Sequence[Schema]) -> tuple[
         tuple[SelectItem, ...], list[tuple[exp.Expr, frozenset[int]]]]:
     """The items of ``statement``, with stars written out and all columns by table; and the terms of its conditions,
     each with the numbers of its tables. Raises as `steps`.
@@ -216,76 +180,19 @@ def read_parts(statement: MultiwayStatement, schemas: Sequence[Schema]) -> tuple
     return items, [(made.by_table(term), made.tables_of(term)) for _, term in made.terms()]
 
 
-def parse_multiway(text: str, *, kinds: Literal["inner", "left last", "any"] = "inner") -> MultiwayStatement:
-    """The parts of a SELECT over three tables or more.
-
-    ``kinds``: ``"inner"``: all joins must be inner; ``"left last"``: or the last one a LEFT JOIN; ``"any"``: each may
-    be a left, semi, anti or as-of join. Raises `StatementError`, pointing at it, for all else.
-    """
-    tokens, _, source, tree = read_tree(text)
-    check_clauses(tree, source)
-    joins, first = joined(tree)
-    tables = [table_name(t, source) for t in (first, *(join.this for join in joins))]
-    labels = [t.label.lower() for t in tables]
-    for n, table in enumerate(tables):
-        if labels[n] in labels[:n]:
-            raise source.error(f"two tables are called {table.label!r}; give them names of their own, such as "
-                               f"{table.name} a JOIN {table.name} b", table.start, table.start)
-    for n, join in enumerate(joins):
-        allowed = _OF_STREAMS if kinds == "any" else ("inner", "left") if kinds == "left last" and (
-            n == len(joins) - 1) else ("inner",)
-        if join_how(join) not in allowed or join.args.get("using"):
-            what = "USING" if join.args.get("using") else _REFUSED[kinds]
-            raise source.on(_not_yet(what), join.this)
-    hows = tuple(join_how(join) or "inner" for join in joins)
-    grouped = kinds == "any" and tree.args.get("group") is not None
-    if grouped:
-        _check_grouping(tree.args["group"], tables, hows, source)
-    for name, there in (("GROUP BY", None if grouped else tree.args.get("group")), ("ORDER BY", tree.args.get("order")),
-                        ("LIMIT", tree.args.get("limit")), ("OFFSET", tree.args.get("offset"))):
-        if there is not None:
-            raise source.error(_not_yet(name))
-    where = tree.args.get("where")
-    return MultiwayStatement(text, tuple(select_items(tree.expressions, tokens, text)), tuple(tables),
-                             tuple(_condition(join) for join in joins), None if where is None else where.this,
-                             hows, grouped, all_tables(tree))
-
-
-def _check_grouping(group: Any, tables: Sequence[TableName], hows: Sequence[How], source: StatementText) -> None:
-    """Raise `StatementError` unless GROUP BY names the tables whose tuples rows are made of before the last join."""
-    bases = [t.label for t, how in zip(tables[:-1], ("inner", *hows), strict=False) if how not in _CHOOSING]
-    others = [name for name, value in group.args.items() if value and name != "expressions"]
-    named = [one.name.lower() for one in group.expressions if isinstance(one, exp.Column) and not one.table]
-    if others or len(named) < len(group.expressions) or sorted(named) != sorted(label.lower() for label in bases):
-        raise source.at(f"a join of three streams and more gives a row for each combination of all but the last, so "
-                        f"write GROUP BY {', '.join(bases)}, and aggregates over {tables[-1].label}", _GROUP_BY)
-    if hows[-1] not in ("inner", "left"):
-        raise source.at(f"aggregates are over the partners of an inner join or a LEFT JOIN, not over those of a "
-                        f"{hows[-1].upper()} JOIN; change the last join", _GROUP_BY)
-
-
-def _condition(join: Any) -> exp.Expr | None:
-    """The condition behind ``join``, with that of MATCH_CONDITION."""
-    found = [tree for tree in (join.args.get("on"), join.args.get("match_condition")) if tree is not None]
-    return exp.And(this=found[0], expression=found[1]) if len(found) > 1 else found[0] if found else None
-
-
 class _Steps:
-    def __init__(self, statement: MultiwayStatement, schemas: Sequence[Schema], windows: Windows | None, numbers: bool):
+    def __init__(self, statement: Statement, schemas: Sequence[Schema], windows: Windows | None, numbers: bool):
         self._statement, self._windows, self._numbers = statement, windows, numbers
         self._tables = list(zip(statement.tables, schemas, strict=True))
-        # The reader finds columns in any number of tables; of the statement it reads the text alone.
-        two = (statement.tables[0], statement.tables[1])
-        self._reader = TreeReader(Statement(statement.text, (), two, None, None), self._tables, "the statement",
-                                  quoting=True)
+        self._reader = TreeReader(statement, self._tables, "the statement", quoting=True)
 
     def made(self) -> Iterator[MultiwayStep]:
         statement, tables = self._statement, self._statement.tables
         terms = self._placed()
         outputs = list(self.outputs())
         for at in range(1, len(tables)):
-            how, present = statement.hows[at - 1], self._present(at)
-            left = TableName(", ".join(t.label for t in present), ", ".join(t.label for t in present), 0)
+            how, present = statement.hows[at - 1], statement.present(at)
+            left = TableName(*2 * [", ".join(t.label for t in present)])
             later = [*(term for some in terms[at + 1:] for term in some), *(item.tree for item in outputs)]
             carried = None if at == len(tables) - 1 else self._carried(later, at)
             own = terms[at] if not how.startswith("asof") else [self._of_latest(term, at) for term in terms[at]]
@@ -295,13 +202,13 @@ class _Steps:
                 window, bounds, delay = self._bounds(self._windows, at, left, on)
                 on += bounds
             items = [replace(item, tree=self._rewritten(item.tree, at, left)) for item in outputs] if (
-                carried is None) else [SelectItem(self._column(named, at, left), ".".join(named), ".".join(named), 0, 0)
+                carried is None) else [SelectItem(self._column(named, at, left), ".".join(named), ".".join(named))
                                        for named in carried]
             numbered = [(t.label, NUMBER) for t in present] if self._numbers and at > 1 else []
-            items += [SelectItem(self._column(named, at, left), ".".join(named), "", 0, 0) for named in numbered]
-            of_two = Statement(statement.text, tuple(items), (left, tables[at]), conjunction(on), None, how,
-                               grouped=statement.grouped and carried is None)
-            yield MultiwayStep(of_two, at, present, self._present(at + 1), carried, window, delay)
+            items += [SelectItem(self._column(named, at, left), ".".join(named)) for named in numbered]
+            of_two = replace(statement, items=tuple(items), tables=(left, tables[at]), on=(conjunction(on),),
+                             where=None, hows=(how,), grouped=statement.grouped and carried is None)
+            yield MultiwayStep(of_two, at, present, statement.present(at + 1), carried, window, delay)
 
     def _placed(self) -> list[list[exp.Expr]]:
         """The terms of ON and WHERE, by the number of the table whose step tests them.
@@ -325,11 +232,6 @@ class _Steps:
             terms[at].append(term)
         return terms
 
-    def _present(self, at: int) -> tuple[TableName, ...]:
-        """The tables before number ``at`` whose tuples are parts of rows there."""
-        hows = ("inner", *self._statement.hows)
-        return tuple(t for t, how in zip(self._statement.tables[:at], hows, strict=False) if how not in _CHOOSING)
-
     def _check_there(self, column: exp.Column, n: int) -> None:
         """Raise `PredicateError` if the column is of a table that a semi or anti join before table ``n`` left out."""
         at = self._number(column)
@@ -338,7 +240,7 @@ class _Steps:
 
     def _check_present(self, tree: exp.Expr, at: int) -> None:
         """Raise `PredicateError` if ``tree`` is of table ``at``, and its semi or anti join leaves that out."""
-        if at and self._statement.hows[at - 1] in _CHOOSING:
+        if at and self._statement.hows[at - 1] in CHOOSING:
             raise PredicateError(f"{tree.sql()!r} is of a table behind {self._statement.hows[at - 1].upper()} JOIN, "
                                  f"which only chooses rows of the tables before it; name it in that join's ON alone")
 
@@ -366,7 +268,7 @@ class _Steps:
     def _times(self, at: int) -> list[tuple[TableName, str]]:
         """The tables of rows before step ``at``, and their time columns."""
         assert self._windows is not None
-        present = self._present(at)
+        present = self._statement.present(at)
         return [(t, time) for t, time in zip(self._statement.tables, self._windows.times, strict=True) if t in present]
 
     def terms(self) -> Iterator[tuple[int, exp.Expr]]:
@@ -420,7 +322,7 @@ class _Steps:
         used = {self._named(column) for tree in later for column in tree.find_all(exp.Column)}
         if self._windows is not None:
             used |= {(t.label, time) for t, time in self._times(at + 1)}
-        there = self._present(at + 1)
+        there = self._statement.present(at + 1)
         found = tuple((t.label, name) for t, schema in self._tables[:at + 1] for name in schema.names
                       if t in there and (t.label, name) in used)
         first, schema = self._tables[0]
@@ -428,41 +330,18 @@ class _Steps:
 
     def outputs(self) -> Iterator[SelectItem]:
         """The items of the result, each with its name: stars are written out."""
-        made = list[tuple[SelectItem, str | None, str]]()  # with the table of a column as it is, and the name
+        made = list[tuple[str, str | None, SelectItem]]()
         for item in self._statement.items:
-            tree = item.tree
-            for column in tree.find_all(exp.Column):
-                if not isinstance(column.this, exp.Star):
-                    self._check_there(column, len(self._tables))
-            star = tree if isinstance(tree, exp.Star) else tree.this if isinstance(tree, exp.Column) else None
-            if isinstance(star, exp.Star):
-                if item.alias is not None or any(star.args.values()):
-                    raise StatementText(self._statement.text, ()).error(
-                        "a star takes no other words in a SELECT over streams: write out the columns", item.start,
-                        item.end)
-                there = self._present(len(self._tables))
-                chosen = [(t, schema) for t, schema in self._tables if t in there] if isinstance(tree, exp.Star) else [
-                    self._reader.table(tree.args["table"].name)]
-                for t, _ in chosen:
-                    self._check_present(tree, self._statement.tables.index(t))
-                made += [(replace(item, tree=named_column(t.label, name)), t.label, name)
-                         for t, schema in chosen for name in schema.names]
-            elif isinstance(tree, exp.Column) and item.alias is None:
-                label, name = self._named(tree)
-                made.append((item, label, name))
-            else:
-                made.append((item, None, item.alias or item.text))
-        labels: dict[str, set[str | None]] = {}
-        for _, of, name in made:
-            labels.setdefault(name, set()).add(of)
-        seen = set[str]()
-        for item, of, name in made:
-            called = f"{name}_{of}" if len(labels[name]) > 1 and None not in labels[name] else name
-            if called in seen:
-                raise StatementText(self._statement.text, ()).error(
-                    f"result columns must have distinct names, but {called!r} would occur more than once; give one of "
-                    f"them another name with AS", item.start, item.end)
-            seen.add(called)
+            star = starred(self._statement, self._tables, item)
+            for column in item.tree.find_all(exp.Column) if star is None else ():
+                self._check_there(column, len(self._tables))
+            for t, schema in star or ():
+                self._check_present(item.tree, self._statement.tables.index(t))
+                made += [(name, t.label, replace(item, tree=named_column(t.label, name))) for name in schema.names]
+            if star is None:
+                label, name = self._named(item.tree) if isinstance(item.tree, exp.Column) else (None, item.text)
+                made.append((item.alias or name, None if item.alias else label, item))
+        for called, (*_, item) in zip(output_names(self._statement, made), made, strict=True):
             yield replace(item, alias=called)
 
     def _named(self, column: exp.Column) -> Named:
@@ -532,11 +411,6 @@ def _field(schema: Schema, name: str) -> pa.Field:
     return schema.arrow.field(name)
 
 
-def _not_yet(name: str) -> str:
-    return (f"{name} is not supported in a join of three tables and more; join two of them first, and their result "
-            f"with the next one")
-
-
 @dataclass(frozen=True)
 class MultiwaySelect:
     """A join of three streams or more, within RANGE windows, as steps of two, of which the last may be a LEFT JOIN;
@@ -549,13 +423,13 @@ class MultiwaySelect:
         steps: The steps, and the checked SELECT of each.
     """
 
-    statement: MultiwayStatement
+    statement: Statement
     schemas: tuple[pa.Schema, ...]
     windows: Windows
     steps: tuple[tuple[MultiwayStep, Select], ...]
 
     @classmethod
-    def make(cls, statement: MultiwayStatement, schemas: Sequence[pa.Schema], *, window: WindowSpec | None,
+    def make(cls, statement: Statement, schemas: Sequence[pa.Schema], *, window: WindowSpec | None,
              time: TimeSpec | None, order: str | Order,
              aggregates: Mapping[str, AggregateClass] | None = None) -> MultiwaySelect:
         """Check the whole statement; ``aggregates``: classes by name. Raises a `SplitJoinError` that names the wrong

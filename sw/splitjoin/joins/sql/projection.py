@@ -4,9 +4,9 @@ and OFFSET.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -14,23 +14,24 @@ import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
-from splitjoin.base.errors import InputError, PredicateError, SchemaError, StatementError
+from splitjoin.base.errors import InputError, SchemaError, StatementError
 from splitjoin.lang.aggregate import Aggregate, UserAggregates, is_aggregate
 from splitjoin.lang.aggregate_functions import FUNCTIONS
 from splitjoin.lang.eval.vector import column, evaluate_columns
 from splitjoin.lang.ir import Col, Expr, columns, sides
 from splitjoin.lang.kind import Kind
 from splitjoin.lang.layouts import take
-from splitjoin.lang.schema import Schema, suggest
+from splitjoin.lang.schema import Schema
 from splitjoin.lang.types import Opaque, OrderedText, column_type, plain
 from splitjoin.rows.aggregates import aggregate_types, may_have_values_without_partners, without_partners
 from splitjoin.rows.output import OutputColumn
 from splitjoin.rows.result_values import result_type, to_arrow
 
 from .reader import Tables, TreeReader, read_select_aggregate, read_value
-from .statement import SelectItem, Statement, StatementText
+from .statement import Ordering, SelectItem, Statement
 
-__all__ = ["ProjectedColumn", "Projection", "SortKey", "project", "refuse_ordering", "sort_keys", "sorted_rows"]
+__all__ = ["ProjectedColumn", "Projection", "SortKey", "output_names", "project", "refuse_ordering", "sorted_rows",
+           "starred"]
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
@@ -49,6 +50,15 @@ class ProjectedColumn:
 
 
 @dataclass(frozen=True)
+class SortKey:
+    """A term of ORDER BY: the number of its column among the outputs, and how it is sorted."""
+
+    column: int
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
 class Projection:
     """The SELECT list.
 
@@ -60,6 +70,7 @@ class Projection:
         padded: Of a LEFT JOIN, those of them that have a value for a tuple of R that meets nothing: SQL gives such a
             tuple one row, whose columns of S are NULL, while ``aggregates`` count no partner.
         partners: The name of the aggregate that counts the partners, if there are ``padded`` ones.
+        keys: The terms of ORDER BY, which may be columns behind those that are ``shown``.
     """
 
     gathered: tuple[OutputColumn, ...]
@@ -67,11 +78,18 @@ class Projection:
     aggregates: tuple[Aggregate, ...] = ()
     padded: tuple[Aggregate, ...] = ()
     partners: str | None = None
+    keys: tuple[SortKey, ...] = ()
+    hidden: int = 0
+
+    @property
+    def shown(self) -> tuple[ProjectedColumn, ...]:
+        """The columns of the result, without ``hidden`` ones that it is sorted by."""
+        return self.outputs[:len(self.outputs) - self.hidden]
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
-        return pa.schema([o.field for o in self.outputs])
+        return pa.schema([o.field for o in self.shown])
 
     def rows(self, gathered: Rows) -> Rows:
         """The result rows for gathered ones. Raises `InputError` when a value does not fit the type of its column."""
@@ -82,9 +100,8 @@ class Projection:
         values = {c: column(table.column(f"{c.side}.{c.name}")) for c in needed}
         made = [table.column(o.source) if o.expr is None else
                 to_arrow(evaluate_columns(o.expr, values, len(table)), o.field.type, o.text) for o in self.outputs]
-        result = pa.table(made, schema=self.schema)
+        result = pa.table(made, schema=pa.schema([o.field for o in self.outputs]))
         return cast(Rows, _batch(result) if isinstance(gathered, pa.RecordBatch) else result)
-
 
     def _padded(self, table: pa.Table) -> pa.Table:
         """``table`` with the values that SQL gives to tuples of R without partners."""
@@ -130,16 +147,27 @@ def project(statement: Statement, tables: Tables, known: UserAggregates) -> Proj
     """
     lacking = Kind(statement.how)
     tables = [(named, _nullable(schema) if lacking.may_lack(schema.side) else schema) for named, schema in tables]
-    made = list[_OutputDraft]()
-    for item in statement.items:
-        if statement.grouped and is_aggregate(item.tree, known):
-            n = sum(m.aggregate is not None for m in made)
-            aggregate = read_select_aggregate(statement, tables, item, f"aggregate {n}", known)
-            made.append(_OutputDraft(item.alias or item.text, None, item, None, None, aggregate))
-        else:
-            made += _outputs(statement, tables, item)
-    names = _names(statement, made)
-    outputs = [_output(m, name) for m, name in zip(made, names, strict=True)]
+    made = [draft for item in statement.items for draft in _drafts(statement, tables, item, known, "the SELECT list")]
+    names = output_names(statement, [(m.name, m.label, m.item) for m in made])
+    shown, keys = len(made), list[SortKey]()
+    for term in statement.ordering.terms:
+        at = _column(statement, made, names, term.this)
+        if at is None:
+            place = statement.source.span(term.this)
+            item = SelectItem(term.this, None, " ".join(statement.text[slice(*place)].split()), place)
+            made += _drafts(statement, tables, item, known, "ORDER BY")
+            at = len(made) - 1
+        keys.append(SortKey(at, bool(term.args.get("desc")), bool(term.args.get("nulls_first"))))
+    numbers = count()
+    made = [m if m.aggregate is None else replace(m, aggregate=replace(m.aggregate, name=f"aggregate {next(numbers)}"))
+            for m in made]
+    outputs = [_output(m, name) for m, name in zip(made, [*names, *(m.name for m in made[shown:])], strict=True)]
+    for key, term in zip(keys, statement.ordering.terms, strict=True):
+        type_ = outputs[key.column].field.type
+        if isinstance(column_type(type_), Opaque) and not pa.types.is_null(type_):
+            reader = TreeReader(statement, tables, "ORDER BY", quoting=True)
+            raise StatementError(f"{reader.quote(term.this)!r}: ORDER BY needs values with an order, but this is "
+                                 f"{type_}{reader.mark(term.this)}")
     aggregates = [m.aggregate for m in made if m.aggregate]
     padded = [a for a in aggregates if may_have_values_without_partners(a)] if statement.how == "left" else []
     partners = None
@@ -164,12 +192,13 @@ def project(statement: Statement, tables: Tables, known: UserAggregates) -> Proj
         for m in made:
             used = [m.column[0].side] if m.column is not None else [] if m.expr is None else sides(m.expr)
             if "s" in used:
-                raise _marked(statement).error(
+                raise statement.source.error(
                     f"{what} gives columns of {tables[0][0].label} only, not of {tables[1][0].label}; leave this out, "
-                    f"or write {'an aggregate of it' if statement.grouped else 'INNER JOIN'}", m.item.start, m.item.end)
+                    f"or write {'an aggregate of it' if statement.grouped else 'INNER JOIN'}", *m.item.place)
     if not needed:
         needed = {(schema.side, schema.names[0]): None for _, schema in tables[:1]}
-    return Projection(tuple(_gathered(tables, needed)), tuple(outputs), tuple(aggregates), tuple(padded), partners)
+    return Projection(tuple(_gathered(tables, needed)), tuple(outputs), tuple(aggregates), tuple(padded), partners,
+                      tuple(keys), len(made) - shown)
 
 
 def _nullable(schema: Schema) -> Schema:
@@ -190,53 +219,59 @@ def _arrow(schema: Schema) -> Any:
     return schema.arrow
 
 
-def _outputs(statement: Statement, tables: Tables, item: SelectItem) -> Iterable[_OutputDraft]:
-    tree = item.tree
+def starred(statement: Statement, tables: Tables, item: SelectItem) -> Tables | None:
+    """The ``tables`` whose columns ``item``, a star, stands for; None for other items."""
+    tree, source = item.tree, statement.source
     star = tree if isinstance(tree, exp.Star) else tree.this if isinstance(tree, exp.Column) else None
-    if isinstance(star, exp.Star):
-        unread = [name for name, value in star.args.items() if value]
-        if unread or item.alias is not None:
-            what = f"* {unread[0].strip('_').upper()}" if unread else "AS behind *"
-            raise _marked(statement).error(f"{what} is not supported in a SELECT over streams: write out the columns",
-                                           item.start, item.end)
-        chosen = tables[:1] if statement.how in ("semi", "anti") or statement.grouped else tables
-        if isinstance(tree, exp.Column):
-            reader = TreeReader(statement, tables, "the SELECT list")
-            try:
-                chosen = [reader.table(tree.args["table"].name)]
-            except Exception as error:
-                raise type(error)(f"{error}{reader.mark(tree)}") from None
-        for named, schema in chosen:
-            for name in schema.names:
-                yield _OutputDraft(name, named.label, item, (schema, name), None)
-        return
-    value = read_value(statement, tables, item)
+    if not isinstance(star, exp.Star):
+        return None
+    unread = [name for name, value in star.args.items() if value]
+    if unread or item.alias is not None:
+        what = f"* {unread[0].strip('_').upper()}" if unread else "AS behind *"
+        raise source.error(f"{what} is not supported in a SELECT over streams: write out the columns", *item.place)
+    if isinstance(tree, exp.Column):
+        reader = TreeReader(statement, tables, "the SELECT list")
+        try:
+            return [reader.table(tree.args["table"].name)]
+        except SchemaError as error:
+            raise SchemaError(f"{error}{reader.mark(tree)}") from None
+    there = statement.present(len(tables) - statement.grouped)
+    return [(named, schema) for named, schema in tables if named in there]
+
+
+def _drafts(statement: Statement, tables: Tables, item: SelectItem, known: UserAggregates,
+            clause: str) -> Iterable[_OutputDraft]:
+    """The outputs of ``item`` of ``clause``."""
+    if statement.grouped and is_aggregate(item.tree, known):
+        aggregate = read_select_aggregate(statement, tables, item, "", known)
+        return [_OutputDraft(item.alias or item.text, None, item, None, None, aggregate)]
+    if (star := starred(statement, tables, item)) is not None:
+        return [_OutputDraft(name, named.label, item, (schema, name), None) for named, schema in star
+                for name in schema.names]
+    value = read_value(statement, tables, item, clause)
     if isinstance(value, tuple):
         schema, found = value
         label = next(t.label for t, s in tables if s is schema) if item.alias is None else None
-        yield _OutputDraft(found.name if item.alias is None else item.alias, label, item, (schema, found.name), None)
-        return
+        return [_OutputDraft(found.name if item.alias is None else item.alias, label, item, (schema, found.name), None)]
     if isinstance(value, Col):  # in parentheses
         schema = next(s for _, s in tables if s.side == value.side)
-        yield _OutputDraft(item.alias or item.text, None, item, (schema, value.name), None)
-        return
-    yield _OutputDraft(item.alias or item.text, None, item, None, value)
+        return [_OutputDraft(item.alias or item.text, None, item, (schema, value.name), None)]
+    return [_OutputDraft(item.alias or item.text, None, item, None, value)]
 
 
-def _names(statement: Statement, made: Sequence[_OutputDraft]) -> list[str]:
-    """The names of the result columns: of columns of both tables with one name, with the table's name appended."""
+def output_names(statement: Statement, made: Sequence[tuple[str, str | None, SelectItem]]) -> list[str]:
+    """The names of the result columns, from their own and the table of those that are columns as they are: columns of
+    several tables with one name have the table's name appended. Raises `StatementError` for a name that comes twice.
+    """
     labels: dict[str, set[str | None]] = {}
-    for m in made:
-        labels.setdefault(m.name, set()).add(m.label)
-    names = [f"{m.name}_{m.label}" if len(labels[m.name]) > 1 and None not in labels[m.name] else m.name for m in made]
-    counted = Counter(names)
-    seen: set[str] = set()
-    for m, name in zip(made, names, strict=True):
-        if counted[name] > 1 and name in seen:
-            raise _marked(statement).error(f"result columns must have distinct names, but {name!r} would occur more "
-                                           f"than once; give one of them another name with AS", m.item.start,
-                                           m.item.end)
-        seen.add(name)
+    for name, label, _ in made:
+        labels.setdefault(name, set()).add(label)
+    names = list[str]()
+    for name, label, item in made:
+        names.append(f"{name}_{label}" if len(labels[name]) > 1 and None not in labels[name] else name)
+        if names[-1] in names[:-1]:
+            raise statement.source.error(f"result columns must have distinct names, but {names[-1]!r} would occur more "
+                                         f"than once; give one of them another name with AS", *item.place)
     return names
 
 
@@ -251,81 +286,41 @@ def _output(m: _OutputDraft, name: str) -> ProjectedColumn:
     return ProjectedColumn(pa.field(name, result_type(m.expr, m.item.text)), m.item.text, expr=m.expr)
 
 
-def _marked(statement: Statement) -> StatementText:
-    return StatementText(statement.text, ())
-
-
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class SortKey:
-    """A term of ORDER BY: the number of the result column, and how it is sorted."""
-
-    column: int
-    descending: bool
-    nulls_first: bool
 
 
 def refuse_ordering(statement: Statement, instead: str) -> None:
     """Raise `StatementError` if ``statement`` has ORDER BY, LIMIT or OFFSET, with what to do ``instead``."""
-    if statement.ordering.is_empty:
-        return
-    word, start, end = statement.ordering.words[0]
-    raise StatementText(statement.text, ()).error(f"{word.upper()} needs all rows of the result, which only joins of "
-                                                  f"tables have; {instead}", start, end)
+    if (word := statement.ordering.word) is not None:
+        raise statement.source.error(f"{word.text.upper()} needs all rows of the result, which only joins of tables "
+                                     f"have; {instead}", word.start, word.end + 1)
 
 
-def sort_keys(statement: Statement, tables: Tables, projection: Projection) -> list[SortKey]:
-    """The terms of ORDER BY as columns of the result. Raises `StatementError` for a term that is none of them, and for
-    a column whose type has no order.
-    """
-    keys = []
-    for term in statement.ordering.terms:
-        reader = TreeReader(statement, tables, "ORDER BY", quoting=True)
-        at = _column(statement, projection, reader, term.this)
-        type_ = projection.outputs[at].field.type
-        if isinstance(column_type(type_), Opaque) and not pa.types.is_null(type_):
-            raise StatementError(f"{reader.quote(term.this)!r}: ORDER BY needs values with an order, but this is "
-                                 f"{type_}{reader.mark(term.this)}")
-        keys.append(SortKey(at, bool(term.args.get("desc")), bool(term.args.get("nulls_first"))))
-    return keys
-
-
-def _column(statement: Statement, projection: Projection, reader: TreeReader, tree: exp.Expr) -> int:
-    """The number of the result column that a term of ORDER BY means: by its place, name, column or text."""
-    names = [o.field.name for o in projection.outputs]
+def _column(statement: Statement, made: Sequence[_OutputDraft], names: Sequence[str], tree: exp.Expr) -> int | None:
+    """The number of the result column that a term of ORDER BY means, by its place, name or text; None for others."""
     if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdigit() and (
             1 <= int(tree.name) <= len(names)):
         return int(tree.name) - 1
-    if isinstance(tree, exp.Column) and tree.args.get("table") is None:
+    if isinstance(tree, exp.Column) and not tree.table:
         same = [n for n, name in enumerate(names) if name == tree.name] or [
             n for n, name in enumerate(names) if name.lower() == tree.name.lower()]
         if len(same) == 1:
             return same[0]
-    if isinstance(tree, exp.Column):
-        try:
-            schema, found = reader.find(tree)
-            same = [n for n, o in enumerate(projection.outputs) if o.source == f"{schema.side}.{found.name}"]
-        except (PredicateError, SchemaError):
-            same = []
-    else:
-        texts = {i.text for i in statement.items if i.tree == tree}
-        same = [n for n, o in enumerate(projection.outputs) if o.text in texts]
-    if same:
-        return same[0]
-    raise StatementError(f"{reader.quote(tree)!r}: ORDER BY takes columns of the result, by name, by place or by the "
-                         f"text of the SELECT list{suggest(tree.name, names)}; they are {', '.join(names)}"
-                         f"{reader.mark(tree)}")
+    elif (at := next((n for n, m in enumerate(made) if m.item.tree == tree), None)) is not None:
+        return at
+    elif isinstance(tree, exp.Literal) or {c.name.lower() for c in tree.find_all(exp.Column) if not c.table} & {
+            m.item.alias.lower() for m in made if m.item.alias is not None}:
+        raise statement.source.on(f"ORDER BY takes columns of the result by their numbers or names, which are "
+                                  f"{', '.join(names)}, or values of the tables' columns", tree)
+    return None
 
 
-def sorted_rows(table: pa.Table, keys: Sequence[SortKey], statement: Statement) -> Ints:
+def sorted_rows(table: pa.Table, keys: Sequence[SortKey], ending: Ordering) -> Ints:
     """The numbers of the rows of ``table`` that ORDER BY, OFFSET and LIMIT leave, in their order.
 
     Rows that are equal in all keys keep the order in which the join gives them. NaN is the greatest float, NULL comes
     last unless NULLS FIRST says otherwise, as in DuckDB.
     """
-    ending = statement.ordering
     order = np.arange(len(table))
     if keys:
         by: list[Any] = []

@@ -16,10 +16,9 @@ from splitjoin.lang.schema import Schema
 
 from .database import aggregate_names, ask, connection, finished
 from .join_order import JoinOrder, join_order
-from .multiway import MultiwayStatement, parse_multiway
 from .outputs import NotDuckDBs, Outputs, merged_names
 from .partial_aggregates import PARTIAL, partial_aggregates
-from .statement import SelectItem, StatementText, all_tables
+from .statement import SelectItem, Statement, all_tables, check_steps, statement_of
 from .subqueries import (
     Database,
     SubqueryJoin,
@@ -37,6 +36,7 @@ from .trees import (
     FromItem,
     FromJoin,
     FromTree,
+    StatementText,
     check_meaning,
     conjunction,
     conjuncts,
@@ -54,7 +54,7 @@ from .trees import (
 __all__ = ["Answer", "RunSeveral", "Surroundings"]
 
 #: Runs a statement that is a join alone, over three tables and more.
-RunSeveral = Callable[[MultiwayStatement, Sequence[pa.Table], JoinOrder], pa.Table]
+RunSeveral = Callable[[Statement, Sequence[pa.Table], JoinOrder], pa.Table]
 #: The error for a statement with several joins where one is meant.
 ONE_JOIN = ("window, time and sort are those of one join, but the statement has several; run them one by one, or leave "
             "them out")
@@ -587,7 +587,7 @@ class _Joins:
         self._of.said(rest)
         return ask(self._db, sql_text(rest), {**tables, **views})
 
-    def _better_order(self) -> tuple[MultiwayStatement, JoinOrder] | None:
+    def _better_order(self) -> tuple[Statement, JoinOrder] | None:
         """The inner joins and their order, if another one than that of FROM promises to be much cheaper."""
         if any(item.name is None for tree in self._trees for item in tree.items()) or any(
                 join.how == "positional" or join.nearest for tree in self._trees for join in tree.joins):
@@ -598,14 +598,16 @@ class _Joins:
             return (statement, order) if order.told else None
         return None
 
-    def _inner(self) -> MultiwayStatement:
+    def _inner(self) -> Statement:
         """FROM and WHERE as a join of three tables and more. Raises `StatementError` if it is none of inner joins."""
         alone = exp.Select(expressions=[exp.Star()], **{
             part: self._written.args[part].copy() if part != "joins" else [join.copy() for join in self._written.args[
                 part]] for part in ("from_", "joins", "where") if self._written.args.get(part)})
-        return parse_multiway(sql_text(alone))
+        statement = statement_of(alone, self._of.source)
+        check_steps(statement, "inner")
+        return statement
 
-    def _order(self, statement: MultiwayStatement) -> JoinOrder:
+    def _order(self, statement: Statement) -> JoinOrder:
         tables = list(self._known().values())
         return join_order(statement, [Schema.from_table("r", t) for t in tables], tables)
 
@@ -613,12 +615,12 @@ class _Joins:
         """The tables of FROM so far, by their labels."""
         return {label: table for rows in self._tables.values() for label, table in rows.parts.items()}
 
-    def _several(self, statement: MultiwayStatement, order: JoinOrder) -> pa.Table:
+    def _several(self, statement: Statement, order: JoinOrder) -> pa.Table:
         """The statement's rows: the joins of FROM run in steps, in this ``order``, and DuckDB computes the rest."""
         self._of.joins += len(self._tables) - 1
         rest, items = self._rest([]), list[SelectItem]()
         for n, (t, table) in enumerate(zip(statement.tables, self._known().values(), strict=True)):
-            items += [SelectItem(named_column(t.label, name), f"{n}.{name}", name, 0, 0)
+            items += [SelectItem(named_column(t.label, name), f"{n}.{name}", name)
                       for name in said_columns(rest, table.column_names) or table.column_names[:1]]
         rows = self._of.several(replace(statement, items=tuple(items)), list(self._known().values()), order)
         parts = {}

@@ -136,8 +136,8 @@ def read_condition(statement: Statement, tables: Tables, tree: exp.Expr, clause:
     return _read(statement, tables, clause, names, read)
 
 
-def read_value(statement: Statement, tables: Tables, item: SelectItem) -> Expr | tuple[Schema, Column]:
-    """The value of an item of the SELECT list: a column as it is, of any type, or an expression."""
+def read_value(statement: Statement, tables: Tables, item: SelectItem, clause: str) -> Expr | tuple[Schema, Column]:
+    """The value of an item of ``clause``: a column as it is, of any type, or an expression."""
     def read(reader: TreeReader) -> Expr | tuple[Schema, Column]:
         if isinstance(item.tree, exp.Column):
             try:
@@ -146,7 +146,7 @@ def read_value(statement: Statement, tables: Tables, item: SelectItem) -> Expr |
                 raise type(error)(f"{error}{reader.mark(item.tree)}" if reader.quoting else str(error)) from None
         return without_order(reader.value(item.tree))
 
-    return _read(statement, tables, "the SELECT list", (), read)
+    return _read(statement, tables, clause, (), read)
 
 
 def read_select_aggregate(statement: Statement, tables: Tables, item: SelectItem, name: str,

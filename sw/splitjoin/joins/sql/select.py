@@ -32,7 +32,7 @@ from splitjoin.plan.keys import ExactKey, FloatKey, PrefixKey, TextKey, WideKey
 from splitjoin.plan.passes.pipeline import make_plan
 from splitjoin.plan.plan import Plan, Test, is_equality, leading_tests, tests_nothing
 
-from .projection import Projection, SortKey, project, sort_keys
+from .projection import Projection, project
 from .reader import as_of, read_condition
 from .statement import Statement, TableName
 
@@ -172,7 +172,6 @@ class Select:
         query: The join that a device runs.
         projection: The result columns, computed from the pairs that the device finds.
         on, where: The conditions of these clauses; None where the statement has none.
-        sort_keys: The terms of ORDER BY; results of tables are sorted by them, streams have no such end.
     """
 
     statement: Statement
@@ -180,7 +179,6 @@ class Select:
     projection: Projection
     on: Expr | None
     where: Expr | None
-    sort_keys: Sequence[SortKey] = ()
 
     @classmethod
     def make(cls, statement: Statement, r: Schema, s: Schema, *, window: WindowSpec | None,
@@ -194,7 +192,7 @@ class Select:
         tables = tuple(zip(statement.tables, (r, s), strict=True))
         listed = tables if given is None else tuple(zip(statement.tables, given, strict=True))
         on, where = (None if tree is None else read_condition(statement, tables, tree, clause)
-                     for tree, clause in ((statement.on, "ON"), (statement.where, "WHERE")))
+                     for tree, clause in ((statement.on[0], "ON"), (statement.where, "WHERE")))
         kind: dict[str, Any] = {"how": statement.how}
         times = None if time is None else _by_stream(time, statement.tables, "time")
         if statement.nearest is not None:
@@ -212,7 +210,7 @@ class Select:
                            window=_by_stream(window, statement.tables, "window"), whole=whole, **kind)
         if projection.aggregates:
             query = query.aggregated(projection.aggregates)
-        return cls(statement, query, projection, on, where, sort_keys(statement, listed, projection))
+        return cls(statement, query, projection, on, where)
 
     @cached_property
     def placement(self) -> Placement:
@@ -288,7 +286,7 @@ class Select:
                 f"{o.source}, as it is") if o.expr is None else f"{text(o.expr)}, computed for every pair"
             yield f"post-projection  {o.field.name}: {o.field.type} = {made}"
         ending = self.statement.ordering
-        for key in self.sort_keys:
+        for key in self.projection.keys:
             yield (f"order by         {self.projection.outputs[key.column].field.name}, "
                    f"{'descending' if key.descending else 'ascending'}, NULL "
                    f"{'first' if key.nulls_first else 'last'}; on the result")
@@ -309,7 +307,7 @@ class Select:
             yield label + "none"
 
 
-def _by_stream(spec: Any, tables: tuple[TableName, TableName], what: str) -> Any:
+def _by_stream(spec: Any, tables: Sequence[TableName], what: str) -> Any:
     """``spec``, a mapping by the names of tables made one by ``"r"`` and ``"s"``; others as they are."""
     if not isinstance(spec, Mapping):
         return spec

@@ -26,7 +26,7 @@ from .database import ask, asked_term, check_constant, row_of_nulls
 from .reader import TreeReader
 from .statement import SelectItem, Statement, TableName
 from .terms import OneTableTerms
-from .trees import FromItem, FromJoin, conjunction, quoted, sql_text
+from .trees import FromItem, FromJoin, StatementText, conjunction, quoted, sql_text
 
 __all__ = ["OF_ROW", "Ints", "JoinedTables", "RunJoin", "TableJoin", "lateral_columns", "lateral_rows",
            "nearest_pairs"]
@@ -102,12 +102,12 @@ class TableJoin(OneTableTerms):
 
     def __init__(self, db: Any, left: JoinedTables, right: JoinedTables, join: FromJoin,
                  scope: Mapping[str, pa.Table]):
-        names = (TableName(left.label, left.label, 0), TableName(right.label, right.label, 0))
-        super().__init__(db, Statement("", (), names, None, None), {"r": left.flat(), "s": right.flat()})
+        names = (TableName(left.label, left.label), TableName(right.label, right.label))
+        super().__init__(db, Statement(StatementText(""), (), names), {"r": left.flat(), "s": right.flat()})
         self._both: dict[Side, JoinedTables] = {"r": left, "s": right}
         self._join, self._scope = join, scope
         self._on, self._rest = list[exp.Expr](), list[exp.Expr]()
-        self._parts = [(TableName(label, label, 0), Schema.from_table(side, table)) for side in SIDES
+        self._parts = [(TableName(label, label), Schema.from_table(side, table)) for side in SIDES
                        for label, table in self._both[side].parts.items()]
 
     @property
@@ -210,8 +210,8 @@ class TableJoin(OneTableTerms):
         direct = how in get_args(How) and not self._rest
         base: Any = how if direct else "asof" if how.startswith("asof") else "inner"
         sides: tuple[Side, ...] = ("r",) if base in ("semi", "anti") else SIDES
-        items = tuple(SelectItem(self.column(side, _ROW), side, side, 0, 0) for side in sides)
-        statement = replace(self._statement, items=items, on=conjunction(self._on), how=base, match=match)
+        items = tuple(SelectItem(self.column(side, _ROW), side, side) for side in sides)
+        statement = replace(self._statement, items=items, on=(conjunction(self._on),), hows=(base,), match=match)
         try:
             rows = run(statement, self.tables)
         except StatementError as error:
@@ -237,9 +237,9 @@ class TableJoin(OneTableTerms):
             if len(types) < len(SIDES) or not (all(map(pa.types.is_date32, types)) or all(
                     pa.types.is_integer(t) and t != pa.uint64() for t in types)):
                 return None
-            items = tuple(SelectItem(self.column(side, _ROW), side, side, 0, 0) for side in SIDES)
+            items = tuple(SelectItem(self.column(side, _ROW), side, side) for side in SIDES)
             nearest = (int(by.args["count"].name), found["r"], found["s"])
-            rows = run(replace(self._statement, items=items, how="asof", nearest=nearest), self.tables)
+            rows = run(replace(self._statement, items=items, hows=("asof",), nearest=nearest), self.tables)
             return rows.column("r").to_numpy(), rows.column("s").to_numpy()
         return None
 
@@ -259,14 +259,14 @@ class TableJoin(OneTableTerms):
         """The numbers ``n`` of the rows of R that bring rows of the join, and of each the values of the aggregates
         ``trees`` over these, in columns v0, v1, … An argument that is no column is one that DuckDB computes.
         """
-        items = [SelectItem(self.column("r", _ROW), "n", "n", 0, 0)]
+        items = [SelectItem(self.column("r", _ROW), "n", "n")]
         for n, tree in enumerate(trees):
             made = self.resolved(tree)
             if isinstance(made, exp.AggFunc) and isinstance(made.this, exp.Expr) and not isinstance(
                     made.this, (exp.Star, exp.Column, exp.Distinct)):
                 made.set("this", self.computed_column(made.this, "s"))
-            items.append(SelectItem(made, f"v{n}", f"v{n}", 0, 0))
-        return run(replace(self._statement, items=tuple(items), on=conjunction(self._on), how=cast(How, self._join.how),
+            items.append(SelectItem(made, f"v{n}", f"v{n}"))
+        return run(replace(self._statement, items=tuple(items), on=(conjunction(self._on),), hows=(cast(How, self._join.how),),
                            grouped=True), self.tables)
 
     def _as_written(self, message: str) -> str:

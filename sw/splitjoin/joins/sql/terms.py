@@ -16,14 +16,13 @@ from sqlglot import exp
 from splitjoin.base.errors import PredicateError, SchemaError, SplitJoinError, ToolError
 from splitjoin.lang.query import ComputedColumn
 from splitjoin.lang.schema import SIDES, Column, Schema, Side
-from splitjoin.lang.sql.parser import parse_tree
 from splitjoin.lang.types import column_type
 
 from .database import asked_term, check_constant, connection, row_of_nulls
 from .reader import Tables, TreeReader, read_condition
 from .select import Select
 from .statement import Statement, TableName
-from .trees import conjunction, conjuncts, from_trees, named_column, quoted, sql_text, statement_tree
+from .trees import conjunction, conjuncts, named_column, quoted, sql_text
 
 __all__ = ["OneTableTerms", "computed_columns", "extended", "make_select"]
 
@@ -77,12 +76,8 @@ class OneTableTerms:
         return self._in_language(self._hosted(tree), clause)
 
     def _in_language(self, tree: exp.Expr, clause: str) -> exp.Expr:
-        text = sql_text(tree)
-        made = parse_tree(text)
-        read_condition(replace(self._statement, text=text), self._schemas(), made, clause)
-        for node in made.walk():
-            node.meta.clear()  # places, which are those of this text
-        return made
+        read_condition(self._statement, self._schemas(), tree, clause)
+        return tree
 
     def resolved(self, tree: Any) -> Any:
         """``tree``, as the user has it, over the columns of `tables`: ``r.st.a`` is the field a of the column r.st."""
@@ -145,7 +140,7 @@ class OneTableTerms:
 
     def _is_ours(self, tree: Any) -> bool:
         with contextlib.suppress(PredicateError, SchemaError, RecursionError):
-            TreeReader(self._statement, self._schemas(), "ON").expr(parse_tree(sql_text(tree)))
+            TreeReader(self._statement, self._schemas(), "ON").expr(tree)
             return True
         return False
 
@@ -183,10 +178,7 @@ def make_select(statement: Statement, r: Schema, s: Schema, **parts: Any) -> Sel
 
 
 def _computed(statement: Statement, r: Schema, s: Schema, refused: PredicateError, **parts: Any) -> Select:
-    select, source = statement_tree(statement.text)
-    where = select.args.get("where")
-    texts = {"ON": [term for tree in from_trees(select, source) for join in tree.joins for term in join.on],
-             "WHERE": list(conjuncts(where and where.this))}
+    texts = {"ON": list(conjuncts(statement.on[0])), "WHERE": list(conjuncts(statement.where))}
     schemas: dict[Side, Schema] = {"r": r, "s": s}
     with connection() as db:
         terms = _Terms(db, statement, {side: row_of_nulls(_arrow(schemas[side])) for side in SIDES})
@@ -198,7 +190,7 @@ def _computed(statement: Statement, r: Schema, s: Schema, refused: PredicateErro
     labels = dict(zip(SIDES, (t.label for t in statement.tables), strict=True))
     for column in (c for tree in every for c in tree.find_all(exp.Column)):
         column.set("table", exp.to_identifier(labels["r" if column.table == "r" else "s"], quoted=True))
-    made = replace(statement, on=conjunction(trees["ON"]), where=conjunction(trees["WHERE"]))
+    made = replace(statement, on=(conjunction(trees["ON"]),), where=conjunction(trees["WHERE"]))
     select = Select.make(made, extended(r, computed), extended(s, computed), given=(r, s), **parts)
     return replace(select, query=replace(select.query, computed=tuple(computed)))
 
@@ -207,7 +199,7 @@ class _Terms(OneTableTerms):
     """The terms of ``statement``, in which its tables are called r and s, as the texts of computed columns have it."""
 
     def __init__(self, db: Any, statement: Statement, tables: dict[Side, pa.Table]):
-        two = (TableName("r", "r", 0), TableName("s", "s", 0))
+        two = (TableName("r", "r"), TableName("s", "s"))
         super().__init__(db, replace(statement, tables=two), tables)
         self._reader = TreeReader(statement, [(t, Schema.from_table(side, tables[side])) for side, t in zip(
             SIDES, statement.tables, strict=True)], "the statement")

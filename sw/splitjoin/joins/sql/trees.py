@@ -1,5 +1,5 @@
 """Statements as trees of sqlglot in DuckDB's words: FROM as tables and joins, the names that a tree says, and the table
-of each column, by sqlglot's `qualify`.
+of each column, by sqlglot's `qualify`. Errors mark the place of a part in the text.
 """
 
 from __future__ import annotations
@@ -21,24 +21,47 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from splitjoin.base.errors import PredicateError, StatementError, first_line
 from splitjoin.lang.ir import too_deep
-from splitjoin.lang.sql.source import ItemWords, unreadable, untokenizable
+from splitjoin.lang.locations import marked
+from splitjoin.lang.sql.source import WholeIntervals, language_functions, unreadable, untokenizable, with_names
 
-from .statement import StatementText, outer_tokens, written
-
-__all__ = ["FromItem", "FromJoin", "FromTree", "check_meaning", "condition_tree", "conjunction", "conjuncts",
-           "from_trees", "has_star", "item_text", "may_join", "named_column", "names_in", "one_line", "qualified",
+__all__ = ["FromItem", "FromJoin", "FromTree", "StatementText", "check_meaning", "condition_tree", "conjunction",
+           "conjuncts", "from_trees", "has_star", "may_join", "named_column", "names_in", "one_line", "qualified",
            "quoted", "said_columns", "sql_text", "statement_tree"]
 
+#: Words by which a query may begin.
+_BEGINS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN}
+_PAIRS = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType.R_BRACKET,
+          TokenType.L_BRACE: TokenType.R_BRACE}
 
-class _StatementTokenizer(DuckDB.Tokenizer):
+
+class _Tokenizer(DuckDB.Tokenizer):
     IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
-    # DIV is the language's; DuckDB has // alone.
-    KEYWORDS: ClassVar[dict[str, Any]] = {"MATCH_CONDITION": TokenType.MATCH_CONDITION, **{
-        word: kind for word, kind in DuckDB.Tokenizer.KEYWORDS.items() if word != "DIV"}}
+    HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'")]
+    KEYWORDS: ClassVar[dict[str, Any]] = {
+        **DuckDB.Tokenizer.KEYWORDS, "MATCH_CONDITION": TokenType.MATCH_CONDITION, "TIMESTAMP": TokenType.TIMESTAMP,
+        "VARCHAR": TokenType.VARCHAR}
 
 
-class _StatementParser(ItemWords, DuckDBParser):
-    EXPONENT: ClassVar[dict[Any, Any]] = {**DuckDBParser.EXPONENT, TokenType.CARET: lambda **parts: _caret(**parts)}
+class _Parser(WholeIntervals, DuckDBParser):
+    # Where sqlglot's own parser knows no node for an aggregate of the language, it is read by its name.
+    FUNCTIONS: ClassVar[dict[str, Any]] = {"LIST": Parser.FUNCTIONS["LIST"], **language_functions({
+        name: node for name, node in DuckDBParser.FUNCTIONS.items() if name not in (
+            "BIT_AND", "BIT_OR", "BIT_XOR", "LIST", "XOR")})}
+    # Functions of these names have no places in the text by DuckDB's parsers of their own.
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: parse for name, parse in DuckDBParser.FUNCTION_PARSERS.items() if name not in ("MAX", "MIN") and (
+            "QUANTILE" not in name)}
+    BITWISE = Parser.BITWISE
+    EXPONENT: ClassVar[dict[Any, Any]] = {
+        word: node for word, node in DuckDBParser.EXPONENT.items() if word != TokenType.CARET}
+    TYPE_CONVERTERS = Parser.TYPE_CONVERTERS
+
+    def _parse_expression(self) -> exp.Expr | None:
+        begin = self._index
+        made: exp.Expr | None = super()._parse_expression()
+        if made is not None:  # the numbers of its first token and of the one behind its last
+            made.meta["item"] = (begin, self._index)
+        return made
 
     def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
         begin = self._index
@@ -62,29 +85,131 @@ class _StatementParser(ItemWords, DuckDBParser):
 
 
 class _Dialect(DuckDB):
-    """DuckDB's words, with Spark's `name` and Snowflake's MATCH_CONDITION."""
+    """DuckDB's words, with Spark's `name` and Snowflake's MATCH_CONDITION, where trees of what the language has are as
+    `Sql` makes them: ^ is XOR.
+    """
 
-    Tokenizer = _StatementTokenizer
-    Parser = _StatementParser
-
-
-class _ConditionParser(_StatementParser):
-    BITWISE = Parser.BITWISE
-    EXPONENT: ClassVar[dict[Any, Any]] = {
-        word: node for word, node in DuckDBParser.EXPONENT.items() if word != TokenType.CARET}
+    Tokenizer = _Tokenizer
+    Parser = _Parser
 
 
-class _ConditionDialect(_Dialect):
-    """The words of a condition alone, where ^ is XOR, as in the language."""
+class StatementText:
+    """The ``text`` of a statement, with ``outer``, its tokens outside parentheses: makes errors that mark a part."""
 
-    Parser = _ConditionParser
+    def __init__(self, text: str, outer: Sequence[Token] = ()):
+        self.text, self.outer = text, outer
+
+    def error(self, said: str, start: int | None = None, end: int | None = None) -> StatementError:
+        """An error ``said``, with the line of the text in which ``start`` lies and a mark under it."""
+        if start is None:
+            return StatementError(said)
+        begin = self.text.rfind("\n", 0, start) + 1
+        line = self.text[begin:].split("\n", 1)[0]
+        stop = start + 1 if end is None else end
+        return StatementError(f"{said}\n{marked(line, start - begin, min(stop - begin, len(line)))}")
+
+    def first(self, kinds: Collection[TokenType]) -> Token | None:
+        """The first word of these ``kinds`` outside parentheses."""
+        return next((t for t in self.outer if t.token_type in kinds), None)
+
+    def at(self, said: str, kinds: Collection[TokenType]) -> StatementError:
+        """An error ``said`` at the first of the words of these ``kinds`` outside parentheses."""
+        found = self.first(kinds)
+        return self.error(said) if found is None else self.error(said, found.start, found.end + 1)
+
+    def on(self, said: str, tree: exp.Expr) -> StatementError:
+        """An error ``said`` at ``tree``."""
+        place = self.span(tree)
+        return self.error(said, *place) if place[1] else self.error(said)
+
+    def span(self, tree: exp.Expr) -> tuple[int, int]:
+        """The place of ``tree`` in the text, about, by the places of its parts; (0, 0) if it has none."""
+        spans = [n.meta for n in tree.walk() if "start" in n.meta]
+        return min((m["start"] for m in spans), default=0), max((m["end"] + 1 for m in spans), default=0)
+
+    def around(self, said: str, tree: exp.Expr) -> StatementError:
+        """An error ``said`` at the parentheses that hold ``tree``, a table."""
+        begins = min((n.meta["start"] for n in tree.walk() if "start" in n.meta), default=0)
+        opened = [t.start for t in self.outer if t.token_type == TokenType.L_PAREN and t.start <= begins]
+        closed = [t.end + 1 for t in self.outer if t.token_type == TokenType.R_PAREN and t.start >= begins]
+        return self.error(said, opened[-1], closed[0]) if opened and closed else self.on(said, tree)
+
+    def check_begin(self, words: Collection[TokenType]) -> None:
+        """Raise `StatementError` unless the text is one statement and begins with one of these ``words``."""
+        if not self.outer or self.outer[0].token_type not in words:
+            word = self.outer[0] if self.outer else None
+            raise self.error("a statement must begin with SELECT, such as 'SELECT * FROM r JOIN s ON r.x = s.a'",
+                             0 if word is None else word.start, None if word is None else word.end + 1)
+        if self.first((TokenType.SEMICOLON,)):
+            raise self.at("one statement is needed, not several; leave out all behind the ';'", (TokenType.SEMICOLON,))
 
 
-def _caret(**parts: Any) -> exp.Pow:
-    """A power that is written with ^."""
-    made = exp.Pow(**parts)
-    made.meta["caret"] = True
-    return made
+def statement_tree(text: str) -> tuple[Any, StatementText]:
+    """The tree of the statement ``text``, each item of a SELECT list with its own text at ``text`` and its ``place`` in
+    its meta data, and the text for errors. Raises `StatementError` for what is no statement.
+    """
+    try:
+        tokens = with_names(_Dialect().tokenize(text))
+    except TokenError as error:
+        raise StatementError(untokenizable(text, error, "statement")) from None
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    tokens = [t for t, after in zip(tokens, [*tokens[1:], None], strict=False) if after is None or (
+        t.text.upper(), after.text.upper()) != ("EXACT", "NEAREST")]  # what NEAREST means without APPROX
+    outer, unpaired = _outer_tokens(tokens)
+    source = StatementText(text, outer)
+    if unpaired is not None:
+        raise source.error(f"{unpaired.text!r} has no counterpart", unpaired.start, unpaired.end + 1)
+    if not tokens:
+        raise StatementError("the statement is empty; write for example 'SELECT * FROM r JOIN s ON r.x = s.a'")
+    source.check_begin(_BEGINS)
+    try:
+        tree = _Dialect().parser().parse(tokens, text)[0]
+    except ParseError as error:
+        raise StatementError(unreadable(text, error, "statement")) from None
+    except RecursionError:
+        raise too_deep() from None
+    for item in (of for select in tree.find_all(exp.Select) for of in select.expressions if "item" in of.meta):
+        begin, end = item.meta["item"]
+        item.meta["place"] = tokens[begin].start, tokens[end - 1].end + 1
+        if isinstance(item, exp.Alias):
+            end -= 2 if end > 1 and tokens[end - 2].token_type == TokenType.ALIAS else 1
+        words = tokens[begin:end]  # without AS and the name behind it, comments and line breaks
+        gaps = ["" if a.end + 1 == b.start else " " for a, b in pairwise(words)]
+        item.meta["text"] = "".join(text[w.start:w.end + 1] + gap for w, gap in zip(words, [*gaps, ""], strict=True))
+    return tree, source
+
+
+def _outer_tokens(tokens: Sequence[Token]) -> tuple[list[Token], Token | None]:
+    """The tokens outside all parentheses, and the first parenthesis that has no counterpart."""
+    opened, found = list[Token](), list[Token]()
+    for token in tokens:
+        if token.token_type in _PAIRS.values() and (
+                not opened or _PAIRS[opened.pop().token_type] != token.token_type):
+            return found, token
+        if not opened:
+            found.append(token)
+        if token.token_type in _PAIRS:
+            opened.append(token)
+    return found, opened[0] if opened else None
+
+
+def condition_tree(text: str) -> exp.Expr:
+    """The tree of the condition ``text``. Raises `PredicateError` for what cannot be read."""
+    try:
+        return sqlglot.parse_one(text, dialect=_Dialect, into=exp.Condition)
+    except SqlglotError as error:
+        raise PredicateError(first_line(error)) from None
+
+
+def check_meaning(tree: exp.Expr, source: StatementText) -> None:
+    """Raise `StatementError` for what DuckDB means otherwise than the language, and for recursion."""
+    if any(of.args.get("recursive") for of in tree.find_all(exp.With)):
+        raise source.at("WITH RECURSIVE is not supported: its steps are joins without end; write WITH and tables that "
+                        "do not name themselves", (TokenType.RECURSIVE,))
+    if caret := tree.find(exp.BitwiseXor):
+        raise source.on("^ is XOR in a condition and a power in DuckDB, which computes what is not a join here; write "
+                        "xor(x, y) or power(x, y)", caret)
 
 
 @dataclass(frozen=True)
@@ -115,7 +240,7 @@ class FromItem:
 class FromJoin:
     """A join with ``item``: its ``how`` ("inner", "left", …, "asof", "asof_left", …, "positional"), the conditions
     behind ON, MATCH_CONDITION's, and the names in USING; None for those that both sides have (NATURAL). Or the
-    ``nearest`` rows of the item for each row before it.
+    ``nearest`` rows of the item for each row before it. ``node``: its tree.
     """
 
     how: str
@@ -124,6 +249,7 @@ class FromJoin:
     using: tuple[str, ...] | None = ()
     match: exp.Expr | None = None
     nearest: exp.Nearest | None = None
+    node: Any = None
 
 
 @dataclass(frozen=True)
@@ -137,61 +263,6 @@ class FromTree:
         """The tables that it is made of, from left to right; those in parentheses too."""
         return [leaf for item in (self.first, *(join.item for join in self.joins))
                 for leaf in (item.tree.items() if item.tree is not None else [item])]
-
-
-def statement_tree(text: str) -> tuple[Any, StatementText]:
-    """The tree of the statement ``text``, each item of a SELECT list with its own text at ``text`` in its meta data,
-    and the text for errors. Raises `StatementError` for what is no statement.
-    """
-    try:
-        tokens = list(_Dialect().tokenize(text))
-    except TokenError as error:
-        raise StatementError(untokenizable(text, error, "statement")) from None
-    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
-        tokens.pop()
-    tokens = [t for t, after in zip(tokens, [*tokens[1:], None], strict=False) if after is None or (
-        t.text.upper(), after.text.upper()) != ("EXACT", "NEAREST")]  # what NEAREST means without APPROX
-    outer, unpaired = outer_tokens(tokens)
-    source = StatementText(text, outer)
-    if unpaired is not None:
-        raise source.error(f"{unpaired.text!r} has no counterpart", unpaired.start, unpaired.end + 1)
-    try:
-        made = [tree for tree in _Dialect().parser().parse(tokens, text) if tree is not None]
-    except ParseError as error:
-        raise StatementError(unreadable(text, error, "statement")) from None
-    except RecursionError:
-        raise too_deep() from None
-    if len(made) != 1 or not isinstance(made[0], exp.Query):
-        raise source.error("a statement must begin with SELECT, such as 'SELECT * FROM r JOIN s ON r.x = s.a'", 0)
-    for item in (of for select in made[0].find_all(exp.Select) for of in select.expressions if "item" in of.meta):
-        item.meta["text"] = item_text(item, tokens, text)
-    return made[0], source
-
-
-def condition_tree(text: str) -> exp.Expr:
-    """The tree of the condition ``text``. Raises `PredicateError` for what cannot be read."""
-    try:
-        return sqlglot.parse_one(text, dialect=_ConditionDialect, into=exp.Condition)
-    except SqlglotError as error:
-        raise PredicateError(first_line(error)) from None
-
-
-def check_meaning(tree: exp.Expr, source: StatementText) -> None:
-    """Raise `StatementError` for what DuckDB means otherwise than the language, and for recursion."""
-    if any(of.args.get("recursive") for of in tree.find_all(exp.With)):
-        raise source.at("WITH RECURSIVE is not supported: its steps are joins without end; write WITH and tables that "
-                        "do not name themselves", (TokenType.RECURSIVE,))
-    if caret := next((of for of in tree.find_all(exp.Pow) if "caret" in of.meta), None):
-        raise source.on("^ is XOR in a condition and a power in DuckDB, which computes what is not a join here; write "
-                        "xor(x, y) or power(x, y)", caret)
-
-
-def item_text(item: exp.Expr, tokens: list[Token], text: str) -> str:
-    """The user's own text of ``item``, of a SELECT list, without AS and the name behind it."""
-    begin, end = item.meta["item"]
-    if isinstance(item, exp.Alias):
-        end -= 2 if end > 1 and tokens[end - 2].token_type == TokenType.ALIAS else 1
-    return written(tokens[begin:end], text)
 
 
 def from_trees(select: exp.Select, source: StatementText) -> list[FromTree]:
@@ -214,10 +285,12 @@ class _FromReader:
         item, nearest = self._item(join.this), join.args.get("nearest")
         method, side, kind = (str(join.args.get(name) or "").upper() for name in ("method", "side", "kind"))
         on, using, match = join.args.get("on"), join.args.get("using"), join.args.get("match_condition")
-        if method == "POSITIONAL":
-            if on is not None or using:
-                raise self._error("a POSITIONAL JOIN has no condition; leave ON out, or the word POSITIONAL", join)
-            return FromJoin("positional", item)
+        conditions = [part for part in (on, match, *(using or ())) if part is not None]
+        if method == "POSITIONAL" or (kind == "CROSS" and conditions):
+            if conditions:
+                raise self._error(f"a {method or kind} JOIN has no condition; leave it out, or the word "
+                                  f"{method or kind}", join)
+            return FromJoin("positional" if method else "inner", item, node=join)
         how = self._how(join, method, side, kind)
         if nearest is not None:
             count = nearest.args.get("count")
@@ -226,17 +299,18 @@ class _FromReader:
             if count is None or not count.name.isdigit() or not int(count.name):
                 raise self._error("NEAREST takes a number from 1 on, BY, DISTANCE or SIMILARITY, and a value, such as "
                                   "NEAREST 2 BY DISTANCE abs(r.x - s.a)", join)
-            return FromJoin(how, item, nearest=nearest)
+            return FromJoin(how, item, nearest=nearest, node=join)
         if match is not None:
             if not how.startswith("asof"):
                 raise self._error("MATCH_CONDITION compares the times of an ASOF JOIN; leave it out, or write ASOF "
                                   "JOIN", join)
             how = {"asof": "asof_left"}.get(how, how)
         natural = method == "NATURAL"
-        if not (on is not None or using or natural or match is not None or kind == "CROSS" or join.meta.get("comma")):
+        if not (conditions or natural or kind == "CROSS" or join.meta.get("comma")):
             raise self._error("a JOIN needs ON and a condition, such as ON r.x = s.a; without a condition write CROSS "
                               "JOIN", join)
-        return FromJoin(how, item, tuple(conjuncts(on)), None if natural else tuple(n.name for n in using or ()), match)
+        return FromJoin(how, item, tuple(conjuncts(on)), None if natural else tuple(n.name for n in using or ()), match,
+                        node=join)
 
     def _how(self, join: Any, method: str, side: str, kind: str) -> str:
         kinds = [word for word in (side, kind) if word not in ("", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from sqlglot import exp, parser, tokens
@@ -14,20 +15,28 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ..locations import marked
 from ..operations import OPERATIONS
 
-__all__ = ["ConditionText", "ItemWords", "Sql", "short", "sql_of", "sql_tokens", "unreadable", "untokenizable"]
+__all__ = ["ConditionText", "Sql", "WholeIntervals", "language_functions", "short", "sql_of", "sql_tokens",
+           "unreadable", "untokenizable", "with_names"]
 
 
-class ItemWords:
-    """Mixed into a parser, notes at each item of a list, as ``item``, the numbers of its first token and of the one
-    behind its last.
+def language_functions(known: Mapping[str, Any]) -> dict[str, Any]:
+    """The functions ``known`` to a parser without the language's, which are read by their names, whatever sqlglot knows
+    of functions of that name.
+    """
+    return {name: node for name, node in known.items() if name.lower() not in OPERATIONS and name not in (
+        "DATE_DIFF", "DATEDIFF", "DATE_TRUNC", "DATETRUNC")}
+
+
+class WholeIntervals:
+    """Mixed into a parser, keeps the text of an INTERVAL, such as '1 day 2 hours' or '1 day x', whole: sqlglot itself
+    may read the first two words only.
     """
 
-    def _parse_expression(self) -> exp.Expr | None:
-        of: Any = self
-        begin = of._index
-        made: exp.Expr | None = super()._parse_expression()  # type: ignore[misc]  # of the parser
-        if made is not None:
-            made.meta["item"] = (begin, of._index)
+    def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+        if this.is_string and re.search(r"[^\W\d]", this.name):
+            return exp.Interval(this=this)
+        made: exp.Interval = super()._parse_interval_span(  # type: ignore[misc]  # of the parser
+            this, parse_function_unit)
         return made
 
 
@@ -41,25 +50,23 @@ class Sql(Dialect):
     class Tokenizer(tokens.Tokenizer):
         IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
         HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'")]
-        KEYWORDS: ClassVar[dict[str, Any]] = {**tokens.Tokenizer.KEYWORDS, "//": TokenType.DIV,
-                                             "MATCH_CONDITION": TokenType.MATCH_CONDITION}
+        KEYWORDS: ClassVar[dict[str, Any]] = {
+            **tokens.Tokenizer.KEYWORDS, "//": TokenType.DIV, "INT8": TokenType.BIGINT,
+            "MATCH_CONDITION": TokenType.MATCH_CONDITION}
 
-    class Parser(ItemWords, parser.Parser):
-        # Ours are read by their names, whatever sqlglot knows of functions of that name.
-        FUNCTIONS: ClassVar[dict[str, Any]] = {
-            name: node for name, node in parser.Parser.FUNCTIONS.items()
-            if name.lower() not in OPERATIONS and name not in ("DATE_DIFF", "DATEDIFF", "DATE_TRUNC", "DATETRUNC")}
-
-        def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
-            # Of a text such as '1 day 2 hours' or '1 day x', sqlglot itself may read the first two words only.
-            if this.is_string and re.search(r"[^\W\d]", this.name):
-                return self.expression(exp.Interval(this=this))
-            return super()._parse_interval_span(this, parse_function_unit)
+    class Parser(WholeIntervals, parser.Parser):
+        FUNCTIONS: ClassVar[dict[str, Any]] = language_functions(parser.Parser.FUNCTIONS)
+        # As in all databases, x = y IS NULL asks for the comparison.
+        IS_PREDICATE_PRECEDENCE = parser.IsPredicatePrecedence.LOW
 
 
 def sql_tokens(text: str) -> list[Token]:
-    """The tokens of ``text``, where a keyword behind a dot is a name, as in DuckDB: ``r.from``. Raises `TokenError`."""
-    found = list(Sql().tokenize(text))
+    """The tokens of ``text``, `with_names`. Raises `TokenError`."""
+    return with_names(Sql().tokenize(text))
+
+
+def with_names(found: list[Token]) -> list[Token]:
+    """The tokens ``found``, where a keyword behind a dot is a name, as in DuckDB: ``r.from``."""
     for before, token in itertools.pairwise(found):
         if (before.token_type == TokenType.DOT and token.token_type != TokenType.IDENTIFIER
                 and token.text.isidentifier()):

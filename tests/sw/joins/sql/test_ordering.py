@@ -37,12 +37,21 @@ def check(text: str, **how: Any) -> None:
 
 
 @settings(max_examples=examples(25))
-@given(st.lists(st.tuples(st.sampled_from(["x", "r.y", "N", "4", "b", "t", "x+a", "z", "s.a"]),
+@given(st.lists(st.tuples(st.sampled_from(["x", "r.y", "N", "4", "b", "t", "x+a", "z", "s.a", "x % 2", "-a"]),
                           st.sampled_from(["", " ASC", " DESC"]), st.sampled_from(["", " NULLS FIRST", " NULLS LAST"])),
                 min_size=1, max_size=3), st.sampled_from(["", " LIMIT 4", " LIMIT 3 OFFSET 2", " OFFSET 5", " LIMIT 0",
                                                           " FETCH FIRST 2 ROWS ONLY", " LIMIT 99"]))
 def test_rows_and_their_order_are_those_of_duckdb(terms: list[tuple[str, str, str]], cut: str) -> None:
     check(f"{TEXT} ORDER BY {', '.join(map(''.join, terms))}{REST}{cut}")
+
+
+def test_rows_are_sorted_by_what_is_not_selected() -> None:
+    check(f"{TEXT.replace('SELECT x, y, n, d, b, t, a, x + a AS z', 'SELECT n')} ORDER BY x % 2, s.a DESC{REST} LIMIT 7")
+    text = "SELECT n FROM r LEFT JOIN s ON x >= a GROUP BY r ORDER BY {} DESC, r.y"
+    found = splitjoin.sql(text.format("count(*)").replace("n FROM", "n, count(*) AS c FROM"), r=R, s=S)
+    assert splitjoin.sql(text.format("count(*)"), r=R, s=S).to_pydict() == {"n": ["A", None, "a", "c", "b"]}
+    assert found.to_pydict()["c"] == [3, 2, 2, 1, 1]
+    assert "DuckDB" not in str(found.plan)
 
 
 def test_without_order_by_rows_come_by_arrival(tmp_path: Path) -> None:

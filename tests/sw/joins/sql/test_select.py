@@ -353,6 +353,6 @@ def test_a_constant_divisor_is_like_one_in_a_column() -> None:
             counts = [splitjoin.join(r, {"a": [1, -1]}, on=on.format(d), device=device).num_rows for d in ("0", "r.z")]
             assert counts[0] == counts[1] > 0, on
     with pytest.raises(SplitJoinError, match="needs whole numbers"):
-        splitjoin.sql("SELECT x DIV 0.5 FROM r JOIN s ON TRUE", r=r, s={"a": [1]}, device="golden")
+        splitjoin.sql("SELECT r.x DIV 0.5 FROM r, s", r=r.schema, s=r.schema, window="ROWS 1")
     traced = splitjoin.join(r, {"a": [1]}, on=lambda r, s: r.x / 0 > s.a, device="golden")
     assert traced.column("x").to_pylist() == [7, 0]  # 0 / 0 is NaN, the greatest float
