@@ -266,8 +266,8 @@ class TableJoin(OneTableTerms):
                     made.this, (exp.Star, exp.Column, exp.Distinct)):
                 made.set("this", self.computed_column(made.this, "s"))
             items.append(SelectItem(made, f"v{n}", f"v{n}"))
-        return run(replace(self._statement, items=tuple(items), on=(conjunction(self._on),), hows=(cast(How, self._join.how),),
-                           grouped=True), self.tables)
+        return run(replace(self._statement, items=tuple(items), on=(conjunction(self._on),), grouped=True,
+                           hows=(cast(How, self._join.how),)), self.tables)
 
     def _as_written(self, message: str) -> str:
         """``message`` with what the user wrote in place of the columns that were computed for it."""

@@ -164,7 +164,7 @@ def statement_tree(text: str) -> tuple[Any, StatementText]:
         raise StatementError("the statement is empty; write for example 'SELECT * FROM r JOIN s ON r.x = s.a'")
     source.check_begin(_BEGINS)
     try:
-        tree = _Dialect().parser().parse(tokens, text)[0]
+        tree: Any = _Dialect().parser().parse(tokens, text)[0]
     except ParseError as error:
         raise StatementError(unreadable(text, error, "statement")) from None
     except RecursionError:

@@ -46,7 +46,7 @@ def test_rows_and_their_order_are_those_of_duckdb(terms: list[tuple[str, str, st
 
 
 def test_rows_are_sorted_by_what_is_not_selected() -> None:
-    check(f"{TEXT.replace('SELECT x, y, n, d, b, t, a, x + a AS z', 'SELECT n')} ORDER BY x % 2, s.a DESC{REST} LIMIT 7")
+    check(f"SELECT n {TEXT[TEXT.index('FROM'):]} ORDER BY x % 2, s.a DESC{REST} LIMIT 7")
     text = "SELECT n FROM r LEFT JOIN s ON x >= a GROUP BY r ORDER BY {} DESC, r.y"
     found = splitjoin.sql(text.format("count(*)").replace("n FROM", "n, count(*) AS c FROM"), r=R, s=S)
     assert splitjoin.sql(text.format("count(*)"), r=R, s=S).to_pydict() == {"n": ["A", None, "a", "c", "b"]}

@@ -51,6 +51,7 @@ def parse(sql: str) -> str:
     ("r.ok AND (s.fine AND r.x = 1)", "(r.ok AND s.fine AND (r.x = 1))"),
     ("r.x IS NULL", "(r.x IS NULL)"),
     ("r.x IS NOT NULL", "(NOT (r.x IS NULL))"),
+    ("r.x = s.a IS NULL", "((r.x = s.a) IS NULL)"),  # as in all databases
     ("r.ok IS TRUE", "(r.ok AND (NOT (r.ok IS NULL)))"),
     ("r.ok IS NOT FALSE", "(NOT ((NOT r.ok) AND (NOT (r.ok IS NULL))))"),
     ("r.ok = (r.x < 3)", "(r.ok = (r.x < 3))"),
